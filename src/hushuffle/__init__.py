@@ -1,0 +1,73 @@
+"""hushuffle: design, run and audit shuffle-model privacy.
+
+Submodules load when first used, so that importing the package stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from hushuffle._version import __version__
+
+if TYPE_CHECKING:
+    from hushuffle.adversaries import Informed as Informed
+    from hushuffle.adversaries import Strong as Strong
+    from hushuffle.adversaries import Uninformed as Uninformed
+    from hushuffle.estimation import estimate as estimate
+    from hushuffle.model import Bound as Bound
+    from hushuffle.model import Channel as Channel
+    from hushuffle.model import Domain as Domain
+    from hushuffle.model import Estimate as Estimate
+    from hushuffle.model import Finding as Finding
+    from hushuffle.model import Guarantee as Guarantee
+    from hushuffle.model import Histogram as Histogram
+    from hushuffle.model import Transcript as Transcript
+    from hushuffle.protocol import Protocol as Protocol
+    from hushuffle.randomizers import RandomizedResponse as RandomizedResponse
+    from hushuffle.randomness import keyed as keyed
+    from hushuffle.randomness import reproducible as reproducible
+    from hushuffle.randomness import secure as secure
+    from hushuffle.shufflers import NoShuffle as NoShuffle
+    from hushuffle.shufflers import UniformShuffle as UniformShuffle
+
+_WHERE = {
+    "Informed": "hushuffle.adversaries",
+    "Strong": "hushuffle.adversaries",
+    "Uninformed": "hushuffle.adversaries",
+    "estimate": "hushuffle.estimation",
+    "Bound": "hushuffle.model",
+    "Channel": "hushuffle.model",
+    "Domain": "hushuffle.model",
+    "Estimate": "hushuffle.model",
+    "Finding": "hushuffle.model",
+    "Guarantee": "hushuffle.model",
+    "Histogram": "hushuffle.model",
+    "NoShuffle": "hushuffle.shufflers",
+    "Protocol": "hushuffle.protocol",
+    "RandomizedResponse": "hushuffle.randomizers",
+    "Transcript": "hushuffle.model",
+    "UniformShuffle": "hushuffle.shufflers",
+    "keyed": "hushuffle.randomness",
+    "reproducible": "hushuffle.randomness",
+    "secure": "hushuffle.randomness",
+}
+_ROOMS: dict[str, str] = {}
+
+__all__ = ["__version__", *sorted(_WHERE), *sorted(_ROOMS)]  # noqa: PLE0604 - all of them are strings
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(importlib.import_module(_WHERE[name]), name)
+    elif name in _ROOMS:
+        value = importlib.import_module(_ROOMS[name])
+    else:
+        message = f"module 'hushuffle' has no attribute {name!r}"
+        raise AttributeError(message)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

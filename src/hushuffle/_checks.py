@@ -1,0 +1,88 @@
+"""One wording for bad input: each check names the argument, the rule and the value."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import NoReturn, SupportsFloat, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.errors import InvalidInputError
+
+
+def reject(name: str, rule: str, value: object, hint: str = "") -> NoReturn:
+    """Raise `InvalidInputError`: "`epsilon` must be finite and > 0, got epsilon=-1.0. Hint"."""
+    tail = f" {hint}" if hint else ""
+    message = f"`{name}` must be {rule}, got {name}={value}.{tail}"
+    raise InvalidInputError(message)
+
+
+def integer(name: str, value: SupportsIndex, *, low: int, high: int | None = None, hint: str = "") -> int:
+    """Return `value` as an int in [low, high]."""
+    rule = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
+    if isinstance(value, bool | np.bool_):
+        reject(name, rule, value, hint)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        reject(name, rule, value, hint)
+    if number < low or (high is not None and number > high):
+        reject(name, rule, number, hint)
+    return number
+
+
+def positive(name: str, value: SupportsFloat, *, allow_infinite: bool = False, hint: str = "") -> float:
+    """Return `value` as a float > 0, finite unless `allow_infinite`."""
+    rule = "> 0 (math.inf is allowed)" if allow_infinite else "finite and > 0"
+    number = _number(name, value, rule, hint)
+    if not number > 0 or (math.isinf(number) and not allow_infinite):
+        reject(name, rule, number, hint)
+    return number
+
+
+def non_negative(name: str, value: SupportsFloat, *, hint: str = "") -> float:
+    """Return `value` as a finite float >= 0."""
+    number = _number(name, value, "finite and >= 0", hint)
+    if not 0 <= number < math.inf:
+        reject(name, "finite and >= 0", number, hint)
+    return number
+
+
+def probability(
+    name: str, value: SupportsFloat, *, low_open: bool = False, high_open: bool = False, hint: str = ""
+) -> float:
+    """Return `value` as a float in [0, 1], either end excluded on request."""
+    rule = f"in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
+    number = _number(name, value, rule, hint)
+    inside = (number > 0 if low_open else number >= 0) and (number < 1 if high_open else number <= 1)
+    if not inside:
+        reject(name, rule, number, hint)
+    return number
+
+
+def codes(name: str, values: npt.ArrayLike, *, k: int) -> npt.NDArray[np.int64]:
+    """Return `values` as a one-dimensional array of integers 0..k-1; the message never shows a value."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        reject(name, "a one-dimensional array", f"<shape {array.shape}>")
+    if not np.issubdtype(array.dtype, np.integer):
+        hint = "Encode text with hushuffle.Domain(labels=...).encode(values)."
+        reject(name, f"integers from 0 to {k - 1}", f"<dtype {array.dtype}>", hint)
+    if array.size and (int(array.min()) < 0 or int(array.max()) >= k):
+        wrong = int(np.count_nonzero((array < 0) | (array >= k)))
+        reject(name, f"integers from 0 to {k - 1}", f"<{wrong} of {array.size} values outside>")
+    return array.astype(np.int64, copy=False)
+
+
+def _number(name: str, value: SupportsFloat, rule: str, hint: str) -> float:
+    if isinstance(value, bool | np.bool_ | str):
+        reject(name, rule, repr(value), hint)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        reject(name, rule, repr(value), hint)
+    if math.isnan(number):
+        reject(name, rule, number, hint)
+    return number

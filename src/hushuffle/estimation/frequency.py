@@ -1,0 +1,115 @@
+"""Frequencies from reports: unbiased, with their variance; post-processing by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.model import Estimate, Histogram, Transcript
+from hushuffle.randomizers import CountsReports, require
+
+if TYPE_CHECKING:
+    from hushuffle.protocol import Protocol
+
+_QUESTION = "Frequency estimation"
+
+
+def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol) -> Estimate:
+    """Return unbiased frequencies of the n people's values, with their errors.
+
+    Args:
+        reports: a `Transcript`, its reports as an array, or their support counts (a `Histogram`,
+            for example the sum of the counts of several machines).
+        protocol: the protocol that produced them.
+
+    Raises:
+        InvalidInputError: the number of reports is not n + dummies (where it can be told).
+        UnsupportedProtocolError: the randomizer's reports cannot be counted.
+
+    Source: Kairouz, Bonawitz, Ramage 2016; theory.md section 7.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=4)
+    >>> hs.estimate(np.array([0, 1, 1, 1]), protocol=survey).frequencies.round(4).tolist()
+    [-0.041, 1.041]
+    """
+    randomizer = require(protocol.randomizer, CountsReports, for_what=_QUESTION)
+    if isinstance(reports, Histogram):
+        counts = reports
+        if counts.k != protocol.randomizer.inputs:
+            _checks.reject("reports", f"counts of {protocol.randomizer.inputs} values", counts.k)
+    else:
+        array = reports.reports if isinstance(reports, Transcript) else np.asarray(reports)
+        expected = protocol.n + protocol.shuffler.dummies
+        if array.shape[0] != expected:
+            _checks.reject("reports", f"n + dummies = {expected} reports", array.shape[0])
+        counts = randomizer.counts(array)
+    law, dummies = randomizer.support_probabilities(), protocol.shuffler.dummies
+    intercept, slope = _variance(protocol, randomizer)
+    surplus = counts.counts / protocol.n - law.false - law.dummy * dummies / protocol.n
+    frequencies = surplus / (law.true - law.false)
+    return Estimate(
+        frequencies=frequencies, raw=frequencies, n=protocol.n, variance_intercept=intercept, variance_slope=slope
+    )
+
+
+def predicted_standard_error(protocol: Protocol, *, frequency: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the standard error of an estimated frequency whose true value is `frequency`, same shape.
+
+    It is over the randomizers' coins, with the people's values held fixed.
+
+    Raises:
+        InvalidInputError: a frequency outside [0, 1].
+        UnsupportedProtocolError: the randomizer's reports cannot be counted.
+
+    Source: theory.md section 7.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=6366)
+    >>> round(float(predicted_standard_error(survey, frequency=0.3)), 5)
+    0.00533
+    """
+    share = np.asarray(frequency, dtype=np.float64)
+    if share.size and not bool(np.all((share >= 0) & (share <= 1))):
+        _checks.reject("frequency", "in [0, 1]", "<a value outside>")
+    intercept, slope = _variance(protocol, require(protocol.randomizer, CountsReports, for_what=_QUESTION))
+    return np.sqrt(intercept + slope * share)
+
+
+def keep_significant(estimate: Estimate, *, level: float = 0.05) -> Estimate:
+    """Set to 0 every frequency that does not exceed 0 significantly (one-sided, Bonferroni over the k values).
+
+    A value that nobody holds survives with probability about level / k, any of them with at most about `level`.
+
+    Source: Erlingsson, Pihur, Korolova 2014; theory.md section 7.
+    """
+    wanted = _checks.probability("level", level, low_open=True, high_open=True)
+    cut = NormalDist().inv_cdf(1 - wanted / estimate.k) * np.sqrt(max(estimate.variance_intercept, 0.0))
+    kept = np.where(estimate.raw > cut, estimate.frequencies, 0.0)
+    return replace(estimate, frequencies=kept, postprocessing=(*estimate.postprocessing, f"significant at {wanted:g}"))
+
+
+def project_on_simplex(estimate: Estimate) -> Estimate:
+    """Return the nearest (Euclidean) frequencies that are >= 0 and sum to 1.
+
+    Source: W. Wang, M. A. Carreira-Perpinan, Projection onto the probability simplex (2013).
+    """
+    descending = np.sort(estimate.frequencies)[::-1]
+    excess = (np.cumsum(descending) - 1.0) / np.arange(1, estimate.k + 1)
+    shift = excess[np.flatnonzero(descending > excess)[-1]]
+    projected = np.maximum(estimate.frequencies - shift, 0.0)
+    return replace(estimate, frequencies=projected, postprocessing=(*estimate.postprocessing, "simplex projection"))
+
+
+def _variance(protocol: Protocol, randomizer: CountsReports) -> tuple[float, float]:
+    """Return (a, b): the variance of an estimate at true frequency p is a + b p."""
+    law, n, dummies = randomizer.support_probabilities(), protocol.n, protocol.shuffler.dummies
+    holder, other = law.true * (1 - law.true), law.false * (1 - law.false)
+    from_dummies = dummies * law.dummy * (1 - law.dummy) / n
+    scale = n * (law.true - law.false) ** 2
+    return (other + from_dummies) / scale, (holder - other) / scale

@@ -1,0 +1,159 @@
+"""`Bound`, `Guarantee`, `Witness`: a figure that says what it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from hushuffle import _checks
+from hushuffle.model.citation import Citation
+
+Kind = Literal["exact", "bracket", "upper", "lower", "estimate"]
+KINDS: tuple[Kind, ...] = ("exact", "bracket", "upper", "lower", "estimate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witness:
+    """An explicit pair of neighbouring datasets at which a lower end is attained.
+
+    `others` counts the other n - 1 people by value, shape (k,); the target's value is
+    `target[0]` in one dataset and `target[1]` in the other.
+    """
+
+    family: str
+    others: tuple[int, ...]
+    target: tuple[int, int]
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count:,} at {value}" for value, count in enumerate(self.others) if count)
+        return f"{self.family} (others: {counts or 'nobody'}; target {self.target[0]} against {self.target[1]})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A figure with its kind; the truth lies in [lower, upper] (with `confidence` for an estimate).
+
+    `kind` is `exact` (lower == upper up to the floating-point error stated where it is computed),
+    `bracket` (both ends proven), `upper` or `lower` (the other end is trivial), or `estimate`
+    (an interval that holds with probability `confidence`). `unit` is "nats", "bits", "probability",
+    or another plain word. `sources` say where the formula or proof is.
+
+    Raises:
+        InvalidInputError: ends out of order or nan, an exact bound with two ends,
+            an estimate without confidence or a confidence without estimate.
+
+    Source: theory.md section 10.
+
+    >>> print(Bound(lower=0.25, upper=0.26, kind="bracket", unit="nats"))
+    0.2500 to 0.2600 nats (certified bracket)
+    """
+
+    lower: float
+    upper: float
+    kind: Kind
+    unit: str
+    sources: tuple[Citation, ...] = ()
+    witness: Witness | None = None
+    confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            _checks.reject("kind", f"one of {', '.join(KINDS)}", self.kind)
+        if math.isnan(self.lower) or math.isnan(self.upper) or self.lower > self.upper:
+            _checks.reject("lower, upper", "two numbers in order", (self.lower, self.upper))
+        if self.kind == "exact" and self.lower != self.upper:
+            _checks.reject("lower, upper", "equal when kind is exact", (self.lower, self.upper))
+        if (self.kind == "estimate") != (self.confidence is not None):
+            _checks.reject("confidence", "given exactly when kind is estimate", self.confidence)
+        if self.confidence is not None:
+            _checks.probability("confidence", self.confidence, low_open=True, high_open=True)
+
+    @classmethod
+    def exact(
+        cls, value: float, *, unit: str, sources: tuple[Citation, ...] = (), witness: Witness | None = None
+    ) -> Self:
+        """Return the exact bound at `value`."""
+        return cls(lower=value, upper=value, kind="exact", unit=unit, sources=sources, witness=witness)
+
+    @property
+    def width(self) -> float:
+        """Upper - lower (0 when both ends are the same infinity)."""
+        return 0.0 if self.lower == self.upper else self.upper - self.lower
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    def __str__(self) -> str:
+        unit = {"probability": "", "": ""}.get(self.unit, f" {self.unit}")
+        match self.kind:
+            case "exact":
+                return f"{number(self.upper)}{unit} (exact)"
+            case "upper":
+                return f"at most {number(self.upper, up=True)}{unit} (upper bound)"
+            case "lower":
+                return f"at least {number(self.lower, up=False)}{unit} (lower bound)"
+            case "bracket":
+                return f"{_pair(self.lower, self.upper)}{unit} (certified bracket)"
+            case "estimate":
+                assert self.confidence is not None
+                return f"{_pair(self.lower, self.upper)}{unit} ({self.confidence:.0%} interval)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """(epsilon, delta)-differential privacy for one relation between datasets.
+
+    `epsilon` is a `Bound` in nats; `delta` the number it was computed for. `per` says what
+    one step of the relation changes ("person", "column", "message").
+    """
+
+    epsilon: Bound
+    delta: float
+    relation: str = "replace one person's value, n fixed"
+    per: str = "person"
+
+    def __post_init__(self) -> None:
+        _checks.probability("delta", self.delta, high_open=True)
+        if self.epsilon.unit != "nats":
+            _checks.reject("epsilon", "a Bound in nats", self.epsilon.unit)
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon} at delta = {self.delta:g}, per {self.per} ({self.relation})"
+
+
+def number(value: float, *, up: bool | None = None, digits: int = 4) -> str:
+    """Format `value` with `digits` significant digits, rounded outward if `up` says which way.
+
+    >>> number(0.52111, up=True), number(0.52111, up=False), number(1234567.0)
+    ('0.5212', '0.5211', '1,234,567')
+    """
+    if math.isinf(value):
+        return "infinity" if value > 0 else "-infinity"
+    if value == 0:
+        return "0"
+    if up is not None:
+        step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+        scaled = value / step
+        near = round(scaled)
+        if abs(scaled - near) > 1e-9 * abs(scaled):
+            near = math.ceil(scaled) if up else math.floor(scaled)
+        value = near * step
+    size = abs(value)
+    if 1e-3 <= size < 10**digits:
+        decimals = max(0, digits - 1 - math.floor(math.log10(size) + 1e-12))
+        return f"{value:.{decimals}f}"
+    if 10**digits <= size < 1e12 and float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:.{digits - 1}e}"
+
+
+def _pair(lower: float, upper: float) -> str:
+    """Show two ends, rounded outward, with enough digits to tell them apart but no more than 8."""
+    if lower == upper:
+        return number(upper)
+    for digits in range(4, 9):
+        low, high = number(lower, up=False, digits=digits), number(upper, up=True, digits=digits)
+        if low != high:
+            break
+    return f"{low} to {high}"

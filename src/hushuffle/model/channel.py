@@ -1,0 +1,113 @@
+"""`Channel`: a row-stochastic matrix, in floats or in exact rationals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+
+_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Channel:
+    """Q(y|x): `matrix[x, y]`, shape (inputs, outputs), each row a distribution.
+
+    The matrix holds float64, or `fractions.Fraction` objects when every entry is rational
+    (integers count as rational); arithmetic then stays exact. `inputs` and `outputs` name
+    rows and columns and default to 0, 1, ...
+
+    Raises:
+        InvalidInputError: not a matrix, a negative entry, a row that does not sum to 1
+            (within 1e-12 for floats, exactly for rationals), or labels of the wrong number.
+
+    >>> from fractions import Fraction as F
+    >>> Channel(matrix=[[F(3, 4), F(1, 4)], [F(1, 4), F(3, 4)]]).cascade(
+    ...     Channel(matrix=[[F(3, 4), F(1, 4)], [F(1, 4), F(3, 4)]])).matrix[0, 0]
+    Fraction(5, 8)
+    """
+
+    matrix: npt.NDArray[Any]
+    inputs: tuple[Hashable, ...] = ()
+    outputs: tuple[Hashable, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        matrix: npt.ArrayLike | Sequence[Sequence[Fraction | float]],
+        inputs: Sequence[Hashable] | None = None,
+        outputs: Sequence[Hashable] | None = None,
+    ) -> None:
+        array = _as_matrix(matrix)
+        rows, columns = array.shape
+        names_in = tuple(range(rows)) if inputs is None else tuple(inputs)
+        names_out = tuple(range(columns)) if outputs is None else tuple(outputs)
+        if len(names_in) != rows:
+            _checks.reject("inputs", f"{rows} labels, one for each row", len(names_in))
+        if len(names_out) != columns:
+            _checks.reject("outputs", f"{columns} labels, one for each column", len(names_out))
+        array.flags.writeable = False
+        object.__setattr__(self, "matrix", array)
+        object.__setattr__(self, "inputs", names_in)
+        object.__setattr__(self, "outputs", names_out)
+
+    @property
+    def rational(self) -> bool:
+        """Whether the entries are exact rationals."""
+        return self.matrix.dtype == object
+
+    def cascade(self, then: Channel) -> Self:
+        """Return the channel that feeds this channel's output into `then`, shape (inputs, then's outputs)."""
+        if self.matrix.shape[1] != then.matrix.shape[0]:
+            _checks.reject("then", f"a channel with {self.matrix.shape[1]} inputs", then.matrix.shape[0])
+        if self.rational != then.rational:
+            product = self.matrix.astype(np.float64) @ then.matrix.astype(np.float64)
+        else:
+            product = self.matrix @ then.matrix
+        return type(self)(matrix=product, inputs=self.inputs, outputs=then.outputs)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether shapes, kinds of number and every entry agree (labels are not compared)."""
+        if not isinstance(other, Channel):
+            return NotImplemented
+        return (
+            self.matrix.shape == other.matrix.shape
+            and self.rational == other.rational
+            and bool(np.all(self.matrix == other.matrix))
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # holds an array
+
+    def __repr__(self) -> str:
+        kind = "rational" if self.rational else "float"
+        return f"Channel({self.matrix.shape[0]} inputs, {self.matrix.shape[1]} outputs, {kind})"
+
+
+def _as_matrix(matrix: npt.ArrayLike | Sequence[Sequence[Fraction | float]]) -> npt.NDArray[Any]:
+    raw = np.array(matrix, dtype=object)
+    if raw.ndim != 2 or 0 in raw.shape:
+        _checks.reject("matrix", "a matrix with at least one row and one column", f"<shape {raw.shape}>")
+    array: npt.NDArray[Any]
+    if all(isinstance(entry, Fraction | int | np.integer) for entry in raw.flat):
+        array = np.array([[Fraction(int(e)) if not isinstance(e, Fraction) else e for e in row] for row in raw])
+        array = array.astype(object)
+        bad = [position for position, row in enumerate(array) if sum(row) != 1]
+    else:
+        try:
+            array = raw.astype(np.float64)
+        except (TypeError, ValueError):
+            _checks.reject("matrix", "numbers", "<something else>")
+        if not bool(np.isfinite(array).all()):
+            _checks.reject("matrix", "finite", "<nan or infinity>")
+        bad = np.flatnonzero(np.abs(array.sum(axis=1) - 1.0) > _TOLERANCE * array.shape[1]).tolist()
+    if bool(np.any(array < 0)):
+        _checks.reject("matrix", "non-negative", "<a negative entry>")
+    if bad:
+        _checks.reject("matrix", "row-stochastic", f"<row {bad[0]} sums to {float(sum(array[bad[0]]))!r}>")
+    return array

@@ -1,0 +1,59 @@
+"""`Citation`: where a formula, a proof or a data set comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Citation:
+    """One source: `key` is short and unique, `where` the theorem, section or page used."""
+
+    key: str
+    text: str
+    where: str = ""
+
+    def at(self, where: str) -> Citation:
+        """Return the same source with the place in it."""
+        return Citation(key=self.key, text=self.text, where=where)
+
+    def __str__(self) -> str:
+        return f"{self.text}{', ' + self.where if self.where else ''}"
+
+
+WARNER = Citation(
+    key="warner1965",
+    text="S. L. Warner, Randomized response: a survey technique for eliminating evasive answer bias, JASA 60 (1965)",
+)
+KAIROUZ = Citation(
+    key="kairouz2016",
+    text="P. Kairouz, K. Bonawitz, D. Ramage, Discrete distribution estimation under local privacy, ICML (2016)",
+)
+BLANKET = Citation(
+    key="balle2019",
+    text="B. Balle, J. Bell, A. Gascon, K. Nissim, The privacy blanket of the shuffle model, CRYPTO (2019)",
+)
+DARROCH = Citation(
+    key="darroch1964",
+    text="J. N. Darroch, On the distribution of the number of successes in independent trials, "
+    "Annals of Mathematical Statistics 35 (1964)",
+)
+QIF = Citation(
+    key="seed000",
+    text="Analyzing the Shuffle Model through the Lens of Quantitative Information Flow",
+)
+PIE = Citation(
+    key="murakami2021",
+    text="T. Murakami, K. Takahashi, Toward evaluating re-identification risks in the local privacy model, "
+    "Transactions on Data Privacy 14 (2021)",
+)
+LADJEL = Citation(
+    key="ladjel",
+    text="R. Ladjel, N. Anciaux, A. Bellet, G. Scerri, Mitigating leakage from data dependent communications "
+    "in decentralized computing using differential privacy",
+)
+FAIR = Citation(
+    key="fair1978",
+    text="R. C. Fair, A theory of extramarital affairs, Journal of Political Economy 86 (1978); "
+    "Redbook survey of 1974 as bundled with statsmodels",
+)

@@ -1,0 +1,57 @@
+"""`Domain`: the k values a person may hold, and their codes 0..k-1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domain:
+    """k >= 2 distinct labels in a fixed order; value `labels[i]` has code i.
+
+    >>> Domain(labels=("no", "yes")).encode(["yes", "no", "yes"]).tolist()
+    [1, 0, 1]
+    """
+
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.labels) < 2:
+            _checks.reject("labels", "at least 2 labels", len(self.labels))
+        if len(set(self.labels)) != len(self.labels):
+            _checks.reject("labels", "distinct", self.labels)
+
+    @classmethod
+    def of_size(cls, k: int) -> Self:
+        """Return the domain with labels "0" to str(k - 1)."""
+        return cls(labels=tuple(str(value) for value in range(_checks.integer("k", k, low=2))))
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return len(self.labels)
+
+    def encode(self, values: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Return the codes of `values`, shape (n,).
+
+        Raises:
+            InvalidInputError: a value is not a label (the value itself is not shown).
+        """
+        code = {label: position for position, label in enumerate(self.labels)}
+        codes = [code.get(value, -1) for value in values]
+        unseen = codes.count(-1)
+        if unseen:
+            hint = f"Labels are {', '.join(self.labels[:8])}{', ...' if self.k > 8 else ''}."
+            _checks.reject("values", "labels of the domain", f"<{unseen} of {len(codes)} values unseen>", hint)
+        return np.array(codes, dtype=np.int64)
+
+    def decode(self, codes: npt.ArrayLike) -> list[str]:
+        """Return the labels of `codes`, shape (n,)."""
+        return [self.labels[code] for code in _checks.codes("codes", codes, k=self.k)]

@@ -1,0 +1,130 @@
+"""`Histogram`, `Transcript`, `Estimate`: what leaves the shuffler and what is read from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Histogram:
+    """Counts by value, shape (k,): integers >= 0. Histograms of disjoint people add up.
+
+    >>> print(Histogram(counts=[3, 4]) + Histogram(counts=[1, 0]))
+    Histogram(4, 4)
+    """
+
+    counts: npt.NDArray[np.int64]
+
+    def __init__(self, *, counts: npt.ArrayLike) -> None:
+        array = np.array(counts)
+        if array.ndim != 1 or array.size < 1 or not np.issubdtype(array.dtype, np.integer):
+            _checks.reject("counts", "a one-dimensional array of integers", f"<shape {array.shape}, {array.dtype}>")
+        if int(array.min()) < 0:
+            _checks.reject("counts", ">= 0", int(array.min()))
+        array = array.astype(np.int64)
+        array.flags.writeable = False
+        object.__setattr__(self, "counts", array)
+
+    @property
+    def total(self) -> int:
+        """Sum of the counts."""
+        return int(self.counts.sum())
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return self.counts.size
+
+    def __add__(self, other: Histogram) -> Histogram:
+        if self.k != other.k:
+            _checks.reject("other", f"a histogram of {self.k} values", other.k)
+        return Histogram(counts=self.counts + other.counts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Histogram) and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]  # holds an array
+
+    def __repr__(self) -> str:
+        return f"Histogram({', '.join(str(count) for count in self.counts[:12])}{', ...' if self.k > 12 else ''})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Transcript:
+    """What the shuffler releases: `reports`, shape (people + dummies, ...), in released order."""
+
+    reports: npt.NDArray[np.int64]
+    people: int
+    dummies: int = 0
+
+    def __post_init__(self) -> None:
+        _checks.integer("people", self.people, low=1)
+        _checks.integer("dummies", self.dummies, low=0)
+        if self.reports.shape[0] != self.people + self.dummies:
+            _checks.reject(
+                "reports", f"{self.people + self.dummies} rows (people + dummies)", f"<shape {self.reports.shape}>"
+            )
+
+    def __repr__(self) -> str:
+        return f"Transcript(people={self.people}, dummies={self.dummies})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimate:
+    """Unbiased frequencies of the people's values, shape (k,), with their errors.
+
+    The variance of `frequencies[x]` when the true frequency is p is
+    `variance_intercept + variance_slope * p`: it is over the randomizers' coins, the people's
+    values held fixed. Frequencies may be negative or exceed 1: they are not clipped, since
+    clipping biases them. Post-processing (`hushuffle.estimation`) returns another `Estimate`
+    that names in `postprocessing` what was done; standard errors and intervals keep describing
+    the unbiased `raw` frequencies.
+    """
+
+    frequencies: npt.NDArray[np.float64]
+    n: int
+    variance_intercept: float
+    variance_slope: float
+    raw: npt.NDArray[np.float64]
+    postprocessing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.frequencies.ndim != 1 or self.frequencies.shape != self.raw.shape:
+            _checks.reject("frequencies", "a (k,) array like raw", f"<shape {self.frequencies.shape}>")
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return self.frequencies.size
+
+    @property
+    def standard_errors(self) -> npt.NDArray[np.float64]:
+        """Square root of the unbiased variance estimate at the raw frequencies, shape (k,)."""
+        variance = self.variance_intercept + self.variance_slope * self.raw
+        return np.sqrt(np.maximum(variance, 0.0))
+
+    def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
+        """Return score intervals for the true frequencies, shape (k, 2), each at `confidence`.
+
+        The interval holds every p with |raw - p| <= z sqrt(variance at p) (normal approximation
+        of the count; the variance is taken at p, not at the estimate, so it holds up near 0 and 1).
+        Clipped to [0, 1], which loses no coverage.
+
+        Source: the score interval of E. B. Wilson (1927) for a mixture of two success rates.
+        """
+        level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
+        z = NormalDist().inv_cdf(0.5 + level / 2)
+        a, b = z * z * self.variance_intercept, z * z * self.variance_slope
+        centre = self.raw + b / 2
+        half = np.sqrt(np.maximum(centre**2 - self.raw**2 + a, 0.0))
+        return np.clip(np.stack([centre - half, centre + half], axis=1), 0.0, 1.0)
+
+    def __repr__(self) -> str:
+        done = f", postprocessing={self.postprocessing}" if self.postprocessing else ""
+        return f"Estimate(k={self.k}, n={self.n}{done})"

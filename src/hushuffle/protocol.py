@@ -1,0 +1,67 @@
+"""`Protocol`: one description of a collection, read by every analysis and every engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.model import Transcript
+from hushuffle.randomizers import Randomizer
+from hushuffle.randomness import secure
+from hushuffle.shufflers import Shuffler
+
+if TYPE_CHECKING:
+    from hushuffle.randomness import Randomness
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """n people, one randomizer on each one's device, one shuffler.
+
+    Args:
+        randomizer: what each device does with its value.
+        shuffler: what hides who sent what.
+        n: number of people, >= 1.
+
+    >>> from hushuffle.randomizers import RandomizedResponse
+    >>> from hushuffle.shufflers import UniformShuffle
+    >>> survey = Protocol(randomizer=RandomizedResponse(k=5, epsilon=2.0), shuffler=UniformShuffle(), n=3)
+    >>> len(survey.collect([0, 4, 2]).reports)
+    3
+    """
+
+    randomizer: Randomizer
+    shuffler: Shuffler
+    n: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.randomizer, Randomizer):
+            hint = "For example RandomizedResponse(k=2, epsilon=1.0)."
+            _checks.reject("randomizer", "a Randomizer", repr(self.randomizer), hint)
+        if not isinstance(self.shuffler, Shuffler):
+            _checks.reject("shuffler", "a Shuffler", repr(self.shuffler), "For example UniformShuffle().")
+        object.__setattr__(self, "n", _checks.integer("n", self.n, low=1))
+
+    def collect(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Transcript:
+        """Run the collection on `values`, shape (n,), integers 0..k-1; `rng` defaults to `secure()`.
+
+        Raises:
+            InvalidInputError: not n values, or a value outside the domain.
+        """
+        truth = _checks.codes("values", values, k=self.randomizer.inputs)
+        if truth.size != self.n:
+            _checks.reject("values", f"n = {self.n} values", f"<{truth.size} values>")
+        source = secure() if rng is None else rng
+        messages = self.randomizer.randomize(truth, rng=source)
+        if self.shuffler.dummies:
+            messages = np.concatenate([messages, self.randomizer.dummies(self.shuffler.dummies, rng=source)])
+        released = self.shuffler.release(messages, rng=source)
+        return Transcript(reports=released, people=self.n, dummies=self.shuffler.dummies)
+
+    def describe(self) -> str:
+        """Return the deployment in one sentence."""
+        return f"{self.n:,} people: {self.randomizer.describe()}; {self.shuffler.describe()}."

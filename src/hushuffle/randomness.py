@@ -1,0 +1,262 @@
+"""Random words for privacy mechanisms: cryptographic, in bulk, with exact integer thresholds.
+
+Everything random in hushuffle is made of 64-bit words from a stream cipher:
+
+- `secure()`: AES-256 in counter mode under a key from the operating system (the default);
+- `reproducible(seed)`: the same cipher under a key derived from the seed, for tests and simulation;
+- `keyed(key=..., records=..., round=...)`: one stream per record, so that an engine that
+  executes a record twice draws the same coins and repeats the same report.
+
+A coin of probability T / 2**64 is `word < T` for an integer threshold T, so its probability is
+known exactly; uniform integers are drawn by rejection, so they are exactly uniform.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import ClassVar, Final, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from hushuffle import _checks
+
+SCALE: Final = 2**64
+"""Thresholds are integers from 0 to SCALE; a coin with threshold T is heads with probability T / SCALE."""
+
+_CHUNK: Final = 1 << 16
+"""Words per call of the cipher: small enough to stay in the processor's cache."""
+
+_PRECISION: Final = 60
+"""Decimal digits for the logarithms behind a threshold."""
+
+
+class Randomness(ABC):
+    """A source of independent uniform words, and what is drawn from them.
+
+    `size` is the number of records; position i of every result belongs to record i.
+    """
+
+    sequential: ClassVar[bool] = True
+    """Whether consecutive calls may be split anywhere (a keyed stream may not be)."""
+
+    @abstractmethod
+    def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
+        """Return fresh uniform 64-bit words: one for each of `size` records, or only for the records `at`."""
+
+    def coins(self, threshold: int, size: int) -> npt.NDArray[np.bool_]:
+        """Return `size` coins, shape (size,), each True with probability threshold / 2**64 exactly."""
+        limit = _checks.integer("threshold", threshold, low=0, high=SCALE)
+        if limit == SCALE:
+            return np.ones(size, dtype=np.bool_)
+        return self.words(size) < np.uint64(limit)
+
+    def integers(self, high: int, size: int) -> npt.NDArray[np.int64]:
+        """Return `size` exactly uniform integers from 0 to high - 1, shape (size,); 1 <= high <= 2**63."""
+        limit = _checks.integer("high", high, low=1, high=2**63)
+        if limit == 1:
+            return np.zeros(size, dtype=np.int64)
+        if limit & (limit - 1) == 0:
+            shift = np.uint64(64 - (limit.bit_length() - 1))
+            return (self.words(size) >> shift).astype(np.int64)
+        if limit <= 2**32:
+            return self._by_multiplication(limit, size)
+        return self._by_masking(limit, size)
+
+    def permutation(self, size: int) -> npt.NDArray[np.int64]:
+        """Return a uniform permutation of 0..size-1, by sorting random words (all redrawn if two are equal)."""
+        while True:
+            keys = self.words(size)
+            order = np.argsort(keys)
+            ranked = keys[order]
+            if not bool(np.any(ranked[1:] == ranked[:-1])):
+                return order.astype(np.int64, copy=False)
+
+    def _by_multiplication(self, high: int, size: int) -> npt.NDArray[np.int64]:
+        """Lemire (2019): the high half of a 32 x 32 bit product, rejecting the few biased low halves."""
+        factor, low_half = np.uint64(high), np.uint64(0xFFFFFFFF)
+        floor = np.uint64((2**32 - high) % high)
+        products = (self.words(size) & low_half) * factor
+        again = np.flatnonzero((products & low_half) < floor)
+        while again.size:
+            redrawn = (self.words(size, at=again) & low_half) * factor
+            products[again] = redrawn
+            again = again[(redrawn & low_half) < floor]
+        return (products >> np.uint64(32)).astype(np.int64)
+
+    def _by_masking(self, high: int, size: int) -> npt.NDArray[np.int64]:
+        """Keep as many top bits as `high` has; redraw whatever is too large."""
+        shift, limit = np.uint64(64 - high.bit_length()), np.uint64(high)
+        values = self.words(size) >> shift
+        again = np.flatnonzero(values >= limit)
+        while again.size:
+            redrawn = self.words(size, at=again) >> shift
+            values[again] = redrawn
+            again = again[redrawn >= limit]
+        return values.astype(np.int64)
+
+
+class _Stream(Randomness):
+    """Words of one AES-256-CTR key stream, in order."""
+
+    def __init__(self, key: bytes) -> None:
+        self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        self._zeros = bytes(8 * _CHUNK)
+
+    def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
+        wanted = size if at is None else at.size
+        result = np.empty(wanted, dtype=np.uint64)
+        out, zeros = result.data.cast("B") if wanted else memoryview(bytearray()), memoryview(self._zeros)
+        for start in range(0, 8 * wanted, 8 * _CHUNK):
+            stop = min(start + 8 * _CHUNK, 8 * wanted)
+            self._encryptor.update_into(zeros[: stop - start], out[start:stop])
+        return result
+
+    def __getstate__(self) -> NoReturn:
+        message = f"{type(self).__name__} cannot be copied or pickled: two copies would repeat the same coins"
+        raise TypeError(message)
+
+    __copy__ = __getstate__
+    __repr__ = object.__repr__  # never a key
+
+
+class SecureRandomness(_Stream):
+    """Words nobody can predict or repeat; a forked process gets a key of its own."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        super().__init__(os.urandom(32))
+
+    def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
+        if os.getpid() != self._process:
+            self._process = os.getpid()
+            super().__init__(os.urandom(32))
+        return super().words(size, at=at)
+
+
+class ReproducibleRandomness(_Stream):
+    """Words that anyone who knows the seed can repeat: for tests and simulation, never for people's data."""
+
+    def __init__(self, seed: int) -> None:
+        number = _checks.integer("seed", seed, low=0)
+        super().__init__(hashlib.sha256(b"hushuffle reproducible randomness 1:" + str(number).encode()).digest())
+
+
+class KeyedRandomness(Randomness):
+    """One stream of words per record, fixed by (key, record, round): a retry repeats the same coins.
+
+    Word j of record r is half of the AES-256 block of (r, j), under a key derived from the secret
+    key and the round. An *edited* value under the same key, record and round shares coins with the
+    old one, which can reveal both: take a new round for new values.
+    """
+
+    sequential = False
+
+    def __init__(self, *, key: bytes, records: npt.NDArray[np.uint64], round_number: int) -> None:
+        if not isinstance(key, bytes) or len(key) < 32:
+            size = f"<{len(key)} bytes>" if isinstance(key, bytes) else f"<{type(key).__name__}>"
+            _checks.reject("key", "at least 32 secret bytes", size, "Make one with os.urandom(32).")
+        identifiers = np.asarray(records)
+        if identifiers.ndim != 1 or not np.issubdtype(identifiers.dtype, np.integer):
+            _checks.reject("records", "a one-dimensional array of integers", f"<{identifiers.dtype}>")
+        if identifiers.size and np.unique(identifiers).size != identifiers.size:
+            _checks.reject("records", "distinct", "<repeated record>", "Two records would share their coins.")
+        number = _checks.integer("round", round_number, low=0)
+        info = b"hushuffle keyed records 1, round " + str(number).encode()
+        subkey = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(key)
+        # ECB on blocks that never repeat is a pseudorandom function of (record, counter).
+        self._encryptor = Cipher(algorithms.AES(subkey), modes.ECB()).encryptor()  # noqa: S305
+        self._records = identifiers.astype(np.uint64)
+        self._drawn = np.zeros(identifiers.size, dtype=np.uint64)
+
+    def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
+        if size != self._records.size:
+            _checks.reject("size", f"the number of records, {self._records.size}", size)
+        chosen = slice(None) if at is None else at
+        blocks = np.empty((self._records[chosen].size, 2), dtype="<u8")
+        blocks[:, 0] = self._records[chosen]
+        blocks[:, 1] = self._drawn[chosen]
+        self._drawn[chosen] += np.uint64(1)
+        stream = np.frombuffer(self._encryptor.update(blocks.tobytes()), dtype="<u8")
+        return stream[::2].astype(np.uint64)
+
+    def permutation(self, size: int) -> NoReturn:  # noqa: ARG002
+        """Refuse: the order of release must not be a function of the records."""
+        hint = "Shuffle with secure(); only the randomizer may be keyed."
+        _checks.reject("rng", "secure() or reproducible(seed) for a permutation", "<keyed>", hint)
+
+    def __repr__(self) -> str:
+        return f"KeyedRandomness({self._records.size} records)"
+
+
+def secure() -> SecureRandomness:
+    """Return a generator seeded by the operating system: unpredictable, not repeatable.
+
+    >>> secure().integers(6, 3).shape
+    (3,)
+    """
+    return SecureRandomness()
+
+
+def reproducible(seed: int) -> ReproducibleRandomness:
+    """Return a generator that repeats for the same integer seed >= 0: for tests and simulation only.
+
+    >>> reproducible(1).integers(6, 8).tolist() == reproducible(1).integers(6, 8).tolist()
+    True
+    """
+    return ReproducibleRandomness(seed)
+
+
+def keyed(*, key: bytes, records: npt.ArrayLike, round: int = 0) -> KeyedRandomness:  # noqa: A002 - the field's word
+    """Return per-record streams under a secret key of at least 32 bytes.
+
+    Args:
+        key: secret bytes; who knows them can undo the randomizer.
+        records: distinct integers, shape (n,), one for each record.
+        round: a new number for every collection in which values may have changed.
+
+    >>> key = bytes(32)  # for this example only
+    >>> first = keyed(key=key, records=[7, 9]).words(2)
+    >>> bool(first[1] == keyed(key=key, records=[9]).words(1)[0])
+    True
+    """
+    return KeyedRandomness(key=key, records=np.asarray(records), round_number=round)
+
+
+def threshold_for_truth(k: int, epsilon: float) -> int:
+    """Return floor(2**64 theta), theta = (e**epsilon - 1)/(k + e**epsilon - 1): never less private than asked.
+
+    The coin with this threshold decides "tell the truth" against "draw uniformly from all k values".
+
+    >>> threshold_for_truth(2, 1.0) / 2**64
+    0.46211715726000974
+    """
+    with localcontext() as context:
+        context.prec = _PRECISION
+        growth = Decimal(epsilon).exp() - 1
+        return int(growth / (k + growth) * SCALE)
+
+
+def epsilon_of_threshold(k: int, threshold: int) -> float:
+    """Return ln(1 + k t/(1 - t)), t = threshold / 2**64, rounded upwards: the implemented epsilon_0.
+
+    >>> epsilon_of_threshold(2, threshold_for_truth(2, 1.0))
+    1.0
+    """
+    if threshold == SCALE:
+        return float("inf")
+    ratio = 1 + Fraction(k * threshold, SCALE - threshold)
+    with localcontext() as context:
+        context.prec = _PRECISION
+        value = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
+        # One part in 10**40 covers the rounding of the quotient and of the logarithm.
+        ceiling = value * (1 + Decimal(10) ** -40)
+        nearest = float(ceiling)
+        return nearest if Decimal(nearest) >= ceiling else float(np.nextafter(nearest, np.inf))

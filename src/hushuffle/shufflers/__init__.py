@@ -1,0 +1,6 @@
+"""Shufflers: laws over orderings of the messages."""
+
+from hushuffle.shufflers.base import Reveals, Shuffler
+from hushuffle.shufflers.uniform import NoShuffle, UniformShuffle
+
+__all__ = ["NoShuffle", "Reveals", "Shuffler", "UniformShuffle"]

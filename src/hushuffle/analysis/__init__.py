@@ -1,0 +1,1 @@
+"""One room per question; each reads laws, never another room."""

@@ -1,0 +1,1 @@
+"""The law of what is released: what the analysis rooms share."""

@@ -1,0 +1,1 @@
+"""Central differential privacy."""

@@ -1,0 +1,1 @@
+"""Re-identification: personal information entropy."""

@@ -1,0 +1,1 @@
+"""Quantitative information flow: what a guesser learns."""

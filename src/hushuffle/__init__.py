@@ -52,7 +52,7 @@ _WHERE = {
     "reproducible": "hushuffle.randomness",
     "secure": "hushuffle.randomness",
 }
-_ROOMS: dict[str, str] = {}
+_ROOMS = {"dp": "hushuffle.analysis.dp"}
 
 __all__ = ["__version__", *sorted(_WHERE), *sorted(_ROOMS)]  # noqa: PLE0604 - all of them are strings
 

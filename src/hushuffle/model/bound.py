@@ -149,11 +149,7 @@ def number(value: float, *, up: bool | None = None, digits: int = 4) -> str:
 
 
 def _pair(lower: float, upper: float) -> str:
-    """Show two ends, rounded outward, with enough digits to tell them apart but no more than 8."""
-    if lower == upper:
-        return number(upper)
-    for digits in range(4, 9):
-        low, high = number(lower, up=False, digits=digits), number(upper, up=True, digits=digits)
-        if low != high:
-            break
-    return f"{low} to {high}"
+    """Show two ends rounded outward, or one rounded up where they agree to six digits."""
+    if upper - lower <= 1e-6 * abs(upper):
+        return number(upper, up=True)
+    return f"{number(lower, up=False)} to {number(upper, up=True)}"

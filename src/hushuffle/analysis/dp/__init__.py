@@ -1,1 +1,5 @@
-"""Central differential privacy."""
+"""Central differential privacy of what the shuffler releases."""
+
+from hushuffle.analysis.dp.central import delta, epsilon, local_epsilon
+
+__all__ = ["delta", "epsilon", "local_epsilon"]

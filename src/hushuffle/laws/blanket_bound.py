@@ -1,0 +1,133 @@
+"""The certified upper end for k-ary randomized response: the privacy blanket, summed exactly.
+
+The adversary is given the truthful reports of everybody else. N = M + 1 + d reports remain,
+M ~ Bin(n-1, gamma); S of them at the target's two values a and b, A of these at a. With R = 2A - S,
+
+    delta(eps) <= E (1/N) [k theta (1 + e**eps)/2 R - (e**eps - 1)(k theta S/2 + gamma N)]_+ .
+
+R is a sum of S fair signs, so the expectation given (S, N) is two binomial terms. Given S and R the
+summand is convex and falls in N: a chord over a bin of N lies above it, and N may be replaced by
+anything stochastically smaller. The expectation over R grows with S and falls with the threshold, so
+a bin of S is bracketed by its ends.
+
+Source: Balle, Bell, Gascon, Nissim 2019, Theorem 5.1 (generalised); theory.md section 1.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushuffle.laws.fair_signs import LOG_TAIL, positive_part, row_step
+from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import EPS, Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BlanketBound:
+    """Mass by (row of S, node of N): `mass[i]` sits on reports `total[i]`, S from `low[i]` to `high[i]`."""
+
+    k: int
+    truth: float
+    lie: float
+    low: Floats
+    high: Floats
+    total: Floats
+    mass: Floats
+    outside: float
+
+    @classmethod
+    def of(cls, *, k: int, n: int, truth: float, lie: float, dummies: int) -> BlanketBound:
+        """Tabulate the law of (S, N) for n people and d uniform dummies.
+
+        >>> bound = BlanketBound.of(k=3, n=1, truth=0.5, lie=0.25, dummies=0)
+        >>> round(bound.upper(0.0), 12)
+        0.25
+        """
+        extra = dummies + 1  # reports that are certainly in the blanket: the dummies and the target's own
+        nodes = _nodes(n - 1, k * lie, extra)
+        own_low, own_high = binomial.window(n - 1, 2 * lie, LOG_TAIL)
+        side_low, side_high = binomial.window(extra, 2 / k, LOG_TAIL)
+        step = row_step(own_low + side_low, own_high + side_high)
+        own = np.arange(own_low, own_high + 1, dtype=np.float64)
+        side = np.arange(side_low, side_high + 1, dtype=np.float64)
+        own_mass = np.add.reduceat(binomial.pmf(own, n - 1, 2 * lie), np.arange(0, own.size, step))
+        side_mass = np.add.reduceat(binomial.pmf(side, extra, 2 / k), np.arange(0, side.size, step))
+        # The smallest S of a row gives the stochastically smallest N.
+        hats = _hats(nodes, own[::step], n - 1, min((k - 2) * lie / (1 - 2 * lie), 1.0))
+        mass = np.zeros((own_mass.size + side_mass.size - 1, nodes.size))
+        for shift, weight in enumerate(side_mass):
+            mass[shift : shift + own_mass.size] += weight * own_mass[:, None] * hats
+        low = own_low + side_low + step * np.arange(mass.shape[0], dtype=np.float64)
+        high = np.minimum(low + (min(step, own.size) - 1) + (min(step, side.size) - 1), n - 1 + extra)
+        keep = mass > 1e-80
+        row, column = np.nonzero(keep)
+        return cls(
+            k=k,
+            truth=truth,
+            lie=lie,
+            low=low[row],
+            high=high[row],
+            total=nodes[column] + extra,
+            mass=mass[keep] * (1 + 2 * binomial.margin(n + extra)),
+            outside=8 * float(np.exp(LOG_TAIL)) + float(mass[~keep].sum()),
+        )
+
+    def without_traces(self, delta: float) -> BlanketBound:
+        """Return the same bound with the lightest cells, delta/10**7 in all, counted in full instead of evaluated."""
+        order = np.argsort(self.mass)
+        traces = order[np.cumsum(self.mass[order]) <= 1e-7 * delta / self.k]
+        keep = np.ones(self.mass.size, dtype=np.bool_)
+        keep[traces] = False
+        return BlanketBound(
+            k=self.k,
+            truth=self.truth,
+            lie=self.lie,
+            low=self.low[keep],
+            high=self.high[keep],
+            total=self.total[keep],
+            mass=self.mass[keep],
+            outside=self.outside + float(self.mass[traces].sum()) * (1 + 1e-9),
+        )
+
+    def upper(self, epsilon: float) -> float:
+        """Return an upper end of delta(epsilon) over all neighbouring datasets."""
+        growth, pull = float(np.exp(epsilon)), self.k * (self.truth - self.lie)
+        threshold = float(np.expm1(epsilon)) * (pull / 2 * self.low + self.k * self.lie * self.total)
+        value, error = positive_part(self.high, pull * (1 + growth) / 2, threshold)
+        each = float(self.mass @ ((value + error) / self.total)) * (1 + EPS * (16 + self.mass.size))
+        result = each + pull * self.outside  # no cell can weigh more than k theta
+        local = max(self.truth - growth * self.lie, 0.0) + 8 * EPS
+        return min(result, local, 1.0)
+
+
+def _nodes(trials: int, chance: float, extra: int) -> Floats:
+    """Return the ends of the bins of M, growing: fine where the value bends, wide in the tails."""
+    low, high = binomial.window(trials, chance, LOG_TAIL)
+    mean, spread = trials * chance, np.sqrt(trials * chance * (1 - chance))
+    fine = max(1.0, 0.004 * (mean + extra))
+    position, nodes = float(low), [float(low)]
+    while position < high:
+        away = abs(position - mean) / (spread + 1)
+        step = min(fine * max(1.0, (away / 6) ** 2), spread * max(0.7, away / 8))
+        position = min(position + max(1.0, np.floor(step)), float(high))
+        nodes.append(position)
+    return np.array(nodes)
+
+
+def _hats(nodes: Floats, own: Floats, trials: int, chance: float) -> Floats:
+    """Return the mass that chords put on each node, for M = own + Bin(trials - own, chance), rounded up.
+
+    Shape (own, nodes). Mass above the last node counts there, mass below the first as well (the
+    caller adds what lies outside the window in full).
+    """
+    level, left = nodes[None, :] - own[:, None], (trials - own)[:, None]
+    area = binomial.shortfall(level, left, chance)
+    width = np.diff(nodes)[None, :]
+    rise = np.diff(area, axis=1) / width if nodes.size > 1 else np.zeros((own.size, 0))
+    noise = (area[:, 1:] + area[:, :-1]) / width if nodes.size > 1 else rise
+    zero, one = np.zeros((own.size, 1)), np.ones((own.size, 1))
+    mass = np.hstack([rise, one]) - np.hstack([zero, rise])
+    rounding = 4 * binomial.margin(trials + 1) * (np.hstack([noise, zero]) + np.hstack([zero, noise]))
+    return np.clip(mass + np.minimum(rounding, 1.0), 0.0, 1.0)

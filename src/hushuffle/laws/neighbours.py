@@ -1,0 +1,149 @@
+"""Certified lower ends for k-ary randomized response, k >= 3: explicit neighbouring datasets.
+
+Each is the hockey-stick divergence at one dataset, so it lies below the worst one. lambda = mu/nu;
+the target's value is a in one dataset and b in the other.
+
+All others at a third value c, with S reports at a or b, R = (reports at a) - (reports at b), C at c:
+
+    (1/n) E [(lambda - 1)(1 + e**eps)/2 R - (e**eps - 1)((lambda - 1) S/2 + n - C (1 - 1/lambda))]_+ .
+
+All others at a, with A and B reports at a and b and ell = 1 + (B (lambda - 1) - A (1 - 1/lambda))/n
+the likelihood ratio of "target at b" to "target at a":
+
+    max(E_a [ell - e**eps]_+, E_a [1 - e**eps ell]_+).
+
+Bins are rounded downwards: Jensen's inequality for C (the value is convex in it), ends for S and B.
+
+Source: theory.md section 1.3 (the likelihood ratio of a multiset is the average over its members).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hushuffle.laws.fair_signs import LOG_TAIL, positive_part, row_step
+from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import EPS, Floats
+
+_CUTS: Final = np.concatenate([[-14.0, -11.0, -9.0, -7.5], np.arange(-6.5, 6.6, 0.35), [9.0]])
+"""Where bins of C end, in standard deviations."""
+
+_TRACE: Final = 1e-45
+"""Cells lighter than this are dropped: a lower end may lose mass."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AllAtThird:
+    """All others at a third value: masses and conditional means by (row of S, bin of C)."""
+
+    n: int
+    ratio: float
+    signs: Floats
+    weight: Floats
+    bias: Floats
+
+    @classmethod
+    def of(cls, *, n: int, truth: float, lie: float) -> AllAtThird:
+        """Tabulate the law of the counts.
+
+        >>> round(AllAtThird.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
+        0.25
+        """
+        ratio = truth / lie
+        first, last, row_weight = _rows(n, 2 * lie)
+        mass, mean = _bins(n - last, min(truth / (1 - 2 * lie), 1.0))
+        weight = row_weight[:, None] * mass
+        bias = (ratio - 1) / 2 * last[:, None] + n - mean * (1 - 1 / ratio)
+        keep = weight > _TRACE
+        signs = np.broadcast_to(first[:, None], weight.shape)
+        return cls(n=n, ratio=ratio, signs=signs[keep], weight=weight[keep], bias=bias[keep])
+
+    def lower(self, epsilon: float) -> float:
+        """Return a lower end of the divergence at epsilon."""
+        slope = (self.ratio - 1) * (1 + float(np.exp(epsilon))) / 2
+        value, error = positive_part(self.signs, slope, float(np.expm1(epsilon)) * self.bias)
+        total = float(self.weight @ np.maximum(value - error, 0.0)) / self.n
+        return total * (1 - 4 * binomial.margin(self.n) - EPS * (64 + self.weight.size))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AllAtFirst:
+    """All others at the target's own first value: masses by row of B, from `first` to `last`."""
+
+    n: int
+    truth: float
+    lie: float
+    first: Floats
+    last: Floats
+    weight: Floats
+
+    @classmethod
+    def of(cls, *, n: int, truth: float, lie: float) -> AllAtFirst:
+        """Tabulate the law of B.
+
+        >>> round(AllAtFirst.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
+        0.25
+        """
+        first, last, weight = _rows(n, lie)
+        return cls(n=n, truth=truth, lie=lie, first=first, last=last, weight=weight)
+
+    def lower(self, epsilon: float) -> float:
+        """Return a lower end of the divergence at epsilon, the better of both directions."""
+        ratio, growth, excess = self.truth / self.lie, float(np.exp(epsilon)), float(np.expm1(epsilon))
+        chance, slope = min(self.truth / (1 - self.lie), 1.0), (1 - 1 / ratio) / self.n
+        lift = (ratio - 1) / self.n
+        toward = _positive_mean(self.n - self.first, chance, slope=-slope, offset=self.first * lift - excess)
+        offset = -excess - growth * lift * self.last
+        away = _positive_mean(self.n - self.last, chance, slope=growth * slope, offset=offset)
+        best = max(float(self.weight @ toward), float(self.weight @ away))
+        return best * (1 - 4 * binomial.margin(self.n) - EPS * (64 + self.weight.size))
+
+
+def _rows(n: int, chance: float) -> tuple[Floats, Floats, Floats]:
+    """Return first and last count and mass of each row of Bin(n, chance), shapes (rows,)."""
+    low, high = binomial.window(n, chance, LOG_TAIL)
+    step = row_step(low, high)
+    counts = np.arange(low, high + 1, dtype=np.float64)
+    weight = np.add.reduceat(binomial.pmf(counts, n, chance), np.arange(0, counts.size, step))
+    first = counts[::step]
+    return first, np.minimum(first + step - 1, high), weight
+
+
+def _positive_mean(trials: Floats, chance: float, *, slope: float, offset: Floats) -> Floats:
+    """Return a lower end of E[offset + slope A]_+, A ~ Bin(trials, chance), shape of `trials`."""
+    mean = trials * chance
+    if slope > 0:
+        start = np.floor(-offset / slope) + 1
+        tail = binomial.upper_tail(start, trials, chance)
+        edge = np.maximum(start, 0.0) * (1 - chance) * binomial.pmf(start, trials, chance)
+    else:
+        stop = np.ceil(offset / -slope) - 1
+        tail = binomial.lower_tail(stop, trials, chance)
+        edge = -(trials - stop) * chance * binomial.pmf(stop, trials, chance)
+    # E[A - mean; A in the set] is `edge`, by summation by parts.
+    drift, swing = (offset + slope * mean) * tail, slope * edge
+    rounding = (binomial.margin(float(np.max(trials, initial=1.0))) + 16 * EPS) * (np.abs(drift) + np.abs(swing))
+    spilled = 16 * EPS * (np.abs(offset) + abs(slope) * mean) * tail
+    return np.maximum(drift + swing - rounding - spilled, 0.0)
+
+
+def _bins(trials: Floats, chance: float) -> tuple[Floats, Floats]:
+    """Return mass (rounded down) and mean (rounded down) of Bin(trials, chance) in bins, both (rows, bins)."""
+    mean = (trials * chance)[:, None]
+    spread = np.sqrt(np.maximum(trials * chance * (1 - chance), 0.0))[:, None]
+    inner = np.clip(np.floor(mean + _CUTS * spread), -1.0, trials[:, None])
+    cuts = np.hstack([np.full_like(mean, -1.0), inner, trials[:, None]])
+    below = binomial.lower_tail(cuts, trials[:, None], chance)
+    # E[Bin - mean; Bin <= x] = -(trials - x) chance P(Bin = x)
+    lever = np.where(cuts < 0, 0.0, (trials[:, None] - cuts) * chance * binomial.pmf(cuts, trials[:, None], chance))
+    noise = binomial.margin(float(np.max(trials, initial=1.0)))
+    mass = np.diff(below, axis=1)
+    doubt = noise * (below[:, 1:] + below[:, :-1])
+    safe = np.where(mass > 4 * doubt, mass, 1.0)
+    shift = (lever[:, :-1] - lever[:, 1:] - noise * (lever[:, :-1] + lever[:, 1:])) / safe
+    shift = shift - np.abs(shift) * doubt / safe
+    point = np.clip(mean + shift - 8 * EPS * mean, np.maximum(cuts[:, :-1] + 1, 0.0), cuts[:, 1:].clip(min=0.0))
+    return np.where(mass > 4 * doubt, mass - doubt, 0.0), point

@@ -1,0 +1,1 @@
+"""Numbers without domain words: accurate tails, directed rounding, certified roots."""

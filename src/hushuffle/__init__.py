@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from hushuffle._version import __version__
 
 if TYPE_CHECKING:
+    from hushuffle.analysis import dp as dp
+    from hushuffle.analysis import pie as pie
+    from hushuffle.analysis import qif as qif
     from hushuffle.adversaries import Informed as Informed
     from hushuffle.adversaries import Strong as Strong
     from hushuffle.adversaries import Uninformed as Uninformed
@@ -52,7 +55,11 @@ _WHERE = {
     "reproducible": "hushuffle.randomness",
     "secure": "hushuffle.randomness",
 }
-_ROOMS = {"dp": "hushuffle.analysis.dp"}
+_ROOMS = {
+    "dp": "hushuffle.analysis.dp",
+    "pie": "hushuffle.analysis.pie",
+    "qif": "hushuffle.analysis.qif",
+}
 
 __all__ = ["__version__", *sorted(_WHERE), *sorted(_ROOMS)]  # noqa: PLE0604 - all of them are strings
 

@@ -64,10 +64,13 @@ def probability(
 
 def codes(name: str, values: npt.ArrayLike, *, k: int) -> npt.NDArray[np.int64]:
     """Return `values` as a one-dimensional array of integers 0..k-1; the message never shows a value."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        reject(name, "a one-dimensional array", "<ragged>")
     if array.ndim != 1:
         reject(name, "a one-dimensional array", f"<shape {array.shape}>")
-    if not np.issubdtype(array.dtype, np.integer):
+    if array.size and not np.issubdtype(array.dtype, np.integer):
         hint = "Encode text with hushuffle.Domain(labels=...).encode(values)."
         reject(name, f"integers from 0 to {k - 1}", f"<dtype {array.dtype}>", hint)
     if array.size and (int(array.min()) < 0 or int(array.max()) >= k):
@@ -81,8 +84,8 @@ def _number(name: str, value: SupportsFloat, rule: str, hint: str) -> float:
         reject(name, rule, repr(value), hint)
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        reject(name, rule, repr(value), hint)
+    except (TypeError, ValueError, OverflowError):
+        reject(name, rule, f"<{type(value).__name__}>", hint)
     if math.isnan(number):
         reject(name, rule, number, hint)
     return number

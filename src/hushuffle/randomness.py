@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar, Final, NoReturn
 
@@ -34,8 +34,11 @@ SCALE: Final = 2**64
 _CHUNK: Final = 1 << 16
 """Words per call of the cipher: small enough to stay in the processor's cache."""
 
-_PRECISION: Final = 60
-"""Decimal digits for the logarithms behind a threshold."""
+_PRECISION: Final = Context(prec=60)
+"""For the logarithms behind a threshold: 60 decimal digits, whatever the caller's own context."""
+
+_ALWAYS: Final = 200.0
+"""From this epsilon on, every allowed k gives the largest threshold that still has noise."""
 
 
 class Randomness(ABC):
@@ -166,6 +169,8 @@ class KeyedRandomness(Randomness):
         identifiers = np.asarray(records)
         if identifiers.ndim != 1 or not np.issubdtype(identifiers.dtype, np.integer):
             _checks.reject("records", "a one-dimensional array of integers", f"<{identifiers.dtype}>")
+        if identifiers.size and int(identifiers.min()) < 0:
+            _checks.reject("records", ">= 0", "<a negative record>")
         if identifiers.size and np.unique(identifiers).size != identifiers.size:
             _checks.reject("records", "distinct", "<repeated record>", "Two records would share their coins.")
         number = _checks.integer("round", round_number, low=0)
@@ -238,10 +243,11 @@ def threshold_for_truth(k: int, epsilon: float) -> int:
     >>> threshold_for_truth(2, 1.0) / 2**64
     0.46211715726000974
     """
-    with localcontext() as context:
-        context.prec = _PRECISION
+    if epsilon >= _ALWAYS:
+        return SCALE - 1
+    with localcontext(_PRECISION):
         growth = Decimal(epsilon).exp() - 1
-        return int(growth / (k + growth) * SCALE)
+        return min(int(growth / (k + growth) * SCALE), SCALE - 1)
 
 
 def epsilon_of_threshold(k: int, threshold: int) -> float:
@@ -253,8 +259,7 @@ def epsilon_of_threshold(k: int, threshold: int) -> float:
     if threshold == SCALE:
         return float("inf")
     ratio = 1 + Fraction(k * threshold, SCALE - threshold)
-    with localcontext() as context:
-        context.prec = _PRECISION
+    with localcontext(_PRECISION):
         value = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
         # One part in 10**40 covers the rounding of the quotient and of the logarithm.
         ceiling = value * (1 + Decimal(10) ** -40)

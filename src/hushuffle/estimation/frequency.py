@@ -44,7 +44,7 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
         if counts.k != protocol.randomizer.inputs:
             _checks.reject("reports", f"counts of {protocol.randomizer.inputs} values", counts.k)
     else:
-        array = reports.reports if isinstance(reports, Transcript) else np.asarray(reports)
+        array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
         expected = protocol.n + protocol.shuffler.dummies
         if array.shape[0] != expected:
             _checks.reject("reports", f"n + dummies = {expected} reports", array.shape[0])
@@ -99,10 +99,12 @@ def project_on_simplex(estimate: Estimate) -> Estimate:
 
     Source: W. Wang, M. A. Carreira-Perpinan, Projection onto the probability simplex (2013).
     """
-    descending = np.sort(estimate.frequencies)[::-1]
+    # Adding a constant changes nothing; starting at 0 keeps precision where estimates are huge.
+    centred = estimate.frequencies - estimate.frequencies.max()
+    descending = np.sort(centred)[::-1]
     excess = (np.cumsum(descending) - 1.0) / np.arange(1, estimate.k + 1)
     shift = excess[np.flatnonzero(descending > excess)[-1]]
-    projected = np.maximum(estimate.frequencies - shift, 0.0)
+    projected = np.maximum(centred - shift, 0.0)
     return replace(estimate, frequencies=projected, postprocessing=(*estimate.postprocessing, "simplex projection"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Literal, Self
 
 from hushuffle import _checks
@@ -95,9 +96,9 @@ class Bound:
                 return f"at least {number(self.lower, up=False)}{unit} (lower bound)"
             case "bracket":
                 return f"{_pair(self.lower, self.upper)}{unit} (certified bracket)"
-            case "estimate":
+            case _:
                 assert self.confidence is not None
-                return f"{_pair(self.lower, self.upper)}{unit} ({self.confidence:.0%} interval)"
+                return f"{_pair(self.lower, self.upper)}{unit} ({100 * self.confidence:.6g}% interval)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,31 +126,33 @@ class Guarantee:
 def number(value: float, *, up: bool | None = None, digits: int = 4) -> str:
     """Format `value` with `digits` significant digits, rounded outward if `up` says which way.
 
-    >>> number(0.52111, up=True), number(0.52111, up=False), number(1234567.0)
-    ('0.5212', '0.5211', '1,234,567')
+    Near 1 more digits are shown, so that a probability below 1 never reads as 1.
+
+    >>> number(0.52111, up=True), number(0.52111, up=False), number(1234567.0), number(0.9999999842)
+    ('0.5212', '0.5211', '1,234,567', '0.99999998')
     """
+    value = float(value)
     if math.isinf(value):
         return "infinity" if value > 0 else "-infinity"
     if value == 0:
         return "0"
-    if up is not None:
-        step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
-        scaled = value / step
-        near = round(scaled)
-        if abs(scaled - near) > 1e-9 * abs(scaled):
-            near = math.ceil(scaled) if up else math.floor(scaled)
-        value = near * step
-    size = abs(value)
-    if 1e-3 <= size < 10**digits:
-        decimals = max(0, digits - 1 - math.floor(math.log10(size) + 1e-12))
-        return f"{value:.{decimals}f}"
-    if 10**digits <= size < 1e12 and float(value).is_integer():
+    if value.is_integer() and 10**digits <= abs(value) < 1e12:
         return f"{value:,.0f}"
-    return f"{value:.{digits - 1}e}"
+    exact = Decimal(repr(value))
+    places = digits - 1 - exact.adjusted()
+    if 0 < 1 - exact < Decimal(10) ** -places:
+        places = -(1 - exact).adjusted()
+    rounding = ROUND_HALF_UP if up is None else ROUND_CEILING if up else ROUND_FLOOR
+    rounded = exact.quantize(Decimal(1).scaleb(-places), rounding=rounding)
+    if 10**digits <= abs(rounded) < 10**12:
+        return f"{int(rounded):,}"
+    if Decimal("0.001") <= abs(rounded) < 10**digits:
+        return f"{rounded:f}"
+    return f"{float(rounded):.{digits - 1}e}"
 
 
 def _pair(lower: float, upper: float) -> str:
     """Show two ends rounded outward, or one rounded up where they agree to six digits."""
-    if upper - lower <= 1e-6 * abs(upper):
+    if lower == upper or (math.isfinite(upper) and upper - lower <= 1e-6 * abs(upper)):
         return number(upper, up=True)
     return f"{number(lower, up=False)} to {number(upper, up=True)}"

@@ -99,6 +99,8 @@ def _as_matrix(matrix: npt.ArrayLike | Sequence[Sequence[Fraction | float]]) -> 
         array = array.astype(object)
         bad = [position for position, row in enumerate(array) if sum(row) != 1]
     else:
+        if any(isinstance(entry, str | bytes) for entry in raw.flat):
+            _checks.reject("matrix", "numbers", "<something else>")
         try:
             array = raw.astype(np.float64)
         except (TypeError, ValueError):

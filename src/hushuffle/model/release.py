@@ -25,8 +25,8 @@ class Histogram:
         array = np.array(counts)
         if array.ndim != 1 or array.size < 1 or not np.issubdtype(array.dtype, np.integer):
             _checks.reject("counts", "a one-dimensional array of integers", f"<shape {array.shape}, {array.dtype}>")
-        if int(array.min()) < 0:
-            _checks.reject("counts", ">= 0", int(array.min()))
+        if int(array.min()) < 0 or int(array.max()) >= 2**63:
+            _checks.reject("counts", "from 0 to 2**63 - 1", int(array.min() if array.min() < 0 else array.max()))
         array = array.astype(np.int64)
         array.flags.writeable = False
         object.__setattr__(self, "counts", array)
@@ -66,6 +66,7 @@ class Transcript:
     def __post_init__(self) -> None:
         _checks.integer("people", self.people, low=1)
         _checks.integer("dummies", self.dummies, low=0)
+        object.__setattr__(self, "reports", np.atleast_1d(self.reports))
         if self.reports.shape[0] != self.people + self.dummies:
             _checks.reject(
                 "reports", f"{self.people + self.dummies} rows (people + dummies)", f"<shape {self.reports.shape}>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Self
 
@@ -80,8 +80,7 @@ class RandomizedResponse(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, Co
             return cls(k=size, epsilon=math.inf)
         if not truth * size > 1:
             _checks.reject("p", f"> 1/k = {1 / size:.6g}", truth, "At p = 1/k reports are independent of values.")
-        with localcontext() as context:
-            context.prec = 40
+        with localcontext(Context(prec=40)):
             exact = Decimal(truth)
             return cls(k=size, epsilon=float((exact * (size - 1) / (1 - exact)).ln()))
 

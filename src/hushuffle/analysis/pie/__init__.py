@@ -1,1 +1,30 @@
-"""Re-identification: personal information entropy."""
+"""Re-identification: personal information entropy (PIE).
+
+The adversary knows the people well (in the worst case: exactly how values depend on persons), sees
+pseudonymised reports, each on its own, and wants to know whose a report is. Figures in bits are mutual
+informations I(U;Y) between person U and report Y; figures of error are probabilities of naming the wrong
+person. A shuffler changes none of them: it is what makes the reports pseudonymous.
+
+`alpha` and `bayes_error` are exact; `ldp_alpha`, `rr_alpha` and `fano_error` are the published bounds.
+"""
+
+from hushuffle.analysis.pie.calibration import epsilon_for_alpha, epsilon_for_error
+from hushuffle.analysis.pie.composition import composed_alpha, composed_error
+from hushuffle.analysis.pie.contraction import contracted_alpha, contraction
+from hushuffle.analysis.pie.exact import alpha, bayes_error
+from hushuffle.analysis.pie.published import alpha_for_error, fano_error, ldp_alpha, rr_alpha
+
+__all__ = [
+    "alpha",
+    "alpha_for_error",
+    "bayes_error",
+    "composed_alpha",
+    "composed_error",
+    "contracted_alpha",
+    "contraction",
+    "epsilon_for_alpha",
+    "epsilon_for_error",
+    "fano_error",
+    "ldp_alpha",
+    "rr_alpha",
+]

@@ -1,0 +1,45 @@
+# Everything runs in a virtual environment of its own; only Python >= 3.11 and make are needed.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := pyproject.toml README.md src/hushuffle/_version.py
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check docs bench clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: .venv/.examples ## assess a real survey and print where the report is
+	$(BIN)/hushuffle assess examples/affairs.toml --out hushuffle-out/affairs
+
+test: .venv/.test ## run the tests
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: .venv/.test ## run the tests that take long
+	$(BIN)/python -m pytest -m slow
+
+check: .venv/.check ## style, types, layers, tests with coverage
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/coverage run -m pytest -m "not slow"
+	$(BIN)/coverage report --include='src/hushuffle/numerics/*,src/hushuffle/model/*,src/hushuffle/randomizers/*,src/hushuffle/shufflers/*,src/hushuffle/analysis/*' --fail-under=100
+	$(BIN)/coverage report --fail-under=95
+
+docs: .venv/.docs ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: .venv/.bench ## measure speed and tightness
+	$(BIN)/python benchmarks/run.py
+
+clean: ## remove everything that was made
+	rm -rf .venv site hushuffle-out dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+.venv/.%: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	@touch $@

@@ -1,0 +1,177 @@
+"""Utility in words and as a table: predicted against measured error, the same in every rendering."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.model import Assessment, Population, Utility, number
+from hushuffle.report.formatting import decimals, fixed, plain, plural, short
+
+MOST_ROWS = 30
+# How seldom z may pass its threshold by chance, over all values together.
+_FALSE_ALARM = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of the table: a heading, a shorter one for narrow places, and the text of its cells."""
+
+    heading: str
+    short: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """What a report says about utility.
+
+    `sentences` come in reading order, `verdict` says whether the target is met ("" without a target), `columns`
+    are the table (empty if every row would say the same), `rows` the values shown, `more` how many are not.
+    """
+
+    verdict: str
+    sentences: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[int, ...]
+    more: int
+    order: str
+
+
+def accuracy(assessment: Assessment, utility: Utility, *, most: int = MOST_ROWS) -> Accuracy:
+    """Return the words and the table for `utility`, with at most `most` rows."""
+    population = assessment.population
+    rows, order = _rows(population, utility, most)
+    columns = _columns(population, utility, rows)
+    sentences = (
+        _predicted(population, utility),
+        _measured(utility),
+        _agreement(population, utility),
+        *_remarks(population, utility),
+    )
+    return Accuracy(
+        verdict=_verdict(utility),
+        sentences=tuple(sentence for sentence in sentences if sentence),
+        columns=columns,
+        rows=tuple(rows) if columns else (),
+        more=len(population.labels) - len(rows) if columns else 0,
+        order=order,
+    )
+
+
+def true_shares(population: Population) -> npt.NDArray[np.float64] | None:
+    """Return the true frequencies, shape (k,), if there is data."""
+    return None if population.counts is None else np.array(population.counts) / population.n
+
+
+def _rows(population: Population, utility: Utility, most: int) -> tuple[list[int], str]:
+    """Return which values are shown, and in what order, in words."""
+    k = len(population.labels)
+    shares = true_shares(population)
+    if k <= most:
+        return list(range(k)), ""
+    if shares is not None:
+        weight, order = shares, "the most frequent ones"
+    elif utility.estimate is not None:
+        weight, order = utility.estimate.frequencies, "the ones with the largest estimates"
+    else:
+        weight, order = utility.predicted, "the ones with the largest predicted errors"
+    return np.argsort(-weight, kind="stable")[:most].tolist(), order
+
+
+def _columns(population: Population, utility: Utility, rows: list[int]) -> tuple[Column, ...]:
+    shares, estimate, predicted = true_shares(population), utility.estimate, utility.predicted
+    if shares is None and estimate is None and utility.measured is None and np.ptp(predicted) == 0:
+        return ()
+    places = decimals(predicted)
+
+    def numbers(heading: str, short: str, values: npt.NDArray[np.float64] | None) -> list[Column]:
+        if values is None:
+            return []
+        return [Column(heading=heading, short=short, cells=tuple(fixed(float(values[row]), places) for row in rows))]
+
+    columns = [Column(heading="Value", short="Value", cells=tuple(plain(population.labels[row]) for row in rows))]
+    columns += numbers("True share", "True", shares)
+    if estimate is not None:
+        ends = estimate.interval(utility.confidence)
+        cells = tuple(f"{fixed(ends[row, 0], places)} to {fixed(ends[row, 1], places)}" for row in rows)
+        columns += numbers("Estimate", "Estimate", estimate.frequencies)
+        columns += [Column(heading=f"{utility.confidence:.0%} interval", short="Interval", cells=cells)]
+    columns += numbers("Predicted error", "Predicted", predicted)
+    columns += numbers("Measured error", "Measured", utility.measured)
+    if utility.z is not None:
+        columns += [Column(heading="z", short="z", cells=tuple(fixed(float(utility.z[row]), 2) for row in rows))]
+    return tuple(columns)
+
+
+def _verdict(utility: Utility) -> str:
+    if utility.target is None:
+        return ""
+    # Rounded upwards, a figure above the target never reads like the target.
+    largest, target = number(float(utility.predicted.max()), up=True), f"{utility.target:g}"
+    if utility.met:
+        return f"Target met: every predicted standard error is at most {largest}; {target} was asked for."
+    return f"Target missed: the largest predicted standard error is {largest}; {target} was asked for."
+
+
+def _predicted(population: Population, utility: Utility) -> str:
+    low, high = float(utility.predicted.min()), float(utility.predicted.max())
+    size = number(high) if low == high else f"{number(low)} to {number(high)}, depending on the value"
+    where = "at the shares in the data" if population.counts is not None else "at the worst possible share"
+    return f"Predicted standard error of an estimated share, {where}: {size}."
+
+
+def _measured(utility: Utility) -> str:
+    if utility.measured is None:
+        return ""
+    low, high = float(utility.measured.min()), float(utility.measured.max())
+    size = number(low) if low == high else f"{number(low)} to {number(high)}"
+    return f"Measured error, root mean square over {plural(utility.repetitions, 'run')}: {size}."
+
+
+def _agreement(population: Population, utility: Utility) -> str:
+    """Say what z means here: whether chance explains the difference of measured and predicted error."""
+    if utility.z is None:
+        return ""
+    worst, k = int(np.argmax(np.abs(utility.z))), utility.z.size
+    largest = float(utility.z[worst])
+    threshold = NormalDist().inv_cdf(1 - _FALSE_ALARM / (2 * k))
+    verdict = (
+        "so the prediction holds on this data"
+        if abs(largest) <= threshold
+        else "so chance does not explain this: do not rely on the predicted errors before it is understood"
+    )
+    return (
+        "z says how many standard deviations the measured mean square error lies from the predicted one. "
+        f"The farthest from 0 is {fixed(largest, 2)} (for {_quoted(population, worst)}). With {plural(k, 'value')}, "
+        f"chance alone goes beyond {threshold:.1f} about once in a hundred assessments, {verdict}."
+    )
+
+
+def _remarks(population: Population, utility: Utility) -> list[str]:
+    shares, estimate, remarks = true_shares(population), utility.estimate, []
+    if estimate is not None and shares is not None:
+        errors = np.abs(estimate.frequencies - shares)
+        worst = int(np.argmax(errors))
+        remarks.append(
+            f"In the run shown, the largest error of an estimated share is {number(float(errors[worst]), up=True)} "
+            f"(for {_quoted(population, worst)})."
+        )
+    if estimate is not None and estimate.postprocessing:
+        done = ", then ".join(plain(step) for step in estimate.postprocessing)
+        remarks.append(f"The estimates were processed afterwards ({done}); the intervals are those before that.")
+    if estimate is not None and estimate.postprocessing == () and float(estimate.frequencies.min()) < 0:
+        remarks.append("An unbiased estimate of a small share may be below 0.")
+    if population.counts is not None:
+        remarks.append(
+            "The true shares come from the data and are not protected: "
+            "show this report only to those who may see the data."
+        )
+    return remarks
+
+
+def _quoted(population: Population, value: int) -> str:
+    return f'"{short(population.labels[value])}"'

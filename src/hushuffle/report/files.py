@@ -1,0 +1,73 @@
+"""Write a report: all of its files or none."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from hushuffle.model import Assessment
+from hushuffle.report import page, result
+
+
+def write(assessment: Assessment, folder: Path) -> list[Path]:
+    """Write `report.html`, `result.json` and `specification.toml` into `folder`; return their paths.
+
+    All three are written beside their places first, then moved there. If anything fails (or Ctrl-C
+    is pressed) the folder is left as it was: no part of a file, and no new file beside old ones.
+
+    Raises:
+        InvalidInputError: a number of the assessment is nan.
+        OSError: the folder cannot be made or written.
+    """
+    texts = {
+        "report.html": page.html(assessment),
+        "result.json": result.to_json(assessment),
+        "specification.toml": assessment.specification.rstrip("\n") + "\n",
+    }
+    mark = secrets.token_hex(4)
+    # Left in this order, innermost first: put old files back, delete temporary ones, remove new folders.
+    with ExitStack() as folders, ExitStack() as temporary, ExitStack() as undo:
+        _make(folder, folders)
+        moves = []
+        for name, text in texts.items():
+            new = folder / f".{name}.{mark}.new"
+            temporary.callback(new.unlink, missing_ok=True)
+            _save(new, text)
+            moves.append((new, folder / name))
+        for new, path in moves:
+            undo.callback(_keep(path, folder / f".{path.name}.{mark}.old", temporary))
+            new.replace(path)
+        undo.pop_all()
+        folders.pop_all()
+    return [path for _, path in moves]
+
+
+def _make(folder: Path, undo: ExitStack) -> None:
+    """Make `folder` and its missing parents."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir()
+        undo.callback(path.rmdir)
+    folder.mkdir(exist_ok=True)  # complains if a file has that name
+
+
+def _save(path: Path, text: str) -> None:
+    """Write `text` to the new file `path`, through to the disk."""
+    with path.open("xb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _keep(path: Path, copy: Path, temporary: ExitStack) -> Callable[[], object]:
+    """Copy the file at `path`, if there is one; return what brings it back."""
+    if not path.exists():
+        return partial(path.unlink, missing_ok=True)
+    temporary.callback(copy.unlink, missing_ok=True)
+    shutil.copy2(path, copy)
+    return partial(copy.replace, path)

@@ -1,0 +1,154 @@
+"""How text and numbers look, the same in every rendering."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hushuffle.model import Bound, Population, Witness
+
+KINDS_EXPLAINED: tuple[tuple[str, str], ...] = (
+    ("exact", "The figure itself, up to floating-point error."),
+    ("certified bracket", "Both ends are proven: the truth lies between them."),
+    ("upper bound", "Proven: the truth is this or less."),
+    ("lower bound", "Proven: the truth is this or more."),
+    ("estimate (interval)", "Measured on random runs: the interval holds the truth with the confidence it states."),
+)
+UNITS_EXPLAINED: dict[str, str] = {
+    "nats": "Nats are the unit of epsilon: with epsilon nats, no output is more than e^epsilon times as likely "
+    "for one value of a person as for another, except with probability delta where a delta is stated.",
+    "bits": "Bits measure information: one bit is the answer to one fair yes-or-no question.",
+}
+
+_COUNTED_OUT = 6
+# Controls and surrogates cannot be shown, and the bidirectional overrides among the formats can make
+# a label read as something else. The other formats (joiners inside words and emoji) are part of the text.
+_HIDDEN = {"Cc", "Cs"}
+_REORDERING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A bound as two pieces of text: the figure with its unit, and what kind of figure it is."""
+
+    value: str
+    kind: str
+
+
+def plain(text: str) -> str:
+    r"""Return `text` on one line, without controls that would change how a page or a terminal shows it.
+
+    >>> plain("two\n words \x1b[31m")
+    'two words �[31m'
+    """
+    return "".join(_shown(character) for character in " ".join(text.split()))
+
+
+def block(text: str) -> str:
+    r"""Return `text` like `plain`, its lines and tabs kept.
+
+    >>> block("a = 1\r\n\tb = 2\x07")
+    'a = 1\n\tb = 2�'
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(character if character in "\n\t" else _shown(character) for character in lines)
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a fixed-width font `text` takes.
+
+    >>> columns("two"), columns("二")
+    (3, 2)
+    """
+    marks = sum(unicodedata.combining(character) > 0 for character in text)
+    return len(text) + sum(unicodedata.east_asian_width(character) in "WF" for character in text) - marks
+
+
+def short(text: str, most: int = 40) -> str:
+    """Return `text` like `plain`, cut to at most `most` columns.
+
+    >>> short("a label that goes on", 10)
+    'a label t…'
+    """
+    shown = plain(text)
+    if columns(shown) <= most:
+        return shown
+    while columns(shown) >= most:
+        shown = shown[:-1]
+    return f"{shown.rstrip()}…"
+
+
+def figure(bound: Bound) -> Figure:
+    """Return the two pieces of `str(bound)`.
+
+    >>> figure(Bound(lower=0.25, upper=0.26, kind="bracket", unit="nats"))
+    Figure(value='0.2500 to 0.2600 nats', kind='certified bracket')
+    """
+    value, _, kind = str(bound).rpartition(" (")
+    return Figure(value=value, kind=kind.removesuffix(")"))
+
+
+def attained(witness: Witness, labels: tuple[str, ...]) -> str:
+    """Return in words where a lower end is attained; at most six values are counted out.
+
+    >>> attained(Witness(family="worst", others=(8, 1), target=(0, 1)), ("no", "yes"))
+    'worst (others: 8 at "no", 1 at "yes"; target "no" against "yes")'
+    """
+    if len(labels) != len(witness.others):  # the values are not the people's answers, so labels do not name them
+        labels = tuple(str(value) for value in range(len(witness.others)))
+    names = [f'"{short(label)}"' for label in labels]
+    held = [f"{count:,} at {name}" for count, name in zip(witness.others, names, strict=True) if count]
+    more = f", and {len(held) - _COUNTED_OUT} more values" if len(held) > _COUNTED_OUT else ""
+    others = f"{', '.join(held[:_COUNTED_OUT]) or 'nobody'}{more}"
+    first, second = (names[value] for value in witness.target)
+    return f"{plain(witness.family)} (others: {others}; target {first} against {second})"
+
+
+def decimals(errors: Iterable[float]) -> int:
+    """Return how many decimals show the smallest positive one of `errors` with three digits, from 3 to 8.
+
+    >>> decimals([0.00533, 0.021])
+    5
+    """
+    sizes = [error for error in errors if 0 < error < math.inf]
+    return min(8, max(3, 2 - math.floor(math.log10(min(sizes))))) if sizes else 4
+
+
+def fixed(value: float, places: int) -> str:
+    """Return `value` with `places` decimals; never "-0.00".
+
+    >>> fixed(-0.00001, 3), fixed(1.23456, 3)
+    ('0.000', '1.235')
+    """
+    if math.isinf(value):
+        return "infinity" if value > 0 else "-infinity"
+    text = f"{value:.{places}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """Return "1 run", "1,000 runs".
+
+    >>> plural(1, "person", "people"), plural(1000, "run")
+    ('1 person', '1,000 runs')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def asked(population: Population) -> str:
+    """Return in one sentence where the people's values come from.
+
+    >>> asked(Population(n=9, labels=("no", "yes"), source="people.csv", dropped=1))
+    'Population: 9 people, 2 values; people.csv; 1 record left out.'
+    """
+    left_out = f"; {plural(population.dropped, 'record')} left out" if population.dropped else ""
+    people, values = plural(population.n, "person", "people"), plural(len(population.labels), "value")
+    return f"Population: {people}, {values}; {plain(population.source)}{left_out}."
+
+
+def _shown(character: str) -> str:
+    hidden = character in _REORDERING or unicodedata.category(character) in _HIDDEN
+    return _REPLACEMENT if hidden else character

@@ -1,0 +1,117 @@
+"""The drawing of a `Chart`: lines with their certified bands."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import altair as alt
+
+from hushuffle.model import Chart, Series
+from hushuffle.report.formatting import plain
+from hushuffle.report.scales import Scale, drawable, scale
+from hushuffle.report.styling import COLORS, DASHES, FONT_SIZE, INK, Drawing, KeyEntry, base, domain, finish, ruler
+
+_HEIGHT = 280
+_GAP, _GAP_WITH_NAME = 10, 20
+_POINTS_UP_TO = 12
+
+
+def draw(chart: Chart) -> Drawing | None:
+    """Return the drawing of `chart`: a line or a band for each series; None if no point has a place on it."""
+    ends = [value for series in chart.series for value in (*series.lower, *series.upper)]
+    marked = [] if chart.here is None or not drawable(chart.here, log=chart.x_log) else [float(chart.here)]
+    x_scale = scale([*marked, *(x for series in chart.series for x in series.x)], log=chart.x_log, tight=True)
+    y_scale = scale(ends, log=chart.y_log)
+    if x_scale is None or y_scale is None:
+        return None
+    x = alt.X("x:Q", scale=domain(x_scale), axis=ruler(x_scale, plain(chart.x_label)))
+    layers = _layers(chart, x, y_scale)
+    for here in marked:
+        layers += _here(here, x_scale, x)
+    gap = _GAP_WITH_NAME if marked else _GAP
+    return Drawing(
+        specification=finish(layers, height=_HEIGHT, y_label=plain(chart.y_label), gap=gap),
+        key=tuple(
+            KeyEntry(
+                mark="line", color=_color(position), dash=" ".join(map(str, _dash(position))), text=plain(series.label)
+            )
+            for position, series in enumerate(chart.series)
+        ),
+        description=_description(chart),
+        clipped=any(not drawable(end, log=chart.y_log) for end in ends),
+    )
+
+
+def _layers(chart: Chart, x: alt.X, y_scale: Scale) -> list[alt.Chart]:
+    """Return the bands and, over them, the lines."""
+    count = len(chart.series)
+    names = [f"s{position}" for position in range(count)]
+    colors = alt.Scale(domain=names, range=[_color(position) for position in range(count)])
+    dashes = alt.Scale(domain=names, range=[_dash(position) for position in range(count)])
+    color = alt.Color("series:N", scale=colors, legend=None)
+    y = alt.Y("y:Q", scale=domain(y_scale), axis=ruler(y_scale))
+    bands, edges = [], []
+    for name, series in zip(names, chart.series, strict=True):
+        bands += _band(name, series, chart, y_scale)
+        edges += _edges(name, series, chart)
+    layers = []
+    if bands:
+        layers.append(base(bands).mark_area(opacity=0.22).encode(x=x, y=y, y2="high:Q", color=color))
+    few = max(len(series.x) for series in chart.series) <= _POINTS_UP_TO
+    line = base(edges).mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=28) if few else False)
+    dash = alt.StrokeDash("series:N", scale=dashes, legend=None)
+    return [*layers, line.encode(x=x, y=y, color=color, strokeDash=dash, detail="edge:N")]
+
+
+def _band(name: str, series: Series, chart: Chart, y_scale: Scale) -> list[dict[str, Any]]:
+    """Return the rows of the band of `series`, its ends clipped to the axis; none for a plain line."""
+    if series.lower == series.upper:
+        return []
+    points = zip(series.x, series.lower, series.upper, strict=True)
+    return [
+        {"series": name, "x": float(x), "y": float(y_scale.clip(low)), "high": float(y_scale.clip(high))}
+        for x, low, high in points
+        if drawable(x, log=chart.x_log)
+    ]
+
+
+def _edges(name: str, series: Series, chart: Chart) -> list[dict[str, Any]]:
+    """Return the rows of the lines along the ends of `series`, broken where a value has no place."""
+    sides = {"upper": series.upper} if series.lower == series.upper else {"upper": series.upper, "lower": series.lower}
+    return [
+        {"series": name, "edge": edge, "x": float(x), "y": float(y) if drawable(y, log=chart.y_log) else None}
+        for edge, values in sides.items()
+        for x, y in zip(series.x, values, strict=True)
+        if drawable(x, log=chart.x_log)
+    ]
+
+
+def _here(here: float, x_scale: Scale, x: alt.X) -> list[alt.Chart]:
+    """Return the mark of this deployment: a vertical line, its name above it."""
+    share = x_scale.share(here)
+    align: Literal["left", "center", "right"] = "left" if share < 0.2 else "right" if share > 0.8 else "center"
+    mark = base([{"x": here}])
+    rule = mark.mark_rule(color=INK, strokeDash=[4, 3], strokeWidth=1.5)
+    text = mark.mark_text(
+        text="this deployment",
+        align=align,
+        baseline="bottom",
+        dy=-4,
+        color=INK,
+        fontSize=FONT_SIZE - 1,
+    )
+    return [rule.encode(x=x), text.encode(x=x, y=alt.value(0))]
+
+
+def _description(chart: Chart) -> str:
+    labels = "; ".join(plain(series.label) for series in chart.series)
+    axes = f"{plain(chart.y_label)} against {plain(chart.x_label)}"
+    return f"{plain(chart.title)}: {axes}. {plain(chart.caption)} Lines: {labels}. The numbers are in result.json."
+
+
+def _color(position: int) -> str:
+    return COLORS[position % len(COLORS)]
+
+
+def _dash(position: int) -> list[int]:
+    return list(DASHES[position % len(DASHES)])

@@ -1,0 +1,90 @@
+"""Axes of charts: what can be drawn, from where to where, with which ticks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_MARGIN = 0.05
+_FEW_DECADES = 1.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """An axis from `low` to `high`, logarithmic if `log`."""
+
+    low: float
+    high: float
+    log: bool
+
+    def clip(self, value: float) -> float:
+        """Return the nearest drawable value.
+
+        >>> Scale(low=1.0, high=10.0, log=True).clip(math.inf)
+        10.0
+        """
+        return min(max(value, self.low), self.high)
+
+    def share(self, value: float) -> float:
+        """Return how far along the axis `value` lies, 0 to 1.
+
+        >>> Scale(low=1.0, high=100.0, log=True).share(10.0)
+        0.5
+        """
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self, most: int) -> list[float]:
+        """Return where a logarithmic axis has about `most` ticks (empty: the drawing library chooses).
+
+        Powers of ten over many decades, 1, 2, 5 over few.
+
+        >>> Scale(low=90.0, high=11_000.0, log=True).ticks(6)
+        [100.0, 1000.0, 10000.0]
+        """
+        if not self.log:
+            return []
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        decades = math.log10(self.high / self.low)
+        steps = (1.0, 2.0, 5.0) if decades < _FEW_DECADES else (1.0,)
+        every = math.ceil(decades / most)
+        # Written as text first: 10.0 ** -6 is not the float nearest to 1e-6, and would be labelled so.
+        ticks = [float(f"{step}e{power}") for power in range(first, last + 1, every) for step in steps]
+        inside = [tick for tick in ticks if self.low <= tick <= self.high]
+        return inside if len(inside) > 1 else []
+
+
+def drawable(value: float, *, log: bool) -> bool:
+    """Return whether `value` has a place on an axis."""
+    return math.isfinite(value) and (value > 0 or not log)
+
+
+def scale(values: Iterable[float], *, log: bool, tight: bool = False) -> Scale | None:
+    """Return the axis that shows the drawable ones of `values`; None if there are none.
+
+    A linear axis starts at 0 if that wastes at most half of it. `tight` takes the values' range as it is.
+
+    >>> scale([0.25, 1.0, math.inf], log=False, tight=True), scale([0.25, 1.0], log=False)
+    (Scale(low=0.25, high=1.0, log=False), Scale(low=0.0, high=1.05, log=False))
+    """
+    shown = [float(value) for value in values if drawable(value, log=log)]
+    if not shown:
+        return None
+    low, high = min(shown), max(shown)
+    if log:
+        return _log(low, high, tight=tight)
+    if 0 < low <= high / 2 and not tight:
+        low = 0.0
+    if low == high:
+        low, high = low - max(abs(low), 1.0) / 2, high + max(abs(high), 1.0) / 2
+    margin = 0.0 if tight else (high - low) * _MARGIN
+    return Scale(low=low if low == 0 else low - margin, high=high + margin, log=False)
+
+
+def _log(low: float, high: float, *, tight: bool) -> Scale:
+    if low == high:
+        return Scale(low=low / 3, high=high * 3, log=True)
+    margin = 1.0 if tight else (high / low) ** _MARGIN
+    return Scale(low=low / margin, high=high * margin, log=True)

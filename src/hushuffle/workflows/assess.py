@@ -1,0 +1,96 @@
+"""Assess one deployment: every adversary's figure, the collection run on the data, what was predicted measured."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from hushuffle.adversaries import Guesser
+from hushuffle.model import Assessment, Finding
+from hushuffle.protocol import Protocol
+from hushuffle.specification import Specification, build_adversaries, build_protocol
+from hushuffle.workflows import curves, findings, trials, warnings
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share of all work done so far, in [0, 1]."""
+
+
+def assess(
+    specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None
+) -> Assessment:
+    """Return everything there is to say about one deployment.
+
+    Args:
+        specification: the deployment, as `hushuffle.specification.load` reads it.
+        base_folder: the folder that relative paths of data are relative to.
+        progress: told what is going on.
+
+    Raises:
+        DataError, MissingDependencyError: the data cannot be used.
+        SpecificationError: the specification does not fit the data (for example, a probability below 1/k).
+        UnsupportedProtocolError: a question has no answer for this protocol.
+
+    >>> from hushuffle.specification import parse
+    >>> result = assess(parse('''
+    ...     population = { n = 900, k = 3 }
+    ...     randomizer = { kind = "randomized-response", epsilon = 1.0 }
+    ...     shuffler = { kind = "uniform" }
+    ...     targets = { delta = 1e-6 }
+    ... '''))
+    >>> print(result.findings[0].question, result.findings[0].bound)
+    central-dp 0.1792 to 0.1795 nats (certified bracket)
+    """
+    tell = progress or (lambda _stage, _share: None)
+    tell("reading the data", 0.0)
+    people = specification.population.read(base_folder)
+    protocol = build_protocol(specification, n=people.n, k=people.k)
+    tell("what each adversary learns", 0.1)
+    learned = _learned(specification, protocol)
+    tell("what happens at other sizes", 0.3)
+    charts = curves.privacy_charts(protocol, delta=specification.targets.delta)
+    tell("running the collection", 0.6)
+    utility = trials.utility(
+        protocol,
+        values=people.values,
+        repetitions=specification.run.repetitions,
+        seed=specification.run.seed,
+        target=specification.targets.standard_error,
+        confidence=specification.run.confidence,
+        progress=lambda share: tell("running the collection", 0.6 + 0.4 * share),
+    )
+    concerns = warnings.concerns(
+        protocol, people=people, specification=specification, findings=learned, utility=utility
+    )
+    tell("done", 1.0)
+    return Assessment(
+        title=specification.title or "Assessment of a shuffled collection",
+        deployment=protocol.describe(),
+        population=people.population,
+        findings=learned,
+        utility=utility,
+        charts=charts,
+        warnings=concerns,
+        specification=specification.effective(),
+        software=_software(),
+        further_citations=trials.SOURCES,
+    )
+
+
+def _learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
+    adversaries = build_adversaries(specification)
+    guessers: tuple[Guesser, ...] = adversaries.guessers
+    rows = [
+        findings.central(protocol, delta=specification.targets.delta),
+        findings.local(protocol),
+        *(findings.guesser(protocol, adversary) for adversary in guessers),
+    ]
+    if adversaries.linker:
+        rows += findings.linker(protocol)
+    return tuple(rows)
+
+
+def _software() -> tuple[tuple[str, str], ...]:
+    packages = ("hushuffle", "numpy", "scipy", "polars", "cryptography")
+    return (("python", platform.python_version()), *((name, version(name)) for name in packages))

@@ -1,0 +1,122 @@
+"""One finding per adversary: the figure, and one plain sentence that says it."""
+
+from __future__ import annotations
+
+import math
+
+from hushuffle.adversaries import Guesser, Informed, Strong, Uninformed
+from hushuffle.analysis import dp, pie, qif
+from hushuffle.laws.divergence import divergence
+from hushuffle.model import Finding, number
+from hushuffle.protocol import Protocol
+from hushuffle.shufflers import Reveals
+
+
+def central(protocol: Protocol, *, delta: float) -> Finding:
+    """Return the guarantee against somebody who knows everyone else's answer and sees the release."""
+    bound = dp.epsilon(protocol, delta=delta)
+    if math.isinf(bound.upper):
+        sentence = "No differential privacy: somebody who knows everyone else's answer reads yours off the release."
+    else:
+        factor = number(math.exp(bound.upper), up=True)
+        sentence = (
+            f"Whatever they know, the release changes the odds of any conclusion about you by a factor of at most "
+            f"{factor} (delta {delta:g}: the chance that this fails)."
+        )
+    return Finding(
+        question="central-dp",
+        adversary="Anyone who sees the release",
+        sentence=sentence,
+        bound=bound,
+        proof=divergence(protocol).proof,
+    )
+
+
+def local(protocol: Protocol) -> Finding:
+    """Return the guarantee that is left if the shuffler is broken or colludes."""
+    bound = dp.local_epsilon(protocol)
+    if math.isinf(bound.upper):
+        sentence = "Your answer is in the report as it is: if the shuffler fails, nothing protects it."
+    else:
+        factor = number(math.exp(bound.upper), up=True)
+        sentence = (
+            f"Even who sees your own report with your name on it changes the odds of any conclusion about you "
+            f"by a factor of at most {factor}."
+        )
+    return Finding(
+        question="local-dp",
+        adversary="A broken or dishonest shuffler",
+        sentence=sentence,
+        bound=bound,
+        proof="integer threshold of the implemented randomizer, rounded up",
+    )
+
+
+def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
+    """Return how often one guesser guesses the target's answer right."""
+    bound = qif.vulnerability(protocol, adversary=adversary)
+    before = percent(qif.prior(protocol).upper)
+    sentence = f"Guesses your answer right at most {percent(bound.upper, up=True)} of the time; {before} without the release."
+    return Finding(
+        question="vulnerability",
+        adversary=_name(adversary),
+        sentence=sentence,
+        bound=bound,
+        proof="expected success of the best guess (Bayes vulnerability), target's answer uniform beforehand",
+    )
+
+
+def linker(protocol: Protocol) -> list[Finding]:
+    """Return what one report says about who sent it."""
+    error, leak = pie.bayes_error(protocol), pie.alpha(protocol)
+    published = pie.rr_alpha(protocol)
+    blind = 1 / protocol.n
+    return [
+        Finding(
+            question="re-identification",
+            adversary="Somebody who wants to know whose report it is",
+            sentence=(
+                f"Names the right person for one report at most {percent(1 - error.lower, up=True)} of the time, "
+                f"even if answers were as telling as can be; {percent(blind)} by blind guessing."
+            ),
+            bound=error,
+            proof="exact Bayes error (the figure), attained by the most telling link between persons and answers",
+        ),
+        Finding(
+            question="identity-information",
+            adversary="Somebody who wants to know whose report it is",
+            sentence=(
+                f"Learns at most {number(leak.upper, up=True)} bits about who sent a report; "
+                f"{number(math.log2(protocol.n))} bits name one person."
+            ),
+            bound=leak,
+            proof=f"exact capacity; the published bound is {number(published.upper, up=True)} bits",
+        ),
+    ]
+
+
+def percent(share: float, *, up: bool | None = None) -> str:
+    """Format a probability as a percentage, rounded outward if `up` says which way.
+
+    >>> percent(0.521112, up=True), percent(1 / 3), percent(0.0000123, up=True), percent(1.0)
+    ('52.12 %', '33.33 %', '0.00123 %', '100 %')
+    """
+    if share in (0.0, 1.0):
+        return f"{share:.0%}".replace("%", " %")
+    digits = 4 if share >= 0.1 else 3
+    return f"{number(100 * share, up=up, digits=digits)} %"
+
+
+def _name(adversary: Guesser) -> str:
+    match adversary:
+        case Uninformed():
+            return "Somebody who knows nobody's answer"
+        case Strong():
+            return "Somebody who knows everyone else's answer"
+        case Informed(m=m):
+            return f"Somebody who knows the answers of {m:,} others"
+
+
+def hides_senders(protocol: Protocol) -> bool:
+    """Return whether the release hides who sent what at all."""
+    return protocol.shuffler.reveals is not Reveals.SENDERS

@@ -1,0 +1,57 @@
+"""One line for every concrete randomizer and shuffler: instances that the contracts are tested on.
+
+A new class without a line here fails `test_coverage.py`. Choose small domains: laws are enumerated.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import pkgutil
+from collections.abc import Mapping
+from typing import TypeVar
+
+from hushuffle import randomizers, shufflers
+from hushuffle.randomizers import RandomizedResponse, Randomizer
+from hushuffle.shufflers import NoShuffle, Shuffler, UniformShuffle
+
+RANDOMIZERS: Mapping[type[Randomizer], tuple[Randomizer, ...]] = {
+    RandomizedResponse: (
+        RandomizedResponse(k=2, epsilon=1.0),
+        RandomizedResponse(k=3, epsilon=0.1),
+        RandomizedResponse(k=7, epsilon=2.0),
+        RandomizedResponse(k=5, epsilon=4.0),
+        RandomizedResponse(k=4, epsilon=math.inf),
+        RandomizedResponse.from_truth_probability(k=6, p=0.5),
+    ),
+}
+
+SHUFFLERS: Mapping[type[Shuffler], tuple[Shuffler, ...]] = {
+    NoShuffle: (NoShuffle(),),
+    UniformShuffle: (UniformShuffle(),),
+}
+
+EXAMPLES: Mapping[type, tuple[object, ...]] = {**RANDOMIZERS, **SHUFFLERS}
+
+Base = TypeVar("Base")
+
+
+def concrete(base: type[Base]) -> set[type[Base]]:
+    """Return every concrete subclass of `base` that hushuffle defines, all submodules of its room imported."""
+    for room in (randomizers, shufflers):
+        for module in pkgutil.walk_packages(room.__path__, prefix=f"{room.__name__}."):
+            importlib.import_module(module.name)
+    found: set[type[Base]] = set()
+    waiting = [base]
+    while waiting:
+        subclass = waiting.pop()
+        waiting += subclass.__subclasses__()
+        if not inspect.isabstract(subclass) and subclass.__module__.startswith("hushuffle."):
+            found.add(subclass)
+    return found
+
+
+def named(examples: Mapping[type, tuple[object, ...]]) -> dict[str, object]:
+    """Return every instance under a readable name."""
+    return {repr(example): example for group in examples.values() for example in group}

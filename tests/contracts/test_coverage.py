@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import pytest
+
+from contracts.examples import EXAMPLES, RANDOMIZERS, SHUFFLERS, concrete
+from hushuffle.randomizers import RandomizedResponse, Randomizer
+from hushuffle.shufflers import Shuffler, UniformShuffle
+
+
+@pytest.mark.parametrize("base", [Randomizer, Shuffler])
+def test_every_concrete_class_has_examples(base: type[Randomizer | Shuffler]) -> None:
+    missing = {found.__name__ for found in concrete(base) if not EXAMPLES.get(found)}
+    assert not missing, f"add {sorted(missing)} to tests/contracts/examples.py"
+
+
+def test_discovery_finds_what_is_there() -> None:
+    assert RandomizedResponse in concrete(Randomizer)
+    assert UniformShuffle in concrete(Shuffler)
+    assert not set(RANDOMIZERS) - concrete(Randomizer)
+    assert not set(SHUFFLERS) - concrete(Shuffler)
+
+
+def test_discovery_leaves_out_abstract_and_foreign_classes() -> None:
+    class Half(Shuffler, ABC):
+        @abstractmethod
+        def more(self) -> None: ...
+
+    class Foreign(UniformShuffle):
+        pass
+
+    assert not {Half, Foreign} & concrete(Shuffler)
+
+
+def test_examples_are_instances_of_their_line() -> None:
+    for cls, instances in EXAMPLES.items():
+        assert {type(instance) for instance in instances} == {cls}

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from hushuffle.report.scales import Scale, drawable, scale
+
+
+def test_what_has_a_place_on_an_axis() -> None:
+    assert drawable(0.0, log=False)
+    assert not drawable(0.0, log=True)
+    assert not drawable(math.inf, log=False)
+    assert not drawable(math.nan, log=False)
+
+
+def test_no_axis_without_a_drawable_value() -> None:
+    assert scale([math.inf], log=False) is None
+    assert scale([0.0, -1.0], log=True) is None
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("tight", [False, True])
+@pytest.mark.parametrize("values", [[3.0], [1.0, 2.0], [1e-9, 1e9], [0.5, 0.52], [1e-300]])
+def test_every_drawable_value_lies_on_an_axis_of_positive_length(values: list[float], tight: bool, log: bool) -> None:  # noqa: FBT001
+    axis = scale([*values, math.inf], log=log, tight=tight)
+    assert axis is not None
+    assert axis.low < axis.high
+    for value in values:
+        assert 0 <= axis.share(value) <= 1
+        assert axis.clip(value) == value
+    assert axis.clip(math.inf) == axis.high
+    assert axis.clip(-math.inf) == axis.low
+
+
+def test_linear_axes_start_at_zero_unless_that_wastes_half() -> None:
+    assert scale([0.4, 1.0], log=False) == Scale(low=0.0, high=1.05, log=False)
+    high = scale([0.6, 1.0], log=False)
+    assert high is not None
+    assert 0.5 < high.low < 0.6
+    negative = scale([-1.0, 1.0], log=False)
+    assert negative is not None
+    assert negative.low < -1
+
+
+def test_a_single_zero_gets_an_axis() -> None:
+    assert scale([0.0], log=False) == Scale(low=-0.55, high=0.55, log=False)
+
+
+def test_ticks_of_logarithmic_axes() -> None:
+    assert Scale(low=100.0, high=1e6, log=True).ticks(6) == [100.0, 1e3, 1e4, 1e5, 1e6]
+    assert Scale(low=2.0, high=21.0, log=True).ticks(6) == [2.0, 5.0, 10.0, 20.0]
+    assert Scale(low=1e-6, high=1e-5, log=True).ticks(6)[0] == 1e-6
+    assert len(Scale(low=1e-40, high=1.0, log=True).ticks(6)) <= 7
+    assert Scale(low=3.0, high=4.0, log=True).ticks(6) == []
+    assert Scale(low=0.0, high=4.0, log=False).ticks(6) == []

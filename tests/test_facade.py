@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import hushuffle as hs
+
+NAMES: Mapping[str, tuple[str, ...] | None] = {
+    # Name: the argument names it must take (None: only the name is promised).
+    "Bound": ("lower", "upper", "kind", "unit", "sources", "witness", "confidence"),
+    "Channel": ("matrix",),
+    "Domain": ("labels",),
+    "Estimate": None,
+    "Finding": ("question", "sentence", "bound"),
+    "Guarantee": ("epsilon", "delta", "relation"),
+    "Histogram": ("counts",),
+    "Informed": ("m", "known"),
+    "NoShuffle": (),
+    "Protocol": ("randomizer", "shuffler", "n"),
+    "RandomizedResponse": ("k", "epsilon"),
+    "RandomizedResponse.from_truth_probability": ("k", "p"),
+    "Strong": ("others",),
+    "Transcript": None,
+    "UniformShuffle": (),
+    "Uninformed": (),
+    "Bound.exact": ("value", "unit"),
+    "Estimate.interval": ("confidence",),
+    "Protocol.collect": ("values", "rng"),
+    "estimate": ("reports", "protocol"),
+    "keyed": ("key", "records", "round"),
+    "reproducible": ("seed",),
+    "secure": (),
+    # Rooms: add a line for every function the design promises.
+}
+
+
+def find(name: str) -> Any:
+    found: Any = hs
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_promised_name_takes_the_promised_arguments(name: str) -> None:
+    promised = NAMES[name]
+    assert callable(find(name))
+    if promised is not None:
+        taken = inspect.signature(find(name)).parameters
+        assert set(promised) <= set(taken), f"{name}{inspect.signature(find(name))}"
+
+
+def test_the_readme_order_of_events() -> None:
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=1000)
+    reports = survey.collect([value % 5 for value in range(1000)], rng=hs.secure())
+    result = hs.estimate(reports, protocol=survey)
+    assert result.frequencies.shape == result.standard_errors.shape == (5,)
+    assert result.interval(0.95).shape == (5, 2)
+
+
+def test_everything_announced_is_there() -> None:
+    for name in hs.__all__:
+        assert getattr(hs, name) is not None
+    assert sorted(dir(hs)) == sorted(hs.__all__)
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match=r"module 'hushuffle' has no attribute 'shuffle_everything'"):
+        _ = hs.shuffle_everything
+
+
+def test_import_loads_nothing_heavy() -> None:
+    heavy = ("numpy", "scipy", "polars", "pydantic", "altair", "jinja2", "cryptography", "rich", "dp_accounting")
+    code = f"import sys, hushuffle; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"

@@ -37,6 +37,8 @@ def utility(
         return Utility(predicted=np.full(k, ends.max()), target=target, confidence=confidence)
     truth = np.bincount(values, minlength=k) / protocol.n
     predicted = predicted_standard_error(protocol, frequency=truth)
+    if repetitions == 0:
+        return Utility(predicted=predicted, target=target, confidence=confidence)
     rng: Randomness = secure() if seed == "secure" else reproducible(int(seed))
     first, squares = None, np.zeros(k)
     for done in range(repetitions):

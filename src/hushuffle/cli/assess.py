@@ -1,0 +1,92 @@
+"""`hushuffle assess`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from hushuffle.cli.exits import Exit, UsageError
+from hushuffle.cli.progress import progress
+
+if TYPE_CHECKING:
+    from hushuffle.model import Assessment
+
+_Flag = Parameter(negative=(), show_default=False)
+_WIDEST = 120
+_NARROWEST = 40
+
+
+def assess(
+    specification: Path,
+    /,
+    *,
+    out: Path | None = None,
+    json: Annotated[bool, _Flag] = False,
+    strict: Annotated[bool, _Flag] = False,
+) -> Exit:
+    """Say what each adversary can learn from a deployment, and how accurate its answers are.
+
+    Runs the collection on the data, if there is any, and prints a summary.
+    Writes report.html, result.json and the effective specification.toml
+    into one folder: all of them or none.
+
+    Args:
+        specification: the TOML file that describes the deployment.
+        out: the folder to write into; hushuffle-out/ and the name of the specification by default.
+        json: print result.json instead of the summary, and nothing else, to standard output.
+        strict: end with exit code 3 if the standard error asked for is not reached.
+    """
+    # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
+    from hushuffle import report, workflows  # noqa: PLC0415
+    from hushuffle.specification import load  # noqa: PLC0415
+
+    spec = load(specification)
+    folder = Path("hushuffle-out") / specification.stem if out is None else out
+    _refuse_folder(folder, specification)
+
+    with progress(enabled=not json and sys.stderr.isatty()) as tell:
+        assessment = workflows.assess(spec, base_folder=specification.parent, progress=tell)
+        files = report.write(assessment, folder)
+    if json:
+        sys.stdout.write(report.to_json(assessment).rstrip("\n") + "\n")
+    else:
+        _print_summary(report.terminal(assessment, width=_width(), color=_color()), files)
+    return _verdict(assessment, strict=strict)
+
+
+def _refuse_folder(folder: Path, specification: Path) -> None:
+    """Complain before the work starts, not after it."""
+    if folder.exists() and not folder.is_dir():
+        message = f"--out must be a folder, {folder} is a file."
+        raise UsageError(message)
+    written = folder / "specification.toml"
+    if written.exists() and written.samefile(specification):
+        message = f"--out {folder} would overwrite {specification} with the effective specification."
+        raise UsageError(message)
+
+
+def _print_summary(summary: str, files: list[Path]) -> None:
+    sys.stdout.write(summary.rstrip("\n") + "\n\n")
+    for file in files:
+        sys.stdout.write(f"Wrote {file}\n")
+
+
+def _verdict(assessment: Assessment, *, strict: bool) -> Exit:
+    if assessment.utility is None or assessment.utility.met is not False:
+        return Exit.DONE
+    sys.stderr.write("hushuffle: the standard error asked for is not reached.\n")
+    return Exit.MISSED if strict else Exit.DONE
+
+
+def _width() -> int:
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    return min(max(columns, _NARROWEST), _WIDEST)
+
+
+def _color() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

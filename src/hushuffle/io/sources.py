@@ -1,0 +1,199 @@
+"""Where a column comes from: files, globs, bundled data sets; opened lazily, errors in plain words."""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import glob
+import gzip
+import importlib
+import pkgutil
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, NoReturn, cast
+
+import polars as pl
+
+from hushuffle.errors import DataError, MissingDependencyError
+
+_BUNDLED: Final = "statsmodels"
+_SCHEME: Final = re.compile(r"(\w{2,}):(.*)", re.DOTALL)  # one letter before the colon is a drive
+_KINDS: Final = (".csv", ".csv.gz", ".parquet")
+_SHOWN: Final = 30
+_BLOCK: Final = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One file or table: `name` for messages, `frame` with all its columns, `path` if it is a file."""
+
+    name: str
+    frame: pl.LazyFrame
+    path: Path | None = None
+
+    @property
+    def typed(self) -> bool:
+        """Whether its columns have types (those of a CSV file are text)."""
+        return self.path is None or self.path.suffix == ".parquet"
+
+    def dtype(self, column: str) -> pl.DataType:
+        """Return the type of `column`.
+
+        Raises:
+            DataError: the file cannot be read, or has no such column, or has it twice.
+        """
+        with self.plainly():
+            schema = self.frame.collect_schema()
+        if column not in schema:
+            self._absent(column, schema.names())
+        if not self.typed and f"{column}_duplicated_0" in schema:
+            _fail(f"{self.name}: column {column!r} is there twice. Rename one of them.")
+        return schema[column]
+
+    def collect(self, *wanted: pl.Expr) -> pl.DataFrame:
+        """Return the `wanted` expressions, read in chunks.
+
+        Every field of a CSV file is looked at, because only then a row with too many fields, whose
+        values may stand in the wrong columns, is noticed; nothing but `wanted` is kept.
+        """
+        looked = () if self.typed else (pl.any_horizontal(pl.all().is_null()).alias(" looked"),)
+        with self.plainly():
+            return self.frame.select(*wanted, *looked).collect(engine="streaming").drop(" looked", strict=False)
+
+    def distinct(self, wanted: pl.Expr) -> list[str]:
+        """Return the different values of the text `wanted`, read in chunks."""
+        with self.plainly():
+            return self.frame.select(wanted.unique()).collect(engine="streaming").to_series().to_list()
+
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """Turn what the reader raises into a `DataError` that shows no value (the reader's own messages may)."""
+        try:
+            yield
+        except pl.exceptions.NoDataError:
+            _fail(f"{self.name} is empty: not even a line with the names of the columns.")
+        except OSError as error:
+            _fail(f"{self.name} cannot be read: {error.strerror or 'it may be cut off or damaged'}.")
+        except pl.exceptions.PolarsError:
+            self._unreadable()
+
+    def _unreadable(self) -> NoReturn:
+        if self.path is None or self.path.suffix == ".parquet":
+            _fail(f"{self.name} is not a readable Parquet file: it may be cut off or damaged. Write it anew.")
+        _refuse_other_encodings(self.path, self.name)
+        _fail(
+            f"{self.name} is not a well-formed CSV file: a row has more fields than the first line has names, "
+            "or a quotation mark is never closed. Put quotation marks around fields that contain commas."
+        )
+
+    def _absent(self, column: str, names: list[str]) -> NoReturn:
+        if self.path is not None and not self.typed:
+            _refuse_other_encodings(self.path, self.name)
+            if any(_looks_like_a_number(name) for name in names):
+                # The first line seems to be a record: its values are private.
+                _fail(f"{self.name} has no column {column!r}, and its first line does not look like column names.")
+            if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
+                _fail(f"{self.name} has no column {column!r}: its fields are not separated by commas.")
+        near = difflib.get_close_matches(column, names, n=1)
+        more = f", ... ({len(names)} in all)" if len(names) > _SHOWN else ""
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        _fail(f"{self.name} has no column {column!r}. It has: {', '.join(names[:_SHOWN])}{more}.{hint}")
+
+
+def open_source(source: str, *, base_folder: Path) -> tuple[Part, ...]:
+    """Return the parts of `source`: "statsmodels:NAME", a CSV or Parquet file, or a glob of them, sorted.
+
+    Raises:
+        DataError: nothing there, or not something that can be read.
+        MissingDependencyError: statsmodels is not installed.
+    """
+    scheme = _SCHEME.fullmatch(source)
+    if scheme is None:
+        return tuple(_file(path, name) for path, name in _paths(source, base_folder))
+    if scheme[1] != _BUNDLED:
+        _fail(f"{source!r} is not understood. Give a file on this machine, or {_BUNDLED}:NAME for a bundled data set.")
+    return (_bundled(scheme[2], source),)
+
+
+def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
+    written = Path(source).expanduser()
+    path = base_folder / written
+    if path.is_dir():
+        _fail(f"{source} is a folder. Name the files in it, for example {source.rstrip('/')}/*.csv.")
+    if path.exists():
+        return [(path, source)]
+    if not glob.has_magic(source):
+        _fail(f"{source} does not exist. Relative paths start at the folder of the specification.")
+    # Path.glob would take no absolute pattern.
+    names = sorted(glob.glob(str(written), root_dir=base_folder, recursive=True))  # noqa: PTH207
+    found = [(base_folder / name, name) for name in names if not (base_folder / name).is_dir()]
+    if not found:
+        _fail(f"{source} matches no file. Relative paths start at the folder of the specification.")
+    return found
+
+
+def _file(path: Path, name: str) -> Part:
+    if not path.name.endswith(_KINDS):
+        _fail(f"{name} is no kind of file that can be read: {', '.join(_KINDS)}.")
+    if path.suffix == ".parquet":
+        return Part(name=name, frame=pl.scan_parquet(path, glob=False), path=path)
+    # No type is guessed: what a field means is for the categories to say.
+    return Part(name=name, frame=pl.scan_csv(path, infer_schema=False, glob=False), path=path)
+
+
+def _bundled(name: str, source: str) -> Part:
+    try:
+        datasets = importlib.import_module("statsmodels.datasets")
+    except ImportError as error:
+        message = f"{source} needs statsmodels. Install it with: pip install 'hushuffle[examples]'"
+        raise MissingDependencyError(message) from error
+    names = sorted(module.name for module in pkgutil.iter_modules(datasets.__path__) if module.ispkg)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        _fail(f"{source} is not a bundled data set.{f' Did you mean {near[0]!r}?' if near else ''}")
+    table = importlib.import_module(f"statsmodels.datasets.{name}").load_pandas().data
+    columns = {}
+    for label in table.columns:
+        values = table[label]
+        numbers = values.dtype.kind in "iufb"
+        content = values.to_numpy() if numbers else [None if v is None or v != v else str(v) for v in values]  # noqa: PLR0124 - nan
+        columns[str(label)] = pl.Series(content, dtype=None if numbers else pl.String)
+    return Part(name=source, frame=pl.LazyFrame(columns))
+
+
+def _refuse_other_encodings(path: Path, name: str) -> None:
+    """Raise `DataError` if the file is not UTF-8; read in blocks."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with _bytes(path) as stream:
+            while block := stream.read(_BLOCK):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        _fail(
+            f"{name} is not UTF-8 text. Save it as UTF-8, for example: "
+            f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8.csv (with the encoding that it has)."
+        )
+    except (OSError, EOFError, zlib.error):
+        _fail(f"{name} cannot be unpacked: it may be cut off or damaged.")
+
+
+def _bytes(path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+def _looks_like_a_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _fail(message: str) -> NoReturn:
+    # What the reader said may quote the data: it is not chained.
+    raise DataError(message) from None

@@ -1,0 +1,20 @@
+"""The TOML specification of a deployment: read, checked all at once, written out, built into objects."""
+
+from hushuffle.specification.building import Adversaries, build_adversaries, build_protocol
+from hushuffle.specification.population import CountedPopulation, DataPopulation, People
+from hushuffle.specification.reading import load, parse
+from hushuffle.specification.specification import Specification, json_schema, schema_text
+
+__all__ = [
+    "Adversaries",
+    "CountedPopulation",
+    "DataPopulation",
+    "People",
+    "Specification",
+    "build_adversaries",
+    "build_protocol",
+    "json_schema",
+    "load",
+    "parse",
+    "schema_text",
+]

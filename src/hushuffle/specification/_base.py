@@ -1,0 +1,116 @@
+"""What all sections of a specification share: how strict they are, and the types of their values."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Final, NoReturn
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from hushuffle.errors import InvalidInputError
+from hushuffle.io import parse_condition
+from hushuffle.io.categories import as_label
+
+LARGEST_EPSILON: Final = 40.0
+"""exp(-40) is 4e-18: nobody would ever lie, so that no noise is what is meant."""
+
+
+class Section(BaseModel):
+    """One table of a specification: frozen, no unknown key, no guessing of types."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+def either(first: str, second: str) -> dict[str, Any]:
+    """Return JSON schema for: exactly one of the two keys is given."""
+    return {"oneOf": [{"required": [first]}, {"required": [second]}]}
+
+
+def refuse(rule: str, hint: str = "") -> NoReturn:
+    """Raise what pydantic collects as a problem: the rule "must ...", and a hint."""
+    template = "{rule}. {hint}" if hint else "{rule}"
+    raise PydanticCustomError("rule", template, {"rule": rule, "hint": hint})  # noqa: EM101 - a type, no message
+
+
+def _epsilon(value: Any) -> float:
+    if value == "inf":
+        return math.inf
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (0 < value <= LARGEST_EPSILON or value == math.inf):
+        refuse(f'must be a number from 0 (excluded) to {LARGEST_EPSILON:g}, or "inf" for no noise')
+    return float(value)
+
+
+def _seed(value: Any) -> int | str:
+    integer = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if not integer and value != "secure":
+        refuse('must be "secure" or an integer >= 0')
+    seed: int | str = value
+    return seed
+
+
+def _text_of_label(value: Any) -> Any:
+    return as_label(value) if isinstance(value, int) else value
+
+
+def _printable(value: str) -> str:
+    if not value.isprintable() or not value.strip():
+        refuse("must be text that can be printed on one line")
+    return value
+
+
+def _condition(value: str) -> str:
+    try:
+        parse_condition(value)
+    except InvalidInputError as error:
+        refuse(*rule_and_hint(error, "condition", value))
+    return value
+
+
+def rule_and_hint(error: InvalidInputError, name: str, value: str) -> tuple[str, str]:
+    """Return A and C of the message "`name` must be A, got name=value. C": key and value are shown anyway."""
+    rule, _, hint = str(error).removeprefix(f"`{name}` ").partition(f", got {name}={value!r}.")
+    return rule, hint.strip()
+
+
+Probability = Annotated[float, Field(gt=0, lt=1)]
+"""Strictly between 0 and 1."""
+
+Epsilon = Annotated[
+    float,
+    PlainValidator(_epsilon),
+    PlainSerializer(lambda value: "inf" if value == math.inf else value),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 40}, {"const": "inf"}]}),
+]
+"""Local privacy loss in nats; math.inf is no noise."""
+
+Seed = Annotated[
+    int | str,
+    PlainValidator(_seed),
+    WithJsonSchema({"anyOf": [{"const": "secure"}, {"type": "integer", "minimum": 0}]}),
+]
+"""Where randomness comes from."""
+
+Label = Annotated[
+    str,
+    BeforeValidator(_text_of_label),
+    AfterValidator(_printable),
+    WithJsonSchema({"type": ["string", "integer", "boolean"]}),
+]
+"""The name of a category; integers and booleans are taken as text."""
+
+Name = Annotated[str, AfterValidator(_printable)]
+"""Text on one line."""
+
+ConditionText = Annotated[str, AfterValidator(_condition)]
+"""What makes a record belong to a category, such as "> 0" or ">= 18 and < 30"."""

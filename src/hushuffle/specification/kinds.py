@@ -1,0 +1,103 @@
+"""[randomizer], [shuffler] and [[adversaries]]: one class for each kind, each builds what it describes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from hushuffle import adversaries, randomizers, shufflers
+from hushuffle.specification._base import Epsilon, Section, either
+
+PLANNED = {
+    "randomizer": ("local-hashing", "bit-flipping", "target-sampling"),
+    "shuffler": ("mallows", "scrambler"),
+    "adversaries": ("order", "traffic"),
+}
+"""Kinds that have a name but no code yet."""
+
+
+class RandomizedResponse(Section):
+    """k-ary randomized response: the truth with some probability, else any category."""
+
+    model_config = ConfigDict(json_schema_extra=either("epsilon", "truth_probability"))
+
+    kind: Literal["randomized-response"]
+    epsilon: Epsilon | None = None
+    """Local privacy loss in nats: a number up to 40, or "inf" for no noise. This or truth_probability."""
+    truth_probability: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Probability that the true category is reported, more than 1/k. This or epsilon."""
+
+    def build(self, k: int) -> randomizers.Randomizer:
+        """Return the randomizer for k categories."""
+        if self.epsilon is not None:
+            return randomizers.RandomizedResponse(k=k, epsilon=self.epsilon)
+        assert self.truth_probability is not None
+        return randomizers.RandomizedResponse.from_truth_probability(k=k, p=self.truth_probability)
+
+
+class UniformShuffle(Section):
+    """Reports leave in a uniformly random order."""
+
+    kind: Literal["uniform"]
+
+    def build(self) -> shufflers.Shuffler:
+        """Return the shuffler."""
+        return shufflers.UniformShuffle()
+
+
+class NoShuffle(Section):
+    """Reports leave in the order of their senders."""
+
+    kind: Literal["none"]
+
+    def build(self) -> shufflers.Shuffler:
+        """Return the shuffler."""
+        return shufflers.NoShuffle()
+
+
+class Uninformed(Section):
+    """Knows nobody's answer; wants one person's."""
+
+    kind: Literal["uninformed"]
+
+    def guesser(self) -> adversaries.Guesser | None:
+        """Return who guesses one person's answer."""
+        return adversaries.Uninformed()
+
+
+class Strong(Section):
+    """Knows everybody's answer but one; wants that one."""
+
+    kind: Literal["strong"]
+
+    def guesser(self) -> adversaries.Guesser | None:
+        """Return who guesses one person's answer."""
+        return adversaries.Strong()
+
+
+class Informed(Section):
+    """Knows the answers of m others; wants one person's."""
+
+    kind: Literal["informed"]
+    m: Annotated[int, Field(ge=0)]
+    """How many others' answers are known, at most n - 1."""
+
+    def guesser(self) -> adversaries.Guesser | None:
+        """Return who guesses one person's answer."""
+        return adversaries.Informed(m=self.m)
+
+
+class Linker(Section):
+    """Wants to know which person sent a report: re-identification."""
+
+    kind: Literal["linker"]
+
+    def guesser(self) -> adversaries.Guesser | None:
+        """Return nobody: a linker asks who, not what."""
+        return None
+
+
+AnyRandomizer = RandomizedResponse
+AnyShuffler = Annotated[UniformShuffle | NoShuffle, Field(discriminator="kind")]
+AnyAdversary = Annotated[Uninformed | Strong | Informed | Linker, Field(discriminator="kind")]

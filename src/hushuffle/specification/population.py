@@ -1,0 +1,125 @@
+"""[population]: who is asked, from data or as a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
+
+from hushuffle.io import FROM_DATA, load_column
+from hushuffle.model import Domain, Population, Warned
+from hushuffle.specification._base import ConditionText, Label, Name, Section, either, refuse
+
+_SHAPES = 'must be a table of conditions, a list of labels, or "from-data"'
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class People:
+    """Who is asked: the public part, and the private `values`, shape (n,), codes 0..k-1, if there is data."""
+
+    population: Population
+    values: npt.NDArray[np.int64] | None = field(default=None, repr=False)
+    warnings: tuple[Warned, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Number of people."""
+        return self.population.n
+
+    @property
+    def k(self) -> int:
+        """Number of categories."""
+        return len(self.population.labels)
+
+
+def _shape(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return "<table>"
+    if isinstance(value, list | tuple):
+        return "<list>"
+    return "<word>" if isinstance(value, str) else None
+
+
+def _word(value: str) -> str:
+    return value if value == FROM_DATA else refuse(_SHAPES)
+
+
+Listed = Annotated[tuple[Label, ...], Field(strict=False)]
+AnyCategories = Annotated[
+    Annotated[dict[Label, ConditionText], Tag("<table>")]
+    | Annotated[Listed, Tag("<list>")]
+    | Annotated[Literal["from-data"], BeforeValidator(_word), Tag("<word>")],
+    Discriminator(_shape, custom_error_type="rule", custom_error_message=_SHAPES),
+]
+
+
+class DataPopulation(Section):
+    """People whose answers are one column of a data set."""
+
+    data: Annotated[str, Field(min_length=1)]
+    """A CSV (.csv, .csv.gz) or Parquet file, a glob, or statsmodels:NAME. Relative to this file's folder."""
+    column: Annotated[str, Field(min_length=1)]
+    """The name of the column; no other is kept."""
+    categories: AnyCategories
+    """A table of conditions by category, a list of labels, or "from-data"."""
+    missing: Name = "refuse"
+    """What becomes of missing values (empty, or NaN): "refuse", "drop", or the name of a category."""
+    allow_categories_from_data: bool = False
+    """Whether categories = "from-data" is allowed: that a category exists says that somebody is in it."""
+
+    def read(self, base_folder: Path) -> People:
+        """Return the people in the data.
+
+        Raises:
+            DataError, MissingDependencyError: see `hushuffle.io.load_column`.
+        """
+        column = load_column(
+            self.data,
+            column=self.column,
+            categories=self.categories,
+            missing=self.missing,
+            base_folder=base_folder,
+            allow_categories_from_data=self.allow_categories_from_data,
+        )
+        return People(population=column.population(), values=column.values, warnings=column.warnings)
+
+
+class CountedPopulation(Section):
+    """So many people, without their answers: a survey that is being planned."""
+
+    model_config = ConfigDict(json_schema_extra=either("k", "categories"))
+
+    n: Annotated[int, Field(ge=1, le=10**15)]
+    """Number of people."""
+    k: Annotated[int, Field(ge=2, le=10**7)] | None = None
+    """Number of categories, if they have no names."""
+    categories: Listed | None = None
+    """The categories; this or `k`."""
+
+    def read(self, base_folder: Path) -> People:  # noqa: ARG002 - the other kind of population reads files
+        """Return the people, without values."""
+        labels = Domain.of_size(self.k).labels if self.categories is None and self.k else self.categories
+        assert labels is not None
+        return People(population=Population(n=self.n, labels=labels, source="no data"))
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, Section):
+        return "<data>" if isinstance(value, DataPopulation) else "<counted>"
+    if not isinstance(value, dict):
+        return None
+    return "<data>" if {"data", "column"} & value.keys() else "<counted>" if "n" in value else None
+
+
+AnyPopulation = Annotated[
+    Annotated[DataPopulation, Tag("<data>")] | Annotated[CountedPopulation, Tag("<counted>")],
+    Discriminator(
+        _kind,
+        custom_error_type="rule",
+        custom_error_message="must be a table with data, column and categories, or with n and k or categories",
+    ),
+]

@@ -1,0 +1,143 @@
+"""Rules that tie several values together; they read plain tables, so that they hold even where others are broken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hushuffle.errors import InvalidInputError, Problem
+from hushuffle.io import FROM_DATA, missing_label
+from hushuffle.io.categories import as_label
+from hushuffle.randomizers import RandomizedResponse
+from hushuffle.specification._base import rule_and_hint
+
+
+def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield every broken rule; values of the wrong type are passed over (they are problems of their own)."""
+    population, randomizer = _table(raw, "population"), _table(raw, "randomizer")
+    yield from _population(population)
+    yield from _randomizer(randomizer)
+    yield from _adversaries(raw)
+    n = None if "data" in population else _integer(population, "n")
+    yield from misfits(raw, n=n, k=_size(population))
+
+
+def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator[Problem]:
+    """Yield what does not fit n people and k categories (None: not known yet)."""
+    randomizer = _table(raw, "randomizer")
+    if k is not None:
+        yield from _weak(randomizer, k)
+    for position, adversary in enumerate(_adversary_tables(raw)):
+        known = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
+        if n is not None and known is not None and known > n - 1:
+            hint = "Nobody knows more answers than there are other people."
+            yield Problem(
+                key=f"adversaries[{position}].m", rule=f"must be <= n - 1 = {n - 1}", value=f"{known}", hint=hint
+            )
+
+
+def _weak(randomizer: Mapping[str, Any], k: int) -> Iterator[Problem]:
+    """Yield a randomizer whose reports would not depend on the values."""
+    hint = "Reports would say nothing about the answers."
+    truth, epsilon = randomizer.get("truth_probability"), randomizer.get("epsilon")
+    if isinstance(truth, float) and 0 < truth < 1:
+        try:
+            RandomizedResponse.from_truth_probability(k=k, p=truth)
+        except InvalidInputError:
+            rule = f"must be more than 1/k = {1 / k:.4g}"
+            yield Problem(key="randomizer.truth_probability", rule=rule, value=f"{truth}", hint=hint)
+    if isinstance(epsilon, float) and 0 < epsilon < 1:
+        try:
+            RandomizedResponse(k=k, epsilon=epsilon)
+        except InvalidInputError:
+            yield Problem(key="randomizer.epsilon", rule=f"must be larger for k = {k:,}", value=f"{epsilon}", hint=hint)
+
+
+def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
+    if "data" not in population and "n" in population and ("k" in population) == ("categories" in population):
+        given = "both" if "k" in population else "neither"
+        hint = "k is the number of categories, if they have no names."
+        yield Problem(key="population", rule="must have either k or categories", value=given, hint=hint)
+    if population.get("categories") == FROM_DATA and population.get("allow_categories_from_data") is not True:
+        yield Problem(
+            key="population.categories",
+            rule="must be known beforehand, for categories taken from the data say who is in them",
+            value=f'"{FROM_DATA}"',
+            hint="To do it nevertheless, set allow_categories_from_data = true.",
+        )
+    listed = _listed(population)
+    if listed is None:
+        return
+    missing = population.get("missing", "refuse")
+    further = None
+    if isinstance(missing, str):
+        try:
+            further = missing_label(missing, listed)
+        except InvalidInputError as error:
+            rule, hint = rule_and_hint(error, "missing", missing)
+            yield Problem(key="population.missing", rule=rule, value=f'"{missing}"', hint=hint)
+    labels = [*listed, *([further] if further is not None and further not in listed else [])]
+    twice = sorted(label for label, times in Counter(labels).items() if times > 1)
+    if twice:
+        yield Problem(key="population.categories", rule="must be distinct", value=f"{', '.join(twice)} twice")
+    elif len(labels) < 2:
+        hint = "With one category there is nothing to hide."
+        yield Problem(key="population.categories", rule="must be at least 2", value=f"{len(labels)}", hint=hint)
+
+
+def _randomizer(randomizer: Mapping[str, Any]) -> Iterator[Problem]:
+    if randomizer.get("kind") == "randomized-response":
+        given = [key for key in ("epsilon", "truth_probability") if key in randomizer]
+        if len(given) != 1:
+            hint = "They say the same thing in two ways." if given else "For example epsilon = 2.0."
+            value = "both" if given else "neither"
+            yield Problem(
+                key="randomizer", rule="must have either epsilon or truth_probability", value=value, hint=hint
+            )
+
+
+def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    tables = _adversary_tables(raw)
+    if raw.get("adversaries") in ([], ()):
+        hint = "Leave them out for uninformed, strong and linker."
+        yield Problem(key="adversaries", rule="must be at least one", value="none", hint=hint)
+    for position, table in enumerate(tables):
+        if table and table in tables[:position]:
+            yield Problem(
+                key=f"adversaries[{position}]", rule="must be there once", value=f'"{table.get("kind")}" twice'
+            )
+
+
+def _size(population: Mapping[str, Any]) -> int | None:
+    """Return the number of categories, if it is known beforehand."""
+    listed = _listed(population)
+    if listed is None:
+        size = _integer(population, "k")
+        return None if size is None or size < 2 else size
+    missing = population.get("missing", "refuse")
+    more = isinstance(missing, str) and missing not in ("refuse", "drop", *listed)
+    return max(2, len(listed) + more)
+
+
+def _listed(population: Mapping[str, Any]) -> list[str] | None:
+    categories = population.get("categories")
+    if not isinstance(categories, dict | list | tuple):
+        return None
+    return [as_label(label) if isinstance(label, int) else str(label) for label in categories]
+
+
+def _adversary_tables(raw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = raw.get("adversaries")
+    tables = found if isinstance(found, list | tuple) else ()
+    return [table if isinstance(table, dict) else {} for table in tables]
+
+
+def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = raw.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _integer(table: Mapping[str, Any], key: str) -> int | None:
+    found = table.get(key)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None

@@ -1,0 +1,110 @@
+"""`Specification`: one deployment, as written in a TOML file."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Self
+
+import tomli_w
+from pydantic import Field, model_validator
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from hushuffle.specification._base import Name, Probability, Section, Seed, refuse
+from hushuffle.specification.kinds import AnyAdversary, AnyRandomizer, AnyShuffler, Linker, Strong, Uninformed
+from hushuffle.specification.population import AnyPopulation
+from hushuffle.specification.rules import broken_rules
+
+_DESCRIPTION = "One deployment: who is asked, how their answers are protected, from whom, and what is wanted."
+
+
+class Targets(Section):
+    """What is asked of the deployment."""
+
+    delta: Probability
+    """The delta of (epsilon, delta)-differential privacy; commonly well below 1/n."""
+    standard_error: Probability | None = None
+    """The largest standard error of an estimated frequency that is acceptable: 0.01 is one percentage point."""
+
+
+class Run(Section):
+    """How the assessment itself is run."""
+
+    repetitions: Annotated[int, Field(ge=0, le=1_000_000)] = 100
+    """How often the collection is run on the data, to compare measured with predicted errors; 0: not at all."""
+    seed: Seed = "secure"
+    """"secure", or an integer for a run that can be repeated (and predicted: for tests only)."""
+    confidence: Probability = 0.95
+    """Confidence of the intervals around estimates."""
+
+
+class Specification(Section):
+    """One deployment: population, randomizer, shuffler, adversaries, targets.
+
+    Raises:
+        pydantic.ValidationError: a value or a combination of values breaks a rule; `load` and `parse`
+            raise a `SpecificationError` in plain words instead.
+    """
+
+    title: Name | None = None
+    """What the report is called."""
+    population: AnyPopulation
+    """Who is asked."""
+    randomizer: AnyRandomizer
+    """What each person's device does with the answer."""
+    shuffler: AnyShuffler
+    """What hides who sent which report."""
+    adversaries: Annotated[tuple[AnyAdversary, ...], Field(strict=False)] = (
+        Uninformed(kind="uninformed"),
+        Strong(kind="strong"),
+        Linker(kind="linker"),
+    )
+    """Against whom."""
+    targets: Targets
+    """What is wanted."""
+    run: Run = Run()
+    """How the assessment is run."""
+
+    @model_validator(mode="after")
+    def _keep_rules(self) -> Self:
+        problems = list(broken_rules(self.plain()))
+        if problems:
+            refuse("; ".join(str(problem) for problem in problems))
+        return self
+
+    def plain(self) -> dict[str, Any]:
+        """Return the specification as tables, lists and values, every default spelled out."""
+        return self.model_dump(exclude_none=True)
+
+    def effective(self) -> str:
+        """Return TOML text with every default spelled out; `parse` reads the same specification from it."""
+        return tomli_w.dumps(self.plain())
+
+
+class _Schema(GenerateJsonSchema):
+    """TOML has no null: what may be left out is described as what it is if it is there."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        return (
+            self.generate_inner(schema["schema"])
+            if schema.get("default", ...) is None
+            else super().default_schema(schema)
+        )
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of specifications, for editors.
+
+    >>> sorted(json_schema()["required"])
+    ['population', 'randomizer', 'shuffler', 'targets']
+    """
+    schema = Specification.model_json_schema(schema_generator=_Schema)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "description": _DESCRIPTION}
+
+
+def schema_text() -> str:
+    """Return the JSON schema as the text of docs/specification.schema.json."""
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,144 @@
+"""What pydantic found, as problems in the words of the file: key, rule, value, hint."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, get_args
+
+from hushuffle.errors import Problem
+from hushuffle.specification._base import Section
+from hushuffle.specification.kinds import (
+    PLANNED,
+    Informed,
+    Linker,
+    NoShuffle,
+    RandomizedResponse,
+    Strong,
+    UniformShuffle,
+    Uninformed,
+)
+from hushuffle.specification.population import CountedPopulation, DataPopulation
+from hushuffle.specification.specification import Run, Specification, Targets
+
+_SHOWN: Final = 60
+_SECTIONS: Final[dict[str, tuple[type[Section], ...]]] = {
+    "": (Specification,),
+    "population": (DataPopulation, CountedPopulation),
+    "randomizer": (RandomizedResponse,),
+    "shuffler": (UniformShuffle, NoShuffle),
+    "adversaries": (Uninformed, Strong, Informed, Linker),
+    "targets": (Targets,),
+    "run": (Run,),
+}
+_GOES_WITH: Final[dict[type[Section], str]] = {
+    DataPopulation: "It goes with data, and not with n.",
+    CountedPopulation: "It goes with n, and not with data and column.",
+}
+_RULES: Final = {
+    "missing": "must be given",
+    "extra_forbidden": "is not a known key",
+    "bool_type": "must be true or false",
+    "dict_type": "must be a table",
+    "float_type": "must be a number",
+    "int_type": "must be an integer",
+    "model_attributes_type": "must be a table",
+    "model_type": "must be a table",
+    "string_type": "must be text",
+    "tuple_type": "must be a list",
+}
+_KINDS: Final = ("literal_error", "union_tag_invalid", "union_tag_not_found")
+
+
+def problem(error: Mapping[str, Any], raw: Mapping[str, Any]) -> Problem:
+    """Return one error of pydantic, found in the tables `raw`, as a problem."""
+    path, section = _path(error, raw), str(next(iter(error["loc"]), ""))
+    if error["type"] in _KINDS:
+        return _kind_problem(error, path, section)
+    rule = _RULES.get(error["type"]) or error["msg"].replace("Input should be", "must be")
+    value, hint = shown(error["input"]), ""
+    match error["type"]:
+        case "rule":
+            context = error.get("ctx", {})
+            rule, hint = context.get("rule", error["msg"]), context.get("hint", "")
+        case "missing":
+            value = "nothing"
+        case "extra_forbidden":
+            hint = _home_of(str(path[-1]), section if len(path) > 1 else "")
+    return Problem(key=_key(path), rule=rule, value=value, hint=hint)
+
+
+def shown(value: Any) -> str:
+    """Return a value of the specification (public) as it stands in the file, cut short."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def _kind_problem(error: Mapping[str, Any], path: Sequence[str | int], section: str) -> Problem:
+    """Return the problem of a kind that does not exist, or is not given."""
+    table = isinstance(error["input"], dict)
+    kind = error["input"].get("kind") if table else error["input"]
+    key = f"{_key(path)}.kind" if table else _key(path)
+    kinds = [name for model in _SECTIONS[section] for name in _kinds(model)]
+    rule = f"must be {' or '.join(shown(name) for name in kinds)}"
+    if kind is None:
+        return Problem(key=key, rule=rule, value="nothing")
+    near = difflib.get_close_matches(str(kind), kinds, n=1)
+    hint = f'Did you mean "{near[0]}"?' if near else ""
+    if kind in PLANNED.get(section, ()):
+        hint = f"{shown(kind)} is planned, and not there yet."
+    return Problem(key=key, rule=rule, value=shown(kind), hint=hint)
+
+
+def _home_of(key: str, section: str) -> str:
+    """Say where an unknown `key` of `section` ("" is the top) could belong."""
+    for model in _SECTIONS.get(section, ()):
+        if key in model.model_fields:
+            return _GOES_WITH.get(model) or f'It goes with kind = "{"".join(_kinds(model))}".'
+    known = sorted({name for model in _SECTIONS.get(section, ()) for name in model.model_fields})
+    near = difflib.get_close_matches(key, known, n=1)
+    if near:
+        return f"Did you mean {near[0]}?"
+    for name, models in _SECTIONS.items():
+        if any(key in model.model_fields for model in models):
+            return f"It belongs to [{name}]." if name else "It belongs to the top of the file."
+    return f"Known here: {', '.join(known)}."
+
+
+def _kinds(model: type[Section]) -> tuple[str, ...]:
+    kind = model.model_fields.get("kind")
+    return () if kind is None else get_args(kind.annotation)
+
+
+def _path(error: Mapping[str, Any], raw: Any) -> list[str | int]:
+    """Return the place of an error in the file: its location without pydantic's own marks."""
+    path: list[str | int] = []
+    here = raw
+    last = len(error["loc"]) - 1
+    for position, step in enumerate(error["loc"]):
+        inside = step in here if isinstance(here, dict) else isinstance(here, list) and isinstance(step, int)
+        if inside:
+            here = here[step]
+        elif position != last or error["type"] != "missing":
+            continue  # the name of a variant, or "[key]"
+        path.append(step)
+    return path
+
+
+def _key(path: Sequence[str | int]) -> str:
+    key = ""
+    for step in path:
+        if isinstance(step, int):
+            key += f"[{step}]"
+        else:
+            name = (
+                step if step.isidentifier() or step.replace("-", "").isalnum() else json.dumps(step, ensure_ascii=False)
+            )
+            key += f".{name}" if key else name
+    return key

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hushuffle
+from hushuffle.cli import main
+from hushuffle.cli.exits import Exit
+from hushuffle.errors import DataError, MissingDependencyError, NumericalError
+from hushuffle.model import Utility
+from hushuffle.specification import Specification
+
+SPECIFICATION = """
+population = { n = 100, k = 4 }
+randomizer = { kind = "randomized-response", epsilon = 2 }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-6 }
+"""
+FILES = ("report.html", "result.json", "specification.toml")
+
+
+class Fakes:
+    """The workflow and the report, as `assess` calls them."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.utility: Utility | None = None
+        self.told = False
+        self.width = 0
+        self.color = False
+
+    def assess(
+        self, specification: Specification, *, base_folder: Path, progress: Callable[[str, float], None] | None
+    ) -> Any:
+        assert specification.population.read(base_folder).n == 100
+        assert base_folder == Path("specs")
+        self.told = progress is not None
+        if progress is not None:
+            progress("counting [red]", 0.5)
+            progress("done", 2.0)
+        if self.error is not None:
+            raise self.error
+        return SimpleNamespace(utility=self.utility)
+
+    def write(self, _: Any, folder: Path) -> list[Path]:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            (folder / name).write_text(name, encoding="utf-8")
+        return [folder / name for name in FILES]
+
+    def terminal(self, _: Any, width: int = 80, *, color: bool = False) -> str:
+        self.width, self.color = width, color
+        return "summary\n"
+
+    def to_json(self, _: Any) -> str:
+        return '{"schema_version": 1}\n'
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fakes:
+    found = Fakes()
+    for name, functions in (("workflows", ["assess"]), ("report", ["write", "terminal", "to_json"])):
+        module = ModuleType(f"hushuffle.{name}")
+        for function in functions:
+            setattr(module, function, getattr(found, function))
+        monkeypatch.setitem(sys.modules, f"hushuffle.{name}", module)
+        monkeypatch.setattr(hushuffle, name, module, raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "town.toml").write_text(SPECIFICATION, encoding="utf-8")
+    return found
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, *streams: str, columns: int = 70) -> None:
+    for stream in streams:
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.mark.usefixtures("fakes")
+def test_writes_beside_the_reader_and_says_where(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "specs/town.toml"]) == 0
+    said = capsys.readouterr()
+    folder = Path("hushuffle-out") / "town"
+    assert said.out == "summary\n\n" + "".join(f"Wrote {folder / name}\n" for name in FILES)
+    assert said.err == ""
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+
+
+@pytest.mark.usefixtures("fakes")
+def test_json_says_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["assess", "specs/town.toml", "--json", "--out", "deep/down"]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ('{"schema_version": 1}\n', "")
+    assert Path("deep/down/result.json").exists()
+
+
+def test_a_terminal_gets_color_width_and_progress(
+    fakes: Fakes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_terminal(monkeypatch, "stdout", "stderr")
+    assert main(["assess", "specs/town.toml"]) == 0
+    assert (fakes.width, fakes.color, fakes.told) == (70, True, True)
+    said = capsys.readouterr()
+    assert "counting" not in said.out
+    assert "done" in said.err
+
+
+@pytest.mark.parametrize(("columns", "width"), [(20, 40), (500, 120)])
+def test_very_narrow_and_very_wide_terminals(
+    fakes: Fakes, monkeypatch: pytest.MonkeyPatch, columns: int, width: int
+) -> None:
+    on_a_terminal(monkeypatch, "stdout", columns=columns)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["assess", "specs/town.toml"]) == 0
+    assert (fakes.width, fakes.color, fakes.told) == (width, False, False)
+
+
+def test_programs_get_no_progress(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_terminal(monkeypatch, "stderr")
+    assert main(["assess", "specs/town.toml", "--json"]) == 0
+    assert not fakes.told
+    assert main(["assess", "specs/town.toml"]) == 0
+    assert fakes.told
+    assert (fakes.width, fakes.color) == (80, False)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (DataError("people.csv is empty."), Exit.FAILED, "people.csv is empty."),
+        (NumericalError("too wide a bracket."), Exit.FAILED, "too wide a bracket."),
+        (MissingDependencyError("install it."), Exit.FAILED, "install it."),
+        (FileNotFoundError(2, "No such file or directory", "x.csv"), Exit.FAILED, "x.csv: No such file or directory."),
+        (OSError("odd"), Exit.FAILED, "OSError."),
+        (MemoryError(), Exit.FAILED, "there is not enough memory."),
+        (KeyboardInterrupt(), Exit.INTERRUPTED, "interrupted; nothing is half written."),
+    ],
+)
+def test_failures(
+    fakes: Fakes, capsys: pytest.CaptureFixture[str], error: BaseException, code: Exit, message: str
+) -> None:
+    fakes.error = error
+    assert main(["assess", "specs/town.toml"]) == code
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"hushuffle: {message}\n")
+    assert not Path("hushuffle-out").exists()
+
+
+def test_mistakes_in_the_program_are_not_hidden(fakes: Fakes) -> None:
+    fakes.error = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        main(["assess", "specs/town.toml"])
+
+
+@pytest.mark.usefixtures("fakes")
+def test_a_wrong_specification(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("specs/town.toml").write_text(SPECIFICATION.replace("1e-6", "2").replace("100", "0"), encoding="utf-8")
+    assert main(["assess", "specs/town.toml"]) == Exit.USAGE
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "hushuffle: specs/town.toml: 2 problems"
+    assert [line.split(":")[0] for line in lines[1:]] == ["  population.n", "  targets.delta"]
+    assert not Path("hushuffle-out").exists()
+
+
+@pytest.mark.usefixtures("fakes")
+def test_folders_that_cannot_be_written_are_refused_beforehand(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("taken").write_text("x", encoding="utf-8")
+    assert main(["assess", "specs/town.toml", "--out", "taken"]) == Exit.USAGE
+    assert "--out must be a folder, taken is a file." in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("fakes")
+def test_the_specification_itself_is_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("specs/town.toml").rename("specs/specification.toml")
+    assert main(["assess", "specs/specification.toml", "--out", "specs"]) == Exit.USAGE
+    assert "would overwrite specs/specification.toml" in capsys.readouterr().err
+    assert Path("specs/specification.toml").read_text(encoding="utf-8") == SPECIFICATION
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "code"),
+    [
+        (None, ["--strict"], Exit.DONE),
+        (0.2, ["--strict"], Exit.DONE),
+        (0.05, [], Exit.DONE),
+        (0.05, ["--strict"], Exit.MISSED),
+    ],
+)
+def test_targets(
+    fakes: Fakes, capsys: pytest.CaptureFixture[str], target: float | None, options: list[str], code: Exit
+) -> None:
+    fakes.utility = Utility(predicted=np.array([0.1, 0.05]), target=target)
+    assert main(["assess", "specs/town.toml", *options]) == code
+    missed = "hushuffle: the standard error asked for is not reached.\n"
+    assert capsys.readouterr().err == (missed if target == 0.05 else "")

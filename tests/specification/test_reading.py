@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from hushuffle.errors import SpecificationError
+from hushuffle.specification import Specification, load, parse
+
+POPULATION = 'population = { data = "people.csv", column = "x", categories = ["no", "yes"] }\n'
+COUNTED = "population = { n = 100, k = 4 }\n"
+RANDOMIZER = 'randomizer = { kind = "randomized-response", epsilon = 2 }\n'
+REST = 'shuffler = { kind = "uniform" }\ntargets = { delta = 1e-6 }\n'
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(SpecificationError) as caught:
+        parse(text, file="here.toml")
+    assert str(caught.value).startswith("here.toml: ")
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_defaults() -> None:
+    spec = parse(POPULATION + RANDOMIZER + REST)
+    assert spec.title is None
+    assert [adversary.kind for adversary in spec.adversaries] == ["uninformed", "strong", "linker"]
+    assert (spec.run.repetitions, spec.run.seed, spec.run.confidence) == (100, "secure", 0.95)
+    assert spec.targets.standard_error is None
+    assert spec.plain()["population"]["missing"] == "refuse"
+
+
+def test_no_noise_in_two_spellings() -> None:
+    for written in ('"inf"', "inf"):
+        assert parse(COUNTED + RANDOMIZER.replace("2", written) + REST).randomizer.epsilon == math.inf
+
+
+@pytest.mark.parametrize("written", ["nan", "0", "-1.0", "41.0", "true", '"2"', "-inf", "[2]"])
+def test_what_epsilon_cannot_be(written: str) -> None:
+    (problem,) = problems(COUNTED + RANDOMIZER.replace("2", written) + REST)
+    assert problem.startswith(
+        'randomizer.epsilon: must be a number from 0 (excluded) to 40, or "inf" for no noise, got'
+    )
+
+
+def test_every_problem_at_once() -> None:
+    text = """
+        titel = "x"
+        delta = 3
+        [population]
+        data = 3
+        colum = "a"
+        n = 3
+        missing = "dropp"
+        allow_categories_from_data = 1
+        [population.categories]
+        a = "= 0"
+        b = 3
+        "" = "> 0"
+        "c d" = "> 'a'"
+        [randomizer]
+        kind = "local-hashing"
+        epsilon = "x"
+        truth_probability = true
+        [shuffler]
+        kid = "x"
+        [[adversaries]]
+        kind = "informed"
+        [[adversaries]]
+        kind = "order"
+        [[adversaries]]
+        kind = "strong"
+        m = 3
+        [[adversaries]]
+        kind = "stong"
+        [targets]
+        delta = 2
+        standard_error = nan
+        [run]
+        seed = 1.0
+        repetitions = -1
+        confidence = "0.9"
+        foo = 3
+    """
+    comparisons = "must be comparisons with numbers or quoted text, joined by `and`, `or`, got"
+    known = '"uninformed" or "strong" or "informed" or "linker"'
+    assert problems(text) == [
+        'titel: is not a known key, got "x". Did you mean title?',
+        "delta: is not a known key, got 3. It belongs to [targets].",
+        "population.data: must be text, got 3.",
+        "population.column: must be given, got nothing.",
+        f'population.categories.a: {comparisons} "= 0". Equality is written ==.',
+        "population.categories.b: must be text, got 3.",
+        'population.categories."": must be text that can be printed on one line, got "".',
+        f'population.categories."c d": {comparisons} "> \'a\'". Text is compared by == or != only.',
+        "population.allow_categories_from_data: must be true or false, got 1.",
+        'population.colum: is not a known key, got "a". Did you mean column?',
+        "population.n: is not a known key, got 3. It goes with n, and not with data and column.",
+        'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
+        (
+            'randomizer.kind: must be "randomized-response", got "local-hashing". '
+            '"local-hashing" is planned, and not there yet.'
+        ),
+        'randomizer.epsilon: must be a number from 0 (excluded) to 40, or "inf" for no noise, got "x".',
+        "randomizer.truth_probability: must be a number, got true.",
+        'shuffler.kind: must be "uniform" or "none", got nothing.',
+        "adversaries[0].m: must be given, got nothing.",
+        f'adversaries[1].kind: must be {known}, got "order". "order" is planned, and not there yet.',
+        'adversaries[2].m: is not a known key, got 3. It goes with kind = "informed".',
+        f'adversaries[3].kind: must be {known}, got "stong". Did you mean "strong"?',
+        "targets.delta: must be less than 1, got 2.",
+        "targets.standard_error: must be less than 1, got nan.",
+        "run.repetitions: must be greater than or equal to 0, got -1.",
+        'run.seed: must be "secure" or an integer >= 0, got 1.0.',
+        'run.confidence: must be a number, got "0.9".',
+        "run.foo: is not a known key, got 3. Known here: confidence, repetitions, seed.",
+    ]
+
+
+def test_nothing_is_a_table() -> None:
+    assert problems("population = 3\nrandomizer = 'x'\nshuffler = 3\nadversaries = 3\nrun = 3\n") == [
+        "population: must be a table with data, column and categories, or with n and k or categories, got 3.",
+        'randomizer: must be a table, got "x".',
+        "shuffler: must be a table, got 3.",
+        "adversaries: must be a list, got 3.",
+        "targets: must be given, got nothing.",
+        "run: must be a table, got 3.",
+    ]
+
+
+def test_nothing_is_there() -> None:
+    missing = ["population", "randomizer", "shuffler", "targets"]
+    assert problems("") == [f"{key}: must be given, got nothing." for key in missing]
+
+
+def test_tables_that_are_empty() -> None:
+    assert problems("population = {}\nrandomizer = {}\nshuffler = {}\nadversaries = [3, {}]\ntargets = {}\n") == [
+        "population: must be a table with data, column and categories, or with n and k or categories, got a table.",
+        "randomizer.kind: must be given, got nothing.",
+        'shuffler.kind: must be "uniform" or "none", got nothing.',
+        "adversaries[0]: must be a table, got 3.",
+        'adversaries[1].kind: must be "uninformed" or "strong" or "informed" or "linker", got nothing.',
+        "targets.delta: must be given, got nothing.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            COUNTED.replace("k = 4", 'k = 4, column = "x"') + RANDOMIZER + REST,
+            [
+                "population.data: must be given, got nothing.",
+                "population.categories: must be given, got nothing.",
+                "population.n: is not a known key, got 100. It goes with n, and not with data and column.",
+                "population.k: is not a known key, got 4. It goes with n, and not with data and column.",
+            ],
+        ),
+        (
+            COUNTED.replace("k = 4", 'k = 4, missing = "drop"') + RANDOMIZER + REST,
+            ['population.missing: is not a known key, got "drop". It goes with data, and not with n.'],
+        ),
+        (
+            POPULATION.replace('["no", "yes"]', '"from"') + RANDOMIZER + REST,
+            ['population.categories: must be a table of conditions, a list of labels, or "from-data", got "from".'],
+        ),
+        (
+            POPULATION.replace('["no", "yes"]', "3") + RANDOMIZER + REST,
+            ['population.categories: must be a table of conditions, a list of labels, or "from-data", got 3.'],
+        ),
+        (
+            POPULATION.replace('["no", "yes"]', '["a", 2.5, "b\\u0007"]') + RANDOMIZER + REST,
+            [
+                "population.categories[1]: must be text, got 2.5.",
+                'population.categories[2]: must be text that can be printed on one line, got "b\\u0007".',
+            ],
+        ),
+        (
+            "kind = 3\nepsilon = 1.0\ntargets.title = 'x'\ntargets.zzz = '" + "z" * 99 + "'\n" + COUNTED + RANDOMIZER,
+            [
+                "kind: is not a known key, got 3. It belongs to [randomizer].",
+                "epsilon: is not a known key, got 1.0. It belongs to [randomizer].",
+                "shuffler: must be given, got nothing.",
+                "targets.delta: must be given, got nothing.",
+                'targets.title: is not a known key, got "x". It belongs to the top of the file.',
+                f'targets.zzz: is not a known key, got "{"z" * 56}.... Known here: delta, standard_error.',
+            ],
+        ),
+    ],
+)
+def test_wrong_values(text: str, expected: list[str]) -> None:
+    assert problems(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[run]\nseed = \n", 'line 2, column 8: must be valid TOML (Invalid value), got "seed =".'),
+        (
+            "[run]\nseed = 1\nseed = 2",
+            'line 3, column 9: must be valid TOML (Cannot overwrite a value), got "seed = 2".',
+        ),
+        ("seed = ", 'line 1, column 7: must be valid TOML (Invalid value), got "seed =".'),
+        ("x = [1,\r\n2\r\n\r\n", 'line 2, column 2: must be valid TOML (Unclosed array), got "2".'),
+        ("x = " + "[" * 100_000, "file: must not nest so deeply, got hundreds of brackets."),
+    ],
+)
+def test_what_is_no_toml(text: str, expected: str) -> None:
+    assert problems(text) == [expected]
+
+
+def test_files(tmp_path: Path) -> None:
+    good = tmp_path / "good.toml"
+    good.write_text(COUNTED + RANDOMIZER + REST, encoding="utf-8")
+    assert isinstance(load(good), Specification)
+    assert load(str(good)) == load(good)
+    (tmp_path / "latin.toml").write_bytes(b'title = "caf\xe9"')
+    with pytest.raises(SpecificationError, match=r"file: must be UTF-8 text, got something else at byte 12\."):
+        load(tmp_path / "latin.toml")
+    with pytest.raises(SpecificationError, match=r"nobody.toml: 1 problem\n  file: must exist, got"):
+        load(tmp_path / "nobody.toml")
+    with pytest.raises(SpecificationError, match="file: must be a file that can be read, got Is a directory"):
+        load(tmp_path)

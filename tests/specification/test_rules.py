@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from hushuffle.errors import SpecificationError
+from hushuffle.specification import Specification, parse
+from hushuffle.specification.population import CountedPopulation
+
+HEAD = 'shuffler = { kind = "uniform" }\ntargets = { delta = 1e-6 }\n'
+DATA = 'population = {{ data = "people.csv", column = "x", {} }}\n'
+COUNT = "population = {{ n = 100, {} }}\n"
+RANDOMIZER = 'randomizer = {{ kind = "randomized-response", {} }}\n'
+PLAIN = RANDOMIZER.format("epsilon = 1.0")
+
+
+def problems(text: str) -> list[str]:
+    try:
+        parse(HEAD + text)
+    except SpecificationError as error:
+        return [str(problem) for problem in error.problems]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("population", "expected"),
+    [
+        (COUNT.format('categories = ["a", 2, true]'), []),
+        (COUNT.format("k = 2"), []),
+        (
+            COUNT.format('k = 2, categories = ["a", "b"]'),
+            [
+                (
+                    "population: must have either k or categories, got both. "
+                    "k is the number of categories, if they have no names."
+                )
+            ],
+        ),
+        (
+            "population = { n = 100 }\n",
+            [
+                (
+                    "population: must have either k or categories, got neither. "
+                    "k is the number of categories, if they have no names."
+                )
+            ],
+        ),
+        (COUNT.format("k = 1"), ["population.k: must be greater than or equal to 2, got 1."]),
+        (
+            COUNT.format('categories = ["a", "b", "a", "b"]'),
+            ["population.categories: must be distinct, got a, b twice."],
+        ),
+        (
+            COUNT.format('categories = ["a"]'),
+            ["population.categories: must be at least 2, got 1. With one category there is nothing to hide."],
+        ),
+        (DATA.format('categories = { a = "== 1" }, missing = "no answer"'), []),
+        (DATA.format('categories = { a = "== 1", b = "!= 1" }, missing = "b"'), []),
+        (
+            DATA.format('categories = { a = "== 1" }, missing = "a"'),
+            ["population.categories: must be at least 2, got 1. With one category there is nothing to hide."],
+        ),
+        (
+            DATA.format('categories = ["1", 1]'),
+            ["population.categories: must be distinct, got 1 twice."],
+        ),
+        (DATA.format('categories = "from-data", allow_categories_from_data = true'), []),
+        (
+            DATA.format('categories = "from-data"'),
+            [
+                (
+                    "population.categories: must be known beforehand, for categories taken from the data say who is in "
+                    'them, got "from-data". To do it nevertheless, set allow_categories_from_data = true.'
+                )
+            ],
+        ),
+        (DATA.format('categories = ["a", "b"], missing = 3'), ["population.missing: must be text, got 3."]),
+    ],
+)
+def test_population(population: str, expected: list[str]) -> None:
+    assert problems(population + PLAIN) == expected
+
+
+SAY_NOTHING = "Reports would say nothing about the answers."
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("truth_probability = 0.26", []),
+        ("truth_probability = 1", []),
+        (
+            "truth_probability = 0.25",
+            [f"randomizer.truth_probability: must be more than 1/k = 0.25, got 0.25. {SAY_NOTHING}"],
+        ),
+        ("truth_probability = 1.5", ["randomizer.truth_probability: must be less than or equal to 1, got 1.5."]),
+        ("epsilon = 1e-25", [f"randomizer.epsilon: must be larger for k = 4, got 1e-25. {SAY_NOTHING}"]),
+        (
+            "epsilon = 1, truth_probability = 0.5",
+            [
+                (
+                    "randomizer: must have either epsilon or truth_probability, got both. "
+                    "They say the same thing in two ways."
+                )
+            ],
+        ),
+    ],
+)
+def test_randomizer(keys: str, expected: list[str]) -> None:
+    assert problems(COUNT.format("k = 4") + RANDOMIZER.format(keys)) == expected
+
+
+def test_randomizer_of_unknown_strength() -> None:
+    assert problems(COUNT.format("k = 4") + 'randomizer.kind = "randomized-response"\n') == [
+        "randomizer: must have either epsilon or truth_probability, got neither. For example epsilon = 2.0."
+    ]
+
+
+def test_the_number_of_categories_counts_missing_ones() -> None:
+    weak = RANDOMIZER.format("truth_probability = 0.33")
+    assert problems(DATA.format('categories = ["a", "b", "c"], missing = "d"') + weak) == []
+    assert len(problems(DATA.format('categories = ["a", "b", "c"], missing = "c"') + weak)) == 1
+    # Not known before the data are read:
+    assert problems(DATA.format('categories = "from-data", allow_categories_from_data = true') + weak) == []
+
+
+@pytest.mark.parametrize(
+    ("adversaries", "expected"),
+    [
+        ('{ kind = "informed", m = 99 }, { kind = "informed", m = 0 }', []),
+        (
+            '{ kind = "strong" }, { kind = "informed", m = 100 }',
+            [
+                (
+                    "adversaries[1].m: must be <= n - 1 = 99, got 100. "
+                    "Nobody knows more answers than there are other people."
+                )
+            ],
+        ),
+        ('{ kind = "strong" }, { kind = "strong" }', ['adversaries[1]: must be there once, got "strong" twice.']),
+        ("", ["adversaries: must be at least one, got none. Leave them out for uninformed, strong and linker."]),
+    ],
+)
+def test_adversaries(adversaries: str, expected: list[str]) -> None:
+    assert problems(f"adversaries = [{adversaries}]\n" + COUNT.format("k = 4") + PLAIN) == expected
+
+
+def test_rules_hold_beside_other_problems() -> None:
+    text = COUNT.format('k = 4, categories = ["a", "a"]').replace("100", "2.5") + RANDOMIZER.format("epsilon = 99")
+    assert [problem.split(":")[0] for problem in problems(text)] == [
+        "population.n",
+        "population",
+        "population.categories",
+        "randomizer.epsilon",
+    ]
+
+
+def test_rules_hold_for_specifications_made_in_python() -> None:
+    spec = parse(HEAD + COUNT.format("k = 4") + PLAIN)
+    further = spec.model_dump() | {"population": CountedPopulation(n=2, k=None)}
+    with pytest.raises(ValidationError, match="population: must have either k or categories, got neither"):
+        Specification.model_validate(further)
+    again = Specification.model_validate(spec.model_dump() | {"population": spec.population})
+    assert again == spec

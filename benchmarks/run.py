@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -47,13 +48,15 @@ def main() -> None:
 
     for k in (2, 5, 100):
         values, randomizer = rng.integers(k, SIZE), hs.RandomizedResponse(k=k, epsilon=2.0)
-        rows.append((f"randomize 10^7 values, k = {k}", median_seconds(lambda: randomizer.randomize(values, rng=rng)), ""))
+        rows.append(
+            (f"randomize 10^7 values, k = {k}", median_seconds(partial(randomizer.randomize, values, rng=rng)), "")
+        )
     rows.append(("permute 10^7", median_seconds(lambda: rng.permutation(SIZE), 3), ""))
 
     for k, n in ((2, 6366), (2, 10**5), (2, 10**9), (5, 33_000), (5, 10**5), (100, 10**5), (5, 10**9)):
         protocol = survey(k, 2.0, n)
         bound = hs.dp.epsilon(protocol, delta=1e-6)
-        seconds = median_seconds(lambda: hs.dp.epsilon(protocol, delta=1e-6), 3)
+        seconds = median_seconds(partial(hs.dp.epsilon, protocol, delta=1e-6), 3)
         rows.append((f"dp.epsilon, k = {k}, n = {n:,}", seconds, f"relative width {bound.width / bound.upper:.0e}"))
     seconds = median_seconds(lambda: hs.qif.max_load(10**6, 10**3), 3)
     rows.append(("qif.max_load(10^6, 10^3)", seconds, ""))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from hushuffle._version import __version__
 
 if TYPE_CHECKING:
-    from hushuffle.analysis import dp as dp
-    from hushuffle.analysis import pie as pie
-    from hushuffle.analysis import qif as qif
     from hushuffle.adversaries import Informed as Informed
     from hushuffle.adversaries import Strong as Strong
     from hushuffle.adversaries import Uninformed as Uninformed
+    from hushuffle.analysis import dp as dp
+    from hushuffle.analysis import pie as pie
+    from hushuffle.analysis import qif as qif
     from hushuffle.estimation import estimate as estimate
     from hushuffle.model import Bound as Bound
     from hushuffle.model import Channel as Channel

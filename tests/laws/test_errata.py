@@ -36,7 +36,7 @@ def test_the_blanket_is_not_convex_in_the_number_of_reports() -> None:
     def value(reports: int) -> float:
         """(1/N) E[2 (A - 1.1 B)]_+ with A + B = N fair reports: k = 2, no noise of their own."""
         terms = (math.comb(reports, a) / 2**reports * max(0.0, a - 1.1 * (reports - a)) for a in range(reports + 1))
-        return 2 * sum(terms) / reports
+        return 2 * math.fsum(terms) / reports
 
     found = [round(value(reports), 6) for reports in (2, 3, 4)]
     assert found == [0.5, 0.475, 0.3625]

@@ -96,7 +96,9 @@ def test_medium_cases_lie_above_an_independent_sum(k: int, n: int, epsilon_0: fl
                 + c * math.log(truth)
                 + (d * math.log(rest) if rest > 0 else 0.0)
             )
-            gain = a * (ratio - growth) + (pair - a) * (1 - growth * ratio) + c / ratio * (1 - growth) + d * (1 - growth)
+            gain = (
+                a * (ratio - growth) + (pair - a) * (1 - growth * ratio) + c / ratio * (1 - growth) + d * (1 - growth)
+            )
             total += float(np.sum(np.exp(log) * np.maximum(gain, 0.0))) / n
         lower = AllAtThird.of(n=n, truth=truth, lie=lie).lower(epsilon)
         upper = BlanketBound.of(k=k, n=n, truth=truth, lie=lie, dummies=0).upper(epsilon)

@@ -30,5 +30,5 @@ def test_citations_are_those_used_once_each_in_order() -> None:
 
 
 @pytest.mark.parametrize(("target", "met"), [(None, None), (0.02, True), (0.0199, False)])
-def test_a_target_is_met_by_the_largest_error(target: float | None, met: bool | None) -> None:  # noqa: FBT001
+def test_a_target_is_met_by_the_largest_error(target: float | None, met: bool | None) -> None:
     assert Utility(predicted=np.array([0.01, 0.02]), target=target).met is met

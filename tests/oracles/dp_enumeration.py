@@ -35,7 +35,8 @@ def counts_law(people: Counts, rows: list[list[Number]], dummies: int = 0) -> di
     k = len(rows)
     law: dict[Counts, Number] = {(0,) * k: 1}
     reports = [rows[x] for x, number in enumerate(people) for _ in range(number)]
-    for report in [*reports, *[[Fraction(1, k)] * k] * dummies]:
+    uniform: list[Number] = [Fraction(1, k)] * k
+    for report in [*reports, *[uniform] * dummies]:
         law = add_report(law, report)
     return law
 

@@ -22,7 +22,7 @@ def test_no_axis_without_a_drawable_value() -> None:
 @pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize("tight", [False, True])
 @pytest.mark.parametrize("values", [[3.0], [1.0, 2.0], [1e-9, 1e9], [0.5, 0.52], [1e-300]])
-def test_every_drawable_value_lies_on_an_axis_of_positive_length(values: list[float], tight: bool, log: bool) -> None:  # noqa: FBT001
+def test_every_drawable_value_lies_on_an_axis_of_positive_length(values: list[float], tight: bool, log: bool) -> None:
     axis = scale([*values, math.inf], log=log, tight=tight)
     assert axis is not None
     assert axis.low < axis.high

@@ -7,17 +7,24 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.model import Assessment
+from hushuffle.model import Assessment, Utility, number
 from hushuffle.specification import load, parse
 from hushuffle.workflows import assess
 from hushuffle.workflows.findings import percent
 from hushuffle.workflows.trials import deviation
+from hushuffle.workflows.warnings import _about_accuracy
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def planned(*, people: str = "n = 900, k = 3", randomizer: str = "epsilon = 1.0", shuffler: str = "uniform",
-            extra: str = "", targets: str = "delta = 1e-6") -> Assessment:
+def planned(
+    *,
+    people: str = "n = 900, k = 3",
+    randomizer: str = "epsilon = 1.0",
+    shuffler: str = "uniform",
+    extra: str = "",
+    targets: str = "delta = 1e-6",
+) -> Assessment:
     return assess(
         parse(f"""
             population = {{ {people} }}
@@ -63,7 +70,9 @@ def test_a_second_survey_with_seven_answers() -> None:
     assert float(np.abs(result.utility.z).max()) < 5.5
     assert sum(result.population.counts or ()) == 944
     assert {chart.key for chart in result.charts} == {
-        "privacy-against-people", "privacy-against-noise", "accuracy-against-noise"
+        "privacy-against-people",
+        "privacy-against-noise",
+        "accuracy-against-noise",
     }
     for chart in result.charts:
         for series in chart.series:
@@ -88,7 +97,7 @@ def test_every_sentence_carries_its_figure() -> None:
         assert finding.sentence.endswith(".")
         assert "nan" not in finding.sentence
     central = result.findings[0]
-    assert f"{math.exp(central.bound.upper):.2f}" in central.sentence
+    assert number(math.exp(central.bound.upper), up=True) in central.sentence
 
 
 def test_no_noise_is_said_plainly() -> None:
@@ -146,15 +155,13 @@ def test_deviation_without_predicted_error() -> None:
 
 
 def test_measured_far_from_predicted_is_reported() -> None:
-    from hushuffle.model import Utility
-    from hushuffle.workflows.warnings import _about_accuracy
-
     utility = Utility(predicted=np.array([0.1]), measured=np.array([0.3]), z=np.array([12.0]), repetitions=10)
     assert [warning.key for warning in _about_accuracy(utility)] == ["measured-differs"]
 
 
 @pytest.mark.parametrize(
-    ("share", "up", "text"), [(0.0, None, "0 %"), (1.0, True, "100 %"), (0.05, True, "5.00 %"), (0.999999, True, "99.9999 %")]
+    ("share", "up", "text"),
+    [(0.0, None, "0 %"), (1.0, True, "100 %"), (0.05, True, "5.00 %"), (0.999999, True, "99.9999 %")],
 )
 def test_percent(share: float, up: bool | None, text: str) -> None:
     assert percent(share, up=up) == text

@@ -48,7 +48,8 @@ def hockey_stick(others: Compositions, *, truth: float, lie: float, epsilon: flo
 
     Args:
         others: the compositions.
-        truth: mu, probability of the true report; lie: nu = 1 - mu.
+        truth: mu, probability of the true report.
+        lie: nu = 1 - mu.
         epsilon: >= 0, in nats.
 
     >>> one = Compositions(ones=np.array([0.0]), zeros=np.array([0.0]), dummies=0)
@@ -86,12 +87,12 @@ def _tilted(p: float, tilt: Floats) -> Floats:
 
 
 def _tilted_mean(groups: Groups, tilt: Floats) -> Floats:
-    return np.sum([count * _tilted(p, tilt) for count, p in groups], axis=0)
+    return sum((count * _tilted(p, tilt) for count, p in groups), np.zeros_like(tilt))
 
 
 def _tilted_variance(groups: Groups, tilt: Floats) -> Floats:
-    terms = [count * _tilted(p, tilt) * (1 - _tilted(p, tilt)) for count, p in groups]
-    return np.sum(terms, axis=0)
+    terms = (count * _tilted(p, tilt) * (1 - _tilted(p, tilt)) for count, p in groups)
+    return sum(terms, np.zeros_like(tilt))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushuffle.laws.fair_signs import LOG_TAIL, positive_part, row_step
+from hushuffle.laws.count_rows import LOG_TAIL, CountRows, row_step
+from hushuffle.laws.fair_signs import positive_part
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
 
@@ -47,20 +48,18 @@ class BlanketBound:
         """
         extra = dummies + 1  # reports that are certainly in the blanket: the dummies and the target's own
         nodes = _nodes(n - 1, k * lie, extra)
-        own_low, own_high = binomial.window(n - 1, 2 * lie, LOG_TAIL)
-        side_low, side_high = binomial.window(extra, 2 / k, LOG_TAIL)
-        step = row_step(own_low + side_low, own_high + side_high)
-        own = np.arange(own_low, own_high + 1, dtype=np.float64)
-        side = np.arange(side_low, side_high + 1, dtype=np.float64)
-        own_mass = np.add.reduceat(binomial.pmf(own, n - 1, 2 * lie), np.arange(0, own.size, step))
-        side_mass = np.add.reduceat(binomial.pmf(side, extra, 2 / k), np.arange(0, side.size, step))
+        reach = [binomial.window(n - 1, 2 * lie, LOG_TAIL), binomial.window(extra, 2 / k, LOG_TAIL)]
+        step = row_step(reach[0][0] + reach[1][0], reach[0][1] + reach[1][1])
+        own, side = CountRows.of(n - 1, 2 * lie, step=step), CountRows.of(extra, 2 / k, step=step)
         # The smallest S of a row gives the stochastically smallest N.
-        hats = _hats(nodes, own[::step], n - 1, min((k - 2) * lie / (1 - 2 * lie), 1.0))
-        mass = np.zeros((own_mass.size + side_mass.size - 1, nodes.size))
-        for shift, weight in enumerate(side_mass):
-            mass[shift : shift + own_mass.size] += weight * own_mass[:, None] * hats
-        low = own_low + side_low + step * np.arange(mass.shape[0], dtype=np.float64)
-        high = np.minimum(low + (min(step, own.size) - 1) + (min(step, side.size) - 1), n - 1 + extra)
+        hats = own.at_most[:, None] * _hats(nodes, own.first, n - 1, min((k - 2) * lie / (1 - 2 * lie), 1.0))
+        rows = own.first.size
+        mass = np.zeros((rows + side.first.size - 1, nodes.size))
+        for shift, weight in enumerate(side.at_most):
+            mass[shift : shift + rows] += weight * hats
+        low = own.first[0] + side.first[0] + step * np.arange(mass.shape[0], dtype=np.float64)
+        widest = own.last[0] - own.first[0] + side.last[0] - side.first[0]
+        high = np.minimum(low + widest, n - 1 + extra)
         keep = mass > 1e-80
         row, column = np.nonzero(keep)
         return cls(
@@ -110,7 +109,7 @@ def _nodes(trials: int, chance: float, extra: int) -> Floats:
     position, nodes = float(low), [float(low)]
     while position < high:
         away = abs(position - mean) / (spread + 1)
-        step = min(fine * max(1.0, (away / 6) ** 2), spread * max(0.7, away / 8))
+        step = min(fine * max(1.0, (away / 6) ** 2), max(spread * max(0.7, away / 8), fine / 8))
         position = min(position + max(1.0, np.floor(step)), float(high))
         nodes.append(position)
     return np.array(nodes)
@@ -123,11 +122,11 @@ def _hats(nodes: Floats, own: Floats, trials: int, chance: float) -> Floats:
     caller adds what lies outside the window in full).
     """
     level, left = nodes[None, :] - own[:, None], (trials - own)[:, None]
-    area = binomial.shortfall(level, left, chance)
+    area, error = binomial.shortfall(level, left, chance)
     width = np.diff(nodes)[None, :]
-    rise = np.diff(area, axis=1) / width if nodes.size > 1 else np.zeros((own.size, 0))
-    noise = (area[:, 1:] + area[:, :-1]) / width if nodes.size > 1 else rise
+    rise, noise = np.diff(area, axis=1) / width, (error[:, 1:] + error[:, :-1]) / width
     zero, one = np.zeros((own.size, 1)), np.ones((own.size, 1))
     mass = np.hstack([rise, one]) - np.hstack([zero, rise])
-    rounding = 4 * binomial.margin(trials + 1) * (np.hstack([noise, zero]) + np.hstack([zero, noise]))
-    return np.clip(mass + np.minimum(rounding, 1.0), 0.0, 1.0)
+    rounding = np.hstack([noise, zero]) + np.hstack([zero, noise])
+    rounded_up: Floats = np.clip(mass + rounding, 0.0, 1.0)
+    return rounded_up

@@ -213,7 +213,7 @@ class Kary(Divergence):
         return min(self.pure / 2, 8 * float(self.law.theta) / spread)
 
     def focus(self, delta: float) -> Divergence:
-        return replace(self, blanket=self.blanket.without_traces(delta))
+        return replace(self, blanket=self.blanket.without_traces(delta), third=self.third.without_traces(delta))
 
     def upper(self, epsilon: float) -> float:
         return 0.0 if epsilon >= self.pure else self.blanket.upper(epsilon)

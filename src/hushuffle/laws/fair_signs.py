@@ -7,12 +7,6 @@ import numpy as np
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
 
-LOG_TAIL = -95.0
-"""Natural logarithm of what a window leaves outside at each end: e**-95 < 1e-41."""
-
-MOST_ROWS = 1500
-"""How many values of a count are summed one by one; beyond, neighbours share a row."""
-
 
 def positive_part(signs: Floats, slope: float, threshold: Floats) -> tuple[Floats, Floats]:
     """Return E[slope R - threshold]_+ for R a sum of `signs` fair signs, and a bound of its rounding error.
@@ -28,8 +22,3 @@ def positive_part(signs: Floats, slope: float, threshold: Floats) -> tuple[Float
     loss = threshold * binomial.upper_tail(first, signs, 0.5)
     error = (binomial.margin(float(np.max(signs, initial=1.0))) + 16 * EPS) * (gain + loss)
     return np.maximum(gain - loss, 0.0), error
-
-
-def row_step(low: int, high: int) -> int:
-    """Return how many neighbouring integers share a row so that low..high fit into `MOST_ROWS` rows."""
-    return max(1, -(-(high - low + 1) // MOST_ROWS))

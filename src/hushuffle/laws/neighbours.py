@@ -24,12 +24,10 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.laws.fair_signs import LOG_TAIL, positive_part, row_step
+from hushuffle.laws.count_rows import CountRows
+from hushuffle.laws.fair_signs import positive_part
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
-
-_CUTS: Final = np.concatenate([[-14.0, -11.0, -9.0, -7.5], np.arange(-6.5, 6.6, 0.35), [9.0]])
-"""Where bins of C end, in standard deviations."""
 
 _TRACE: Final = 1e-45
 """Cells lighter than this are dropped: a lower end may lose mass."""
@@ -53,32 +51,38 @@ class AllAtThird:
         0.25
         """
         ratio = truth / lie
-        first, last, row_weight = _rows(n, 2 * lie)
-        mass, mean = _bins(n - last, min(truth / (1 - 2 * lie), 1.0))
-        weight = row_weight[:, None] * mass
-        bias = (ratio - 1) / 2 * last[:, None] + n - mean * (1 - 1 / ratio)
+        rows = CountRows.of(n, 2 * lie)
+        mass, mean = _bins(n - rows.last, min(truth / (1 - 2 * lie), 1.0), _cuts(n, truth, lie))
+        weight = rows.at_least[:, None] * mass
+        bias = (ratio - 1) / 2 * rows.last[:, None] + n - mean * (1 - 1 / ratio)
         keep = weight > _TRACE
-        signs = np.broadcast_to(first[:, None], weight.shape)
+        signs = np.broadcast_to(rows.first[:, None], weight.shape)
         return cls(n=n, ratio=ratio, signs=signs[keep], weight=weight[keep], bias=bias[keep])
+
+    def without_traces(self, delta: float) -> AllAtThird:
+        """Return the same end without the lightest cells, which lose it at most delta/10**6."""
+        order = np.argsort(self.weight)
+        keep = np.sort(order[np.cumsum(self.weight[order]) > 1e-6 * delta / self.ratio])
+        return AllAtThird(
+            n=self.n, ratio=self.ratio, signs=self.signs[keep], weight=self.weight[keep], bias=self.bias[keep]
+        )
 
     def lower(self, epsilon: float) -> float:
         """Return a lower end of the divergence at epsilon."""
         slope = (self.ratio - 1) * (1 + float(np.exp(epsilon))) / 2
         value, error = positive_part(self.signs, slope, float(np.expm1(epsilon)) * self.bias)
         total = float(self.weight @ np.maximum(value - error, 0.0)) / self.n
-        return total * (1 - 4 * binomial.margin(self.n) - EPS * (64 + self.weight.size))
+        return total * (1 - EPS * (64 + self.weight.size))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AllAtFirst:
-    """All others at the target's own first value: masses by row of B, from `first` to `last`."""
+    """All others at the target's own first value: B in `rows`."""
 
     n: int
     truth: float
     lie: float
-    first: Floats
-    last: Floats
-    weight: Floats
+    rows: CountRows
 
     @classmethod
     def of(cls, *, n: int, truth: float, lie: float) -> AllAtFirst:
@@ -87,29 +91,18 @@ class AllAtFirst:
         >>> round(AllAtFirst.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
         0.25
         """
-        first, last, weight = _rows(n, lie)
-        return cls(n=n, truth=truth, lie=lie, first=first, last=last, weight=weight)
+        return cls(n=n, truth=truth, lie=lie, rows=CountRows.of(n, lie))
 
     def lower(self, epsilon: float) -> float:
         """Return a lower end of the divergence at epsilon, the better of both directions."""
         ratio, growth, excess = self.truth / self.lie, float(np.exp(epsilon)), float(np.expm1(epsilon))
         chance, slope = min(self.truth / (1 - self.lie), 1.0), (1 - 1 / ratio) / self.n
-        lift = (ratio - 1) / self.n
-        toward = _positive_mean(self.n - self.first, chance, slope=-slope, offset=self.first * lift - excess)
-        offset = -excess - growth * lift * self.last
-        away = _positive_mean(self.n - self.last, chance, slope=growth * slope, offset=offset)
-        best = max(float(self.weight @ toward), float(self.weight @ away))
-        return best * (1 - 4 * binomial.margin(self.n) - EPS * (64 + self.weight.size))
-
-
-def _rows(n: int, chance: float) -> tuple[Floats, Floats, Floats]:
-    """Return first and last count and mass of each row of Bin(n, chance), shapes (rows,)."""
-    low, high = binomial.window(n, chance, LOG_TAIL)
-    step = row_step(low, high)
-    counts = np.arange(low, high + 1, dtype=np.float64)
-    weight = np.add.reduceat(binomial.pmf(counts, n, chance), np.arange(0, counts.size, step))
-    first = counts[::step]
-    return first, np.minimum(first + step - 1, high), weight
+        lift, first, last = (ratio - 1) / self.n, self.rows.first, self.rows.last
+        toward = _positive_mean(self.n - first, chance, slope=-slope, offset=first * lift - excess)
+        away = _positive_mean(self.n - last, chance, slope=growth * slope, offset=-excess - growth * lift * last)
+        weight = self.rows.at_least
+        best = max(float(weight @ toward), float(weight @ away))
+        return best * (1 - EPS * (64 + weight.size))
 
 
 def _positive_mean(trials: Floats, chance: float, *, slope: float, offset: Floats) -> Floats:
@@ -127,14 +120,22 @@ def _positive_mean(trials: Floats, chance: float, *, slope: float, offset: Float
     drift, swing = (offset + slope * mean) * tail, slope * edge
     rounding = (binomial.margin(float(np.max(trials, initial=1.0))) + 16 * EPS) * (np.abs(drift) + np.abs(swing))
     spilled = 16 * EPS * (np.abs(offset) + abs(slope) * mean) * tail
-    return np.maximum(drift + swing - rounding - spilled, 0.0)
+    rounded_down: Floats = np.maximum(drift + swing - rounding - spilled, 0.0)
+    return rounded_down
 
 
-def _bins(trials: Floats, chance: float) -> tuple[Floats, Floats]:
-    """Return mass (rounded down) and mean (rounded down) of Bin(trials, chance) in bins, both (rows, bins)."""
+def _cuts(n: int, truth: float, lie: float) -> Floats:
+    """Return where bins of C end, in standard deviations: C matters less the smaller epsilon will be."""
+    size = 8 * (truth - lie) / np.sqrt(2 * lie * n + 1)
+    spacing = min(3.0, max(0.35, 0.07 / size))
+    return np.concatenate([[-14.0, -11.0, -9.0, -7.5], np.arange(-6.5, 6.6, spacing), [9.0]])
+
+
+def _bins(trials: Floats, chance: float, deviations: Floats) -> tuple[Floats, Floats]:
+    """Return mass and mean, both rounded down, of Bin(trials, chance) in the bins between cuts, both (rows, bins)."""
     mean = (trials * chance)[:, None]
     spread = np.sqrt(np.maximum(trials * chance * (1 - chance), 0.0))[:, None]
-    inner = np.clip(np.floor(mean + _CUTS * spread), -1.0, trials[:, None])
+    inner = np.clip(np.floor(mean + deviations * spread), -1.0, trials[:, None])
     cuts = np.hstack([np.full_like(mean, -1.0), inner, trials[:, None]])
     below = binomial.lower_tail(cuts, trials[:, None], chance)
     # E[Bin - mean; Bin <= x] = -(trials - x) chance P(Bin = x)

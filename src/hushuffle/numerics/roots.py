@@ -9,12 +9,13 @@ from scipy.optimize import brentq
 
 from hushuffle.errors import NumericalError
 
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-8
 _FLOOR = 1e-300
+_STRIDES = [_TOLERANCE * 4**step for step in range(30)]
 
 
 def crossing(function: Callable[[float], float], level: float, *, high: float, guess: float) -> tuple[float, float]:
-    """Return (x, y) with function(x) > level >= function(y), x < y within 1e-8 relative, 0 <= x < y <= high.
+    """Return (x, y) with function(x) > level >= function(y), x < y within 1e-6 relative, 0 <= x < y <= high.
 
     The function must fall (weakly) from above `level` at 0, and be known to be at most `level` at `high`
     (where it is not evaluated). Small wiggles of rounding are tolerated: both ends returned were evaluated.
@@ -33,20 +34,19 @@ def crossing(function: Callable[[float], float], level: float, *, high: float, g
 
     left, right = _surround(excess, high, min(max(guess, 1e-12), high))
     root = float(brentq(excess, left, right, xtol=1e-15, rtol=_TOLERANCE)) if left > 0 else _bisect(excess, right)
-    return _step(function, level, root, left, high, -1), _step(function, level, root, right, high, +1)
+    return _below(function, level, root, left), _above(function, level, root, high)
 
 
 def _surround(excess: Callable[[float], float], high: float, guess: float) -> tuple[float, float]:
-    """Widen by factors of 2 from the guess until the crossing lies between."""
-    left = right = guess
-    while excess(right) > 0:
-        left, right = right, 2 * right
-        if right >= high:
-            return left, high
+    """Step away from the guess, in growing steps, until the crossing lies between."""
+    stride, left, right = 1.02, guess, guess
+    while right < high and excess(right) > 0:
+        left, right, stride = right, min(right * stride, high), min(stride**2, 16.0)
     if left < right:
         return left, right
+    stride = 1.02
     while excess(left) <= 0:
-        right, left = left, left / 2
+        left, right, stride = left / stride, left, min(stride**2, 16.0)
         if left < 1e-15 * high:
             return 0.0, right
     return left, right
@@ -61,22 +61,23 @@ def _bisect(excess: Callable[[float], float], right: float) -> float:
     return right
 
 
-def _step(
-    function: Callable[[float], float], level: float, root: float, limit: float, high: float, direction: int
-) -> float:
-    """Walk from the root to its side until the function is on the right side of the level."""
-    stride = _TOLERANCE
-    for _ in range(40):
-        x = root * (1 + direction * stride)
-        x = max(x, limit) if direction < 0 else min(x, limit)
-        if direction > 0 and x >= high:
-            return high
-        value = function(x)
-        if (value > level) if direction < 0 else (value <= level):
-            return x
-        stride *= 4
-    message = (
-        f"no certified crossing of {level:g} near {root:g}: rounding hides it. "
-        "Ask for a larger delta, or for a smaller n."
-    )
-    raise NumericalError(message)
+def _below(function: Callable[[float], float], level: float, root: float, left: float) -> float:
+    """Walk down from the root until the function is above the level; at `left` it is known to be."""
+    return _walk(lambda x: function(x) > level, level, root, [max(root * (1 - stride), left) for stride in _STRIDES])
+
+
+def _above(function: Callable[[float], float], level: float, root: float, high: float) -> float:
+    """Walk up from the root until the function is at most the level; at `high` it is known to be."""
+    points = [min(root * (1 + stride), high) for stride in _STRIDES]
+    return _walk(lambda x: x >= high or function(x) <= level, level, root, points)
+
+
+def _walk(arrived: Callable[[float], bool], level: float, root: float, points: list[float]) -> float:
+    found = next((x for x in points if arrived(x)), None)
+    if found is None:
+        message = (
+            f"no certified crossing of {level:g} near {root:g}: rounding hides it. "
+            "Ask for a larger delta, or for a smaller n."
+        )
+        raise NumericalError(message)
+    return found

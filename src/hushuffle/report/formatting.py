@@ -18,7 +18,7 @@ KINDS_EXPLAINED: tuple[tuple[str, str], ...] = (
 )
 UNITS_EXPLAINED: dict[str, str] = {
     "nats": "Nats are the unit of epsilon: with epsilon nats, no output is more than e^epsilon times as likely "
-    "for one value of a person as for another, except with probability delta where a delta is stated.",
+    "for one value of a person as for another, plus delta where a delta is stated.",
     "bits": "Bits measure information: one bit is the answer to one fair yes-or-no question.",
 }
 

@@ -17,9 +17,7 @@ Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
 
 
-def assess(
-    specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None
-) -> Assessment:
+def assess(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Assessment:
     """Return everything there is to say about one deployment.
 
     Args:
@@ -40,7 +38,7 @@ def assess(
     ...     targets = { delta = 1e-6 }
     ... '''))
     >>> print(result.findings[0].question, result.findings[0].bound)
-    central-dp 0.1792 to 0.1795 nats (certified bracket)
+    central-dp 0.1381 to 0.1383 nats (certified bracket)
     """
     tell = progress or (lambda _stage, _share: None)
     tell("reading the data", 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 from hushuffle.adversaries import Guesser, Informed, Strong, Uninformed
 from hushuffle.analysis import dp, pie, qif
@@ -20,8 +21,8 @@ def central(protocol: Protocol, *, delta: float) -> Finding:
     else:
         factor = number(math.exp(bound.upper), up=True)
         sentence = (
-            f"Whatever they know, the release changes the odds of any conclusion about you by a factor of at most "
-            f"{factor} (delta {delta:g}: the chance that this fails)."
+            f"Whatever they know, nothing they conclude is more than {factor} times as likely as if you had "
+            f"answered otherwise (plus delta = {delta:g})."
         )
     return Finding(
         question="central-dp",
@@ -40,8 +41,8 @@ def local(protocol: Protocol) -> Finding:
     else:
         factor = number(math.exp(bound.upper), up=True)
         sentence = (
-            f"Even who sees your own report with your name on it changes the odds of any conclusion about you "
-            f"by a factor of at most {factor}."
+            f"Even with your name on your report, nothing concluded from it is more than {factor} times as likely "
+            f"as if you had answered otherwise."
         )
     return Finding(
         question="local-dp",
@@ -56,7 +57,9 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
     """Return how often one guesser guesses the target's answer right."""
     bound = qif.vulnerability(protocol, adversary=adversary)
     before = percent(qif.prior(protocol).upper)
-    sentence = f"Guesses your answer right at most {percent(bound.upper, up=True)} of the time; {before} without the release."
+    sentence = (
+        f"Guesses your answer right at most {percent(bound.upper, up=True)} of the time; {before} without the release."
+    )
     return Finding(
         question="vulnerability",
         adversary=_name(adversary),
@@ -104,7 +107,9 @@ def percent(share: float, *, up: bool | None = None) -> str:
     if share in (0.0, 1.0):
         return f"{share:.0%}".replace("%", " %")
     digits = 4 if share >= 0.1 else 3
-    return f"{number(100 * share, up=up, digits=digits)} %"
+    if share > 0.999:  # as many digits as tell it from certainty
+        return f"{100 * (1 - float(number(1 - share, up=None if up is None else not up, digits=2))):.12g} %"
+    return f"{number(float(100 * Decimal(repr(share))), up=up, digits=digits)} %"
 
 
 def _name(adversary: Guesser) -> str:

@@ -80,7 +80,7 @@ def _about_groups(protocol: Protocol, people: People) -> Iterator[Warned]:
     if small:
         yield Warned(
             key="small-groups",
-            sentence=f"{len(small)} of {people.k} categories hold fewer than {SMALL_GROUP} people: their estimates are noise.",
+            sentence=f"{len(small)} of {people.k} categories hold fewer than {SMALL_GROUP} people: too few to see.",
             advice="Merge rare categories before asking.",
         )
 

@@ -1,0 +1,47 @@
+"""README and documentation are tested: their Python runs, their specification loads, their claims about commands hold."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+from hushuffle.specification import parse
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_on_the_page_runs(page: Path) -> None:
+    failed, _ = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert failed == 0
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs/tutorials/first-assessment.md"], ids=lambda p: p.name)
+def test_whole_specifications_on_the_page_load(page: Path) -> None:
+    specifications = [block for block in blocks(page, "toml") if "[targets]" in block]
+    assert specifications
+    for text in specifications:
+        assert parse(text).targets.delta == 1e-6
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    commands = [line.removeprefix("$ ") for block in blocks(ROOT / "README.md", "console") for line in block.splitlines()]
+    assert commands == ["make demo", "make test"]
+    for command in commands:
+        assert re.search(rf"^{command.removeprefix('make ')}:", makefile, flags=re.MULTILINE)
+    assert "make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (page.parent / target).exists(), target

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hushuffle.randomness import reproducible as reproducible
     from hushuffle.randomness import secure as secure
     from hushuffle.shufflers import NoShuffle as NoShuffle
+    from hushuffle.shufflers import Scrambler as Scrambler
     from hushuffle.shufflers import UniformShuffle as UniformShuffle
 
 _WHERE = {
@@ -48,6 +49,7 @@ _WHERE = {
     "Histogram": "hushuffle.model",
     "NoShuffle": "hushuffle.shufflers",
     "Protocol": "hushuffle.protocol",
+    "Scrambler": "hushuffle.shufflers",
     "RandomizedResponse": "hushuffle.randomizers",
     "Transcript": "hushuffle.model",
     "UniformShuffle": "hushuffle.shufflers",

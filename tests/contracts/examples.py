@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from hushuffle import randomizers, shufflers
 from hushuffle.randomizers import RandomizedResponse, Randomizer
-from hushuffle.shufflers import NoShuffle, Shuffler, UniformShuffle
+from hushuffle.shufflers import NoShuffle, Scrambler, Shuffler, UniformShuffle
 
 RANDOMIZERS: Mapping[type[Randomizer], tuple[Randomizer, ...]] = {
     RandomizedResponse: (
@@ -30,6 +30,7 @@ RANDOMIZERS: Mapping[type[Randomizer], tuple[Randomizer, ...]] = {
 SHUFFLERS: Mapping[type[Shuffler], tuple[Shuffler, ...]] = {
     NoShuffle: (NoShuffle(),),
     UniformShuffle: (UniformShuffle(),),
+    Scrambler: (Scrambler(dummies=0), Scrambler(dummies=4)),
 }
 
 EXAMPLES: Mapping[type, tuple[object, ...]] = {**RANDOMIZERS, **SHUFFLERS}

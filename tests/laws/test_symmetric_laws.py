@@ -35,8 +35,10 @@ def test_positive_part_by_the_definition() -> None:
         for threshold in (0.0, 0.3, 1.0, 2.5, 30.0):
             law = [(math.comb(signs, a) / 2**signs, 2 * a - signs) for a in range(signs + 1)]
             exact = sum(mass * max(0.0, 1.7 * r - threshold) for mass, r in law)
-            value, error = positive_part(np.array([float(signs)]), 1.7, np.array([threshold]))
-            assert abs(value[0] - exact) <= error[0] + 1e-15
+            head = np.array([1.7 * signs - threshold]), np.array([1.7 * signs + threshold])
+            lower, upper = positive_part(np.array([float(signs)]), 1.7, np.array([threshold]), head)
+            assert lower[0] - 1e-15 <= exact <= upper[0] + 1e-15
+            assert upper[0] - lower[0] <= 1e-11
 
 
 @pytest.mark.parametrize(("k", "n", "epsilon_0", "epsilon"), random_cases(40, 1))
@@ -117,3 +119,14 @@ def test_binning_at_large_n_keeps_the_order(n: int) -> None:
     assert 0 < lower <= upper <= blanket.without_traces(upper).upper(epsilon) * (1 + 1e-12)
     assert blanket.without_traces(upper).upper(epsilon) <= upper * (1 + 1e-6)
     assert AllAtFirst.of(n=n, truth=truth, lie=lie).lower(epsilon) <= lower
+
+
+def test_huge_epsilon_does_not_cancel() -> None:
+    """Without noise, somebody is given away whenever no dummy has the other value: (4/5)^5, at every epsilon."""
+    for epsilon in (5.0, 20.0, 50.0, 100.0, 300.0):
+        upper = BlanketBound.of(k=5, n=100, truth=1.0, lie=0.0, dummies=5).upper(epsilon)
+        assert 0.8**5 <= upper <= 0.8**5 * (1 + 1e-2)
+    for epsilon in (10.0, 25.0):
+        truth, lie = parameters(3, 30.0)
+        exact = float(oracle.worst_delta(4, 3, truth, math.exp(epsilon), 2))
+        assert BlanketBound.of(k=3, n=4, truth=truth, lie=lie, dummies=2).upper(epsilon) >= exact * (1 - 1e-9)

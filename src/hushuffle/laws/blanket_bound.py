@@ -93,9 +93,12 @@ class BlanketBound:
     def upper(self, epsilon: float) -> float:
         """Return an upper end of delta(epsilon) over all neighbouring datasets."""
         growth, pull = float(np.exp(epsilon)), self.k * (self.truth - self.lie)
-        threshold = float(np.expm1(epsilon)) * (pull / 2 * self.low + self.k * self.lie * self.total)
-        value, error = positive_part(self.high, pull * (1 + growth) / 2, threshold)
-        each = float(self.mass @ ((value + error) / self.total)) * (1 + EPS * (16 + self.mass.size))
+        excess, slope = float(np.expm1(epsilon)), pull * (1 + growth) / 2
+        common = excess * self.k * self.lie * self.total
+        threshold = excess * pull / 2 * self.low + common
+        known = pull * self.low + slope * (self.high - self.low)
+        value = positive_part(self.high, slope, threshold, (known - common, known + common))[1]
+        each = float(self.mass @ (value / self.total)) * (1 + EPS * (16 + self.mass.size))
         result = each + pull * self.outside  # no cell can weigh more than k theta
         local = max(self.truth - growth * self.lie, 0.0) + 8 * EPS
         return min(result, local, 1.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,9 +19,10 @@ from hushuffle.laws import binary_counts
 from hushuffle.laws.binary_counts import Compositions
 from hushuffle.laws.blanket_bound import BlanketBound
 from hushuffle.laws.neighbours import AllAtFirst, AllAtThird
+from hushuffle.laws.signed_counts import SignedCounts
 from hushuffle.model import Citation, Witness
 from hushuffle.model.citation import BLANKET, DARROCH
-from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.randomizers import HasSymmetricLaw, Symmetric, require
 from hushuffle.shufflers import Reveals
 
@@ -87,11 +89,11 @@ def divergence(protocol: Protocol) -> Divergence:
             return Local(law=law, local_epsilon=pure, n=protocol.n)
         case Reveals.MULTISET if law.k == 2:
             return Binary.of(law=law, local_epsilon=pure, n=protocol.n, dummies=dummies)
-        case Reveals.MULTISET if dummies == 0:
-            return Kary.of(law=law, local_epsilon=pure, n=protocol.n)
+        case Reveals.MULTISET:
+            return Kary.of(law=law, local_epsilon=pure, n=protocol.n, dummies=dummies)
     message = (
-        f"Central differential privacy of {type(protocol.shuffler).__name__} with {dummies} dummies and k = {law.k} "
-        "is not available; UniformShuffle and NoShuffle are."
+        f"Central differential privacy of {type(protocol.shuffler).__name__} is not available; "
+        "UniformShuffle, Scrambler and NoShuffle are."
     )
     raise UnsupportedProtocolError(message)
 
@@ -116,6 +118,13 @@ class Local(Divergence):
         if epsilon >= self.pure:
             return 0.0
         return max(0.0, float(self.law.truth) - math.exp(epsilon) * float(self.law.lie))
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the smallest epsilon with delta(epsilon) <= delta, rounded up: ln((mu - delta)/nu), at least 0."""
+        if self.law.lie == 0:
+            return math.inf
+        odds = (self.law.truth - Fraction(delta)) / self.law.lie
+        return 0.0 if odds <= 1 else min(self.pure, math.log(odds) * (1 + 8 * EPS))
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         others = (self.n - 1,) + (0,) * (self.law.k - 1)
@@ -185,23 +194,27 @@ class Kary(Divergence):
     law: Symmetric
     local_epsilon: float
     n: int
+    dummies: int
     blanket: BlanketBound
-    third: AllAtThird
-    first: AllAtFirst
+    signed: SignedCounts
+    third: AllAtThird | None
+    first: AllAtFirst | None
     sources = (BLANKET,)
     proof = "privacy blanket summed exactly (upper end), explicit neighbouring datasets (lower end)"
 
     @classmethod
-    def of(cls, *, law: Symmetric, local_epsilon: float, n: int) -> Kary:
-        """Tabulate the blanket and the neighbours of n people."""
+    def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Kary:
+        """Tabulate the blanket and the neighbours of n people (two families only without dummies)."""
         truth, lie = float(law.truth), float(law.lie)
         return cls(
             law=law,
             local_epsilon=local_epsilon,
             n=n,
-            blanket=BlanketBound.of(k=law.k, n=n, truth=truth, lie=lie, dummies=0),
-            third=AllAtThird.of(n=n, truth=truth, lie=lie),
-            first=AllAtFirst.of(n=n, truth=truth, lie=lie),
+            dummies=dummies,
+            blanket=BlanketBound.of(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies),
+            signed=SignedCounts(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies),
+            third=None if dummies else AllAtThird.of(n=n, truth=truth, lie=lie),
+            first=None if dummies else AllAtFirst.of(n=n, truth=truth, lie=lie),
         )
 
     @property
@@ -209,18 +222,23 @@ class Kary(Divergence):
         return self.local_epsilon
 
     def guess(self) -> float:
-        spread = math.sqrt(2 * float(self.law.lie) * self.n + 1)
+        spread = math.sqrt(2 * float(self.law.lie) * self.n + 2 * self.dummies / self.law.k + 1)
         return min(self.pure / 2, 8 * float(self.law.theta) / spread)
 
     def focus(self, delta: float) -> Divergence:
-        return replace(self, blanket=self.blanket.without_traces(delta), third=self.third.without_traces(delta))
+        third = self.third and self.third.without_traces(delta)
+        return replace(self, blanket=self.blanket.without_traces(delta), third=third)
 
     def upper(self, epsilon: float) -> float:
         return 0.0 if epsilon >= self.pure else self.blanket.upper(epsilon)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        n, third, first = self.n, self.third.lower(epsilon), self.first.lower(epsilon)
         rest = (0,) * (self.law.k - 3)
+        at_third = Witness(family="all others at a third value", others=(0, 0, self.n - 1, *rest), target=(0, 1))
+        if self.third is None or self.first is None:
+            return self.signed.lower(epsilon), at_third
+        third, first = self.third.lower(epsilon), self.first.lower(epsilon)
         if third >= first:
-            return third, Witness(family="all others at a third value", others=(0, 0, n - 1, *rest), target=(0, 1))
-        return first, Witness(family="all others at the target's value", others=(n - 1, 0, 0, *rest), target=(0, 1))
+            return third, at_third
+        others = (self.n - 1, 0, 0, *rest)
+        return first, Witness(family="all others at the target's value", others=others, target=(0, 1))

@@ -70,8 +70,10 @@ class AllAtThird:
     def lower(self, epsilon: float) -> float:
         """Return a lower end of the divergence at epsilon."""
         slope = (self.ratio - 1) * (1 + float(np.exp(epsilon))) / 2
-        value, error = positive_part(self.signs, slope, float(np.expm1(epsilon)) * self.bias)
-        total = float(self.weight @ np.maximum(value - error, 0.0)) / self.n
+        threshold = float(np.expm1(epsilon)) * self.bias
+        most = slope * self.signs
+        value = positive_part(self.signs, slope, threshold, (most - threshold, most + threshold))[0]
+        total = float(self.weight @ value) / self.n
         return total * (1 - EPS * (64 + self.weight.size))
 
 

@@ -189,3 +189,40 @@ class Foggy(Shuffler):
 def test_an_unknown_shuffler_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedProtocolError, match="Foggy"):
         hs.dp.epsilon(survey(2, 1.0, 10, Foggy()), delta=1e-6)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_dummies_enumeration_lies_inside(k: int) -> None:
+    for n, dummies, epsilon_0 in ((1, 2, 1.0), (3, 1, 2.0), (4, 3, 0.5), (3, 4, math.inf)):
+        protocol = survey(k, epsilon_0, n, hs.Scrambler(dummies=dummies))
+        truth = float(protocol.randomizer.symmetric_law().truth)  # type: ignore[attr-defined]
+        for epsilon in (0.0, 0.2, 0.8):
+            exact = float(oracle.worst_delta(n, k, truth, math.exp(epsilon), dummies))
+            bound = hs.dp.delta(protocol, epsilon=epsilon)
+            print(
+                f"n={n} d={dummies} k={k} eps0={epsilon_0} eps={epsilon}: {bound.lower:.9g} <= {exact:.9g} <= {bound.upper:.9g}"
+            )
+            assert bound.lower - 1e-14 <= exact <= bound.upper + 1e-14
+
+
+def test_more_dummies_hide_better_even_without_noise() -> None:
+    bounds = [
+        hs.dp.epsilon(survey(5, math.inf, 100, hs.Scrambler(dummies=dummies)), delta=1e-6)
+        for dummies in (5, 200, 2000, 20_000)
+    ]
+    assert bounds[0].upper == math.inf
+    assert bounds[0].lower == 300.0
+    finite = [bound.upper for bound in bounds[1:]]
+    assert finite == sorted(finite, reverse=True)
+    assert all(bound.width <= 0.02 * bound.upper for bound in bounds[2:])
+
+
+def test_no_dummies_is_the_uniform_shuffle() -> None:
+    for k in (2, 4):
+        plain = hs.dp.epsilon(survey(k, 1.0, 500), delta=1e-6)
+        assert hs.dp.epsilon(survey(k, 1.0, 500, hs.Scrambler(dummies=0)), delta=1e-6) == plain
+
+
+def test_a_capped_scrambler_is_not_available() -> None:
+    with pytest.raises(UnsupportedProtocolError, match="cap"):
+        hs.Scrambler(dummies=1, cap=3)

@@ -6,12 +6,15 @@ import math
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
-from hushuffle.laws.divergence import Divergence, divergence
+from hushuffle.laws.divergence import Divergence, Local, divergence
 from hushuffle.model import Bound, Witness
 from hushuffle.numerics.roots import crossing
 
 if TYPE_CHECKING:
     from hushuffle.protocol import Protocol
+
+_LARGEST = 300.0
+"""No finite epsilon above this is looked for: e**300 is certainty."""
 
 
 def delta(protocol: Protocol, *, epsilon: float) -> Bound:
@@ -67,8 +70,10 @@ def epsilon(protocol: Protocol, *, delta: float) -> Bound:
     """
     level = _checks.probability("delta", delta, high_open=True)
     law = divergence(protocol)
-    if level == 0 or law.pure == math.inf:
-        return _pure(law, level)
+    if isinstance(law, Local):
+        return Bound.exact(law.epsilon_at(level), unit="nats", witness=law.lower(0.0)[1])
+    if level == 0:
+        return Bound.exact(law.pure, unit="nats", sources=law.sources, witness=law.lower(0.0)[1])
     law = law.focus(level)
     lower, witness = _lower_end(law, level, law.guess())
     few = law.contenders(lower)
@@ -92,25 +97,23 @@ def local_epsilon(protocol: Protocol) -> Bound:
 def _upper_end(law: Divergence, few: Divergence, level: float, guess: float) -> float:
     if law.upper(0.0) <= level:
         return 0.0
-    point = crossing(few.upper, level, high=law.pure, guess=guess)[1]
+    if law.pure > _LARGEST and law.upper(_LARGEST) > level:
+        return math.inf
+    high = min(law.pure, _LARGEST)
+    point = crossing(few.upper, level, high=high, guess=guess)[1]
     if law.upper(point) <= level:
         return point
-    return crossing(law.upper, level, high=law.pure, guess=point)[1]
+    return crossing(law.upper, level, high=high, guess=point)[1]
 
 
 def _lower_end(law: Divergence, level: float, guess: float) -> tuple[float, Witness]:
     at_zero, witness = law.lower(0.0)
     if at_zero <= level:
         return 0.0, witness
-    point = crossing(lambda e: law.lower(e)[0], level, high=law.pure, guess=guess)[0]
+    if law.pure > _LARGEST and law.lower(_LARGEST)[0] > level:
+        return _LARGEST, witness
+    point = crossing(lambda e: law.lower(e)[0], level, high=min(law.pure, _LARGEST), guess=guess)[0]
     return point, law.lower(point)[1]
-
-
-def _pure(law: Divergence, level: float) -> Bound:
-    """Handle delta = 0, and no noise at all: then epsilon is infinite for every delta < 1."""
-    if level > 0 and law.upper(0.0) <= level:
-        return _bound(law, 0.0, 0.0, unit="nats", witness=None)
-    return _bound(law, law.pure, law.pure, unit="nats", witness=law.lower(0.0)[1])
 
 
 def _bound(law: Divergence, lower: float, upper: float, *, unit: str, witness: Witness | None) -> Bound:

@@ -1,0 +1,135 @@
+"""Sums of independent small steps: point probabilities and tails at any n, with certified error.
+
+X is a sum of independent steps in {-1, 0, 1}, in a few groups of identically distributed ones. Its law is tilted by
+r = e**t (probabilities proportional to r**x), which moves its mean to where the tail is wanted, and read from the
+characteristic function of the tilted law by the trapezoidal rule on a circle of N nodes. That function decays like a
+Gaussian, so some hundred nodes near angle 0 matter, whatever the number of steps. What is left out is bounded:
+
+- nodes left out: the modulus of each factor is a convex function of s = sin(angle/2)**2, so beyond the last node
+  used it is at most its larger value there and at s = 1;
+- aliasing: the trapezoidal rule adds probabilities a period away, bounded by Bernstein's inequality, and folds the
+  tail sum back with weight r**-N;
+- rounding: proportional to the number of steps, the angles that matter, and the sum of moduli.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.numerics.binomial import EPS, Floats
+
+_DECAY: Final = 80.0
+"""Nodes are used until the Gaussian bound of the characteristic function is below e**-80."""
+
+_REACH: Final = 35.0
+"""Nodes per standard deviation of the tilted law: e**-70 of aliasing at the smallest tilt."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """`count` independent steps, shape (B,): +1 with probability `plus`, -1 with `minus`, else 0."""
+
+    count: Floats
+    plus: float
+    minus: float = 0.0
+
+    def tilted(self, tilt: Floats) -> tuple[Floats, Floats]:
+        """Return the probabilities of +1 and -1 under the tilt, shapes (B,)."""
+        rest = 1 - self.plus - self.minus if self.minus else 1 - self.plus
+        up, down = self.plus * np.exp(tilt), self.minus * np.exp(-tilt)
+        return up / (rest + up + down), down / (rest + up + down)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TiltedSum:
+    """The tilted law of X, for B cases at once."""
+
+    tilt: Floats
+    mean: Floats
+    spread: Floats
+    log_mass: Floats  # ln E[r**X]
+    nodes: Floats  # angles, shape (B, J)
+    transform: npt.NDArray[np.complex128]  # E_tilted[e**(i angle (X - mean))] with its weight, shape (B, J)
+    period: Floats  # N, the nodes on the full circle
+    beyond: Floats  # largest modulus among the nodes left out
+    size: Floats  # number of steps
+
+    @classmethod
+    def of(cls, groups: tuple[Steps, ...], tilt: Floats) -> TiltedSum:
+        """Tabulate the characteristic function under the tilt > 0, shape (B,)."""
+        mean, variance = moments(groups, tilt)
+        spread = np.sqrt(variance)
+        period = 2 * np.ceil((_REACH * spread + 64) / 2) + 1
+        half = (period - 1) / 2
+        sine = np.sqrt(np.minimum(_DECAY / (2 * np.maximum(variance, 1e-18)), 1.0))
+        used = np.minimum(half, np.ceil(np.arcsin(sine) * period / np.pi) + 1)
+        index = np.arange(int(used.max()) + 2, dtype=np.float64)
+        nodes = np.minimum(2 * np.pi * index / period[:, None], np.pi)
+        sine2 = np.sin(nodes / 2) ** 2
+        log_size, phase = np.zeros_like(nodes), np.zeros_like(nodes)
+        log_mass, at_pi = np.zeros_like(tilt), np.zeros_like(tilt)
+        for steps in groups:
+            up, down = (p[:, None] for p in steps.tilted(tilt))
+            drift = up - down
+            wide = up + down - drift**2
+            inner = np.maximum(-4 * sine2 * wide + 16 * up * down * sine2**2, -1.0)
+            with np.errstate(divide="ignore"):
+                log_size += _times(steps.count[:, None], 0.5 * np.log1p(inner))
+                at_pi += _times(steps.count, 0.5 * np.log1p(np.maximum(16 * up * down - 4 * wide, -1.0))[:, 0])
+            turn = np.arctan2(drift * np.sin(nodes), 1 - 2 * (up + down) * sine2) - drift * nodes
+            phase += steps.count[:, None] * turn
+            growth = steps.plus * np.expm1(tilt) + (steps.minus * np.expm1(-tilt) if steps.minus else 0.0)
+            log_mass = log_mass + steps.count * np.log1p(growth)
+        next_size = np.take_along_axis(log_size, (used + 1).astype(np.int64)[:, None], axis=1)[:, 0]
+        weight = np.where(index == 0, 1.0, 2.0) * (index <= used[:, None]) / period[:, None]
+        return cls(
+            tilt=tilt,
+            mean=mean,
+            spread=spread,
+            log_mass=log_mass,
+            nodes=nodes,
+            transform=weight * np.exp(log_size + 1j * phase),
+            period=period,
+            beyond=np.where(used < half, np.exp(np.maximum(next_size, at_pi)), 0.0),
+            size=sum((steps.count for steps in groups), np.zeros_like(tilt)),
+        )
+
+    def difference(self, u: Floats, weights: tuple[float, float], b: float, doubt: float) -> tuple[Floats, Floats]:
+        """Return w0 P(X = u) + w1 P(X = u - 1) - b P(X > u) and a bound of its error, each (B,).
+
+        `u` are integers, shape (B,); b >= 0; `doubt` is the absolute error of the weights themselves.
+        """
+        ratio = np.exp(-self.tilt[:, None] - 1j * self.nodes)
+        kernel = weights[0] + weights[1] / ratio - (b * ratio / (1 - ratio) if b > 0 else 0.0)
+        terms = self.transform * np.exp(-1j * self.nodes * (u - self.mean)[:, None]) * kernel
+        scale = np.exp(self.log_mass - self.tilt * u)
+        step = np.exp(self.tilt) if weights[1] else np.zeros_like(self.tilt)
+        largest = abs(weights[0]) + abs(weights[1]) * step + (b / np.expm1(self.tilt) if b > 0 else 0.0)
+        away = np.maximum(self.period - np.abs(u - self.mean) - 2, 0.0)
+        alias = 2 * np.exp(-(away**2) / (2 * (self.spread**2 + 2 * away / 3 + 1e-9)))
+        angle = np.minimum(10 / np.maximum(self.spread, 1e-9), np.pi)
+        slack = EPS * (64 + 8 * self.size * (angle + self.tilt))
+        rounding = slack * np.abs(terms).sum(axis=1) + doubt * (1 + step) * np.abs(self.transform).sum(axis=1)
+        value = scale * terms.real.sum(axis=1)
+        error = scale * (rounding + largest * (self.beyond + alias)) + 2 * b * np.exp(-self.tilt * self.period)
+        return value, error + slack * np.abs(value)
+
+
+def moments(groups: tuple[Steps, ...], tilt: Floats) -> tuple[Floats, Floats]:
+    """Return mean and variance of X under the tilt, shapes (B,)."""
+    mean, variance = np.zeros_like(tilt), np.zeros_like(tilt)
+    for steps in groups:
+        up, down = steps.tilted(tilt)
+        mean = mean + steps.count * (up - down)
+        variance = variance + steps.count * np.maximum(up + down - (up - down) ** 2, 0.0)
+    return mean, variance
+
+
+def _times(count: Floats, logarithm: Floats) -> Floats:
+    """Return count * logarithm, 0 where the count is 0 even if the logarithm is infinite."""
+    product: Floats = np.where(count > 0, count * np.where(count > 0, logarithm, 0.0), 0.0)
+    return product

@@ -24,7 +24,9 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs/tutorials/first-assessment.md"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "docs/tutorials/first-assessment.md"], ids=lambda p: p.name
+)
 def test_whole_specifications_on_the_page_load(page: Path) -> None:
     specifications = [block for block in blocks(page, "toml") if "[targets]" in block]
     assert specifications
@@ -34,7 +36,9 @@ def test_whole_specifications_on_the_page_load(page: Path) -> None:
 
 def test_the_readme_names_commands_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    commands = [line.removeprefix("$ ") for block in blocks(ROOT / "README.md", "console") for line in block.splitlines()]
+    commands = [
+        line.removeprefix("$ ") for block in blocks(ROOT / "README.md", "console") for line in block.splitlines()
+    ]
     assert commands == ["make demo", "make test"]
     for command in commands:
         assert re.search(rf"^{command.removeprefix('make ')}:", makefile, flags=re.MULTILINE)

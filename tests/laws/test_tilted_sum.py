@@ -9,7 +9,7 @@ from hushuffle.laws.tilted_sum import Steps, TiltedSum, moments
 from hushuffle.numerics import binomial
 
 
-def law_by_convolution(groups: list[tuple[int, float, float]]) -> tuple[np.ndarray, int]:  # type: ignore[type-arg]
+def law_by_convolution(groups: list[tuple[int, float, float]]) -> tuple[np.ndarray, int]:
     """Law of the sum and the value of its first entry."""
     law, start = np.array([1.0]), 0
     for count, plus, minus in groups:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.laws import binary_counts
 from hushuffle.laws.binary_counts import Compositions
 from hushuffle.laws.blanket_bound import BlanketBound
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _EVERY: Final = 1600
 """Up to so many others every composition is evaluated; beyond, this many blocks of compositions."""
+
+_CERTIFIED: Final = 2 * 10**9
+"""The accuracy of the binomial tails underneath is tested up to this size."""
 
 _SOME: Final = 48
 """How many compositions a lower end tries."""
@@ -76,10 +79,18 @@ def divergence(protocol: Protocol) -> Divergence:
 
     Raises:
         UnsupportedProtocolError: the randomizer's law is not that of k-ary randomized response,
-            or the shuffler is neither uniform nor none.
+            or the shuffler is not known.
+        NumericalError: more reports than the accuracy is tested for.
 
     Source: theory.md section 1.
     """
+    reports = protocol.n + protocol.shuffler.dummies
+    if reports > _CERTIFIED:
+        message = (
+            f"central differential privacy is certified up to {_CERTIFIED:,} reports, got {reports:,}. "
+            "The figure for fewer people is an upper bound for more: ask for that n."
+        )
+        raise NumericalError(message)
     law = require(protocol.randomizer, HasSymmetricLaw, for_what="Central differential privacy").symmetric_law()
     pure, dummies = protocol.randomizer.local_epsilon, protocol.shuffler.dummies
     match protocol.shuffler.reveals:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hushuffle as hs
-from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.shufflers import Reveals
 from hushuffle.shufflers.base import Shuffler
 from oracles import dp_enumeration as oracle
@@ -199,9 +199,7 @@ def test_dummies_enumeration_lies_inside(k: int) -> None:
         for epsilon in (0.0, 0.2, 0.8):
             exact = float(oracle.worst_delta(n, k, truth, math.exp(epsilon), dummies))
             bound = hs.dp.delta(protocol, epsilon=epsilon)
-            print(
-                f"n={n} d={dummies} k={k} eps0={epsilon_0} eps={epsilon}: {bound.lower:.9g} <= {exact:.9g} <= {bound.upper:.9g}"
-            )
+            print(f"n={n} d={dummies} k={k} eps0={epsilon_0}: {bound.lower:.9g} <= {exact:.9g} <= {bound.upper:.9g}")
             assert bound.lower - 1e-14 <= exact <= bound.upper + 1e-14
 
 
@@ -226,3 +224,8 @@ def test_no_dummies_is_the_uniform_shuffle() -> None:
 def test_a_capped_scrambler_is_not_available() -> None:
     with pytest.raises(UnsupportedProtocolError, match="cap"):
         hs.Scrambler(dummies=1, cap=3)
+
+
+def test_sizes_beyond_the_tested_accuracy_are_refused() -> None:
+    with pytest.raises(NumericalError, match="ask for that n"):
+        hs.dp.epsilon(survey(2, 1.0, 10**12), delta=1e-6)

@@ -1,4 +1,4 @@
-"""README and documentation are tested: their Python runs, their specification loads, their claims about commands hold."""
+"""The documents are tested: their Python runs, their specifications load, their commands exist."""
 
 from __future__ import annotations
 

@@ -86,6 +86,7 @@ def test_representation_is_short() -> None:
         ({"matrix": np.zeros((0, 2))}, r"`matrix` must be a matrix .*<shape \(0, 2\)>"),
         ({"matrix": [[1.0, None]]}, r"`matrix` must be finite"),
         ({"matrix": [["a", "b"]]}, r"`matrix` must be numbers, got matrix=<something else>"),
+        ({"matrix": [[1.0, {}]]}, r"`matrix` must be numbers, got matrix=<something else>"),
         ({"matrix": [[math.nan, 1.0]]}, r"`matrix` must be finite, got matrix=<nan or infinity>"),
         ({"matrix": [[1.5, -0.5]]}, r"`matrix` must be non-negative"),
         ({"matrix": [[Fraction(3, 2), Fraction(-1, 2)]]}, r"`matrix` must be non-negative"),

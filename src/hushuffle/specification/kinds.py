@@ -11,7 +11,7 @@ from hushuffle.specification._base import Epsilon, Section, either
 
 PLANNED = {
     "randomizer": ("local-hashing", "bit-flipping", "target-sampling"),
-    "shuffler": ("mallows", "scrambler"),
+    "shuffler": ("mallows",),
     "adversaries": ("order", "traffic"),
 }
 """Kinds that have a name but no code yet."""
@@ -44,6 +44,18 @@ class UniformShuffle(Section):
     def build(self) -> shufflers.Shuffler:
         """Return the shuffler."""
         return shufflers.UniformShuffle()
+
+
+class Scrambler(Section):
+    """Adds dummy reports, then all leave in a uniformly random order."""
+
+    kind: Literal["scrambler"]
+    dummies: Annotated[int, Field(ge=0, le=10**9)]
+    """How many dummy reports are added, drawn from the randomizer's blanket."""
+
+    def build(self) -> shufflers.Shuffler:
+        """Return the shuffler."""
+        return shufflers.Scrambler(dummies=self.dummies)
 
 
 class NoShuffle(Section):
@@ -99,5 +111,5 @@ class Linker(Section):
 
 
 AnyRandomizer = RandomizedResponse
-AnyShuffler = Annotated[UniformShuffle | NoShuffle, Field(discriminator="kind")]
+AnyShuffler = Annotated[UniformShuffle | Scrambler | NoShuffle, Field(discriminator="kind")]
 AnyAdversary = Annotated[Uninformed | Strong | Informed | Linker, Field(discriminator="kind")]

@@ -50,7 +50,7 @@ def expected_max_load(n: int, k: int, *, tolerance: float = TOLERANCE) -> float:
     """Return E[max_i h_i], h ~ Multinomial(n; 1/k, ..., 1/k).
 
     Divided by n it is the vulnerability of a shuffle without noise to the uninformed adversary.
-    Relative error below 1e-12; measured: 3e-15 against exact rationals (n <= 12, k <= 5, and
+    Relative error below 1e-12; measured: 5e-15 against exact rationals (n <= 12, k <= 5, and
     some up to n = 150); the general method agrees with those for two and three cells to 2e-15 up to n = 10**6.
     Milliseconds at n = 10**6, k = 10**3, a second at n = 10**9 for any k; at most some ten seconds and 300 MB.
 
@@ -95,7 +95,7 @@ class Cells:
 def expected_max_ratio(n: int, classes: tuple[Cells, ...], *, tolerance: float = TOLERANCE) -> float:
     """Return E[max_x h_x/(n p_x)] >= 1, h ~ Multinomial(n; p), the cells in one or a few classes.
 
-    Relative error below 1e-12 (2e-14 measured against enumeration).
+    Relative error below 1e-12 (4e-14 measured, against exact rationals and a direct sum up to n = 10**8).
 
     Raises:
         NumericalError: the work exceeds `WORK_LIMIT`.
@@ -161,13 +161,14 @@ class _Tail:
     def largest(self, angle: float) -> Floats:
         """Return a bound of |characteristic function cut below the j-th count| from `angle` on, shape (w + 1,).
 
-        The masses m_i above the mean fall, and their differences rise once and fall: summing by parts twice,
-        |sum of m_i z**i from the j-th on| <= (m_j + min(m_j, 2 max difference/|1 - z|))/|1 - z|.
+        The masses m_i above the mean fall; their differences rise once, fall, and end in a jump by the last mass.
+        By summing by parts twice |sum of m_i z**i from the j-th on| <= (m_j + min(m_j, S/|1 - z|))/|1 - z|,
+        S = 2 (largest difference + last mass).
         """
         chord = 2 * math.sin(angle / 2)
         beyond = np.cumsum(self.mass[::-1])[::-1]
         steepest = np.maximum.accumulate(-np.diff(self.mass, append=0.0)[::-1])[::-1]
-        parts = (self.mass + np.minimum(self.mass, 2 * steepest / chord)) / chord
+        parts = (self.mass + np.minimum(self.mass, 2 * (steepest + self.mass[-1:]) / chord)) / chord
         present = math.exp(-self.mean * chord * chord / 2) + np.minimum(beyond, parts)
         return np.append(np.minimum(present, 1 - beyond), 1.0)
 
@@ -194,11 +195,11 @@ class _Steps:
         """Return Re prod_c (characteristic function of class c, cut and centred)**number, shape (angles, L)."""
         product: Complex | None = None
         for tail, cut in zip(self.tails, self.cuts, strict=True):
-            missing = _expm1(_centred_exponent(angles, tail.mean))[:, None] - tail.sums(angles)
+            exponent, above = _centred_exponent(angles, tail.mean)[:, None], tail.sums(angles)
             if tail.number <= _POWERS_UP_TO:
-                factor = _power(1 + missing, tail.number)
-            else:  # k factors near 1: the logarithm keeps the error from growing with k
-                factor = np.exp(tail.number * complex_log1p(missing))
+                factor = _power(np.exp(exponent) - above, tail.number)
+            else:  # many factors near 1: from their differences to 1, so that the error does not grow with their number
+                factor = np.exp(tail.number * complex_log1p(_expm1(exponent) - above))
             # With one class every count is one step.
             factor = factor[:, :-1] if len(self.tails) == 1 else factor[:, cut]
             product = factor if product is None else product * factor

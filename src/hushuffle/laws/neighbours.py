@@ -29,6 +29,9 @@ from hushuffle.laws.fair_signs import positive_part
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
 
+_FEW: Final = 400
+"""Up to so many people every count at c is a bin of its own."""
+
 _TRACE: Final = 1e-45
 """Cells lighter than this are dropped: a lower end may lose mass."""
 
@@ -136,8 +139,12 @@ def _cuts(n: int, truth: float, lie: float) -> Floats:
 def _bins(trials: Floats, chance: float, deviations: Floats) -> tuple[Floats, Floats]:
     """Return mass and mean, both rounded down, of Bin(trials, chance) in the bins between cuts, both (rows, bins)."""
     mean = (trials * chance)[:, None]
-    spread = np.sqrt(np.maximum(trials * chance * (1 - chance), 0.0))[:, None]
-    inner = np.clip(np.floor(mean + deviations * spread), -1.0, trials[:, None])
+    if float(trials.max()) <= _FEW:
+        inner = np.broadcast_to(np.arange(trials.max()), (trials.size, int(trials.max())))
+    else:
+        spread = np.sqrt(np.maximum(trials * chance * (1 - chance), 0.0))[:, None]
+        inner = np.floor(mean + deviations * spread)
+    inner = np.clip(inner, -1.0, trials[:, None])
     cuts = np.hstack([np.full_like(mean, -1.0), inner, trials[:, None]])
     below = binomial.lower_tail(cuts, trials[:, None], chance)
     # E[Bin - mean; Bin <= x] = -(trials - x) chance P(Bin = x)

@@ -59,7 +59,7 @@ def test_the_witness_attains_the_lower_end(k: int, epsilon_0: float, n: int, oth
 @given(
     k=st.integers(2, 12),
     epsilon_0=st.floats(0.1, 6),
-    n=st.integers(2, 20_000),
+    n=st.integers(2, 5000),
     log_delta=st.floats(-60, -0.5),
 )
 def test_epsilon_and_delta_are_each_others_inverse(k: int, epsilon_0: float, n: int, log_delta: float) -> None:
@@ -70,7 +70,7 @@ def test_epsilon_and_delta_are_each_others_inverse(k: int, epsilon_0: float, n: 
     assert bound.lower == 0 or hs.dp.delta(protocol, epsilon=bound.lower).lower >= level * (1 - 1e-4)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     k=st.sampled_from([2, 3, 7]),
     epsilon_0=st.floats(0.2, 4),
@@ -261,3 +261,43 @@ def test_the_upper_end_holds_where_the_contenders_miss_the_worst(monkeypatch: py
     assert bound.upper == pytest.approx(2.0, rel=1e-6)
     assert bound.upper >= 2.0
     assert bound.lower == pytest.approx(0.5, rel=1e-6)
+
+
+def random_small_cases(
+    count: int, seed: int, *, largest_k: int, largest_n: int
+) -> list[tuple[int, int, int, float, float]]:
+    rng, cases = np.random.default_rng(seed), []
+    for _ in range(count):
+        k, n = int(rng.integers(2, largest_k + 1)), int(rng.integers(1, largest_n + 1))
+        epsilon_0 = float(rng.uniform(0.1, 6))
+        cases.append((k, n, int(rng.integers(0, 4)), epsilon_0, float(rng.uniform(0, epsilon_0))))
+    return cases
+
+
+def check_against_enumeration(k: int, n: int, dummies: int, epsilon_0: float, epsilon: float) -> None:
+    protocol = survey(k, epsilon_0, n, hs.Scrambler(dummies=dummies))
+    truth = float(protocol.randomizer.symmetric_law().truth)  # type: ignore[attr-defined]
+    exact = float(oracle.worst_delta(n, k, truth, math.exp(epsilon), dummies))
+    bound = hs.dp.delta(protocol, epsilon=epsilon)
+    print(f"{k=} {n=} {dummies=} {epsilon_0=:.2f} {epsilon=:.2f}: {bound.lower:.9g} {exact:.9g} {bound.upper:.9g}")
+    assert bound.lower - 1e-13 <= exact <= bound.upper + 1e-13
+
+
+@pytest.mark.parametrize("case", random_small_cases(60, 300, largest_k=4, largest_n=5), ids=str)
+def test_random_small_cases_lie_inside(case: tuple[int, int, int, float, float]) -> None:
+    check_against_enumeration(*case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", random_small_cases(300, 301, largest_k=6, largest_n=7), ids=str)
+def test_three_hundred_small_cases_lie_inside(case: tuple[int, int, int, float, float]) -> None:
+    check_against_enumeration(*case)
+
+
+@settings(max_examples=12)
+@given(k=st.sampled_from([2, 3, 8]), epsilon_0=st.floats(0.2, 5), n=st.integers(2, 2000), dummies=st.integers(0, 300))
+def test_more_dummies_hide_better(k: int, epsilon_0: float, n: int, dummies: int) -> None:
+    few = hs.dp.epsilon(survey(k, epsilon_0, n, hs.Scrambler(dummies=dummies)), delta=1e-6)
+    many = hs.dp.epsilon(survey(k, epsilon_0, n, hs.Scrambler(dummies=2 * dummies + 1)), delta=1e-6)
+    assert many.lower <= few.upper * (1 + 1e-6)
+    assert many.upper <= few.upper * (1 + 1e-3)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushuffle.analysis import qif
@@ -30,6 +30,7 @@ def random_gain(source: random.Random, guesses: int, inputs: int) -> npt.NDArray
     return np.array([[Fraction(source.randrange(9), 4) for _ in range(inputs)] for _ in range(guesses)])
 
 
+@settings(max_examples=40)
 @given(seed=seeds)
 def test_shuffle_and_its_reduced_form_leak_the_same(seed: int) -> None:
     source = random.Random(seed)  # noqa: S311 - examples, not secrets
@@ -40,6 +41,7 @@ def test_shuffle_and_its_reduced_form_leak_the_same(seed: int) -> None:
     assert noisy == qif.posterior_vulnerability(qif.noise_then_reduced_shuffle(3, 2, P), prior, gain)
 
 
+@settings(max_examples=40)
 @given(seed=seeds)
 def test_a_cascade_leaks_no_more_than_either_channel(seed: int) -> None:
     """N and S are both refined by NS = SN; looking never hurts."""

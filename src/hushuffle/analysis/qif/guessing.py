@@ -32,9 +32,9 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     Exact (relative error below 1e-12) without a shuffler, for the uninformed adversary, for two values
     (but for the worst case over more than 100,000 known people with m or the number of unknown reports odd),
     and for more values while the composition is small or all at one value. Otherwise a certified bracket of
-    the excess V - 1/k. Its ends differ by less than 25 % for `Strong()` and 45 % for `Informed(m=...)` in all
-    cases tried with k = 3, by 12 % and 15 % with k = 5, by 2 % with k = 20; for a given large composition with
-    several values they may differ by a factor 3. A few seconds at most, up to n = 10**9.
+    the excess V - 1/k. Its ends differ by less than 25 % for `Strong()` and 51 % for `Informed(m=...)` in all
+    cases tried with k = 3, by 12 % and 16 % with k = 5, by 2 % and 3 % with k = 20; for a given large
+    composition with several values by a factor 3.3. A few seconds at most, up to n = 10**9.
     Dummies are uniform reports, like those of people whose value is unknown.
 
     Args:

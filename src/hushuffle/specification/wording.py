@@ -10,26 +10,24 @@ from typing import Any, Final, get_args
 
 from hushuffle.errors import Problem
 from hushuffle.specification._base import Section
-from hushuffle.specification.kinds import (
-    PLANNED,
-    Informed,
-    Linker,
-    NoShuffle,
-    RandomizedResponse,
-    Strong,
-    UniformShuffle,
-    Uninformed,
-)
+from hushuffle.specification.kinds import PLANNED, AnyAdversary, AnyRandomizer, AnyShuffler
 from hushuffle.specification.population import CountedPopulation, DataPopulation
 from hushuffle.specification.specification import Run, Specification, Targets
+
+
+def _members(kinds: Any) -> tuple[type[Section], ...]:
+    """Return the classes of a union of kinds (or of the only kind there is)."""
+    union = get_args(kinds)
+    return get_args(union[0]) if union else (kinds,)
+
 
 _SHOWN: Final = 60
 _SECTIONS: Final[dict[str, tuple[type[Section], ...]]] = {
     "": (Specification,),
     "population": (DataPopulation, CountedPopulation),
-    "randomizer": (RandomizedResponse,),
-    "shuffler": (UniformShuffle, NoShuffle),
-    "adversaries": (Uninformed, Strong, Informed, Linker),
+    "randomizer": _members(AnyRandomizer),
+    "shuffler": _members(AnyShuffler),
+    "adversaries": _members(AnyAdversary),
     "targets": (Targets,),
     "run": (Run,),
 }
@@ -86,7 +84,7 @@ def _kind_problem(error: Mapping[str, Any], path: Sequence[str | int], section: 
     kind = error["input"].get("kind") if table else error["input"]
     key = f"{_key(path)}.kind" if table else _key(path)
     kinds = [name for model in _SECTIONS[section] for name in _kinds(model)]
-    rule = f"must be {' or '.join(shown(name) for name in kinds)}"
+    rule = f"must be {_listed([shown(name) for name in kinds])}"
     if kind is None:
         return Problem(key=key, rule=rule, value="nothing")
     near = difflib.get_close_matches(str(kind), kinds, n=1)
@@ -94,6 +92,11 @@ def _kind_problem(error: Mapping[str, Any], path: Sequence[str | int], section: 
     if kind in PLANNED.get(section, ()):
         hint = f"{shown(kind)} is planned, and not there yet."
     return Problem(key=key, rule=rule, value=shown(kind), hint=hint)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as "a", "a or b", "a, b or c"."""
+    return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def _home_of(key: str, section: str) -> str:

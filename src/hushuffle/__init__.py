@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from hushuffle.model import Histogram as Histogram
     from hushuffle.model import Transcript as Transcript
     from hushuffle.protocol import Protocol as Protocol
+    from hushuffle.randomizers import BitFlipping as BitFlipping
+    from hushuffle.randomizers import LocalHashing as LocalHashing
+    from hushuffle.randomizers import MatrixRandomizer as MatrixRandomizer
     from hushuffle.randomizers import RandomizedResponse as RandomizedResponse
     from hushuffle.randomness import keyed as keyed
     from hushuffle.randomness import reproducible as reproducible
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
     from hushuffle.shufflers import UniformShuffle as UniformShuffle
 
 _WHERE = {
+    "BitFlipping": "hushuffle.randomizers",
+    "LocalHashing": "hushuffle.randomizers",
+    "MatrixRandomizer": "hushuffle.randomizers",
     "Informed": "hushuffle.adversaries",
     "Strong": "hushuffle.adversaries",
     "Uninformed": "hushuffle.adversaries",

@@ -13,10 +13,25 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from hushuffle import randomizers, shufflers
-from hushuffle.randomizers import RandomizedResponse, Randomizer
+from hushuffle.model import Channel
+from hushuffle.randomizers import BitFlipping, LocalHashing, MatrixRandomizer, RandomizedResponse, Randomizer
 from hushuffle.shufflers import NoShuffle, Scrambler, Shuffler, UniformShuffle
 
 RANDOMIZERS: Mapping[type[Randomizer], tuple[Randomizer, ...]] = {
+    BitFlipping: (BitFlipping(width=1, p=0.2), BitFlipping(width=2, p=0.45), BitFlipping(width=3, p=0.1)),
+    LocalHashing: (
+        LocalHashing(k=5, g=4, epsilon=1.0),
+        LocalHashing(k=3, g=2, epsilon=2.0),
+        LocalHashing(k=2, g=2, epsilon=1.0, family="affine"),
+        LocalHashing(k=5, g=3, epsilon=1.0),
+        LocalHashing(k=4, g=7, epsilon=0.5),
+        LocalHashing(k=3, g=2, epsilon=math.inf),
+    ),
+    MatrixRandomizer: (
+        MatrixRandomizer(channel=Channel(matrix=[[0.5, 0.2, 0.3], [0.1, 0.7, 0.2]])),
+        MatrixRandomizer(channel=Channel(matrix=[[0.0, 0.9, 0.0, 0.1], [0.0, 0.25, 0.25, 0.5], [0.0, 0.4, 0.6, 0.0]])),
+        MatrixRandomizer(channel=RandomizedResponse(k=4, epsilon=1.5).channel()),
+    ),
     RandomizedResponse: (
         RandomizedResponse(k=2, epsilon=1.0),
         RandomizedResponse(k=3, epsilon=0.1),

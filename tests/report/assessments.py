@@ -67,7 +67,7 @@ def findings(k: int) -> tuple[Finding, ...]:
                 kind="bracket",
                 unit="nats",
                 sources=(OWN.at("section 1.2"), BLANKET.at("Theorem 3.1"), OWN.at("section 1.4")),
-                witness=Witness(family="all others at one value", others=(6365, *[0] * (k - 1)), target=(0, 1)),
+                witness=Witness(family="all others at one value", others=(6365,), target=(0, 1)),
             ),
             proof="Privacy blanket, exact sum over the number of blanket messages.",
         ),

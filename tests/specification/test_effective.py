@@ -66,7 +66,9 @@ specifications: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "population": with_data | from_data | counted,
         "randomizer": randomizers,
         "shuffler": st.sampled_from(["uniform", "none"]).map(lambda name: {"kind": name}),
-        "targets": st.fixed_dictionaries({"delta": shares}, optional={"standard_error": shares}),
+        "targets": st.fixed_dictionaries(
+            {"delta": shares}, optional={"standard_error": shares, "epsilon": st.floats(1e-3, 40)}
+        ),
     },
     optional={"title": names, "adversaries": adversaries, "run": runs},
 )

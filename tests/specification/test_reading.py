@@ -83,7 +83,7 @@ def test_every_problem_at_once() -> None:
         foo = 3
     """
     comparisons = "must be comparisons with numbers or quoted text, joined by `and`, `or`, got"
-    known = '"uninformed" or "strong" or "informed" or "linker"'
+    known = '"uninformed", "strong", "informed" or "linker"'
     assert problems(text) == [
         'titel: is not a known key, got "x". Did you mean title?',
         "delta: is not a known key, got 3. It belongs to [targets].",
@@ -103,7 +103,7 @@ def test_every_problem_at_once() -> None:
         ),
         'randomizer.epsilon: must be a number from 0 (excluded) to 40, or "inf" for no noise, got "x".',
         "randomizer.truth_probability: must be a number, got true.",
-        'shuffler.kind: must be "uniform" or "none", got nothing.',
+        'shuffler.kind: must be "uniform", "scrambler" or "none", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
         f'adversaries[1].kind: must be {known}, got "order". "order" is planned, and not there yet.',
         'adversaries[2].m: is not a known key, got 3. It goes with kind = "informed".',
@@ -137,9 +137,9 @@ def test_tables_that_are_empty() -> None:
     assert problems("population = {}\nrandomizer = {}\nshuffler = {}\nadversaries = [3, {}]\ntargets = {}\n") == [
         "population: must be a table with data, column and categories, or with n and k or categories, got a table.",
         "randomizer.kind: must be given, got nothing.",
-        'shuffler.kind: must be "uniform" or "none", got nothing.',
+        'shuffler.kind: must be "uniform", "scrambler" or "none", got nothing.',
         "adversaries[0]: must be a table, got 3.",
-        'adversaries[1].kind: must be "uninformed" or "strong" or "informed" or "linker", got nothing.',
+        'adversaries[1].kind: must be "uninformed", "strong", "informed" or "linker", got nothing.',
         "targets.delta: must be given, got nothing.",
     ]
 
@@ -183,7 +183,7 @@ def test_tables_that_are_empty() -> None:
                 "shuffler: must be given, got nothing.",
                 "targets.delta: must be given, got nothing.",
                 'targets.title: is not a known key, got "x". It belongs to the top of the file.',
-                f'targets.zzz: is not a known key, got "{"z" * 56}.... Known here: delta, standard_error.',
+                f'targets.zzz: is not a known key, got "{"z" * 56}.... Known here: delta, epsilon, standard_error.',
             ],
         ),
     ],

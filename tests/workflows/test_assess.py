@@ -87,6 +87,11 @@ def test_planning_without_data() -> None:
     assert warned(result) == {"target-missed"}
 
 
+def test_a_missed_privacy_target_is_warned_about() -> None:
+    assert "privacy-target-missed" in warned(planned(targets="delta = 1e-6, epsilon = 0.01"))
+    assert "privacy-target-missed" not in warned(planned(targets="delta = 1e-6, epsilon = 3.0"))
+
+
 def test_every_sentence_carries_its_figure() -> None:
     result = planned(extra='adversaries = [{ kind = "informed", m = 5 }, { kind = "uninformed" }, { kind = "strong" }]')
     names = [finding.adversary for finding in result.findings]

@@ -12,6 +12,7 @@ from cyclopts import App, CycloptsError
 
 from hushuffle._version import __version__
 from hushuffle.cli.assess import assess
+from hushuffle.cli.calibrate import calibrate
 from hushuffle.cli.exits import Exit, UsageError
 from hushuffle.cli.schema import schema
 from hushuffle.errors import HushuffleError, SpecificationError
@@ -75,5 +76,6 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
     )
     app.command(assess)
+    app.command(calibrate)
     app.command(schema)
     return app

@@ -1,85 +1,29 @@
-"""delta as a function of epsilon for a whole protocol, with certified ends: what dp and others read.
-
-The relation is: replace one person's value, n fixed. A `Divergence` gives, at any epsilon, an upper end that
-holds for every pair of neighbouring datasets, and a lower end with the pair that attains it.
-"""
+"""From a protocol to the law of its divergence: by capability of the randomizer and by what the shuffler reveals."""
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
-from hushuffle.laws import binary_counts
-from hushuffle.laws.binary_counts import Compositions
-from hushuffle.laws.blanket_bound import BlanketBound
-from hushuffle.laws.neighbours import AllAtFirst, AllAtThird
-from hushuffle.laws.signed_counts import SignedCounts
-from hushuffle.model import Citation, Witness
-from hushuffle.model.citation import BLANKET, DARROCH
-from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.randomizers import HasSymmetricLaw, Symmetric, require
+from hushuffle.laws.base import Divergence
+from hushuffle.laws.finite_blanket import FiniteDivergence
+from hushuffle.laws.finite_local import FiniteLocal
+from hushuffle.laws.symmetric import Binary, Kary, Local
+from hushuffle.randomizers import HasSymmetricLaw
 from hushuffle.shufflers import Reveals
 
 if TYPE_CHECKING:
     from hushuffle.protocol import Protocol
 
-_EVERY: Final = 1600
-"""Up to so many others every composition is evaluated; beyond, this many blocks of compositions."""
-
 _CERTIFIED: Final = 2 * 10**9
 """The accuracy of the binomial tails underneath is tested up to this size."""
-
-_SOME: Final = 48
-"""How many compositions a lower end tries."""
-
-
-class Divergence(ABC):
-    """Certified ends of the worst hockey-stick divergence delta(epsilon) of one protocol."""
-
-    exact: bool = False
-    """Whether both ends are the true value up to floating-point error."""
-
-    sources: tuple[Citation, ...] = ()
-    proof: str = ""
-
-    @property
-    @abstractmethod
-    def pure(self) -> float:
-        """The epsilon at which delta reaches 0: the pure guarantee, exact up to rounding upwards."""
-
-    @abstractmethod
-    def upper(self, epsilon: float) -> float:
-        """Return an upper end over all pairs of neighbours; falls with epsilon."""
-
-    @abstractmethod
-    def lower(self, epsilon: float) -> tuple[float, Witness]:
-        """Return a lower end and the pair of neighbours that attains it."""
-
-    def guess(self) -> float:
-        """Return an epsilon of the right size for ordinary delta, to start a search from."""
-        return self.pure / 4
-
-    def focus(self, delta: float) -> Divergence:  # noqa: ARG002 - not every law can profit
-        """Return certified ends, possibly cheaper, for use at divergences of about `delta` and more."""
-        return self
-
-    def contenders(self, epsilon: float) -> Divergence:  # noqa: ARG002
-        """Return the datasets that matter near `epsilon`: a search aid, whose upper end is no bound."""
-        return self
 
 
 def divergence(protocol: Protocol) -> Divergence:
     """Return the divergence of a protocol.
 
     Raises:
-        UnsupportedProtocolError: the randomizer's law is not that of k-ary randomized response,
-            or the shuffler is not known.
+        UnsupportedProtocolError: the randomizer offers no law, or the shuffler is not known.
         NumericalError: more reports than the accuracy is tested for.
 
     Source: theory.md section 1.
@@ -91,165 +35,24 @@ def divergence(protocol: Protocol) -> Divergence:
             "The figure for fewer people is an upper bound for more: ask for that n."
         )
         raise NumericalError(message)
-    law = require(protocol.randomizer, HasSymmetricLaw, for_what="Central differential privacy").symmetric_law()
-    pure, dummies = protocol.randomizer.local_epsilon, protocol.shuffler.dummies
-    match protocol.shuffler.reveals:
-        case Reveals.SENDERS:
-            return Local(law=law, local_epsilon=pure, n=protocol.n)
-        case Reveals.MULTISET if law.lie == 0 and dummies == 0:
-            return Local(law=law, local_epsilon=pure, n=protocol.n)
-        case Reveals.MULTISET if law.k == 2:
-            return Binary.of(law=law, local_epsilon=pure, n=protocol.n, dummies=dummies)
-        case Reveals.MULTISET:
-            return Kary.of(law=law, local_epsilon=pure, n=protocol.n, dummies=dummies)
-    message = (
-        f"Central differential privacy of {type(protocol.shuffler).__name__} is not available; "
-        "UniformShuffle, Scrambler and NoShuffle are."
-    )
-    raise UnsupportedProtocolError(message)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Local(Divergence):
-    """Nothing hides the sender (or there is no noise to hide in): the randomizer's own divergence, exact."""
-
-    law: Symmetric
-    local_epsilon: float
-    n: int
-    exact = True
-    proof = "the report is seen with its sender, so the local figure is the central one"
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
-
-    def upper(self, epsilon: float) -> float:
-        if self.law.lie == 0:
-            return 1.0
-        if epsilon >= self.pure:
-            return 0.0
-        return max(0.0, float(self.law.truth) - math.exp(epsilon) * float(self.law.lie))
-
-    def epsilon_at(self, delta: float) -> float:
-        """Return the smallest epsilon with delta(epsilon) <= delta, rounded up: ln((mu - delta)/nu), at least 0."""
-        if self.law.lie == 0:
-            return math.inf
-        odds = (self.law.truth - Fraction(delta)) / self.law.lie
-        return 0.0 if odds <= 1 else min(self.pure, math.log(odds) * (1 + 8 * EPS))
-
-    def lower(self, epsilon: float) -> tuple[float, Witness]:
-        others = (self.n - 1,) + (0,) * (self.law.k - 1)
-        return self.upper(epsilon), Witness(family="any dataset", others=others, target=(0, 1))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Binary(Divergence):
-    """k = 2: every composition of the others, one by one or in blocks.
-
-    A block of compositions y .. y + b is bounded by giving the adversary the reports of the b people
-    in doubt: delta_n(any of them) <= delta_{n-b}(y ones, n - 1 - y - b zeros). `starts` are the y, `doubt` is b.
-    """
-
-    law: Symmetric
-    local_epsilon: float
-    n: int
-    dummies: int
-    starts: Floats
-    doubt: int
-    sources = (DARROCH,)
-    proof = "every composition of the other people, summed from its characteristic function (in blocks at large n)"
-
-    @classmethod
-    def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Binary:
-        """Cover all compositions of the n - 1 others."""
-        block = -(-n // _EVERY)
-        starts = np.arange(0, n, block, dtype=np.float64)
-        return cls(law=law, local_epsilon=local_epsilon, n=n, dummies=dummies, starts=starts, doubt=block - 1)
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
-
-    def guess(self) -> float:
-        spread = math.sqrt(self.n * float(self.law.truth * self.law.lie) + self.dummies / 4 + 1)
-        return min(self.pure / 2, 4 * float(self.law.theta) / spread)
-
-    def upper(self, epsilon: float) -> float:
-        if epsilon >= self.pure:
-            return 0.0
-        return float(self._ends(self.starts, self.doubt, epsilon)[1].max())
-
-    def lower(self, epsilon: float) -> tuple[float, Witness]:
-        some = self.starts[:: max(1, self.starts.size // _SOME)]
-        ones = np.unique(np.concatenate([some, [self.n - 1]]))
-        values = self._ends(ones, 0, epsilon)[0]
-        best = int(values.argmax())
-        count = int(ones[best])
-        witness = Witness(family="worst composition found", others=(self.n - 1 - count, count), target=(1, 0))
-        return float(values[best]), witness
-
-    def contenders(self, epsilon: float) -> Divergence:
-        ends = self._ends(self.starts, self.doubt, epsilon)[1]
-        return replace(self, starts=np.sort(self.starts[np.argsort(ends)[-_SOME // 2 :]]))
-
-    def _ends(self, ones: Floats, doubt: int, epsilon: float) -> tuple[Floats, Floats]:
-        others = Compositions(ones=ones, zeros=np.maximum(self.n - 1 - ones - doubt, 0.0), dummies=self.dummies)
-        truth, lie = float(self.law.truth), float(self.law.lie)
-        return binary_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Kary(Divergence):
-    """k >= 3: privacy blanket above, explicit neighbouring datasets below."""
-
-    law: Symmetric
-    local_epsilon: float
-    n: int
-    dummies: int
-    blanket: BlanketBound
-    signed: SignedCounts
-    third: AllAtThird | None
-    first: AllAtFirst | None
-    sources = (BLANKET,)
-    proof = "privacy blanket summed exactly (upper end), explicit neighbouring datasets (lower end)"
-
-    @classmethod
-    def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Kary:
-        """Tabulate the blanket and the neighbours of n people (two families only without dummies)."""
-        truth, lie = float(law.truth), float(law.lie)
-        return cls(
-            law=law,
-            local_epsilon=local_epsilon,
-            n=n,
-            dummies=dummies,
-            blanket=BlanketBound.of(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies),
-            signed=SignedCounts(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies),
-            third=None if dummies else AllAtThird.of(n=n, truth=truth, lie=lie),
-            first=None if dummies else AllAtFirst.of(n=n, truth=truth, lie=lie),
+    reveals, symmetric = protocol.shuffler.reveals, isinstance(protocol.randomizer, HasSymmetricLaw)
+    if reveals is Reveals.NOISY_ORDER:
+        message = (
+            f"Central differential privacy of {type(protocol.shuffler).__name__} is not available; "
+            "UniformShuffle, Scrambler and NoShuffle are."
         )
+        raise UnsupportedProtocolError(message)
+    if symmetric:
+        return _of_symmetric(protocol, reveals)
+    return FiniteLocal.of(protocol) if reveals is Reveals.SENDERS else FiniteDivergence.of(protocol)
 
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
 
-    def guess(self) -> float:
-        spread = math.sqrt(2 * float(self.law.lie) * self.n + 2 * self.dummies / self.law.k + 1)
-        return min(self.pure / 2, 8 * float(self.law.theta) / spread)
-
-    def focus(self, delta: float) -> Divergence:
-        third = self.third and self.third.without_traces(delta)
-        return replace(self, blanket=self.blanket.without_traces(delta), third=third)
-
-    def upper(self, epsilon: float) -> float:
-        return 0.0 if epsilon >= self.pure else self.blanket.upper(epsilon)
-
-    def lower(self, epsilon: float) -> tuple[float, Witness]:
-        rest = (0,) * (self.law.k - 3)
-        at_third = Witness(family="all others at a third value", others=(0, 0, self.n - 1, *rest), target=(0, 1))
-        if self.third is None or self.first is None:
-            return self.signed.lower(epsilon), at_third
-        third, first = self.third.lower(epsilon), self.first.lower(epsilon)
-        if third >= first:
-            return third, at_third
-        others = (self.n - 1, 0, 0, *rest)
-        return first, Witness(family="all others at the target's value", others=others, target=(0, 1))
+def _of_symmetric(protocol: Protocol, reveals: Reveals) -> Divergence:
+    assert isinstance(protocol.randomizer, HasSymmetricLaw)
+    law, pure = protocol.randomizer.symmetric_law(), protocol.randomizer.local_epsilon
+    n, dummies = protocol.n, protocol.shuffler.dummies
+    if reveals is Reveals.SENDERS or (law.lie == 0 and dummies == 0):
+        return Local(law=law, local_epsilon=pure, n=n)
+    if law.k == 2:
+        return Binary.of(law=law, local_epsilon=pure, n=n, dummies=dummies)
+    return Kary.of(law=law, local_epsilon=pure, n=n, dummies=dummies)

@@ -18,13 +18,17 @@ KINDS: tuple[Kind, ...] = ("exact", "bracket", "upper", "lower", "estimate")
 class Witness:
     """An explicit pair of neighbouring datasets at which a lower end is attained.
 
-    `others` counts the other n - 1 people by value, shape (k,); the target's value is
-    `target[0]` in one dataset and `target[1]` in the other.
+    `others` counts the other people by value, without trailing zeros (of a guesser who knows some of
+    them: only those); the target's value is `target[0]` in one dataset and `target[1]` in the other.
     """
 
     family: str
     others: tuple[int, ...]
     target: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        last = max((value for value, count in enumerate(self.others) if count), default=-1)
+        object.__setattr__(self, "others", tuple(self.others[: last + 1]))
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} at {value}" for value, count in enumerate(self.others) if count)

@@ -6,22 +6,32 @@ from hushuffle.randomizers.base import (
     HasBlanket,
     HasChannel,
     HasSymmetricLaw,
+    HasValueLaws,
     Randomizer,
     SupportProbabilities,
     Symmetric,
+    ValueLaws,
     require,
 )
+from hushuffle.randomizers.bit_flipping import BitFlipping
+from hushuffle.randomizers.local_hashing import LocalHashing
+from hushuffle.randomizers.matrix import MatrixRandomizer
 from hushuffle.randomizers.randomized_response import RandomizedResponse
 
 __all__ = [
+    "BitFlipping",
     "Blanket",
     "CountsReports",
     "HasBlanket",
     "HasChannel",
     "HasSymmetricLaw",
+    "HasValueLaws",
+    "LocalHashing",
+    "MatrixRandomizer",
     "RandomizedResponse",
     "Randomizer",
     "SupportProbabilities",
     "Symmetric",
+    "ValueLaws",
     "require",
 ]

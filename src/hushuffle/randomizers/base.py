@@ -107,6 +107,32 @@ class HasSymmetricLaw(ABC):
         """Return k, mu and nu as exact rationals."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ValueLaws:
+    """The laws of one report under some values, by class of reports, and the pairs of values to compare.
+
+    `rows[r, v]` is the probability that a report of value `labels[r]` falls in class v, shape (rows, classes);
+    `blanket` is the blanket's law over the classes, `weight` its gamma: gamma blanket <= every row.
+    `pairs` are pairs of rows. Inside a class the likelihood ratios between the two values of a pair and the
+    blanket are constant, so nothing about a pair is lost by looking at classes only; the other rows
+    are what the other people may report.
+    """
+
+    rows: npt.NDArray[np.float64]
+    labels: tuple[int, ...]
+    blanket: npt.NDArray[np.float64]
+    weight: float
+    pairs: tuple[tuple[int, int], ...]
+
+
+class HasValueLaws(ABC):
+    """All its pairs of values are known, up to renaming values and reports."""
+
+    @abstractmethod
+    def value_laws(self) -> tuple[ValueLaws, ...]:
+        """Return laws among whose pairs every ordered pair of values occurs, up to renaming."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SupportProbabilities:
     """A report supports its own value with probability `true`, any other value with `false`,

@@ -97,10 +97,11 @@ def attained(witness: Witness, labels: tuple[str, ...]) -> str:
     >>> attained(Witness(family="worst", others=(8, 1), target=(0, 1)), ("no", "yes"))
     'worst (others: 8 at "no", 1 at "yes"; target "no" against "yes")'
     """
-    if len(labels) != len(witness.others):  # the values are not the people's answers, so labels do not name them
-        labels = tuple(str(value) for value in range(len(witness.others)))
-    names = [f'"{short(label)}"' for label in labels]
-    held = [f"{count:,} at {name}" for count, name in zip(witness.others, names, strict=True) if count]
+    largest = max(len(witness.others) - 1, *witness.target)
+    if len(labels) <= largest:  # the values are not the people's answers, so labels do not name them
+        labels = tuple(str(value) for value in range(largest + 1))
+    names = [f'"{short(label)}"' for label in labels[: largest + 1]]
+    held = [f"{count:,} at {name}" for count, name in zip(witness.others, names, strict=False) if count]
     more = f", and {len(held) - _COUNTED_OUT} more values" if len(held) > _COUNTED_OUT else ""
     others = f"{', '.join(held[:_COUNTED_OUT]) or 'nobody'}{more}"
     first, second = (names[value] for value in witness.target)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from hushuffle.specification._base import Name, Probability, Section, Seed, refuse
+from hushuffle.specification._base import LARGEST_EPSILON, Name, Probability, Section, Seed, refuse
 from hushuffle.specification.kinds import AnyAdversary, AnyRandomizer, AnyShuffler, Linker, Strong, Uninformed
 from hushuffle.specification.population import AnyPopulation
 from hushuffle.specification.rules import broken_rules
@@ -23,6 +23,8 @@ class Targets(Section):
 
     delta: Probability
     """The delta of (epsilon, delta)-differential privacy; commonly well below 1/n."""
+    epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
+    """The largest central epsilon that is acceptable at this delta; `hushuffle calibrate` solves for it."""
     standard_error: Probability | None = None
     """The largest standard error of an estimated frequency that is acceptable: 0.01 is one percentage point."""
 

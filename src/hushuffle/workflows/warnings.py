@@ -25,7 +25,7 @@ def concerns(
 ) -> tuple[Warned, ...]:
     """Return the warnings, the gravest first."""
     return (
-        *_about_privacy(protocol, specification.targets.delta, findings),
+        *_about_privacy(protocol, specification, findings),
         *_about_groups(protocol, people),
         *_about_accuracy(utility),
         *people.warnings,
@@ -33,7 +33,8 @@ def concerns(
     )
 
 
-def _about_privacy(protocol: Protocol, delta: float, findings: Sequence[Finding]) -> Iterator[Warned]:
+def _about_privacy(protocol: Protocol, specification: Specification, findings: Sequence[Finding]) -> Iterator[Warned]:
+    delta, wanted = specification.targets.delta, specification.targets.epsilon
     central = next(finding.bound for finding in findings if finding.question == "central-dp")
     local = protocol.randomizer.local_epsilon
     if math.isinf(local):
@@ -47,6 +48,12 @@ def _about_privacy(protocol: Protocol, delta: float, findings: Sequence[Finding]
             key="large-epsilon",
             sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise by itself.",
             advice="Lower the epsilon of [randomizer], or ask more people.",
+        )
+    if wanted is not None and central.upper > wanted:
+        yield Warned(
+            key="privacy-target-missed",
+            sentence=f"Central epsilon is {number(central.upper, up=True)}, above the {wanted:g} asked for.",
+            advice="Run hushuffle calibrate: it says which local epsilon meets it.",
         )
     if delta * protocol.n >= 1:
         yield Warned(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hushuffle as hs
 from hushuffle.analysis.dp import central
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
-from hushuffle.laws.divergence import Divergence
+from hushuffle.laws.base import Divergence
 from hushuffle.model import Witness
 from hushuffle.shufflers import Reveals
 from hushuffle.shufflers.base import Shuffler

@@ -6,7 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
-from hushuffle.laws.divergence import Divergence, Local, divergence
+from hushuffle.laws.base import Divergence
+from hushuffle.laws.divergence import divergence
+from hushuffle.laws.symmetric import Local
 from hushuffle.model import Bound, Witness
 from hushuffle.numerics.roots import crossing
 

@@ -1,0 +1,137 @@
+"""`hushuffle calibrate`."""
+
+from __future__ import annotations
+
+import json as json_text
+import math
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from hushuffle.cli.exits import Exit
+from hushuffle.cli.progress import progress
+
+if TYPE_CHECKING:
+    from hushuffle.model import Bound
+    from hushuffle.workflows import Choice
+    from hushuffle.workflows.calibrate import Point
+
+_Flag = Parameter(negative=(), show_default=False)
+_WIDTH = 80
+_ROW = "{:<34} {:>9}  {:>20} {:>10}"
+SCHEMA_VERSION = 1
+
+
+def calibrate(
+    specification: Path,
+    /,
+    *,
+    json: Annotated[bool, _Flag] = False,
+    strict: Annotated[bool, _Flag] = False,
+) -> Exit:
+    """Say which noise meets the targets of a deployment, and how many people it takes if none does.
+
+    Prints the largest local epsilon that meets targets.epsilon (central, at targets.delta), the smallest that
+    meets targets.standard_error, if it is given, and whether one meets both. Writes no file.
+
+    Args:
+        specification: the TOML file that describes the deployment, with targets.epsilon.
+        json: print the answer as JSON, and nothing else, to standard output.
+        strict: end with exit code 3 if no local epsilon meets all targets.
+    """
+    # Imported here, so that `hushuffle --help` does not wait for numerics.
+    from hushuffle import workflows  # noqa: PLC0415
+    from hushuffle.specification import load  # noqa: PLC0415
+
+    spec = load(specification)
+    with progress(enabled=not json and sys.stderr.isatty()) as tell:
+        choice = workflows.calibrate(spec, base_folder=specification.parent, progress=tell)
+    sys.stdout.write(_as_json(choice) if json else "\n".join(_lines(choice)) + "\n")
+    if choice.met:
+        return Exit.DONE
+    sys.stderr.write("hushuffle: no local epsilon meets both targets with this many people.\n")
+    return Exit.MISSED if strict else Exit.DONE
+
+
+def _lines(choice: Choice) -> Iterator[str]:
+    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+
+    wanted = choice.standard_error
+    accuracy = "" if wanted is None else f", standard error of a share at most {wanted:g}"
+    yield from _wrapped(choice.title)
+    yield from _wrapped(f"As written: {choice.deployment}")
+    yield from _wrapped(f"Targets: central epsilon at most {choice.epsilon:g} at delta = {choice.delta:g}{accuracy}.")
+    yield ""
+    yield _ROW.format("", "local", "central", "standard")
+    yield _ROW.format("", "epsilon", "epsilon", "error")
+    yield _row("largest that meets the privacy", choice.most, number(choice.most.local_epsilon, up=False))
+    if choice.least is not None:
+        yield _row("smallest that meets the accuracy", choice.least, number(choice.least.local_epsilon, up=True))
+    yield _row("as written", choice.written, number(choice.written.local_epsilon))
+    yield ""
+    yield from _wrapped(_verdict(choice))
+    yield ""
+    yield from _wrapped(
+        "Central epsilon: certified, in nats, holds for every dataset. Standard error: of an estimated share, at "
+        "the worst true share; the answers themselves were not looked at."
+    )
+
+
+def _verdict(choice: Choice) -> str:
+    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+
+    most, least, people = number(choice.most.local_epsilon, up=False), choice.least, choice.people
+    if choice.standard_error is None:
+        return f"The privacy target is met by every local epsilon up to {most}."
+    if choice.met:
+        start = most if least is None else number(least.local_epsilon, up=True)
+        return f"Both targets are met by every local epsilon from {start} to {most}."
+    here = f"No local epsilon meets both targets with {choice.population.n:,} people"
+    return f"{here}: it takes {people:,}." if people else f"{here}, nor with any number up to 1,000,000,000."
+
+
+def _row(name: str, point: Point, local: str) -> str:
+    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+
+    central = str(point.central).rpartition(" (")[0].removesuffix(" nats")
+    return _ROW.format(name, local, central, number(point.standard_error, up=True))
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, width=_WIDTH)
+
+
+def _as_json(choice: Choice) -> str:
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "title": choice.title,
+        "deployment": choice.deployment,
+        "population": {"n": choice.population.n, "k": len(choice.population.labels)},
+        "targets": {"epsilon": choice.epsilon, "delta": choice.delta, "standard_error": choice.standard_error},
+        "written": _point(choice.written),
+        "largest_for_privacy": _point(choice.most),
+        "smallest_for_accuracy": None if choice.least is None else _point(choice.least),
+        "met": choice.met,
+        "people_needed": choice.people,
+    }
+    return json_text.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {
+        "local_epsilon": _number(point.local_epsilon),
+        "central_epsilon": _bound(point.central),
+        "standard_error": point.standard_error,
+    }
+
+
+def _bound(bound: Bound) -> dict[str, Any]:
+    return {"lower": _number(bound.lower), "upper": _number(bound.upper), "kind": bound.kind, "unit": bound.unit}
+
+
+def _number(value: float) -> float | str:
+    return "infinity" if value == math.inf else value

@@ -1,0 +1,46 @@
+"""delta as a function of epsilon for a whole protocol, with certified ends: what dp and others read.
+
+The relation is: replace one person's value, n fixed. A `Divergence` gives, at any epsilon, an upper end that
+holds for every pair of neighbouring datasets, and a lower end with the pair that attains it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from hushuffle.model import Citation, Witness
+
+
+class Divergence(ABC):
+    """Certified ends of the worst hockey-stick divergence delta(epsilon) of one protocol."""
+
+    exact: bool = False
+    """Whether both ends are the true value up to floating-point error."""
+
+    sources: tuple[Citation, ...] = ()
+    proof: str = ""
+
+    @property
+    @abstractmethod
+    def pure(self) -> float:
+        """The epsilon at which delta reaches 0: the pure guarantee, exact up to rounding upwards."""
+
+    @abstractmethod
+    def upper(self, epsilon: float) -> float:
+        """Return an upper end over all pairs of neighbours; falls with epsilon."""
+
+    @abstractmethod
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        """Return a lower end and the pair of neighbours that attains it."""
+
+    def guess(self) -> float:
+        """Return an epsilon of the right size for ordinary delta, to start a search from."""
+        return self.pure / 4
+
+    def focus(self, delta: float) -> Divergence:  # noqa: ARG002 - not every law can profit
+        """Return certified ends, possibly cheaper, for use at divergences of about `delta` and more."""
+        return self
+
+    def contenders(self, epsilon: float) -> Divergence:  # noqa: ARG002
+        """Return the datasets that matter near `epsilon`: a search aid, whose upper end is no bound."""
+        return self

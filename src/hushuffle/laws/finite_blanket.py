@@ -1,0 +1,259 @@
+"""Central DP of any randomizer whose pairs of values are known: privacy blanket above, explicit datasets below.
+
+Upper end. The adversary is given the truthful reports of everybody else; N = M + 1 + d reports remain,
+M ~ Bin(n-1, gamma), all but the target's drawn from the blanket omega. For the target's values a and b
+
+    delta(eps) <= E_M (1/N) E [sum of N (Q_a - e**eps Q_b)(W)/omega(W)]_+
+                  + sum over y outside omega [Q_a(y) - e**eps Q_b(y)]_+ ,
+
+W ~ omega: a report outside the blanket's support can only be the target's. Without dummies
+C(n-1, M)/(M+1) = C(n, M+1)/n, so the first term is (1/n) E [sum of n scores]_+ where a score is
+(Q_a - e**eps Q_b)(W)/(gamma omega(W)) with probability gamma and 0 otherwise: no sum over M is left.
+With dummies M is binned; the expectation falls with N (averages of exchangeable terms), so a bin counts at
+its left end.
+
+Lower end. All others at one value c: the test that accepts when the sum over all reports of
+(Q_a - e**eps Q_b)/(mean law of the others) is positive. It is the best test there is without dummies.
+
+Source: Balle, Bell, Gascon, Nissim 2019; theory.md section 1.5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hushuffle.laws.base import Divergence
+from hushuffle.laws.count_rows import LOG_TAIL, CountRows
+from hushuffle.laws.score_sums import Crowd, Scores, advantage, positive_part
+from hushuffle.model import Witness
+from hushuffle.model.citation import BLANKET
+from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.randomizers import HasValueLaws, ValueLaws, require
+
+if TYPE_CHECKING:
+    from hushuffle.protocol import Protocol
+
+_COARSE: Final = 0.12
+_FINE: Final = 0.005
+"""Smoothing in standard deviations of the sum: to rank pairs, and for the figure (about 1e-5 of epsilon)."""
+
+_BIN: Final = 1e-3
+"""Width of a bin of N, as a share of N, where dummies make bins necessary."""
+
+_SAME: Final = 1e-13
+"""Scores that differ by less, relatively, count as the larger one of them."""
+
+_SOME: Final = 6
+"""How many pairs of datasets a lower end tries."""
+
+Place = tuple[int, int]
+"""A pair of values: which law, which of its pairs."""
+
+Trial = tuple[Place, int]
+"""A pair of neighbouring datasets: the target's pair of values, and the row of the value that all others hold."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FiniteDivergence(Divergence):
+    """The reports of n people and `dummies` blanket reports in uniformly random order.
+
+    `counts` and `weights` are the law of N, `weights[j]` already divided by N, shapes (J,); `missing` is
+    the probability of an N outside it. `places` are the pairs examined, `trials` the datasets that
+    a lower end tries (none: found anew at every epsilon).
+    """
+
+    laws: tuple[ValueLaws, ...]
+    local_epsilon: float
+    n: int
+    dummies: int
+    counts: Floats
+    weights: Floats
+    missing: float
+    places: tuple[Place, ...]
+    trials: tuple[Trial, ...] = ()
+    sources = (BLANKET,)
+    proof = "privacy blanket summed exactly (upper end), explicit neighbouring datasets (lower end)"
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> FiniteDivergence:
+        """Return the divergence of a uniformly shuffled protocol.
+
+        Raises:
+            UnsupportedProtocolError: the randomizer's pairs of values are not known.
+
+        >>> import hushuffle as hs
+        >>> from hushuffle.randomizers import BitFlipping
+        >>> columns = hs.Protocol(randomizer=BitFlipping(width=2, p=0.25), shuffler=hs.UniformShuffle(), n=1)
+        >>> round(FiniteDivergence.of(columns).upper(1.0), 6)
+        0.392607
+        """
+        laws = require(protocol.randomizer, HasValueLaws, for_what="Central differential privacy").value_laws()
+        n, dummies = protocol.n, protocol.shuffler.dummies
+        if dummies == 0:
+            counts, weights, missing = np.array([float(n)]), np.array([1.0 / n]), 0.0
+        else:
+            # All laws describe one randomizer, so they share its blanket's weight.
+            step = max(1, int(_BIN * (laws[0].weight * (n - 1) + dummies)))
+            rows = CountRows.of(n - 1, laws[0].weight, step=step)
+            counts = rows.first + 1 + dummies
+            weights, missing = rows.at_most / counts, 4 * math.exp(LOG_TAIL)
+        return cls(
+            laws=laws,
+            local_epsilon=protocol.randomizer.local_epsilon,
+            n=n,
+            dummies=dummies,
+            counts=counts,
+            weights=weights,
+            missing=missing,
+            places=tuple((i, j) for i, law in enumerate(laws) for j in range(len(law.pairs))),
+        )
+
+    @property
+    def pure(self) -> float:
+        return self.local_epsilon
+
+    def guess(self) -> float:
+        spread = max(math.sqrt(float(_distance(law, *law.pairs[j]))) for law, j in self._pairs())
+        crowd = self.n + self.dummies
+        return min(self.largest_finite / 2, 4 * spread / math.sqrt(crowd) + 1e-9)
+
+    @property
+    def largest_finite(self) -> float:
+        """The epsilon beyond which delta no longer falls: the largest finite log-ratio of two values."""
+        return max(_largest_ratio(law, *law.pairs[j]) for law, j in self._pairs())
+
+    @property
+    def certain(self) -> float:
+        """What delta falls to: the largest chance of a report that the other value of a pair cannot give."""
+        return max(
+            float(law.rows[a][law.rows[b] == 0].sum()) for law, j in self._pairs() for a, b in (law.pairs[j],)
+        ) * (1 + 64 * EPS)
+
+    def upper(self, epsilon: float) -> float:
+        if epsilon >= self.pure:
+            return 0.0
+        best = 0.0
+        for estimate, place in self._ranked(epsilon):
+            if estimate <= best:
+                break
+            best = max(best, min(estimate, self._upper_at(place, epsilon, _FINE)))
+        return best
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        trials = self.trials or self._promising(epsilon)
+        place, c = max(trials, key=lambda trial: self._lower_at(trial, epsilon, _COARSE))
+        law = self.laws[place[0]]
+        a, b = law.pairs[place[1]]
+        people = [0] * (max(law.labels[c], law.labels[a], law.labels[b]) + 1)
+        people[law.labels[c]] = self.n - 1
+        name = "all others at a third value" if c not in (a, b) else "all others at one of the target's values"
+        witness = Witness(family=name, others=tuple(people), target=(law.labels[a], law.labels[b]))
+        return self._lower_at((place, c), epsilon, _FINE), witness
+
+    def contenders(self, epsilon: float) -> Divergence:
+        trials = sorted(self._promising(epsilon), key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
+        return replace(
+            self, places=tuple(place for _, place in self._ranked(epsilon)[:_SOME]), trials=tuple(trials[:2])
+        )
+
+    def _pairs(self) -> list[tuple[ValueLaws, int]]:
+        return [(self.laws[i], j) for i, j in self.places]
+
+    def _ranked(self, epsilon: float) -> list[tuple[float, Place]]:
+        """Return the pairs by their coarse upper ends, largest first."""
+        found = [(self._upper_at(place, epsilon, _COARSE), place) for place in self.places]
+        return sorted(found, key=lambda item: -item[0])
+
+    def _upper_at(self, place: Place, epsilon: float, smoothing: float) -> float:
+        law = self.laws[place[0]]
+        a, b = law.pairs[place[1]]
+        gain, size = _gain(law.rows[a], law.rows[b], epsilon)
+        local = float(np.maximum(gain + 8 * EPS * size, 0.0).sum()) * (1 + 4 * EPS * gain.size)
+        inside = law.blanket > 0
+        if not law.weight > 0:
+            return min(local, 1.0)
+        certain = float(np.maximum(gain + 8 * EPS * size, 0.0)[~inside].sum()) * (1 + 4 * EPS * gain.size)
+        share = law.weight if self.dummies == 0 else 1.0
+        mass = share * law.blanket[inside]
+        scores = _merged(gain[inside] / mass, size[inside] / mass, mass)
+        hidden = positive_part(scores, self.counts, self.weights, smoothing=smoothing)
+        return min(hidden + certain + self.missing, local, 1.0)
+
+    def _promising(self, epsilon: float) -> tuple[Trial, ...]:
+        """Return the trials with the strongest scores (mean squares), and the best pair's own two values."""
+        found: list[tuple[float, Trial]] = []
+        for i, law in enumerate(self.laws):
+            places = [j for law_index, j in self.places if law_index == i]
+            mean = np.stack([self._crowd_law(law, c) for c in range(len(law.labels))])
+            first, second = (law.rows[[law.pairs[j][side] for j in places]] for side in (0, 1))
+            gain, _ = _gain(first, second, epsilon)
+            hidden = gain**2 @ np.where(mean > 0, 1 / np.where(mean > 0, mean, 1.0), 0.0).T
+            seen = np.maximum(gain, 0.0) @ (mean == 0).T
+            signal = hidden + 1e6 * self.n * seen  # what the others never report is certain to be seen
+            for place in np.argsort(-signal, axis=None)[:_SOME].tolist():
+                j, c = divmod(place, len(law.labels))
+                found.append((float(signal[j, c]), ((i, places[j]), c)))
+        best = [trial for _, trial in sorted(found, key=lambda item: -item[0])[:_SOME]]
+        (i, j), _ = best[0]
+        return tuple(dict.fromkeys([*best, *(((i, j), own) for own in self.laws[i].pairs[j])]))
+
+    def _crowd_law(self, law: ValueLaws, c: int) -> Floats:
+        """Return the mean law of the other reports when all others hold c."""
+        total = max(self.n - 1 + self.dummies, 1)
+        mean: Floats = ((self.n - 1) * law.rows[c] + self.dummies * law.blanket) / total
+        return mean
+
+    def _lower_at(self, trial: Trial, epsilon: float, smoothing: float) -> float:
+        place, c = trial
+        law = self.laws[place[0]]
+        a, b = law.pairs[place[1]]
+        mean = self._crowd_law(law, c)
+        inside = mean > 0
+        gain, size = _gain(law.rows[a], law.rows[b], epsilon)
+        certain = float(np.maximum(gain - 8 * EPS * size, 0.0)[~inside].sum()) * (1 - 4 * EPS * gain.size)
+        crowd = Crowd(counts=(self.n - 1, self.dummies), masses=np.stack([law.rows[c], law.blanket])[:, inside])
+        hidden = advantage(
+            gain[inside] / mean[inside],
+            size[inside] / mean[inside],
+            crowd,
+            (law.rows[a][inside], law.rows[b][inside]),
+            math.exp(epsilon),
+            smoothing=smoothing,
+        )
+        return min(max(hidden, 0.0) + certain, 1.0)
+
+
+def _gain(first: Floats, second: Floats, epsilon: float) -> tuple[Floats, Floats]:
+    """Return Q_a - e**eps Q_b by class, and the size that its rounding is relative to."""
+    size = first + math.exp(epsilon) * second
+    gain: Floats = (first - second) - math.expm1(epsilon) * second
+    return gain, size
+
+
+def _merged(value: Floats, size: Floats, mass: Floats) -> Scores:
+    """Return the scores with those equal up to rounding put together, at the largest of them."""
+    order = np.argsort(value)
+    value, size, mass = value[order], size[order], mass[order]
+    # A group ends where the gap to the next larger score shows.
+    starts = np.append(np.diff(value) > _SAME * (size[1:] + size[:-1]), True)
+    ends = np.flatnonzero(starts)
+    begins = np.append(0, ends[:-1] + 1)
+    return Scores(value=value[ends], size=np.maximum.reduceat(size, begins), mass=np.add.reduceat(mass, begins))
+
+
+def _distance(law: ValueLaws, a: int, b: int) -> float:
+    """Return the mean square score at eps = 0 per report, when the others are spread like the pair."""
+    middle = (law.rows[a] + law.rows[b]) / 2
+    inside = middle > 0
+    return float(((law.rows[a] - law.rows[b])[inside] ** 2 / middle[inside]).sum())
+
+
+def _largest_ratio(law: ValueLaws, a: int, b: int) -> float:
+    both = (law.rows[a] > 0) & (law.rows[b] > 0)
+    if not bool(both.any()):
+        return 0.0
+    return float(np.log(law.rows[a][both] / law.rows[b][both]).max()) * (1 + 8 * EPS)

@@ -1,0 +1,67 @@
+"""Central DP where nothing hides the sender: the divergence of one report, exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hushuffle.laws.base import Divergence
+from hushuffle.model import Witness
+from hushuffle.numerics.binomial import EPS
+from hushuffle.randomizers import HasValueLaws, ValueLaws, require
+
+if TYPE_CHECKING:
+    from hushuffle.protocol import Protocol
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FiniteLocal(Divergence):
+    """max over pairs of sum_y [Q(y|a) - e**eps Q(y|b)]_+, up to the rounding of the sums."""
+
+    laws: tuple[ValueLaws, ...]
+    local_epsilon: float
+    n: int
+    exact = True
+    proof = "the report is seen with its sender, so the local figure is the central one"
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> FiniteLocal:
+        """Return the divergence of a protocol whose shuffler reveals the senders.
+
+        Raises:
+            UnsupportedProtocolError: the randomizer's pairs of values are not known.
+
+        >>> import hushuffle as hs
+        >>> from hushuffle.randomizers import BitFlipping
+        >>> columns = hs.Protocol(randomizer=BitFlipping(width=2, p=0.25), shuffler=hs.NoShuffle(), n=9)
+        >>> round(FiniteLocal.of(columns).upper(1.0), 6)
+        0.392607
+        """
+        laws = require(protocol.randomizer, HasValueLaws, for_what="Central differential privacy").value_laws()
+        return cls(laws=laws, local_epsilon=protocol.randomizer.local_epsilon, n=protocol.n)
+
+    @property
+    def pure(self) -> float:
+        return self.local_epsilon
+
+    def upper(self, epsilon: float) -> float:
+        return 0.0 if epsilon >= self.pure else self._worst(epsilon)[0]
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        value, target = self._worst(epsilon)
+        people = [0] * (max(target) + 1)
+        people[0] = self.n - 1
+        return 0.0 if epsilon >= self.pure else value, Witness(
+            family="any dataset", others=tuple(people), target=target
+        )
+
+    def _worst(self, epsilon: float) -> tuple[float, tuple[int, int]]:
+        found = []
+        for law in self.laws:
+            for a, b in law.pairs:
+                first, second = law.rows[a], law.rows[b]
+                gain = (first - second) - np.expm1(epsilon) * second + 8 * EPS * (first + np.exp(epsilon) * second)
+                found.append((min(float(np.maximum(gain, 0.0).sum()), 1.0), (law.labels[a], law.labels[b])))
+        return max(found)

@@ -1,0 +1,251 @@
+"""Sums of independent privacy losses on a lattice, with certified ends.
+
+A round's pair of laws (P, Q) is kept as the law under P of the loss ln(P/Q), on multiples of a step. Losses
+of composed rounds add up. The sum is computed by one discrete Fourier transform of the *tilted* law, mass
+proportional to p e**(theta L): with theta near the saddle point the figures asked for are the bulk of the
+transformed law, so that its rounding errors are small relative to them, however small delta is. Rounding,
+aliasing and truncation are bounded and added on the safe side.
+
+Source: theory.md sections 8 and 10; Chernoff bounds; N. J. Higham 2002, section 24.1 (error of the transform).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hushuffle.errors import NumericalError
+from hushuffle.numerics.binomial import EPS, Floats
+
+_REACH: Final = 75.0
+"""The tilted sum leaves its window with probability at most 2 e**-75."""
+
+_LONGEST: Final = 2**23
+"""The longest transform: beyond, memory would run to gigabytes."""
+
+
+_HALVINGS: Final = 40
+
+_SCAN: Final = 65
+"""Points at which a lower end is tried before it is refined."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LossLattice:
+    """Mass of P at losses `step` * (`first` + i), shape (size,); `infinity` is mass where Q has none.
+
+    For lower ends: each mass, and each mass of Q that its loss implies, is known up to the relative error
+    `doubt`, and besides up to a factor within `common` of 1 that is the same for P and Q.
+    """
+
+    step: float
+    first: int
+    mass: Floats
+    infinity: float = 0.0
+    doubt: float = 0.0
+    common: float = 0.0
+
+    @property
+    def losses(self) -> Floats:
+        """Return the losses in nats, shape (size,)."""
+        return self.step * (self.first + np.arange(self.mass.size, dtype=np.float64))
+
+
+Parts = Sequence[tuple[LossLattice, int]]
+"""Rounds and how many times each takes place; all on the same step."""
+
+
+def best_tilt(parts: Parts, *, delta: float | None = None, epsilon: float | None = None) -> float:
+    """Return the tilt whose bound of Chernoff's kind is best at the given delta, or at the given epsilon.
+
+    Any tilt is sound; a good one keeps rounding errors small.
+
+    >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
+    >>> 0.5 < best_tilt([(coin, 100)], delta=1e-6) < 5
+    True
+    """
+    spread = math.sqrt(sum(times * _moments(part, 0.0)[2] for part, times in parts)) or parts[0][0].step
+    tilts = np.geomspace(1e-3, 1e3, 90) / spread
+    # Beyond this, a tilt no longer moves the mass.
+    tilts = np.minimum(tilts, 40 / min(part.step for part, _ in parts))
+    cumulants = np.array([sum(times * _moments(part, float(tilt))[0] for part, times in parts) for tilt in tilts])
+    bounds = cumulants + _overshoot(tilts)
+    if epsilon is not None:
+        return float(tilts[np.argmin(bounds - tilts * epsilon)])
+    assert delta is not None
+    return float(tilts[np.argmin((bounds - math.log(delta)) / tilts)])
+
+
+def _overshoot(tilt: Floats) -> Floats:
+    """Return ln of the largest e**(-tilt t) (1 - e**-t) over t >= 0."""
+    return tilt * np.log(tilt) - (1 + tilt) * np.log1p(tilt)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LossSum:
+    """The tilted law of a sum of losses on a window, and what is needed to read ends of delta(epsilon) off it."""
+
+    step: float
+    low: int
+    tilted: Floats
+    tilt: float
+    log_scale: float  # ln E[e**(tilt L)], the factor that undoes the tilt
+    noise: float  # bound of the error of one entry of `tilted`
+    outside: float  # tilted mass outside the window
+    relative: float  # relative error of everything else
+    infinity: float
+    doubt: float
+    common: float
+
+    @classmethod
+    def of(cls, parts: Parts, *, tilt: float) -> LossSum:
+        """Add up the losses of all rounds.
+
+        Raises:
+            NumericalError: the window is too long for the step.
+
+        >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
+        >>> both = LossSum.of([(coin, 2)], tilt=0.5)
+        >>> round(both.upper(0.0), 9) == round(0.75**2 * (1 - math.exp(-2)), 9)
+        True
+        """
+        moments = [_moments(part, tilt) for part, _ in parts]
+        rounds, start = sum(times for _, times in parts), sum(times * part.first for part, times in parts)
+        low, high = _window(parts, tilt, moments)
+        length = 1 << max(4, (high - low).bit_length())
+        if length > _LONGEST:
+            message = f"the sum of {rounds:,} losses needs {length:,} lattice points. Compose fewer rounds at a time."
+            raise NumericalError(message)
+        levels = 8 * EPS * (math.log2(length) + 2)  # twice what Higham's bound gives, per unit of mass
+        half = length // 2 + 1
+        log_size, log_reach, phase = np.zeros(half), np.zeros(half), np.zeros(half)
+        fuzz = 0.0
+        for (part, times), (cumulant, _, _) in zip(parts, moments, strict=True):
+            exponent = _log(part.mass) + tilt * part.losses - cumulant
+            folded = np.arange(part.mass.size) % length
+            transform = np.fft.rfft(np.bincount(folded, weights=np.exp(exponent), minlength=length))
+            size = np.maximum(np.abs(transform), 1e-300)
+            log_size += times * np.log(size)
+            log_reach += times * np.log(size + levels)
+            phase += times * np.angle(transform)
+            largest = np.abs(exponent[part.mass > 0]).max() + abs(cumulant) + tilt * np.abs(part.losses).max()
+            fuzz += 4 * EPS * times * (8 + float(largest))
+        product = np.exp(log_size)
+        error = np.exp(log_reach) * -np.expm1(log_size - log_reach) + product * (16 * EPS * (rounds + 8) + levels)
+        tilted = np.fft.irfft(product * np.exp(1j * phase), length)
+        return cls(
+            step=parts[0][0].step,
+            low=low,
+            tilted=np.roll(tilted, -((low - start) % length)),
+            tilt=tilt,
+            log_scale=sum(times * moment[0] for (_, times), moment in zip(parts, moments, strict=True)),
+            noise=2 * float(error.sum()) / length,
+            outside=4 * math.exp(-_REACH),
+            relative=fuzz + 16 * EPS * (length + 64),
+            infinity=sum(times * part.infinity for part, times in parts),
+            doubt=sum(times * part.doubt for part, times in parts),
+            common=sum(times * part.common for part, times in parts),
+        )
+
+    def likely(self, delta: float) -> float:
+        """Return the epsilon that a bound of Chernoff's kind gives at `delta`: somewhat above the true one."""
+        return (self.log_scale + float(_overshoot(np.array(self.tilt))) - math.log(delta)) / self.tilt
+
+    def epsilon_above(self, delta: float, *, high: float) -> float:
+        """Return about the smallest epsilon at which `upper` is at most `delta`, and `high` if none below it is.
+
+        `high` is not evaluated: it is known to suffice.
+        """
+        if self.upper(0.0) <= delta:
+            return 0.0
+        known = [self.likely(delta) * (1 + stretch) for stretch in (0.0, 1e-6, 1e-3, 0.1, 1.0)]
+        right = next((epsilon for epsilon in known if 0 < epsilon < high and self.upper(epsilon) <= delta), high)
+        return _halved(lambda epsilon: self.upper(epsilon) <= delta, good=right, bad=0.0)
+
+    def epsilon_below(self, delta: float) -> float:
+        """Return an epsilon at which `lower` is above `delta`, about the largest; 0 if none is found."""
+        right = self.likely(delta)
+        steps = np.linspace(right, 0.0, _SCAN)
+        left = next((float(epsilon) for epsilon in steps if epsilon >= 0 and self.lower(epsilon) > delta), None)
+        if left is None:
+            return 0.0
+        return _halved(lambda epsilon: self.lower(epsilon) > delta, good=left, bad=left + float(steps[0] - steps[1]))
+
+    def upper(self, epsilon: float) -> float:
+        """Return an upper end of the hockey-stick divergence of the composed pair, its masses taken as given."""
+        level = epsilon * (1 - 8 * EPS)
+        weight, gain, tilted = self._above(level)
+        inside = float((weight * gain) @ (np.maximum(tilted, 0.0) + self.noise))
+        total = (inside + self._beyond(level)) * (1 + self.relative) + self.infinity * (1 + 1e-12)
+        return min(total, 1.0)
+
+    def lower(self, epsilon: float) -> float:
+        """Return a lower end of the hockey-stick divergence of the composed pair."""
+        level = epsilon * (1 + 8 * EPS)
+        weight, gain, tilted = self._above(level)
+        inside = float((weight * gain) @ np.maximum(tilted - self.noise, 0.0)) * (1 - self.relative)
+        chance = float(weight @ (np.maximum(tilted, 0.0) + self.noise)) * (1 + self.relative)
+        # A factor common to P and Q scales the divergence; other errors count for all of P(L > epsilon), below
+        # which e**epsilon Q(L > epsilon) lies.
+        total = math.exp(-1.01 * self.common) * (inside - self._beyond(level))
+        return max(total - 2 * math.expm1(self.doubt) * chance, 0.0)
+
+    def _above(self, epsilon: float) -> tuple[Floats, Floats, Floats]:
+        """Return what undoes the tilt, 1 - e**(epsilon - L) and the tilted mass, for the losses L > epsilon."""
+        start = max(math.floor(epsilon / self.step) - self.low, 0)
+        index = np.arange(start, self.tilted.size, dtype=np.float64)
+        losses = self.step * (self.low + index)
+        weight = np.exp(np.minimum(self.log_scale - self.tilt * losses, 700.0))
+        return weight, np.maximum(-np.expm1(epsilon - losses), 0.0), self.tilted[start:]
+
+    def _beyond(self, epsilon: float) -> float:
+        """Return what mass outside the window, or aliased into it, can matter at losses above epsilon."""
+        return self.outside * math.exp(min(self.log_scale - self.tilt * epsilon, 700.0))
+
+
+def _halved(holds: Callable[[float], bool], *, good: float, bad: float) -> float:
+    """Move `good`, where the condition holds, towards `bad` as long as it holds."""
+    for _ in range(_HALVINGS):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def _log(mass: Floats) -> Floats:
+    return np.where(mass > 0, np.log(np.where(mass > 0, mass, 1.0)), -np.inf)
+
+
+def _moments(part: LossLattice, tilt: float) -> tuple[float, float, float]:
+    """Return ln E[e**(tilt L)] and the mean and variance of the tilted law (finite losses only)."""
+    losses = part.losses
+    exponent = _log(part.mass) + tilt * losses
+    top = float(exponent.max())
+    weight = np.exp(exponent - top)
+    total = float(weight.sum())
+    mean = float(weight @ losses) / total
+    return top + math.log(total), mean, float(weight @ (losses - mean) ** 2) / total
+
+
+def _window(parts: Parts, tilt: float, moments: list[tuple[float, float, float]]) -> tuple[int, int]:
+    """Return the lattice points between which the tilted sum lies but for e**-_REACH on each side (Chernoff)."""
+    mean = sum(times * moment[1] for (_, times), moment in zip(parts, moments, strict=True))
+    spread = math.sqrt(sum(times * moment[2] for (_, times), moment in zip(parts, moments, strict=True)))
+    step = parts[0][0].step
+    reach = []
+    for sign in (-1, 1):
+        best = math.inf
+        for share in np.geomspace(0.2, 60.0, 24) / max(spread, step):
+            rise = sum(
+                times * (_moments(part, tilt + sign * float(share))[0] - moment[0] - sign * float(share) * moment[1])
+                for (part, times), moment in zip(parts, moments, strict=True)
+            )
+            best = min(best, (rise + _REACH + 1) / float(share))
+        reach.append(best)
+    lowest = sum(times * part.first for part, times in parts)
+    highest = sum(times * (part.first + part.mass.size - 1) for part, times in parts)
+    low = max(lowest, math.floor((mean - reach[0]) / step) - 1)
+    return low, max(low, min(highest, math.ceil((mean + reach[1]) / step) + 1))

@@ -1,0 +1,166 @@
+"""The law of two counts when the others' values are known, and the divergence it gives.
+
+Everybody reports a, b or something else; A and B count the first two. Each group of `people` draws
+independently, so E[e**(i(sA + tB))] is a product of powers; on a grid of angles of period N per axis its
+inverse discrete Fourier transform is the law of (A, B) modulo N. Folding a law modulo N moves no more than
+what lies outside a window of N counts, which Bernstein's inequality bounds. The rounding of every node,
+of the transform and of the sums is bounded in total variation and kept as `doubt`.
+
+Source: theory.md section 1.3 (a given composition of the dataset).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.fft import irfft2, next_fast_len
+
+from hushuffle.errors import NumericalError
+from hushuffle.numerics.binomial import EPS, Floats
+
+LARGEST: Final = 1 << 21
+"""Most cells of a law: about ten seconds and 300 MB."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """So many `people`, each reporting a with probability `first`, b with `second`."""
+
+    people: int
+    first: float
+    second: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairLaw:
+    """Masses of the same cells with the target at a (`first`) and at b (`second`), shape (cells,).
+
+    Each is known up to `doubt` in total (the sum of absolute errors, and what lies in no cell).
+    """
+
+    first: Floats
+    second: Floats
+    doubt: float
+
+    @classmethod
+    def of(cls, groups: Sequence[Group], *, truth: float, lie: float, level: float) -> PairLaw:
+        """Return the law when the others are `groups`, for divergences of about `level` and more.
+
+        The target reports its own value with probability `truth`, the other of the two with `lie`.
+
+        Raises:
+            NumericalError: the counts spread over too many cells.
+
+        >>> law = PairLaw.of([], truth=0.5, lie=0.25, level=0.1)
+        >>> [round(end, 9) for end in law.hockey_stick(0.0)]
+        [0.25, 0.25]
+        """
+        log_tail = _log_tail(level)
+        shape = _shape(groups, log_tail)
+        others, error = _folded(groups, shape)
+        at_a, at_b = np.roll(others, 1, axis=0), np.roll(others, 1, axis=1)
+        rest = (1 - truth - lie) * others
+        first, second = truth * at_a + lie * at_b + rest, lie * at_a + truth * at_b + rest
+        keep = first + second > 1e-9 * level / others.size
+        lost = float(np.abs(first[~keep]).sum() + np.abs(second[~keep]).sum())
+        people = sum(group.people for group in groups)
+        outside = 2 * math.exp(log_tail) * sum(period < people + 2 for period in shape)
+        return cls(first=first[keep], second=second[keep], doubt=error + lost + outside + 8 * EPS)
+
+    @classmethod
+    def mixture(cls, parts: Iterable[tuple[float, PairLaw]], *, outside: float) -> PairLaw:
+        """Return the law when it is public which of the `parts` (weight, law) applies; `outside` is in none."""
+        weighted = [(weight, law) for weight, law in parts if weight > 0]
+        return cls(
+            first=np.concatenate([weight * law.first for weight, law in weighted]),
+            second=np.concatenate([weight * law.second for weight, law in weighted]),
+            doubt=sum(weight * law.doubt for weight, law in weighted) + outside,
+        )
+
+    def hockey_stick(self, epsilon: float) -> tuple[float, float]:
+        """Return certified ends of the divergence at epsilon, the larger of both directions."""
+        growth = math.exp(epsilon)
+        toward = float(np.maximum(self.first - growth * self.second, 0.0).sum())
+        back = float(np.maximum(self.second - growth * self.first, 0.0).sum())
+        value, error = max(toward, back), self.error(epsilon)
+        return max(value - error, 0.0), min(value + error, 1.0)
+
+    def error(self, epsilon: float) -> float:
+        """Return how far each end lies from the computed value at epsilon."""
+        growth = math.exp(epsilon)
+        return (1 + growth) * (self.doubt + EPS * (16 + math.log2(self.first.size + 2)))
+
+
+def cells(groups: Sequence[Group], level: float) -> int:
+    """Return how many cells the law of `groups` takes.
+
+    >>> cells([Group(people=10**4, first=0.5, second=0.25)], 1e-6)
+    576000
+    """
+    return math.prod(_shape(groups, _log_tail(level)))
+
+
+def _log_tail(level: float) -> float:
+    return math.log(level) - 16
+
+
+def _shape(groups: Sequence[Group], log_tail: float) -> tuple[int, int]:
+    return _period(groups, 0, log_tail), _period(groups, 1, log_tail)
+
+
+def _period(groups: Sequence[Group], axis: int, log_tail: float) -> int:
+    """Return how many consecutive counts leave at most e**log_tail on each side, one more for the target."""
+    chances = [(group.people, (group.first, group.second)[axis]) for group in groups]
+    people = sum(count for count, _ in chances)
+    variance = sum(count * p * (1 - p) for count, p in chances)
+    # Bernstein's inequality solved for the deviation; a count cannot spread over more than 0..people.
+    reach = -log_tail
+    away = reach / 3 + math.sqrt((reach / 3) ** 2 + 2 * reach * variance)
+    return int(next_fast_len(min(people, 2 * math.ceil(away) + 2) + 2, real=True))
+
+
+def _folded(groups: Sequence[Group], shape: tuple[int, int]) -> tuple[Floats, float]:
+    """Return the law of (A, B) modulo `shape`, up to a common shift, and its total error."""
+    if shape[0] * shape[1] > LARGEST:
+        message = (
+            f"the two counts spread over {shape[0]:,} x {shape[1]:,} cells, more than {LARGEST:,}. "
+            "dp.epsilon holds for every dataset, and is close to the worst one at any n."
+        )
+        raise NumericalError(message)
+    first: Floats = 2 * np.pi * np.fft.fftfreq(shape[0]).astype(np.float64)[:, None]
+    second = 2 * np.pi * np.arange(shape[1] // 2 + 1)[None, :] / shape[1]
+    exponent = np.zeros((shape[0], shape[1] // 2 + 1), dtype=np.complex128)
+    noise = np.full(exponent.shape, 8 * EPS)
+    for group in groups:
+        log, slack = _log_transform(group, first, second)
+        exponent += group.people * log
+        noise += group.people * (slack + 4 * EPS * np.abs(log))
+    transform = np.exp(exponent)
+    # The law is real, so that half of the angles count twice; Parseval and Cauchy-Schwarz give total errors.
+    nodes = 2 * float(np.sum((np.abs(transform) * noise) ** 2)), 2 * float(np.sum(np.abs(transform) ** 2))
+    error = math.sqrt(nodes[0]) + 16 * EPS * math.log2(4 * shape[0] * shape[1]) * math.sqrt(nodes[1])
+    law: Floats = irfft2(transform.conj(), s=shape)
+    return law, error
+
+
+def _log_transform(group: Group, first: Floats, second: Floats) -> tuple[npt.NDArray[np.complex128], Floats]:
+    """Return ln E[e**(i angle)] of one report, counted from its likeliest value, and its error."""
+    chances = np.array([group.first, group.second, 1 - group.first - group.second])
+    likeliest = int(chances.argmax())
+    angles = (first, second, np.zeros((1, 1)))
+    real, imaginary, size = np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1))
+    for value in range(3):
+        if value != likeliest and chances[value] > 0:
+            turn = angles[value] - angles[likeliest]
+            real = real - 2 * chances[value] * np.sin(turn / 2) ** 2
+            imaginary = imaginary + chances[value] * np.sin(turn)
+            size = size + chances[value] * np.abs(turn)
+    square = np.maximum((1 + real) ** 2 + imaginary**2, 1e-300)
+    excess = 2 * real + real**2 + imaginary**2
+    modulus = np.where(excess > -0.5, np.log1p(np.maximum(excess, -0.75)), np.log(square)) / 2
+    return modulus + 1j * np.arctan2(imaginary, 1 + real), 16 * EPS * size / np.sqrt(square)

@@ -1,0 +1,300 @@
+"""Sums of independent scores, read from their characteristic function: what any finite randomizer needs.
+
+With V the sum plus a centred Gaussian Z of standard deviation tau, K its log moment generating
+function and any t > 0,
+
+    E[V]_+    = (1/2 pi) integral of e**K(t+iu) / (t+iu)**2 du,
+    P(V > 0)  = (1/2 pi) integral of e**K(t+iu) / (t+iu) du.
+
+- Z is there because its transform makes few nodes enough. E[S]_+ <= E[S+Z]_+ by Jensen's inequality, and
+  P(S + Z > 0) is the power of the (randomized) test that accepts with probability Phi(S/tau): both are sound.
+- The trapezoidal rule with step 2 pi/period gives sum_m e**(t m period) E[V - m period]_+ (or the
+  probabilities): all terms are >= 0, so for the upper end the aliases cost nothing; for the lower end they
+  are bounded (Chernoff) and subtracted.
+- What the nodes left out can add is bounded by e**(-tau**2 u**2/2); rounding by the sums of moduli.
+
+Source: Poisson summation; theory.md section 1.5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.numerics.binomial import EPS, Floats
+
+Complex = npt.NDArray[np.complex128]
+
+_LAST: Final = 9.0
+"""Nodes reach to u = 9/tau, where the Gaussian has e**-40.5."""
+
+_WIDE: Final = 16.0
+"""Standard deviations of the tilted sum that one period holds, at least."""
+
+_NOISE: Final = 24 * EPS
+"""Relative error allowed for each score, mass and elementary function."""
+
+
+_MOST: Final = 20_000
+"""Nodes at most: beyond, smoothing is raised."""
+
+_DEEP: Final = 40.0
+"""Standard deviations (tilt times spread) beyond which divergences are below e**-800."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scores:
+    """One report's score: `value[v]` with probability `mass[v]`, shapes (V,); with the rest of the mass it is 0.
+
+    `size[v]` >= |value[v]| is what the rounding of a value is relative to.
+    """
+
+    value: Floats
+    size: Floats
+    mass: Floats
+
+    def excess(self, tilt: float) -> tuple[float, float]:
+        """Return E[e**(tilt score)] - 1 and a bound of its rounding error."""
+        grown = np.expm1(tilt * self.value)
+        noise = self.mass * (np.abs(grown) + (grown + 1) * tilt * self.size * (1 + tilt * self.size))
+        return float(self.mass @ grown), _NOISE * float(noise.sum())
+
+    def saddle(self) -> float:
+        """Return t >= 0 at which the tilted score has mean 0; 0 if the mean is not negative already.
+
+        >>> one = Scores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.2, 0.8]))
+        >>> round(one.saddle(), 6)
+        0.693147
+        """
+        weights = self.mass * self.value
+        drift = -float(weights[self.value < 0].sum())
+        best = int(np.argmax(self.value))
+        if float(weights.sum()) >= 0 or weights[best] <= 0:
+            return 0.0
+        # The largest score alone outweighs the whole negative part here.
+        low, high = 0.0, float(np.log(drift / weights[best]) / self.value[best])
+        high = max(high, 1e-300)
+        for _ in range(60):
+            middle = (low + high) / 2
+            rising = float(weights @ np.exp(middle * self.value)) > 0
+            low, high = (low, middle) if rising else (middle, high)
+        return high
+
+    def variance(self, tilt: float) -> float:
+        """Return the second moment of the score under the law tilted by `tilt`."""
+        return float((self.mass * self.value**2) @ np.exp(tilt * self.value)) / (1 + self.excess(tilt)[0])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Nodes:
+    """Tilt, smoothing and the angles u = 2 pi j/period, shape (J,), of one sum."""
+
+    tilt: float
+    tau: float
+    period: float
+    angles: Floats
+
+    @classmethod
+    def of(cls, scores: Scores, count: float, smoothing: float) -> Nodes:
+        """Choose them for a sum of about `count` scores; `smoothing` is tau in standard deviations."""
+        saddle = scores.saddle()
+        spread = float(np.sqrt(count * scores.variance(saddle)))
+        # A rare huge score must not overflow where the saddle is at 0; any tilt is sound.
+        tilt = max(saddle, min(1 / spread, 500 / float(np.abs(scores.value).max())))
+        spread = float(np.sqrt(count * scores.variance(tilt)))
+        own = tilt * spread
+        tau = min(smoothing * spread, 10 * smoothing / tilt)
+        period = max(_WIDE, own / 2 + 30 / own) * spread + 8 * float(scores.value.max())
+        tau = max(tau, _LAST * period / (2 * np.pi * _MOST))
+        last = -1 if own > _DEEP else int(np.ceil(_LAST * period / (2 * np.pi * tau)))
+        return cls(tilt=tilt, tau=tau, period=period, angles=np.arange(last + 1.0) * (2 * math.pi / period))
+
+    @property
+    def deep(self) -> bool:
+        """Whether the sum is positive so seldom that only a Chernoff bound is worth its while."""
+        return self.angles.size == 0
+
+    @property
+    def weights(self) -> Floats:
+        """Trapezoidal weights of the half circle over 2 pi, shape (J,)."""
+        return np.where(self.angles == 0, 1.0, 2.0) / self.period
+
+    @property
+    def line(self) -> Complex:
+        """Return z = tilt + i angle, shape (J,)."""
+        return np.asarray(self.tilt + 1j * self.angles, dtype=np.complex128)
+
+    def smooth(self) -> Complex:
+        """Return the transform of Z at z, shape (J,)."""
+        return np.asarray(np.exp(self.tau**2 / 2 * self.line**2))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Transform:
+    """E[e**(z score)] on the nodes: e**`log_mass` at the tilt itself, times e**`exponent`, shape (J,).
+
+    `doubt` bounds the error of the second factor (not of its logarithm), `slack` that of `log_mass`.
+    """
+
+    log_mass: float
+    exponent: Complex
+    doubt: Floats
+    slack: float
+
+    @classmethod
+    def of(cls, scores: Scores, nodes: Nodes) -> Transform:
+        excess, noise = scores.excess(nodes.tilt)
+        tilted = scores.mass * np.exp(nodes.tilt * scores.value) / (1 + excess)
+        half = np.outer(nodes.angles / 2, scores.value)
+        sine = np.sin(half)
+        real, imaginary = -2 * (sine * sine) @ tilted, 2 * (sine * np.cos(half)) @ tilted
+        # |1 + real + i imaginary|**2 - 1, which vanishes with the angle as it should.
+        square = real * (2 + real) + imaginary**2
+        near = np.log1p(np.maximum(square, -0.5)) / 2
+        far = np.log(np.maximum(np.hypot(1 + real, imaginary), 1e-300))
+        doubt = tilted @ (scores.size * (1 + nodes.tilt * scores.size))
+        return cls(
+            log_mass=float(np.log1p(excess)),
+            exponent=np.asarray(np.where(square > -0.5, near, far) + 1j * np.arctan2(imaginary, 1 + real)),
+            doubt=_NOISE * (EPS + nodes.angles * doubt),
+            slack=noise / (1 + excess) + 4 * EPS * abs(float(np.log1p(excess))),
+        )
+
+    def power(self, count: float) -> tuple[Complex, Floats]:
+        """Return the `count`-th power of the second factor and a bound of its error, shapes (J,)."""
+        modulus = np.maximum(np.exp(self.exponent.real), self.doubt)
+        # |x + e|**count - |x|**count <= count e (|x| + e)**(count - 1)
+        logarithm = np.log(count * self.doubt) + (count - 1) * (np.log(modulus) + self.doubt / modulus)
+        rounding = 4 * EPS * (1 + count * np.abs(self.exponent))
+        value = np.exp(count * self.exponent)
+        return value, np.exp(np.minimum(logarithm, 1.0)) + rounding * np.abs(value)
+
+
+def positive_part(scores: Scores, counts: Floats, weights: Floats, *, smoothing: float) -> float:
+    """Return an upper end of sum_j weights[j] E[sum of counts[j] scores]_+, weights >= 0.
+
+    >>> one = Scores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.5, 0.5]))
+    >>> 0.5 < positive_part(one, np.array([2.0]), np.array([1.0]), smoothing=0.01) < 0.51
+    True
+    """
+    if not bool(np.any(scores.value[scores.mass > 0] > 0)):
+        return 0.0
+    # One score above the cap makes the sum positive whatever the others are: what is above it adds linearly.
+    least = float((scores.size * _NOISE - scores.value).max())
+    cap = float(counts.max()) * max(least, 0.0) * (1 + 8 * EPS)
+    over = scores.value > cap
+    above = float(scores.mass @ np.where(over, scores.value - cap + _NOISE * scores.size, 0.0)) * (1 + _NOISE)
+    capped = replace(scores, value=np.minimum(scores.value, cap), size=np.where(over, cap, scores.size))
+    total = _smoothed(capped, counts, weights, smoothing) if cap > 0 else 0.0
+    return float((total + weights @ counts * above) * (1 + EPS * (16 + counts.size))) + 1e-300
+
+
+def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float) -> float:
+    """Return sum_j weights[j] E[sum of counts[j] scores + Z]_+, rounded up."""
+    nodes = Nodes.of(scores, float(weights @ counts / weights.sum()), smoothing)
+    if nodes.deep:
+        excess, noise = scores.excess(nodes.tilt)
+        # s_+ <= e**(t s)/(e t)
+        logarithm = counts * (np.log1p(excess) + noise / (1 + excess) + EPS) - 1 - np.log(nodes.tilt)
+        return float(weights @ np.exp(logarithm))
+    transform, kernel = Transform.of(scores, nodes), nodes.smooth() / nodes.line**2
+    size, tail = np.abs(kernel), _beyond(nodes, power=2)
+    nothing, touched = max(1 - float(scores.mass.sum()) - 1e-13, 0.0), nodes.tau / np.sqrt(2 * np.pi)
+    total = 0.0
+    for count, weight in zip(counts.tolist(), weights.tolist(), strict=True):
+        value, error = transform.power(count)
+        terms = nodes.weights * (value * kernel).real
+        wrong = nodes.weights @ (size * (error + 64 * EPS * np.abs(value))) + tail
+        logarithm = count * (transform.log_mass + transform.slack)
+        if logarithm > 700:  # scores that are all rounding: this bound says nothing
+            return math.inf
+        raised = math.exp(logarithm) * max(float(terms.sum()) + float(wrong), 0.0) * (1 + 16 * EPS)
+        # Where no score occurs at all the sum is 0, but smoothing counts E[Z]_+.
+        total += weight * max(raised - nothing**count * touched * (1 - 1e-12), 0.0)
+    return total
+
+
+def _beyond(nodes: Nodes, *, power: int) -> float:
+    """Return a bound of the nodes left out, where the kernel is a Gaussian over u**power."""
+    last = float(nodes.angles[-1])
+    gaussian = np.exp(nodes.tau**2 / 2 * (nodes.tilt**2 - last**2))
+    return float(gaussian / (np.pi * nodes.tau**2 * last ** (power + 1)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Crowd:
+    """Reports of the others: `counts[i]` of them follow `masses[i]`, shapes (I,) and (I, V), over the same scores."""
+
+    counts: tuple[int, ...]
+    masses: Floats
+
+
+def advantage(
+    value: Floats, size: Floats, crowd: Crowd, target: tuple[Floats, Floats], growth: float, *, smoothing: float
+) -> float:
+    """Return a lower end of P_a(accept) - growth P_b(accept) for the test on the smoothed sum of scores.
+
+    The target's own report follows target[0] or target[1] over the scores (masses may sum to less than 1: then it
+    is otherwise known and not counted here).
+    """
+    total = sum(crowd.counts)
+    if total == 0 or value.size == 0:
+        return 0.0
+    mixed = Scores(value=value, size=size, mass=np.asarray(crowd.counts, dtype=np.float64) @ crowd.masses / total)
+    if not bool(np.any(value > 0)) or not mixed.variance(0.0) > 0:
+        return 0.0
+    nodes = Nodes.of(mixed, total, smoothing)
+    if nodes.deep:
+        return 0.0
+    product, error, log_mass, slack = _product(value, size, crowd, nodes)
+    own, own_error = _own(value, size, (target[0], growth * target[1]), nodes)
+    kernel = nodes.weights * nodes.smooth() / nodes.line
+    result = float((product * own * kernel).real.sum())
+    wrong = error * np.abs(own) + (np.abs(product) + error) * (own_error + 64 * EPS * np.abs(own))
+    moved = float((target[0] + growth * target[1]) @ np.exp(nodes.tilt * value))
+    missed = float(np.abs(kernel) @ wrong) + _beyond(nodes, power=1) * moved
+    scale = float(np.exp(log_mass))
+    return scale * (result - missed) - 2 * slack * scale * abs(result) - _aliases(value, crowd, target[0], nodes)
+
+
+def _product(value: Floats, size: Floats, crowd: Crowd, nodes: Nodes) -> tuple[Complex, Floats, float, float]:
+    """Return the others' transform on the nodes, its error, and its logarithm at the tilt with its error."""
+    product, error = np.ones(nodes.angles.size, dtype=np.complex128), np.zeros(nodes.angles.size)
+    log_mass, slack = 0.0, 0.0
+    for count, mass in zip(crowd.counts, crowd.masses, strict=True):
+        if count == 0:
+            continue
+        transform = Transform.of(Scores(value=value, size=size, mass=mass), nodes)
+        each, doubt = transform.power(count)
+        product, error = product * each, error * (np.abs(each) + doubt) + np.abs(product) * doubt
+        log_mass, slack = log_mass + count * transform.log_mass, slack + count * transform.slack
+    return product, error, log_mass, slack
+
+
+def _own(value: Floats, size: Floats, target: tuple[Floats, Floats], nodes: Nodes) -> tuple[Complex, Floats]:
+    """Return sum over scores of (first - second) e**(z score) on the nodes, and its error."""
+    lifted = np.exp(nodes.tilt * value)
+    own = np.exp(1j * np.outer(nodes.angles, value)) @ ((target[0] - target[1]) * lifted)
+    moved = (target[0] + target[1]) * lifted
+    return own, _NOISE * (float(moved @ (1 + nodes.tilt * size)) + nodes.angles * float(moved @ size))
+
+
+def _aliases(value: Floats, crowd: Crowd, first: Floats, nodes: Nodes) -> float:
+    """Return a bound of the probabilities a period or more away, as the trapezoidal rule counts them."""
+    below = float(np.exp(-nodes.tilt * nodes.period))
+    best = np.inf
+    for step in (0.5, 1.0, 2.0, 4.0, 8.0):
+        more = step * _WIDE / nodes.period
+        tilt = nodes.tilt + more
+        top = max(tilt * float(value.max()), 0.0)  # taken out, so that nothing overflows
+        lifted = np.exp(tilt * value - top)
+        own = math.log(max(float(first @ lifted), 1e-300))
+        pairs = zip(crowd.counts, crowd.masses, strict=True)
+        others = sum(count * (top + math.log(max(float(mass @ lifted), 1e-300))) for count, mass in pairs)
+        exponent = top + own + others + (nodes.tau * tilt) ** 2 / 2 - more * nodes.period
+        best = min(best, 1.01 * math.exp(min(exponent, 700.0)) / -math.expm1(-more * nodes.period))
+    return best + below / (1 - below)

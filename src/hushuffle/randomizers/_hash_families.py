@@ -1,0 +1,214 @@
+"""Families of public hash functions {0..k-1} -> {0..g-1} whose collision probability is known exactly.
+
+A hash is a row of integers. A family draws hashes, applies them, and counts for every value how many
+(hash, bucket) pairs support it, that is: how many hashes send it to their bucket.
+
+Source: theory.md section 7.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.randomness import Randomness
+
+Integers = npt.NDArray[np.int64]
+
+_STEP: Final = 1 << 20
+"""Preimages found at a time, at least."""
+
+
+class HashFamily(ABC):
+    """Hash functions from k values to g buckets, all equally likely."""
+
+    k: int
+    g: int
+
+    @property
+    @abstractmethod
+    def limits(self) -> tuple[int, ...]:
+        """The integers of a hash are below these, shape (words,)."""
+
+    @property
+    @abstractmethod
+    def collision(self) -> Fraction:
+        """The probability that two different values share a bucket: the same for every two."""
+
+    @abstractmethod
+    def draw(self, size: int, rng: Randomness) -> Integers:
+        """Return `size` hashes, shape (size, words)."""
+
+    @abstractmethod
+    def buckets(self, hashes: Integers, values: Integers) -> Integers:
+        """Return hash i of value i, shape (n,)."""
+
+    @abstractmethod
+    def supporters(self, hashes: Integers, buckets: Integers) -> Integers:
+        """Return how many hashes send each value to their bucket, shape (k,)."""
+
+    @abstractmethod
+    def every(self) -> Iterator[tuple[int, ...]]:
+        """Yield every hash."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of hashes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryHashes(HashFamily):
+    """h(x) = M x over GF(2), row i of M being bits i, i+1, ... of the seed; g a power of two.
+
+    Shifts of a vector other than 0 are independent, so M x is uniform for every x other than 0, and two values
+    share a bucket with probability 1/g exactly.
+    """
+
+    k: int
+    g: int
+
+    @property
+    def places(self) -> int:
+        """Bits of a value."""
+        return (self.k - 1).bit_length()
+
+    @property
+    def bits(self) -> int:
+        """Bits of a bucket."""
+        return self.g.bit_length() - 1
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def size(self) -> int:
+        return 1 << (self.places + self.bits - 1)
+
+    @property
+    def collision(self) -> Fraction:
+        return Fraction(1, self.g)
+
+    def draw(self, size: int, rng: Randomness) -> Integers:
+        return rng.integers(self.size, size)[:, None]
+
+    def every(self) -> Iterator[tuple[int, ...]]:
+        return ((seed,) for seed in range(self.size))
+
+    def buckets(self, hashes: Integers, values: Integers) -> Integers:
+        result = np.zeros_like(values)
+        for bit in range(self.bits):
+            result |= (np.bitwise_count((hashes[:, 0] >> bit) & values) & 1).astype(np.int64) << bit
+        return result
+
+    def supporters(self, hashes: Integers, buckets: Integers) -> Integers:
+        """1[h(x) = y] = (1/g) sum over s of (-1)**(s.y) (-1)**((M's).x): g signs each, one Walsh-Hadamard transform."""
+        cells = 1 << self.places
+        sketch = np.zeros(cells, dtype=np.int64)
+        sketch[0] = buckets.size
+        place, sign = np.zeros_like(buckets), np.zeros_like(buckets)
+        for step in range(1, self.g):
+            bit = (step & -step).bit_length() - 1  # s runs through a Gray code: one bit changes at a time
+            place ^= (hashes[:, 0] >> bit) & (cells - 1)
+            sign ^= (buckets >> bit) & 1
+            signed = np.bincount(2 * place + sign, minlength=2 * cells)
+            sketch += signed[::2] - signed[1::2]
+        return walsh_hadamard(sketch)[: self.k] // self.g
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffineHashes(HashFamily):
+    """h(x) = ((u x + v) mod P) mod g, P the smallest prime >= k, u from 1, v from 0 to P - 1.
+
+    (u x + v, u x' + v) mod P is uniform over ordered pairs of different residues, so two values share
+    a bucket with the probability that two different residues do.
+    """
+
+    k: int
+    g: int
+    prime: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prime", next_prime(self.k))
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        return self.prime, self.prime
+
+    @property
+    def size(self) -> int:
+        return self.prime * (self.prime - 1)
+
+    @property
+    def collision(self) -> Fraction:
+        each, larger = divmod(self.prime, self.g)
+        pairs = larger * (each + 1) * each + (self.g - larger) * each * (each - 1)
+        return Fraction(pairs, self.size)
+
+    def draw(self, size: int, rng: Randomness) -> Integers:
+        return np.stack([1 + rng.integers(self.prime - 1, size), rng.integers(self.prime, size)], axis=1)
+
+    def every(self) -> Iterator[tuple[int, ...]]:
+        return ((u, v) for u in range(1, self.prime) for v in range(self.prime))
+
+    def buckets(self, hashes: Integers, values: Integers) -> Integers:
+        return (hashes[:, 0] * values + hashes[:, 1]) % self.prime % self.g
+
+    def supporters(self, hashes: Integers, buckets: Integers) -> Integers:
+        """Enumerate preimages: u**-1 (y + i g - v) mod P for the i with y + i g < P, those below k."""
+        counts = np.zeros(self.k, dtype=np.int64)
+        inverse, shift = self._inverses(hashes[:, 0]), hashes[:, 1]
+        rounds = -(-self.prime // self.g)
+        together = max(1, max(self.k, _STEP) // max(buckets.size, 1))
+        for first in range(0, rounds, together):
+            lifts = self.g * np.arange(first, min(first + together, rounds))[:, None]
+            residues = buckets + lifts
+            found = inverse * ((residues - shift) % self.prime) % self.prime
+            counts += np.bincount(found[(residues < self.prime) & (found < self.k)], minlength=self.k)
+        return counts
+
+    def _inverses(self, factors: Integers) -> Integers:
+        """Return factors**-1 mod P = factors**(P-2), from a table where that is shorter."""
+        table = self.prime < factors.size
+        base = np.arange(self.prime, dtype=np.int64) if table else factors
+        result = np.ones_like(base)
+        for digit in f"{self.prime - 2:b}":
+            result = result * result % self.prime
+            if digit == "1":
+                result = result * base % self.prime
+        return result[factors] if table else result
+
+
+def walsh_hadamard(values: Integers) -> Integers:
+    """Return sum over j of values[j] (-1)**(j.x) for every x; the size is a power of two.
+
+    >>> walsh_hadamard(np.array([1, 0, 0, 2])).tolist()
+    [3, -1, -1, 3]
+    """
+    result = values.copy()
+    half = 1
+    while half < result.size:
+        pairs = result.reshape(-1, 2, half)
+        result = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
+        half *= 2
+    return result
+
+
+def next_prime(low: int) -> int:
+    """Return the smallest prime >= low, low >= 2, by trial division.
+
+    >>> next_prime(100_000)
+    100003
+    """
+    candidate = low
+    while not bool(np.all(candidate % np.arange(2, math.isqrt(candidate) + 1))):
+        candidate += 1
+    return candidate

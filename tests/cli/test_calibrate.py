@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hushuffle import workflows
+from hushuffle.cli import main
+from hushuffle.cli.calibrate import _verdict
+from hushuffle.cli.exits import Exit
+from hushuffle.specification import Specification
+from hushuffle.workflows import Choice
+
+SPECIFICATION = """
+title = "How do people get to work?"
+population = { n = 900, k = 2 }
+randomizer = { kind = "randomized-response", epsilon = 2 }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-6, TARGETS }
+"""
+
+
+def write(folder: Path, targets: str, epsilon: str = "2") -> str:
+    text = SPECIFICATION.replace("TARGETS", targets).replace("epsilon = 2 ", f"epsilon = {epsilon} ")
+    (folder / "town.toml").write_text(text, encoding="utf-8")
+    return str(folder / "town.toml")
+
+
+def test_targets_that_are_met(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", write(tmp_path, "epsilon = 0.2, standard_error = 0.05")]) == Exit.DONE
+    said = capsys.readouterr()
+    print(said.out)
+    assert said.err == ""
+    assert max(len(line) for line in said.out.splitlines()) <= 80
+    lines = said.out.splitlines()
+    assert lines[0] == "How do people get to work?"
+    assert "Targets: central epsilon at most 0.2 at delta = 1e-06, standard error of a share" in said.out
+    assert "largest that meets the privacy         1.370" in said.out
+    assert "smallest that meets the accuracy      0.6550" in said.out
+    assert "as written                             2.000" in said.out
+    assert "Both targets are met by every local epsilon from 0.6550 to 1.370." in said.out
+    assert list(tmp_path.iterdir()) == [tmp_path / "town.toml"]
+
+
+@pytest.mark.parametrize(("flags", "code"), [([], Exit.DONE), (["--strict"], Exit.MISSED)])
+def test_targets_that_are_not_met(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], code: Exit
+) -> None:
+    assert main(["calibrate", write(tmp_path, "epsilon = 0.2, standard_error = 0.01"), *flags]) == code
+    said = capsys.readouterr()
+    assert "No local epsilon meets both targets with 900 people: it takes 2,029." in said.out
+    assert said.err == "hushuffle: no local epsilon meets both targets with this many people.\n"
+
+
+def test_privacy_alone_and_no_noise_as_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", write(tmp_path, "epsilon = 0.2", epsilon='"inf"')]) == Exit.DONE
+    said = capsys.readouterr().out
+    assert "The privacy target is met by every local epsilon up to 1.370." in said
+    assert "smallest" not in said
+    assert "as written                          infinity" in said
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["calibrate", write(tmp_path, "epsilon = 0.2, standard_error = 0.05", epsilon='"inf"'), "--json"]
+    assert main(arguments) == Exit.DONE
+    said = capsys.readouterr()
+    assert said.err == ""
+    found = json.loads(said.out)
+    assert found["schema_version"] == 1
+    assert found["population"] == {"n": 900, "k": 2}
+    assert found["targets"] == {"epsilon": 0.2, "delta": 1e-6, "standard_error": 0.05}
+    assert found["written"]["local_epsilon"] == "infinity"
+    assert found["largest_for_privacy"]["central_epsilon"]["upper"] <= 0.2
+    assert found["largest_for_privacy"]["central_epsilon"]["kind"] == "bracket"
+    assert found["smallest_for_accuracy"]["standard_error"] <= 0.05
+    assert (found["met"], found["people_needed"]) == (True, None)
+
+
+def test_json_without_accuracy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", write(tmp_path, "epsilon = 0.2"), "--json"]) == Exit.DONE
+    assert json.loads(capsys.readouterr().out)["smallest_for_accuracy"] is None
+
+
+def test_a_specification_without_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", write(tmp_path, "standard_error = 0.05")]) == Exit.USAGE
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "targets.epsilon: must be given to calibrate, got nothing." in said.err
+
+
+def test_the_verdict_on_rare_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Choice] = []
+    honest = workflows.calibrate
+
+    def keep(specification: Specification, **rest: object) -> Choice:
+        seen.append(honest(specification, **rest))  # type: ignore[arg-type]
+        return seen[-1]
+
+    monkeypatch.setattr(workflows, "calibrate", keep)
+    assert main(["calibrate", write(tmp_path, "epsilon = 0.2, standard_error = 0.01")]) == Exit.DONE
+    (choice,) = seen
+    assert _verdict(replace(choice, people=None)).endswith("nor with any number up to 1,000,000,000.")
+    assert _verdict(replace(choice, standard_error=0.5, least=None)).startswith("Both targets are met by every local")
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "--help"]) == Exit.DONE
+    said = capsys.readouterr().out
+    for word in ("SPECIFICATION", "--json", "--strict", "targets.epsilon"):
+        assert word in said

@@ -1,0 +1,89 @@
+"""Several rounds of shuffled reports by enumerating every dataset, output and choice of the adversary.
+
+A pair of laws is a tuple of (p, q), one for each output.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from oracles import dp_enumeration as single
+
+Number = Fraction | float
+Pair = tuple[tuple[Number, Number], ...]
+
+
+def round_pairs(n: int, k: int, truth: Number) -> list[Pair]:
+    """The laws of the released counts for all neighbouring datasets: 0 and 1 stand for the target's two values."""
+    rows = single.channel(k, truth)
+    pairs: list[Pair] = []
+    for others in single.compositions(n - 1, k):
+        base = single.counts_law(others, rows)
+        first, second = single.add_report(base, rows[0]), single.add_report(base, rows[1])
+        pair = tuple((mass, second[key]) for key, mass in first.items())
+        pairs += [pair, tuple((q, p) for p, q in pair)]
+    return merged(pairs)
+
+
+def merged(pairs: Sequence[Pair]) -> list[Pair]:
+    """The same pairs with outputs of equal likelihood ratio put together, each once."""
+    seen: dict[Pair, None] = {}
+    for pair in pairs:
+        groups: dict[Number, tuple[Number, Number]] = {}
+        for p, q in pair:
+            ratio = p / q if isinstance(p, Fraction) else round(float(p / q), 12)
+            kept = groups.get(ratio, (0, 0))
+            groups[ratio] = kept[0] + p, kept[1] + q
+        seen[tuple(sorted(groups.values(), key=lambda group: group[0] / group[1]))] = None
+    return list(seen)
+
+
+def hockey_stick(pairs: Sequence[Pair], growth: Number) -> Number:
+    """Sum of [P - growth Q]_+ over all sequences of outputs, the datasets fixed in advance."""
+    total: Number = 0
+    for outputs in itertools.product(*pairs):
+        p = math.prod((p for p, _ in outputs), start=Fraction(1))
+        q = math.prod((q for _, q in outputs), start=Fraction(1))
+        total += max(0, p - growth * q)
+    return total
+
+
+def choices(rounds: Sequence[list[Pair]]) -> Iterator[tuple[Pair, ...]]:
+    return itertools.product(*rounds)
+
+
+def worst_fixed(rounds: Sequence[list[Pair]], growth: Number) -> Number:
+    """The largest divergence with the datasets of all rounds fixed in advance."""
+    return max(hockey_stick(pairs, growth) for pairs in choices(rounds))
+
+
+def worst_adaptive(rounds: Sequence[list[Pair]], growth: Number) -> Number:
+    """The largest divergence when each round's datasets may depend on what was released before.
+
+    Backwards: with p and q the probabilities of the past, max over pairs of the sum over outputs of the rest.
+    """
+
+    @functools.cache
+    def rest(place: int, level: Number) -> Number:
+        if place == len(rounds):
+            return max(0, 1 - level)
+        return max(sum(p * rest(place + 1, level * q / p) for p, q in pair) for pair in rounds[place])
+
+    return rest(0, growth)
+
+
+def composed_counts(counts: Sequence[tuple[float, float]], times: int, growth: float) -> float:
+    """The divergence of `times` copies of one pair, by going through how often each output occurs."""
+    total = 0.0
+    for bars in itertools.combinations(range(times + len(counts) - 1), len(counts) - 1):
+        edges = (-1, *bars, times + len(counts) - 1)
+        often = [edges[i + 1] - edges[i] - 1 for i in range(len(counts))]
+        ways = math.factorial(times) // math.prod(math.factorial(number) for number in often)
+        p = math.prod(each[0] ** number for each, number in zip(counts, often, strict=True))
+        q = math.prod(each[1] ** number for each, number in zip(counts, often, strict=True))
+        total += ways * max(0.0, p - growth * q)
+    return total

@@ -1,0 +1,61 @@
+"""Central DP of a shuffled finite channel, by enumerating datasets and multisets of reports."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from oracles.dp_enumeration import Counts, Number, add_report, compositions, hockey_stick
+
+Matrix = Sequence[Sequence[Number]]
+
+
+def blanket_of(rows: Matrix) -> tuple[Number, list[Number]]:
+    """Return (gamma, omega)."""
+    shared = [min(column) for column in zip(*rows, strict=True)]
+    weight = sum(shared)
+    return weight, [mass / weight if weight else mass for mass in shared]
+
+
+def multisets(rows: Matrix, others: Counts, dummies: int = 0) -> dict[Counts, Number]:
+    """Law of the counts of reports when `others[x]` people hold x, plus dummies from the blanket."""
+    law: dict[Counts, Number] = {(0,) * len(rows[0]): 1}
+    reports = [rows[x] for x, number in enumerate(others) for _ in range(number)]
+    for report in [*reports, *[blanket_of(rows)[1]] * dummies]:
+        law = add_report(law, list(report))
+    return law
+
+
+def every_delta(
+    rows: Matrix, n: int, growth: Number, dummies: int = 0
+) -> Iterator[tuple[Number, Counts, tuple[int, int]]]:
+    """Yield delta, the others, and the target's two values, for every pair of neighbouring datasets."""
+    for others in compositions(n - 1, len(rows)):
+        base = multisets(rows, others, dummies)
+        reached = [add_report(base, list(row)) for row in rows]
+        for a, b in itertools.permutations(range(len(rows)), 2):
+            yield hockey_stick(reached[a], reached[b], growth), others, (a, b)
+
+
+def worst_delta(rows: Matrix, n: int, growth: Number, dummies: int = 0) -> float:
+    """The largest of them."""
+    return max(float(found[0]) for found in every_delta(rows, n, growth, dummies))
+
+
+def blanket_delta(rows: Matrix, n: int, growth: float, dummies: int = 0) -> float:
+    """The privacy blanket bound, term by term: every number of reports, every sequence of reports."""
+    weight, omega = (float(blanket_of(rows)[0]), [float(mass) for mass in blanket_of(rows)[1]])
+    support = [y for y, mass in enumerate(omega) if mass > 0]
+    worst = 0.0
+    for a, b in itertools.permutations(range(len(rows)), 2):
+        gains = [float(rows[a][y]) - growth * float(rows[b][y]) for y in range(len(omega))]
+        total = sum(max(0.0, gain) for y, gain in enumerate(gains) if y not in support)
+        for m in range(n):
+            reports = m + 1 + dummies
+            chance = math.comb(n - 1, m) * weight**m * (1 - weight) ** (n - 1 - m)
+            for drawn in itertools.product(support, repeat=reports) if chance and support else ():
+                mass = math.prod(omega[y] for y in drawn)
+                total += chance * mass * max(0.0, sum(gains[y] / omega[y] for y in drawn)) / reports
+        worst = max(worst, min(total, sum(max(0.0, gain) for gain in gains)))
+    return worst

@@ -150,3 +150,55 @@ def test_a_randomizer_without_epsilon() -> None:
 def test_what_cannot_be_met(parameter: Parameter, epsilon_0: float, target: float, level: float, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         calibrate(protocol(2, epsilon_0, 3), parameter=parameter, epsilon=target, delta=level)
+
+
+def test_the_fewest_dummies() -> None:
+    base = hs.Protocol(randomizer=hs.RandomizedResponse(k=20, epsilon=3.0), shuffler=hs.UniformShuffle(), n=2000)
+    found = hs.dp.calibrate(base, parameter="dummies", epsilon=0.2, delta=1e-5)
+    assert found.bound.upper <= 0.2
+    assert found.beyond_bound is not None
+    assert found.beyond_bound.upper > 0.2
+    assert found.value - found.beyond <= max(1, 1e-3 * found.value)
+    assert found.protocol.shuffler == hs.Scrambler(dummies=int(found.value))
+    assert "dummies = " in str(found)
+    enough = hs.dp.calibrate(base, parameter="dummies", epsilon=2.9, delta=1e-5)
+    assert enough.value == 0
+    assert enough.beyond_bound is None
+
+
+def test_dummies_hide_what_is_not_noisy() -> None:
+    bare = hs.Protocol(randomizer=hs.RandomizedResponse(k=10, epsilon=math.inf), shuffler=hs.Scrambler(dummies=5), n=50)
+    found = hs.dp.calibrate(bare, parameter="dummies", epsilon=0.5, delta=1e-6)
+    assert hs.dp.epsilon(found.protocol, delta=1e-6).upper <= 0.5 * (1 + 1e-6)
+
+
+def test_dummies_need_a_shuffler() -> None:
+    with pytest.raises(UnsupportedProtocolError, match="NoShuffle takes no dummies"):
+        hs.dp.calibrate(
+            hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=5),
+            parameter="dummies",
+            epsilon=0.5,
+            delta=1e-6,
+        )
+
+
+def test_the_most_rounds() -> None:
+    weekly = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.UniformShuffle(), n=20_000)
+    found = hs.dp.calibrate(weekly, parameter="rounds", epsilon=0.3, delta=1e-6)
+    print(found)
+    assert found.beyond == found.value + 1
+    assert hs.dp.compose([(weekly, int(found.value))], delta=1e-6).upper <= 0.3 * (1 + 1e-3)
+    assert found.beyond_bound is not None
+    assert found.beyond_bound.upper > 0.3 * (1 - 1e-3)
+
+
+def test_rounds_that_cannot_be() -> None:
+    weekly = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.UniformShuffle(), n=200)
+    with pytest.raises(InvalidInputError, match="Not even one round"):
+        hs.dp.calibrate(weekly, parameter="rounds", epsilon=0.01, delta=1e-6)
+
+
+def test_rounds_that_nothing_limits() -> None:
+    faint = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1e-10), shuffler=hs.NoShuffle(), n=1)
+    with pytest.raises(InvalidInputError, match="nothing to limit"):
+        hs.dp.calibrate(faint, parameter="rounds", epsilon=2.0, delta=1e-3)

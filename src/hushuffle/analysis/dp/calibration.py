@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from hushuffle import _checks
 from hushuffle.analysis.dp import central
+from hushuffle.analysis.dp.composition import compose, rounds_upper
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.laws.divergence import divergence
 from hushuffle.model import Bound
+from hushuffle.shufflers import Reveals, Scrambler
 
 if TYPE_CHECKING:
     from hushuffle.protocol import Protocol
 
-Parameter = Literal["epsilon", "n"]
-"""What is solved for: the local epsilon of the randomizer, or the number of people."""
+Parameter = Literal["epsilon", "n", "dummies", "rounds"]
+"""What is solved for: local epsilon of the randomizer, number of people, of dummies, or of rounds."""
 
 LARGEST_LOCAL: Final = 40.0
 """At exp(-40) nobody would ever lie: larger local epsilons are not tried."""
 
 MOST_PEOPLE: Final = 10**9
-"""More people than this are not tried."""
+"""More people (dummies, rounds) than this are not tried."""
 
 _RESOLUTION: Final = 1e-4
 """Relative: finer than the brackets themselves would mean nothing."""
@@ -39,7 +41,7 @@ class Calibration:
 
     `value` meets the target: `bound`, central epsilon at `delta` of `protocol`, has its upper end at or below
     `epsilon`. `beyond`, within 0.01 % of it (or the next integer), was found not to meet it, with `beyond_bound`;
-    at the end of the range it is math.inf or 0, and `beyond_bound` None.
+    past the end of the range `beyond_bound` is None. `protocol` has the value in it (but for rounds).
     """
 
     parameter: Parameter
@@ -52,14 +54,15 @@ class Calibration:
     protocol: Protocol
 
     def __str__(self) -> str:
-        value = f"{self.value:,.0f}" if self.parameter == "n" else f"{self.value:.6g}"
+        value = f"{self.value:.6g}" if self.parameter == "epsilon" else f"{self.value:,.0f}"
         return f"{self.parameter} = {value}: epsilon {self.bound} at delta = {self.delta:g}"
 
 
 def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta: float) -> Calibration:
-    """Return the largest local epsilon, or the smallest n, whose certified central epsilon is at most `epsilon`.
+    """Return the value of one parameter at which the certified central epsilon is still at most `epsilon`.
 
-    Everything else is as in `protocol`. What is returned was evaluated: its certified upper end meets the
+    That is the largest local epsilon, the smallest n, the smallest number of dummies or the largest number of
+    rounds. Everything else is as in `protocol`. What is returned was evaluated: its certified upper end meets the
     target. That nothing better does is up to 0.01 % and the width of the brackets. It rests on the divergence
     growing with the local epsilon (a smaller one is a post-processing) and falling with n (one more report can
     be given to the adversary), which is proven for k-ary randomized response under a uniform shuffle and no more
@@ -67,13 +70,15 @@ def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta
 
     Args:
         protocol: the collection; its own value of the parameter is where the search starts.
-        parameter: "epsilon" (local epsilon of the randomizer, nats) or "n" (number of people).
+        parameter: "epsilon" (local epsilon of the randomizer, nats), "n" (number of people), "dummies" (of a
+            scrambler in the shuffler's place) or "rounds" (repetitions of the collection among the same people).
         epsilon: the target for central epsilon in nats, from 0 to 40.
         delta: in (0, 1).
 
     Raises:
         InvalidInputError: an argument out of range, or a target that no value of the parameter meets.
-        UnsupportedProtocolError: the randomizer has no epsilon to choose, or its central figure is not available.
+        UnsupportedProtocolError: the randomizer has no epsilon to choose, the shuffler takes no dummies, or the
+            central figure is not available.
 
     Source: theory.md sections 1.1 to 1.3, solved by bisection on the certified upper end.
 
@@ -83,7 +88,7 @@ def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta
     epsilon = 0.820233: epsilon 0.10000 nats (certified bracket) at delta = 1e-06
     """
     if parameter not in get_args(Parameter):
-        _checks.reject("parameter", "one of epsilon, n", repr(parameter))
+        _checks.reject("parameter", f"one of {', '.join(get_args(Parameter))}", repr(parameter))
     target = _checks.non_negative("epsilon", epsilon)
     if target > LARGEST_LOCAL:
         hint = "A larger one promises nothing."
@@ -91,6 +96,10 @@ def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
     if parameter == "epsilon":
         return _local_epsilon(protocol, target, level)
+    if parameter == "rounds":
+        return _rounds(protocol, target, level)
+    if parameter == "dummies":
+        return _dummies(protocol, target, level)
     if math.isinf(protocol.randomizer.local_epsilon):
         hint = "Without noise no crowd protects: choose a finite local epsilon first."
         _checks.reject("epsilon", "a target that some n meets", target, hint)
@@ -148,6 +157,47 @@ def smallest_people(excess_at: Callable[[int], float], *, start: int, target: fl
         bad = 1
     found = _narrow(lambda x: excess_at(round(x)), float(good), float(bad), whole=True)
     return round(found[0]), round(found[1])
+
+
+def _dummies(protocol: Protocol, target: float, level: float) -> Calibration:
+    if protocol.shuffler.reveals is not Reveals.MULTISET:
+        message = f"{type(protocol.shuffler).__name__} takes no dummies; UniformShuffle and Scrambler do."
+        raise UnsupportedProtocolError(message)
+
+    def build(value: float) -> Protocol:
+        return replace(protocol, shuffler=Scrambler(dummies=int(value)))
+
+    # Counted from one, as people are.
+    start = max(protocol.shuffler.dummies, 1) + 1
+    found = smallest_people(lambda m: excess(build(m - 1), target, level), start=start, target=target)
+    return _calibration("dummies", (found[0] - 1, found[1] - 1), build, target, level)
+
+
+def _rounds(protocol: Protocol, target: float, level: float) -> Calibration:
+    upper = rounds_upper(protocol, epsilon=target, delta=level)
+    if upper(1) > level:
+        hint = "Not even one round does: use more noise, or ask more people."
+        _checks.reject("epsilon", "a target that one round meets", target, hint)
+    good, bad = 1, 2
+    while upper(bad) <= level:
+        if bad >= MOST_PEOPLE:
+            hint = f"Even {bad:,} rounds meet it: there is nothing to limit."
+            _checks.reject("epsilon", "a target that limits the number of rounds", target, hint)
+        good, bad = bad, 2 * bad
+    while bad - good > 1 and math.log(bad / good) > _RESOLUTION:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if upper(middle) <= level else (good, middle)
+    bound, there = (compose([(protocol, times)], delta=level) for times in (good, bad))
+    return Calibration(
+        parameter="rounds",
+        value=good,
+        bound=replace(bound, lower=min(bound.lower, target), upper=min(bound.upper, target)),
+        beyond=bad,
+        beyond_bound=there,
+        epsilon=target,
+        delta=level,
+        protocol=protocol,
+    )
 
 
 class _People:
@@ -209,7 +259,7 @@ def _calibration(
     bound = central.epsilon(protocol, delta=level)
     # The search for epsilon ends a hair above the crossing; that the target itself is met was evaluated.
     bound = replace(bound, lower=min(bound.lower, target), upper=min(bound.upper, target))
-    there = central.epsilon(build(beyond), delta=level) if 0 < beyond < math.inf else None
+    there = central.epsilon(build(beyond), delta=level) if _possible(parameter, beyond) else None
     return Calibration(
         parameter=parameter,
         value=value,
@@ -220,3 +270,8 @@ def _calibration(
         delta=level,
         protocol=protocol,
     )
+
+
+def _possible(parameter: Parameter, value: float) -> bool:
+    """Whether a protocol with this value exists."""
+    return (value >= 0 if parameter == "dummies" else value > 0) and value < math.inf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -27,6 +27,9 @@ _WIDE: Final = 0.05
 
 _LEAST: Final = 1e-100
 """Dominating pairs are not refined further than this."""
+
+_FINER: Final = 1e-6
+"""Where the number of rounds is not known yet, a round may put this share of the usual at infinity."""
 
 _CUT: Final = 1e-3
 """Share of delta that the dominating pairs may put at infinity, in all."""
@@ -147,6 +150,23 @@ def parallel(protocols: Sequence[Protocol], *, delta: float) -> Bound:
     if upper == worst.upper:
         return worst
     return _bracket(worst.lower, upper, unit="nats", sources=worst.sources, witness=worst.witness)
+
+
+def rounds_upper(protocol: Protocol, *, epsilon: float, delta: float) -> Callable[[int], float]:
+    """Return a function of T: an upper end of delta at `epsilon` for T rounds of one protocol, good near `delta`.
+
+    The dominating pair is tabulated once, fine enough for any T that could still meet `delta`.
+    """
+    laws: _Laws = [(divergence(protocol), 1)]
+    pair = Profile.of(laws[0][0], step=common_step(laws), negligible=_CUT * delta * _FINER).pair()
+
+    def upper(times: int) -> float:
+        if times == 1:
+            return laws[0][0].upper(epsilon)
+        parts = [(pair, times)]
+        return LossSum.of(parts, tilt=best_tilt(parts, epsilon=epsilon)).upper(epsilon)
+
+    return upper
 
 
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Protocol, int]]:

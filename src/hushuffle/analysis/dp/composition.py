@@ -161,6 +161,8 @@ def rounds_upper(protocol: Protocol, *, epsilon: float, delta: float) -> Callabl
     pair = Profile.of(laws[0][0], step=common_step(laws), negligible=_CUT * delta * _FINER).pair()
 
     def upper(times: int) -> float:
+        if times * laws[0][0].pure <= epsilon:
+            return 0.0
         if times == 1:
             return laws[0][0].upper(epsilon)
         parts = [(pair, times)]

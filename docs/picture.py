@@ -1,4 +1,4 @@
-"""Draw the README's picture: python docs/picture.py."""
+"""Draw the pictures of README and documentation: python docs/picture.py."""
 
 from __future__ import annotations
 
@@ -10,26 +10,71 @@ import vl_convert
 import hushuffle as hs
 from hushuffle.workflows.curves import privacy_charts
 
-survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=6366)
-chart = next(chart for chart in privacy_charts(survey, delta=1e-6) if chart.key == "privacy-against-noise")
-rows = [
-    {"noise": x, "epsilon": y, "report": series.label}
-    for series in chart.series
-    for x, y in zip(series.x, series.upper, strict=True)
-]
-picture = (
-    alt.Chart(alt.Data(values=rows), width=560, height=260)
-    .mark_line(point=True, strokeWidth=2.5)
-    .encode(
-        x=alt.X("noise:Q", title="epsilon of one report, seen with its sender"),
-        y=alt.Y("epsilon:Q", title="epsilon (smaller is more private)", scale=alt.Scale(type="log")),
-        color=alt.Color("report:N", title=None, scale=alt.Scale(range=["#0072B2", "#D55E00"])),
-        strokeDash=alt.StrokeDash("report:N", title=None),
+HERE = Path(__file__).parent
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"]
+DELTA = 1e-6
+
+
+def save(name: str, title: str, x_title: str, y_title: str, rows: list[dict[str, object]], *, x_log: bool) -> None:
+    """Write one chart of lines: each row has x, y and label."""
+    order = list(dict.fromkeys(str(row["label"]) for row in rows))
+    scale = alt.Scale(domain=order, range=COLOURS[: len(order)])
+    picture = (
+        alt.Chart(alt.Data(values=rows), width=560, height=300)
+        .mark_line(point=True, strokeWidth=2.5)
+        .encode(
+            x=alt.X("x:Q", title=x_title, scale=alt.Scale(type="log" if x_log else "linear")),
+            y=alt.Y("y:Q", title=y_title, scale=alt.Scale(type="log", nice=False)),
+            color=alt.Color("label:N", title=None, scale=scale),
+            strokeDash=alt.StrokeDash("label:N", legend=None, sort=order),
+        )
+        .properties(title=title)
+        .configure(background="white", font="sans-serif")
+        .configure_legend(orient="top", labelFontSize=13, labelLimit=400, columns=3)
+        .configure_axis(labelFontSize=12, titleFontSize=13)
     )
-    .properties(title="6,366 people asked one question: what the shuffler adds (delta = 1e-6)")
-    .configure(background="white", font="sans-serif")
-    .configure_legend(orient="top", labelFontSize=13, labelLimit=400)
-    .configure_axis(labelFontSize=12, titleFontSize=13)
-)
-target = Path(__file__).with_name("privacy-against-noise.svg")
-target.write_text(vl_convert.vegalite_to_svg(picture.to_dict()), encoding="utf-8")
+    (HERE / name).write_text(vl_convert.vegalite_to_svg(picture.to_dict()), encoding="utf-8")
+
+
+def against_noise() -> None:
+    """Draw what the shuffler adds."""
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=6366)
+    chart = next(chart for chart in privacy_charts(survey, delta=DELTA) if chart.key == "privacy-against-noise")
+    rows: list[dict[str, object]] = [
+        {"x": x, "y": y, "label": series.label}
+        for series in chart.series
+        for x, y in zip(series.x, series.upper, strict=True)
+    ]
+    title = "6,366 people asked one question: what the shuffler adds (delta = 1e-6)"
+    save(
+        "privacy-against-noise.svg",
+        title,
+        "epsilon of one report, seen with its sender",
+        "epsilon (smaller is more private)",
+        rows,
+        x_log=False,
+    )
+
+
+def published_bounds() -> None:
+    """Draw what the exact sum buys."""
+    published = hs.dp.published
+    bounds = {
+        "certified bracket (upper end)": lambda protocol: hs.dp.epsilon(protocol, delta=DELTA).upper,
+        "Bennett": lambda protocol: published.bennett_epsilon(protocol, delta=DELTA).upper,
+        "Hoeffding": lambda protocol: published.hoeffding_epsilon(protocol, delta=DELTA).upper,
+        "clones": lambda protocol: published.clones_epsilon(protocol, delta=DELTA).upper,
+        "any randomizer": lambda protocol: published.any_randomizer_epsilon(protocol, delta=DELTA).upper,
+    }
+    rows: list[dict[str, object]] = []
+    for label, bound in bounds.items():
+        for n in (1000, 3000, 10_000, 30_000, 100_000, 1_000_000):
+            survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=n)
+            rows.append({"x": n, "y": bound(survey), "label": label})
+    title = "What the exact sum buys: 5 answers, local epsilon 2, delta = 1e-6"
+    save("published-bounds.svg", title, "people", "epsilon, upper bound", rows, x_log=True)
+
+
+if __name__ == "__main__":
+    against_noise()
+    published_bounds()

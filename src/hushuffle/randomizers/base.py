@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -153,6 +154,24 @@ class CountsReports(ABC):
     @abstractmethod
     def support_probabilities(self) -> SupportProbabilities:
         """Return the probabilities that link counts to frequencies."""
+
+
+_BLOCK: Final = 1 << 16  # records per step: the working arrays stay in the processor's cache
+
+
+def in_blocks(
+    step: Callable[[npt.NDArray[np.int64], Randomness], npt.NDArray[np.int64]],
+    values: npt.NDArray[np.int64],
+    rng: Randomness,
+) -> npt.NDArray[np.int64]:
+    """Return one report for each value, `step` applied to blocks of them (to all at once under a keyed stream)."""
+    if not rng.sequential:
+        return step(values, rng)
+    reports = np.empty_like(values)
+    for start in range(0, values.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        reports[block] = step(values[block], rng)
+    return reports
 
 
 Capability = TypeVar("Capability")

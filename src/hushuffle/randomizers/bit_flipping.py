@@ -13,10 +13,9 @@ from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.model import Channel
 from hushuffle.randomizers._rounding import log_upwards
-from hushuffle.randomizers.base import Blanket, HasBlanket, HasChannel, HasValueLaws, Randomizer, ValueLaws
+from hushuffle.randomizers.base import Blanket, HasBlanket, HasChannel, HasValueLaws, Randomizer, ValueLaws, in_blocks
 from hushuffle.randomness import SCALE, Randomness
 
-_BLOCK = 1 << 16
 _WIDEST = 62
 _WIDEST_MATRIX = 12
 
@@ -107,13 +106,7 @@ class BitFlipping(Randomizer, HasChannel, HasBlanket, HasValueLaws):
 
     def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
         truth = _checks.codes("values", values, k=self.inputs)
-        if not rng.sequential:
-            return self._step(truth, rng)
-        reports = np.empty_like(truth)
-        for start in range(0, truth.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            reports[block] = self._step(truth[block], rng)
-        return reports
+        return in_blocks(self._step, truth, rng)
 
     def _step(self, truth: npt.NDArray[np.int64], rng: Randomness) -> npt.NDArray[np.int64]:
         flips = np.zeros_like(truth)

@@ -14,10 +14,8 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.model import Channel
 from hushuffle.randomizers._rounding import log_upwards
-from hushuffle.randomizers.base import Blanket, HasBlanket, HasChannel, HasValueLaws, Randomizer, ValueLaws
+from hushuffle.randomizers.base import Blanket, HasBlanket, HasChannel, HasValueLaws, Randomizer, ValueLaws, in_blocks
 from hushuffle.randomness import SCALE, Randomness
-
-_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,13 +95,7 @@ class MatrixRandomizer(Randomizer, HasChannel, HasBlanket, HasValueLaws):
 
     def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
         truth, cuts = _checks.codes("values", values, k=self.inputs), _Cuts.of(self.weights)
-        if not rng.sequential:
-            return cuts.search(truth, rng.words(truth.size))
-        reports = np.empty_like(truth)
-        for start in range(0, truth.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            reports[block] = cuts.search(truth[block], rng.words(truth[block].size))
-        return reports
+        return in_blocks(lambda block, source: cuts.search(block, source.words(block.size)), truth, rng)
 
     def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
         size, shared = _checks.integer("count", count, low=0), self._shared()

@@ -22,10 +22,9 @@ from hushuffle.randomizers.base import (
     Randomizer,
     SupportProbabilities,
     Symmetric,
+    in_blocks,
 )
 from hushuffle.randomness import SCALE, Randomness, epsilon_of_threshold, threshold_for_truth
-
-_BLOCK = 1 << 16  # records per step: the working arrays stay in cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,13 +108,7 @@ class RandomizedResponse(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, Co
         truth = _checks.codes("values", values, k=self.k)
         if self.threshold == SCALE:
             return truth.copy()
-        if not rng.sequential:
-            return self._step(truth, rng)
-        reports = np.empty_like(truth)
-        for start in range(0, truth.size, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            reports[block] = self._step(truth[block], rng)
-        return reports
+        return in_blocks(self._step, truth, rng)
 
     def _step(self, truth: npt.NDArray[np.int64], rng: Randomness) -> npt.NDArray[np.int64]:
         honest = rng.coins(self.threshold, truth.size)

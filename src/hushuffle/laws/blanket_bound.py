@@ -98,7 +98,7 @@ class BlanketBound:
         threshold = excess * pull / 2 * self.low + common
         known = pull * self.low + slope * (self.high - self.low)
         value = positive_part(self.high, slope, threshold, (known - common, known + common))[1]
-        each = float(self.mass @ (value / self.total)) * (1 + EPS * (16 + self.mass.size))
+        each = float(np.sum(self.mass * value / self.total)) * (1 + EPS * (16 + self.mass.size))
         result = each + pull * self.outside  # no cell can weigh more than k theta
         local = max(self.truth - growth * self.lie, 0.0) + 8 * EPS
         return min(result, local, 1.0)

@@ -76,7 +76,7 @@ class AllAtThird:
         threshold = float(np.expm1(epsilon)) * self.bias
         most = slope * self.signs
         value = positive_part(self.signs, slope, threshold, (most - threshold, most + threshold))[0]
-        total = float(self.weight @ value) / self.n
+        total = float(np.sum(self.weight * value)) / self.n
         return total * (1 - EPS * (64 + self.weight.size))
 
 
@@ -106,7 +106,7 @@ class AllAtFirst:
         toward = _positive_mean(self.n - first, chance, slope=-slope, offset=first * lift - excess)
         away = _positive_mean(self.n - last, chance, slope=growth * slope, offset=-excess - growth * lift * last)
         weight = self.rows.at_least
-        best = max(float(weight @ toward), float(weight @ away))
+        best = max(float(np.sum(weight * toward)), float(np.sum(weight * away)))
         return best * (1 - EPS * (64 + weight.size))
 
 

@@ -32,6 +32,8 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "pie.bayes_error": ("protocol",),
     "qif.max_load": ("n", "k"),
     "qif.vulnerability": ("protocol", "adversary"),
+    "qif.iid_vulnerability": ("protocol", "frequencies"),
+    "qif.refines": ("first", "second"),
     "Finding": ("question", "sentence", "bound"),
     "Guarantee": ("epsilon", "delta", "relation"),
     "Histogram": ("counts",),

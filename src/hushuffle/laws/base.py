@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from hushuffle.model import Citation, Witness
+from hushuffle.errors import NumericalError
+from hushuffle.model import Bound, Citation, Witness
 
 
 class Divergence(ABC):
@@ -44,3 +45,31 @@ class Divergence(ABC):
     def contenders(self, epsilon: float) -> Divergence:  # noqa: ARG002
         """Return the datasets that matter near `epsilon`: a search aid, whose upper end is no bound."""
         return self
+
+
+def between(
+    lower: float,
+    upper: float,
+    *,
+    unit: str,
+    sources: tuple[Citation, ...] = (),
+    witness: Witness | None = None,
+    exact: bool = False,
+) -> Bound:
+    """Return the certified bracket of two ends computed apart, or the exact figure.
+
+    Ends that cross by no more than rounding (1e-6 relative, 1e-15 absolute) become one. Exact only if said so, or 0.
+
+    Raises:
+        NumericalError: the ends cross by more, so one of them must be wrong.
+    """
+    if lower > upper * (1 + 1e-6) + 1e-15:
+        message = (
+            f"the certified ends cross ({lower!r} > {upper!r}), so one of them is wrong. "
+            "Please report this with the call that led here."
+        )
+        raise NumericalError(message)
+    if exact or upper == 0:
+        return Bound.exact(upper, unit=unit, sources=sources, witness=witness)
+    low = min(lower, upper)
+    return Bound(lower=low, upper=upper, kind="bracket", unit=unit, sources=sources, witness=witness)

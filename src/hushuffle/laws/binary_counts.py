@@ -33,7 +33,9 @@ class Compositions:
     dummies: int
 
 
-def hockey_stick(others: Compositions, *, truth: float, lie: float, epsilon: float) -> tuple[Floats, Floats]:
+def hockey_stick(
+    others: Compositions, *, truth: float, lie: float, epsilon: float, theta: float | None = None
+) -> tuple[Floats, Floats]:
     """Return certified (lower, upper) ends of HS_epsilon(value 1 || value 0), each of shape (B,).
 
     The other direction at `ones` ones is this one at `zeros` ones, by symmetry.
@@ -43,16 +45,16 @@ def hockey_stick(others: Compositions, *, truth: float, lie: float, epsilon: flo
         truth: mu, probability of the true report.
         lie: nu = 1 - mu.
         epsilon: >= 0, in nats.
+        theta: truth - lie, where it is known more accurately than that difference.
 
     >>> one = Compositions(ones=np.array([0.0]), zeros=np.array([0.0]), dummies=0)
     >>> hockey_stick(one, truth=0.75, lie=0.25, epsilon=0.0)[1].round(12).tolist()
     [0.5]
     """
-    growth = float(np.exp(epsilon))
-    a, b = truth - growth * lie, float(np.expm1(epsilon))
+    gap, b = truth - lie if theta is None else theta, float(np.expm1(epsilon))
+    a, doubt = gap - b * lie, 4 * EPS * (gap + b * lie)
     if a <= 0:
-        nothing = np.zeros(others.ones.shape)
-        return nothing, nothing
+        return np.zeros(others.ones.shape), np.full(others.ones.shape, doubt if a > -doubt else 0.0)
     coins = (
         Steps(count=others.ones, plus=truth),
         Steps(count=others.zeros, plus=lie),
@@ -65,6 +67,6 @@ def hockey_stick(others: Compositions, *, truth: float, lie: float, epsilon: flo
     low, high = np.zeros_like(total), np.zeros_like(total)
     for shift in (-1, 0, 1, 2):
         u = np.clip(np.floor(best) + shift, 0, total)
-        value, error = law.difference(u, (a, 0.0), b, 4 * EPS * (truth + growth * lie))
+        value, error = law.difference(u, (a, 0.0), b, doubt)
         low, high = np.maximum(low, value - error), np.maximum(high, value + error)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

@@ -30,7 +30,7 @@ class BlanketBound:
     """Mass by (row of S, node of N): `mass[i]` sits on reports `total[i]`, S from `low[i]` to `high[i]`."""
 
     k: int
-    truth: float
+    theta: float
     lie: float
     low: Floats
     high: Floats
@@ -39,7 +39,7 @@ class BlanketBound:
     outside: float
 
     @classmethod
-    def of(cls, *, k: int, n: int, truth: float, lie: float, dummies: int) -> BlanketBound:
+    def of(cls, *, k: int, n: int, truth: float, lie: float, dummies: int, theta: float | None = None) -> BlanketBound:
         """Tabulate the law of (S, N) for n people and d uniform dummies.
 
         >>> bound = BlanketBound.of(k=3, n=1, truth=0.5, lie=0.25, dummies=0)
@@ -64,7 +64,7 @@ class BlanketBound:
         row, column = np.nonzero(keep)
         return cls(
             k=k,
-            truth=truth,
+            theta=truth - lie if theta is None else theta,
             lie=lie,
             low=low[row],
             high=high[row],
@@ -81,7 +81,7 @@ class BlanketBound:
         keep[traces] = False
         return BlanketBound(
             k=self.k,
-            truth=self.truth,
+            theta=self.theta,
             lie=self.lie,
             low=self.low[keep],
             high=self.high[keep],
@@ -92,7 +92,7 @@ class BlanketBound:
 
     def upper(self, epsilon: float) -> float:
         """Return an upper end of delta(epsilon) over all neighbouring datasets."""
-        growth, pull = float(np.exp(epsilon)), self.k * (self.truth - self.lie)
+        growth, pull = float(np.exp(epsilon)), self.k * self.theta
         excess, slope = float(np.expm1(epsilon)), pull * (1 + growth) / 2
         common = excess * self.k * self.lie * self.total
         threshold = excess * pull / 2 * self.low + common
@@ -100,7 +100,8 @@ class BlanketBound:
         value = positive_part(self.high, slope, threshold, (known - common, known + common))[1]
         each = float(np.sum(self.mass * value / self.total)) * (1 + EPS * (16 + self.mass.size))
         result = each + pull * self.outside  # no cell can weigh more than k theta
-        local = max(self.truth - growth * self.lie, 0.0) + 8 * EPS
+        gap, price = self.theta, excess * self.lie
+        local = max(gap - price, 0.0) + 8 * EPS * (gap + price)
         return min(result, local, 1.0)
 
 

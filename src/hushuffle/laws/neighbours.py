@@ -41,38 +41,39 @@ class AllAtThird:
     """All others at a third value: masses and conditional means by (row of S, bin of C)."""
 
     n: int
-    ratio: float
+    rise: float  # lambda - 1
     signs: Floats
     weight: Floats
     bias: Floats
 
     @classmethod
-    def of(cls, *, n: int, truth: float, lie: float) -> AllAtThird:
+    def of(cls, *, n: int, truth: float, lie: float, theta: float | None = None) -> AllAtThird:
         """Tabulate the law of the counts.
 
         >>> round(AllAtThird.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
         0.25
         """
-        ratio = truth / lie
+        gap = truth - lie if theta is None else theta
+        rise, fall = gap / lie, gap / truth
         rows = CountRows.of(n, 2 * lie)
         mass, mean = _bins(n - rows.last, min(truth / (1 - 2 * lie), 1.0), _cuts(n, truth, lie))
         weight = rows.at_least[:, None] * mass
-        bias = (ratio - 1) / 2 * rows.last[:, None] + n - mean * (1 - 1 / ratio)
+        bias = rise / 2 * rows.last[:, None] + n - mean * fall
         keep = weight > _TRACE
         signs = np.broadcast_to(rows.first[:, None], weight.shape)
-        return cls(n=n, ratio=ratio, signs=signs[keep], weight=weight[keep], bias=bias[keep])
+        return cls(n=n, rise=rise, signs=signs[keep], weight=weight[keep], bias=bias[keep])
 
     def without_traces(self, delta: float) -> AllAtThird:
         """Return the same end without the lightest cells, which lose it at most delta/10**6."""
         order = np.argsort(self.weight)
-        keep = np.sort(order[np.cumsum(self.weight[order]) > 1e-6 * delta / self.ratio])
+        keep = np.sort(order[np.cumsum(self.weight[order]) > 1e-6 * delta / (1 + self.rise)])
         return AllAtThird(
-            n=self.n, ratio=self.ratio, signs=self.signs[keep], weight=self.weight[keep], bias=self.bias[keep]
+            n=self.n, rise=self.rise, signs=self.signs[keep], weight=self.weight[keep], bias=self.bias[keep]
         )
 
     def lower(self, epsilon: float) -> float:
         """Return a lower end of the divergence at epsilon."""
-        slope = (self.ratio - 1) * (1 + float(np.exp(epsilon))) / 2
+        slope = self.rise * (1 + float(np.exp(epsilon))) / 2
         threshold = float(np.expm1(epsilon)) * self.bias
         most = slope * self.signs
         value = positive_part(self.signs, slope, threshold, (most - threshold, most + threshold))[0]
@@ -87,22 +88,24 @@ class AllAtFirst:
     n: int
     truth: float
     lie: float
+    theta: float
     rows: CountRows
 
     @classmethod
-    def of(cls, *, n: int, truth: float, lie: float) -> AllAtFirst:
+    def of(cls, *, n: int, truth: float, lie: float, theta: float | None = None) -> AllAtFirst:
         """Tabulate the law of B.
 
         >>> round(AllAtFirst.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
         0.25
         """
-        return cls(n=n, truth=truth, lie=lie, rows=CountRows.of(n, lie))
+        gap = truth - lie if theta is None else theta
+        return cls(n=n, truth=truth, lie=lie, theta=gap, rows=CountRows.of(n, lie))
 
     def lower(self, epsilon: float) -> float:
         """Return a lower end of the divergence at epsilon, the better of both directions."""
-        ratio, growth, excess = self.truth / self.lie, float(np.exp(epsilon)), float(np.expm1(epsilon))
-        chance, slope = min(self.truth / (1 - self.lie), 1.0), (1 - 1 / ratio) / self.n
-        lift, first, last = (ratio - 1) / self.n, self.rows.first, self.rows.last
+        growth, excess = float(np.exp(epsilon)), float(np.expm1(epsilon))
+        chance, slope = min(self.truth / (1 - self.lie), 1.0), self.theta / self.truth / self.n
+        lift, first, last = self.theta / self.lie / self.n, self.rows.first, self.rows.last
         toward = _positive_mean(self.n - first, chance, slope=-slope, offset=first * lift - excess)
         away = _positive_mean(self.n - last, chance, slope=growth * slope, offset=-excess - growth * lift * last)
         weight = self.rows.at_least

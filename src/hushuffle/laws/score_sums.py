@@ -148,7 +148,7 @@ class Transform:
     @classmethod
     def of(cls, scores: Scores, nodes: Nodes) -> Transform:
         excess, noise = scores.excess(nodes.tilt)
-        tilted = scores.mass * np.exp(nodes.tilt * scores.value) / (1 + excess)
+        tilted = scores.mass * np.exp(nodes.tilt * scores.value) / max(1 + excess, 1e-300)
         half = np.outer(nodes.angles / 2, scores.value)
         sine = np.sin(half)
         real, imaginary = -2 * (sine * sine) @ tilted, 2 * (sine * np.cos(half)) @ tilted
@@ -200,7 +200,7 @@ def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float)
         excess, noise = scores.excess(nodes.tilt)
         # s_+ <= e**(t s)/(e t)
         logarithm = counts * (np.log1p(excess) + noise / (1 + excess) + EPS) - 1 - np.log(nodes.tilt)
-        return float(weights @ np.exp(logarithm))
+        return float(weights @ np.exp(np.minimum(logarithm, 600.0)))  # far above 1 is far above 1
     transform, kernel = Transform.of(scores, nodes), nodes.smooth() / nodes.line**2
     size, tail = np.abs(kernel), _beyond(nodes, power=2)
     nothing, touched = max(1 - float(scores.mass.sum()) - 1e-13, 0.0), nodes.tau / np.sqrt(2 * np.pi)

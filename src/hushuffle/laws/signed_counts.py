@@ -33,6 +33,7 @@ class SignedCounts:
     truth: float
     lie: float
     dummies: int
+    theta: float | None = None  # truth - lie, where it is known more accurately
 
     def lower(self, epsilon: float) -> float:
         """Return a lower end of the divergence at epsilon.
@@ -40,7 +41,8 @@ class SignedCounts:
         >>> round(SignedCounts(k=4, n=1, truth=0.7, lie=0.1, dummies=0).lower(0.0), 9)
         0.6
         """
-        truth, lie, growth = self.truth, self.lie, math.exp(epsilon)
+        lie, excess = self.lie, math.expm1(epsilon)
+        gap, other = self.truth - lie if self.theta is None else self.theta, (self.k - 1) * lie
         total, variance = self.n - 1 + self.dummies, 2 * ((self.n - 1) * lie + self.dummies / self.k)
         tests = self._tests(epsilon, total, variance)
         steps = (
@@ -49,11 +51,11 @@ class SignedCounts:
         )
         law = TiltedSum.of(steps, np.maximum(tests / (variance + 1), 2 / (math.sqrt(variance) + 1)))
         # P(R >= t) is P(X >= t + 1) + (mu or nu) P(X = t - 1) + (1 - nu or 1 - mu) P(X = t), X without the target.
-        weights = 1 - lie - growth * (1 - truth), truth - growth * lie
-        value, error = law.difference(tests, weights, math.expm1(epsilon), 8 * EPS * (1 + growth))
+        weights, doubt = (gap - excess * other, gap - excess * lie), 8 * EPS * (gap + excess * other)
+        value, error = law.difference(tests, weights, excess, doubt)
         # Another test, decisive for large epsilon: nobody and no dummy reports b.
         empty = math.exp((self.n - 1) * math.log1p(-lie) + self.dummies * math.log1p(-1 / self.k))
-        absent = empty * (weights[0] - 8 * EPS * (1 + growth * (1 - truth))) * (1 - 8 * EPS * (total + 1))
+        absent = empty * (weights[0] - doubt) * (1 - 8 * EPS * (total + 1))
         return max(0.0, float(np.max(value - error)), absent)
 
     def _tests(self, epsilon: float, total: int, variance: float) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Final
 
@@ -27,6 +28,27 @@ _SOME: Final = 48
 """How many compositions a lower end tries."""
 
 
+_TINY: Final = 5e-324
+"""Below the pure epsilon delta is positive, however small."""
+
+_DIGITS: Final = Context(prec=60)
+
+
+def local_divergence(law: Symmetric, epsilon: float) -> float:
+    """Return mu - e**epsilon nu (or 0), rounded up: the divergence of one report seen with its sender.
+
+    >>> local_divergence(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), 0.0)
+    0.5
+    """
+    with localcontext(_DIGITS):
+        truth, lie = (Decimal(part.numerator) / Decimal(part.denominator) for part in (law.truth, law.lie))
+        value = truth - Decimal(epsilon).exp() * lie
+        if value <= 0:
+            return 0.0
+        nearest = float(value)
+        return nearest if Decimal(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Local(Divergence):
     """Nothing hides the sender (or there is no noise to hide in): the randomizer's own divergence, exact."""
@@ -44,16 +66,14 @@ class Local(Divergence):
     def upper(self, epsilon: float) -> float:
         if self.law.lie == 0:
             return 1.0
-        if epsilon >= self.pure:
-            return 0.0
-        return max(0.0, float(self.law.truth) - math.exp(epsilon) * float(self.law.lie))
+        return 0.0 if epsilon >= self.pure else local_divergence(self.law, epsilon)
 
     def epsilon_at(self, delta: float) -> float:
         """Return the smallest epsilon with delta(epsilon) <= delta, rounded up: ln((mu - delta)/nu), at least 0."""
         if self.law.lie == 0:
             return math.inf
-        odds = (self.law.truth - Fraction(delta)) / self.law.lie
-        return 0.0 if odds <= 1 else min(self.pure, math.log(odds) * (1 + 8 * EPS))
+        odds = (self.law.truth - Fraction(delta)) / self.law.lie - 1
+        return 0.0 if odds <= 0 else min(self.pure, math.log1p(odds) * (1 + 8 * EPS))
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return self.upper(epsilon), Witness(family="any dataset", others=(self.n - 1,), target=(0, 1))
@@ -94,7 +114,8 @@ class Binary(Divergence):
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
             return 0.0
-        return float(self._ends(self.starts, self.doubt, epsilon)[1].max())
+        value = float(self._ends(self.starts, self.doubt, epsilon)[1].max())
+        return max(min(value, local_divergence(self.law, epsilon)), _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         some = self.starts[:: max(1, self.starts.size // _SOME)]
@@ -112,7 +133,7 @@ class Binary(Divergence):
     def _ends(self, ones: Floats, doubt: int, epsilon: float) -> tuple[Floats, Floats]:
         others = Compositions(ones=ones, zeros=np.maximum(self.n - 1 - ones - doubt, 0.0), dummies=self.dummies)
         truth, lie = float(self.law.truth), float(self.law.lie)
-        return binary_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon)
+        return binary_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon, theta=float(self.law.theta))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,16 +154,16 @@ class Kary(Divergence):
     @classmethod
     def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Kary:
         """Tabulate the blanket and the neighbours of n people (two families only without dummies)."""
-        truth, lie = float(law.truth), float(law.lie)
+        truth, lie, theta = float(law.truth), float(law.lie), float(law.theta)
         return cls(
             law=law,
             local_epsilon=local_epsilon,
             n=n,
             dummies=dummies,
-            blanket=BlanketBound.of(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies),
-            signed=SignedCounts(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies),
-            third=None if dummies else AllAtThird.of(n=n, truth=truth, lie=lie),
-            first=None if dummies else AllAtFirst.of(n=n, truth=truth, lie=lie),
+            blanket=BlanketBound.of(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies, theta=theta),
+            signed=SignedCounts(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies, theta=theta),
+            third=None if dummies else AllAtThird.of(n=n, truth=truth, lie=lie, theta=theta),
+            first=None if dummies else AllAtFirst.of(n=n, truth=truth, lie=lie, theta=theta),
         )
 
     @property
@@ -158,7 +179,9 @@ class Kary(Divergence):
         return replace(self, blanket=self.blanket.without_traces(delta), third=third)
 
     def upper(self, epsilon: float) -> float:
-        return 0.0 if epsilon >= self.pure else self.blanket.upper(epsilon)
+        if epsilon >= self.pure:
+            return 0.0
+        return max(min(self.blanket.upper(epsilon), local_divergence(self.law, epsilon)), _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         at_third = Witness(family="all others at a third value", others=(0, 0, self.n - 1), target=(0, 1))

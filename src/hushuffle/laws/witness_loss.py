@@ -86,6 +86,10 @@ def distinctions(law: Divergence, *, log_tail: float) -> tuple[Distinction, ...]
     >>> distinctions(divergence(one), log_tail=-40.0)[0].p.round(4).tolist()
     [0.2689, 0.7311]
     """
+    return tuple(pair for pair in _candidates(law, log_tail) if bool(np.any((pair.p > 0) & (pair.q > 0))))
+
+
+def _candidates(law: Divergence, log_tail: float) -> tuple[Distinction, ...]:
     match law:
         case Local(law=report, n=n):
             return (_alone(report, n),)
@@ -98,7 +102,7 @@ def distinctions(law: Divergence, *, log_tail: float) -> tuple[Distinction, ...]
             return (ends, *_composition(report, n, ones, 0, log_tail))
         case Binary(law=report, n=n, dummies=dummies):
             return _composition(report, n, 0, dummies, log_tail)
-        case Kary(law=report, n=n):
+        case Kary(law=report, n=n, dummies=0):
             return (_all_at_third(report, n, log_tail), _all_at_first(report, n, log_tail))
         case _:
             return ()

@@ -133,6 +133,6 @@ def _ones(bits: int, held: int, flip: float) -> npt.NDArray[np.float64]:
     """Return the law of the number of set bits in a report of `bits` bits of which `held` are set."""
     law = np.ones(1)
     for bit in range(bits):
-        up = 1 - flip if bit < held else flip
-        law = np.convolve(law, [1 - up, up])
+        # Each as it is known: 1 - (1 - flip) would lose a rare flip.
+        law = np.convolve(law, [flip, 1 - flip] if bit < held else [1 - flip, flip])
     return law

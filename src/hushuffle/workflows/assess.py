@@ -12,6 +12,7 @@ from hushuffle.model import Assessment, Finding
 from hushuffle.protocol import Protocol
 from hushuffle.specification import Specification, build_adversaries, build_protocol
 from hushuffle.workflows import curves, findings, trials, warnings
+from hushuffle.workflows.guessing_charts import guessing_charts
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
@@ -47,7 +48,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     tell("what each adversary learns", 0.1)
     learned = _learned(specification, protocol)
     tell("what happens at other sizes", 0.3)
-    charts = curves.privacy_charts(protocol, delta=specification.targets.delta)
+    charts = (*curves.privacy_charts(protocol, delta=specification.targets.delta), *guessing_charts(protocol))
     tell("running the collection", 0.6)
     utility = trials.utility(
         protocol,

@@ -138,7 +138,7 @@ def test_a_randomizer_without_epsilon() -> None:
 @pytest.mark.parametrize(
     ("parameter", "epsilon_0", "target", "level", "message"),
     [
-        ("k", 1.0, 1.0, 1e-6, "`parameter` must be one of epsilon, n, got parameter='k'"),
+        ("k", 1.0, 1.0, 1e-6, "`parameter` must be one of epsilon, n, dummies, rounds, got parameter='k'"),
         ("n", 1.0, -1.0, 1e-6, "`epsilon` must be finite and >= 0"),
         ("n", 1.0, 50.0, 1e-6, "`epsilon` must be at most 40 as a target"),
         ("epsilon", 1.0, 1.0, 0.0, r"`delta` must be in \(0, 1\)"),

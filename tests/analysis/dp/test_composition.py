@@ -241,12 +241,6 @@ def test_bad_levels_are_refused() -> None:
         parallel([], delta=1e-6)
 
 
-def test_equal_ends_are_exact() -> None:
-    bound = composition._bracket(1.0, 1.0, unit="nats", sources=(), witness=None)
-    assert bound.kind == "exact"
-    assert bound.width == 0.0
-
-
 @pytest.mark.parametrize(("k", "n", "epsilon_0"), [(2, 500, 1.0), (3, 200, 2.0)])
 def test_one_round_through_the_lattices_contains_the_ordinary_figure(k: int, n: int, epsilon_0: float) -> None:
     protocol = survey(k, epsilon_0, n)

@@ -51,7 +51,7 @@ def test_the_local_model_of_any_randomizer() -> None:
     flips = collection(hs.BitFlipping(width=2, p=0.25), 10, hs.NoShuffle())
     assert hs.dp.epsilon(flips, delta=0.0).upper == pytest.approx(2 * math.log(3), rel=1e-9)
     bound = hs.dp.epsilon(flips, delta=0.1)
-    assert bound.kind == "exact"
+    assert bound.width <= 1e-6 * bound.upper
     assert hs.dp.delta(flips, epsilon=bound.upper).upper == pytest.approx(0.1, rel=1e-6)
 
 

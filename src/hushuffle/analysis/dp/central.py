@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.base import Divergence, between
 from hushuffle.laws.divergence import divergence
 from hushuffle.laws.symmetric import Local
 from hushuffle.model import Bound, Witness
@@ -45,7 +45,7 @@ def delta(protocol: Protocol, *, epsilon: float) -> Bound:
     law = divergence(protocol)
     upper = law.upper(level)
     lower, witness = law.contenders(level).lower(level)
-    return _bound(law, min(lower, upper), upper, unit="probability", witness=witness)
+    return between(lower, upper, unit="probability", sources=law.sources, witness=witness, exact=law.exact)
 
 
 def epsilon(protocol: Protocol, *, delta: float) -> Bound:
@@ -82,7 +82,7 @@ def epsilon(protocol: Protocol, *, delta: float) -> Bound:
     if few is not law:
         lower, witness = _lower_end(few, level, lower)
     upper = _upper_end(law, few, level, lower)
-    return _bound(law, min(lower, upper), upper, unit="nats", witness=witness)
+    return between(lower, upper, unit="nats", sources=law.sources, witness=witness)
 
 
 def local_epsilon(protocol: Protocol) -> Bound:
@@ -116,9 +116,3 @@ def _lower_end(law: Divergence, level: float, guess: float) -> tuple[float, Witn
         return _LARGEST, witness
     point = crossing(lambda e: law.lower(e)[0], level, high=min(law.pure, _LARGEST), guess=guess)[0]
     return point, law.lower(point)[1]
-
-
-def _bound(law: Divergence, lower: float, upper: float, *, unit: str, witness: Witness | None) -> Bound:
-    if lower == upper or law.exact:
-        return Bound.exact(upper, unit=unit, sources=law.sources, witness=witness)
-    return Bound(lower=lower, upper=upper, kind="bracket", unit=unit, sources=law.sources, witness=witness)

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from hushuffle import _checks
 from hushuffle.analysis.dp import central
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.base import Divergence, between
 from hushuffle.laws.divergence import divergence
 from hushuffle.laws.loss_sum import LossLattice, LossSum, best_tilt
 from hushuffle.laws.profile import DOMINATING, DOTS, Profile, common_step
@@ -81,7 +81,7 @@ def compose(rounds: Rounds, *, delta: float) -> Bound:
             alone = central.epsilon(protocol, delta=level)
             if alone.lower > lower:
                 lower, witness = alone.lower, alone.witness
-    return _bracket(min(lower, upper), upper, unit="nats", sources=sources, witness=witness)
+    return between(lower, upper, unit="nats", sources=sources, witness=witness)
 
 
 def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
@@ -121,7 +121,7 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
         found = LossSum.of(lattices, tilt=best_tilt(lattices, epsilon=level)).lower(level)
         if witness is None or found > lower:
             lower, witness = found, _describe(pairs)
-    return _bracket(min(lower, upper), upper, unit="probability", sources=sources, witness=witness)
+    return between(lower, upper, unit="probability", sources=sources, witness=witness)
 
 
 def parallel(protocols: Sequence[Protocol], *, delta: float) -> Bound:
@@ -149,7 +149,7 @@ def parallel(protocols: Sequence[Protocol], *, delta: float) -> Bound:
     upper = max(figure.upper for figure in figures)
     if upper == worst.upper:
         return worst
-    return _bracket(worst.lower, upper, unit="nats", sources=worst.sources, witness=worst.witness)
+    return between(worst.lower, upper, unit="nats", sources=worst.sources, witness=worst.witness)
 
 
 def rounds_upper(protocol: Protocol, *, epsilon: float, delta: float) -> Callable[[int], float]:
@@ -232,9 +232,3 @@ def _describe(pairs: list[tuple[Distinction, int]]) -> Witness:
 def _sources(laws: _Laws) -> tuple[Citation, ...]:
     own = [source for law, _ in laws for source in law.sources]
     return tuple(dict.fromkeys([DOMINATING.at("Theorem 10"), DOTS, *own]))
-
-
-def _bracket(lower: float, upper: float, *, unit: str, sources: tuple[Citation, ...], witness: Witness | None) -> Bound:
-    if lower == upper:
-        return Bound.exact(upper, unit=unit, sources=sources, witness=witness)
-    return Bound(lower=lower, upper=upper, kind="bracket", unit=unit, sources=sources, witness=witness)

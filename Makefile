@@ -33,6 +33,7 @@ docs: .venv/.docs ## build the documentation into site/
 bench: .venv/.bench ## measure speed and tightness
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/accountant.py
+	$(BIN)/python benchmarks/qif_package.py
 
 clean: ## remove everything that was made
 	rm -rf .venv site hushuffle-out dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -15,7 +15,9 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"]
 DELTA = 1e-6
 
 
-def save(name: str, title: str, x_title: str, y_title: str, rows: list[dict[str, object]], *, x_log: bool) -> None:
+def save(
+    name: str, title: str, x_title: str, y_title: str, rows: list[dict[str, object]], *, x_log: bool, y_log: bool = True
+) -> None:
     """Write one chart of lines: each row has x, y and label."""
     order = list(dict.fromkeys(str(row["label"]) for row in rows))
     scale = alt.Scale(domain=order, range=COLOURS[: len(order)])
@@ -24,7 +26,7 @@ def save(name: str, title: str, x_title: str, y_title: str, rows: list[dict[str,
         .mark_line(point=True, strokeWidth=2.5)
         .encode(
             x=alt.X("x:Q", title=x_title, scale=alt.Scale(type="log" if x_log else "linear")),
-            y=alt.Y("y:Q", title=y_title, scale=alt.Scale(type="log", nice=False)),
+            y=alt.Y("y:Q", title=y_title, scale=alt.Scale(type="log" if y_log else "linear", nice=False, zero=False)),
             color=alt.Color("label:N", title=None, scale=scale),
             strokeDash=alt.StrokeDash("label:N", legend=None, sort=order),
         )
@@ -75,6 +77,19 @@ def published_bounds() -> None:
     save("published-bounds.svg", title, "people", "epsilon, upper bound", rows, x_log=True)
 
 
+def guessing() -> None:
+    """Draw shuffling alone against noise and shuffling, for several truth probabilities (two answers)."""
+    rows: list[dict[str, object]] = []
+    for truth, label in ((1.0, "shuffle only"), (0.9, "p = 0.9"), (0.75, "p = 0.75"), (0.6, "p = 0.6")):
+        randomizer = hs.RandomizedResponse.from_truth_probability(k=2, p=truth)
+        for n in (1, 2, 3, 5, 7, 11, 17, 31, 51, 101, 201, 501, 1001):
+            shuffled = hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=n)
+            rows.append({"x": n, "y": hs.qif.vulnerability(shuffled).upper, "label": label})
+    title = "Somebody who knows nobody's answer: noise and shuffle, two answers"
+    save("guessing-against-people.svg", title, "people", "guesses right", rows, x_log=True, y_log=False)
+
+
 if __name__ == "__main__":
     against_noise()
     published_bounds()
+    guessing()

@@ -72,6 +72,20 @@ class Channel:
             product = self.matrix @ then.matrix
         return type(self)(matrix=product, inputs=self.inputs, outputs=then.outputs)
 
+    def table(self) -> str:
+        """Return the matrix as plain text with its labels, one line for each input.
+
+        >>> print(Channel(matrix=[[1, 0], [0, 1]], inputs="ab", outputs=("a:1", "b:1")).table())
+           a:1  b:1
+        a    1    0
+        b    0    1
+        """
+        cells = [["", *map(str, self.outputs)]]
+        cells += [[str(name), *map(str, row)] for name, row in zip(self.inputs, self.matrix, strict=True)]
+        widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+        lines = ("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in cells)
+        return "\n".join(lines)
+
     def __eq__(self, other: object) -> bool:
         """Whether shapes, kinds of number and every entry agree (labels are not compared)."""
         if not isinstance(other, Channel):

@@ -7,10 +7,12 @@ from hushuffle.model.citation import Citation
 from hushuffle.model.domain import Domain
 from hushuffle.model.finding import Finding
 from hushuffle.model.release import Estimate, Histogram, Transcript
+from hushuffle.model.study import Cell, HeatMap, Panel, PointMap, Study, Table
 
 __all__ = [
     "Assessment",
     "Bound",
+    "Cell",
     "Channel",
     "Chart",
     "Citation",
@@ -18,10 +20,15 @@ __all__ = [
     "Estimate",
     "Finding",
     "Guarantee",
+    "HeatMap",
     "Histogram",
     "Kind",
+    "Panel",
+    "PointMap",
     "Population",
     "Series",
+    "Study",
+    "Table",
     "Transcript",
     "Utility",
     "Warned",

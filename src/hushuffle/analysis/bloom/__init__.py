@@ -1,0 +1,1 @@
+"""Shuffled and flipped Bloom filters: central privacy, signal to noise."""

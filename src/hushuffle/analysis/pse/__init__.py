@@ -1,0 +1,1 @@
+"""Identifiability of people from matching scores, in bits."""

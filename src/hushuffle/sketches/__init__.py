@@ -1,0 +1,1 @@
+"""Encoders in front of a randomizer: identifiers to Bloom filters."""

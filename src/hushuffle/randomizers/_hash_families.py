@@ -115,12 +115,18 @@ class BinaryHashes(HashFamily):
         sketch = np.zeros(cells, dtype=np.int64)
         sketch[0] = buckets.size
         place, sign = np.zeros_like(buckets), np.zeros_like(buckets)
+        # Few reports and a large table: several steps are counted in one pass over the table.
+        together = min(self.g - 1, max(1, 2 * cells // max(buckets.size, 1)))
+        signs = np.empty((together, buckets.size), dtype=np.int64)
         for step in range(1, self.g):
             bit = (step & -step).bit_length() - 1  # s runs through a Gray code: one bit changes at a time
             place ^= (hashes[:, 0] >> bit) & (cells - 1)
             sign ^= (buckets >> bit) & 1
-            signed = np.bincount(2 * place + sign, minlength=2 * cells)
-            sketch += signed[::2] - signed[1::2]
+            row = (step - 1) % together
+            signs[row] = 2 * place + sign
+            if row == together - 1 or step == self.g - 1:
+                signed = np.bincount(signs[: row + 1].ravel(), minlength=2 * cells)
+                sketch += signed[::2] - signed[1::2]
         return walsh_hadamard(sketch)[: self.k] // self.g
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
@@ -45,6 +44,7 @@ class Protocol:
         if not isinstance(self.shuffler, Shuffler):
             _checks.reject("shuffler", "a Shuffler", repr(self.shuffler), "For example UniformShuffle().")
         object.__setattr__(self, "n", _checks.integer("n", self.n, low=1))
+        self.shuffler.check(n=self.n, values=self.randomizer.inputs)
 
     def collect(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Transcript:
         """Run the collection on `values`, shape (n,), integers 0..k-1; `rng` defaults to `secure()`.
@@ -56,9 +56,8 @@ class Protocol:
         if truth.size != self.n:
             _checks.reject("values", f"n = {self.n} values", f"<{truth.size} values>")
         source = secure() if rng is None else rng
-        messages = self.randomizer.randomize(truth, rng=source)
-        if self.shuffler.dummies:
-            messages = np.concatenate([messages, self.randomizer.dummies(self.shuffler.dummies, rng=source)])
+        own = self.randomizer.randomize(truth, rng=source)
+        messages = self.shuffler.complete(own, draw=lambda count: self.randomizer.dummies(count, rng=source))
         released = self.shuffler.release(messages, rng=source)
         return Transcript(reports=released, people=self.n, dummies=self.shuffler.dummies)
 

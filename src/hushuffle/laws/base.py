@@ -34,6 +34,10 @@ class Divergence(ABC):
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         """Return a lower end and the pair of neighbours that attains it."""
 
+    def pure_bound(self) -> Bound:
+        """Return the pure guarantee as a figure: exact, unless a law knows less."""
+        return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
+
     def guess(self) -> float:
         """Return an epsilon of the right size for ordinary delta, to start a search from."""
         return self.pure / 4

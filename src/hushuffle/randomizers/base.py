@@ -45,6 +45,10 @@ class Randomizer(ABC):
     def describe(self) -> str:
         """Return the mechanism in a few plain words."""
 
+    def offers(self, capability: type) -> bool:
+        """Return whether it has `capability`; a class may have one for some of its settings only."""
+        return isinstance(self, capability)
+
 
 class HasChannel(ABC):
     """Its law is a finite matrix."""
@@ -183,7 +187,7 @@ def require(randomizer: Randomizer, capability: type[Capability], *, for_what: s
     Raises:
         UnsupportedProtocolError: it does not have it.
     """
-    if isinstance(randomizer, capability):
+    if isinstance(randomizer, capability) and randomizer.offers(capability):
         return randomizer
     message = f"{for_what} needs a randomizer with `{capability.__name__}`, which {type(randomizer).__name__} is not."
     raise UnsupportedProtocolError(message)

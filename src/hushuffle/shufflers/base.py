@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ class Reveals(Enum):
     """Position i is person i's report."""
     MULTISET = "multiset"
     """Nothing: only how often each report occurs."""
+    CAPPED_MULTISET = "capped multiset"
+    """How often each report occurs; dummies were added only to reports that did not occur too often."""
     NOISY_ORDER = "noisy order"
     """A random order that stays close to a public reference order."""
 
@@ -36,6 +39,20 @@ class Shuffler(ABC):
     def dummies(self) -> int:
         """Number of dummy reports it adds, drawn from the randomizer's blanket."""
         return 0
+
+    @property
+    def people(self) -> int | None:
+        """Number of people it is made for; None if it takes any number."""
+        return None
+
+    def check(self, *, n: int, values: int) -> None:  # noqa: B027 - most fit every protocol
+        """Refuse a protocol of n people and so many values that this shuffler does not fit."""
+
+    def complete(
+        self, reports: npt.NDArray[np.int64], *, draw: Callable[[int], npt.NDArray[np.int64]]
+    ) -> npt.NDArray[np.int64]:
+        """Return `reports` followed by the dummies; `draw(count)` gives so many fresh ones."""
+        return np.concatenate([reports, draw(self.dummies)]) if self.dummies else reports
 
     @abstractmethod
     def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:

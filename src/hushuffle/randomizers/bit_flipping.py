@@ -18,6 +18,7 @@ from hushuffle.randomness import SCALE, Randomness
 
 _WIDEST = 62
 _WIDEST_MATRIX = 12
+_BLOCK = 1 << 13  # words of packed bits per step: the working arrays stay in the processor's cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +115,22 @@ class BitFlipping(Randomizer, HasChannel, HasBlanket, HasValueLaws):
             flips |= rng.coins(self.threshold, truth.size).astype(np.int64) << bit
         return truth ^ flips
 
+    def flip_packed(self, packed: npt.NDArray[np.uint8], *, rng: Randomness) -> npt.NDArray[np.uint8]:
+        """Return `packed`, bytes of eight bits each, with every bit flipped with the implemented p, same shape.
+
+        The law of `randomize`, by about seven random words for 64 bits instead of 64. `width` plays no part.
+
+        Raises:
+            InvalidInputError: `rng` is keyed by record: the bits are no records.
+        """
+        if not rng.sequential:
+            _checks.reject("rng", "secure() or reproducible(seed) for packed bits", "<keyed>")
+        flips = np.empty(-(-packed.size // 8), dtype=np.uint64)
+        for start in range(0, flips.size, _BLOCK):
+            block = flips[start : start + _BLOCK]
+            block[:] = _packed_coins(self.threshold, block.size, rng)
+        return packed ^ flips.view(np.uint8)[: packed.size].reshape(packed.shape)
+
     def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
         return rng.integers(self.inputs, _checks.integer("count", count, low=0))
 
@@ -127,6 +144,30 @@ class BitFlipping(Randomizer, HasChannel, HasBlanket, HasValueLaws):
         if self.width > _WIDEST_MATRIX:
             message = f"BitFlipping of width {self.width}: {what} would have 2**{self.width} entries or more."
             raise UnsupportedProtocolError(message)
+
+
+def _packed_coins(threshold: int, size: int, rng: Randomness) -> npt.NDArray[np.uint64]:
+    """Return `size` words of 64 coins each, every coin 1 with probability threshold / 2**64 exactly.
+
+    A coin is U < threshold for a uniform 64-bit U; the U of all coins are compared digit by digit from the
+    top, a random word giving one digit to 64 coins, until every coin of a word is decided.
+    """
+    coins = np.zeros(size, dtype=np.uint64)
+    open_words = np.arange(size, dtype=np.int64)
+    undecided = np.full(size, ~np.uint64(0))
+    # Below its last digit 1 the threshold has no digit that U could be less than.
+    for place in range(63, (threshold & -threshold).bit_length() - 2, -1):
+        digits = rng.words(size, at=open_words)
+        if threshold >> place & 1:
+            coins[open_words] |= undecided & ~digits
+            undecided &= digits
+        else:
+            undecided &= ~digits
+        still = undecided != 0
+        open_words, undecided = open_words[still], undecided[still]
+        if not open_words.size:
+            break
+    return coins
 
 
 def _ones(bits: int, held: int, flip: float) -> npt.NDArray[np.float64]:

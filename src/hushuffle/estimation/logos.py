@@ -1,0 +1,154 @@
+"""Unbiased counts of the logos before flipping, with their covariance as an operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.model import Histogram, Transcript
+from hushuffle.randomizers import BitFlipping, require
+from hushuffle.sketches import per_bit
+from hushuffle.sketches.logos import MOST_COUNTED
+
+if TYPE_CHECKING:
+    from hushuffle.protocol import Protocol
+
+Reports = Transcript | npt.NDArray[np.int64] | Histogram
+Array = npt.NDArray[np.float64]
+
+_DENSE = 10
+_QUESTION = "Reach estimation"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogoEstimate:
+    """Unbiased counts d_hat = P^-1 x of the true columns by logo, shape (2**k,), from released counts x.
+
+    The errors are those of flipping, with the filters held fixed: covariance P^-1 B P^-1 where
+    B = diag(P^T d) - P^T diag(d) P is the covariance of x. With d_hat in the place of d it is
+    P^-1 diag(x) P^-1 - diag(d_hat), unbiased. Counts may be negative: they are not clipped.
+
+    Source: theory.md sections 2.3 and 2.4.
+    """
+
+    counts: Array
+    released: npt.NDArray[np.int64]
+    flip: float
+
+    @property
+    def publishers(self) -> int:
+        """Number k of filters."""
+        return self.counts.size.bit_length() - 1
+
+    @property
+    def standard_errors(self) -> Array:
+        """Of each count, over the flips, shape (2**k,); a variance estimated below 0 counts as 0."""
+        return np.sqrt(
+            np.maximum(per_bit(inverse(self.flip) ** 2, self.released.astype(np.float64)) - self.counts, 0.0)
+        )
+
+    def covariance_times(self, vector: npt.ArrayLike) -> Array:
+        """Return the covariance matrix times `vector`, shape (2**k,), in O(k 2**k).
+
+        Raises:
+            InvalidInputError: a vector of another length.
+        """
+        v = np.asarray(vector, dtype=np.float64)
+        if v.shape != self.counts.shape:
+            _checks.reject("vector", f"of shape {self.counts.shape}", f"<shape {v.shape}>")
+        back = inverse(self.flip)
+        return per_bit(back, self.released * per_bit(back, v)) - self.counts * v
+
+    def covariance(self) -> Array:
+        """Return the covariance matrix, shape (2**k, 2**k), k <= 10.
+
+        Raises:
+            UnsupportedProtocolError: k > 10.
+        """
+        if self.publishers > _DENSE:
+            message = (
+                f"The matrix for k = {self.publishers} has 4**k entries. Use `covariance_times`, or k <= {_DENSE}."
+            )
+            raise UnsupportedProtocolError(message)
+        back = inverse(self.flip)
+        half = per_bit(back, np.eye(self.counts.size))
+        return per_bit(back, self.released[:, None] * half) - np.diag(self.counts)
+
+    def __repr__(self) -> str:
+        return f"LogoEstimate(publishers={self.publishers}, columns={int(self.released.sum())}, flip={self.flip:.4g})"
+
+
+def true_logos(reports: Reports, *, protocol: Protocol) -> LogoEstimate:
+    """Return unbiased counts of the logos before flipping, k <= 20.
+
+    Args:
+        reports: a `Transcript`, its reports as an array of logos, shape (m,), or their counts (a `Histogram`
+            of 2**k values, for example `hushuffle.sketches.logo_counts(filters)`).
+        protocol: the protocol that produced them: `BitFlipping(width=k, p=p)`, n = m columns.
+
+    Raises:
+        InvalidInputError: not n reports, or a logo out of range.
+        UnsupportedProtocolError: another randomizer, dummies, or more than 20 publishers.
+
+    Source: theory.md section 2.4.
+
+    >>> import hushuffle as hs
+    >>> columns = hs.Protocol(randomizer=hs.BitFlipping(width=1, p=0.1), shuffler=hs.UniformShuffle(), n=100)
+    >>> found = true_logos(hs.Histogram(counts=[74, 26]), protocol=columns)
+    >>> found.counts.round(6).tolist(), found.standard_errors.round(4).tolist()
+    ([80.0, 20.0], [3.75, 3.75])
+    """
+    randomizer = flipping(protocol)
+    counts = marginal(reports, protocol=protocol, publishers=tuple(range(randomizer.width)))
+    flip = float(randomizer.flip)
+    return LogoEstimate(counts=per_bit(inverse(flip), counts.astype(np.float64)), released=counts, flip=flip)
+
+
+def inverse(flip: float) -> Array:
+    """Return the inverse of [[q, p], [p, q]], shape (2, 2)."""
+    keep = 1 - flip
+    return np.array([[keep, -flip], [-flip, keep]]) / (keep - flip)
+
+
+def flipping(protocol: Protocol) -> BitFlipping:
+    """Return the randomizer of a study of Bloom filters, or raise `UnsupportedProtocolError`."""
+    randomizer = require(protocol.randomizer, BitFlipping, for_what=_QUESTION)
+    if protocol.shuffler.dummies:
+        message = f"{_QUESTION} with dummy columns is not available. Use UniformShuffle()."
+        raise UnsupportedProtocolError(message)
+    return randomizer
+
+
+def marginal(reports: Reports, *, protocol: Protocol, publishers: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Return how many reports show each logo of these publishers only, shape (2**len(publishers),)."""
+    width = flipping(protocol).width
+    if len(publishers) > MOST_COUNTED:
+        message = f"{_QUESTION} takes at most {MOST_COUNTED} publishers at a time, got {len(publishers)}. Name fewer."
+        raise UnsupportedProtocolError(message)
+    if isinstance(reports, Histogram):
+        if reports.k != 1 << width:
+            _checks.reject("reports", f"counts of 2**{width} logos", reports.k)
+        if reports.total != protocol.n:
+            _checks.reject("reports", f"n = {protocol.n} columns in all", reports.total)
+        return _summed(reports.counts, width, publishers)
+    logos = _checks.codes("reports", reports.reports if isinstance(reports, Transcript) else reports, k=1 << width)
+    if logos.size != protocol.n:
+        _checks.reject("reports", f"n = {protocol.n} logos", f"<{logos.size} logos>")
+    chosen = np.zeros_like(logos)
+    for place, publisher in enumerate(publishers):
+        chosen |= (logos >> publisher & 1) << place
+    return np.bincount(chosen, minlength=1 << len(publishers))
+
+
+def _summed(counts: npt.NDArray[np.int64], width: int, publishers: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Sum counts over the logos that look alike to these publishers."""
+    others = tuple(width - 1 - each for each in range(width) if each not in publishers)
+    # Axis j is publisher width - 1 - j.
+    kept: npt.NDArray[np.int64] = counts.reshape((2,) * width).sum(axis=others)
+    falling = sorted(publishers, reverse=True)
+    return kept.transpose([falling.index(each) for each in reversed(publishers)]).reshape(-1)

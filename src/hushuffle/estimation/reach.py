@@ -1,0 +1,262 @@
+"""Reach and overlaps of audiences from flipped and shuffled Bloom filters, with their errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.errors import NumericalError
+from hushuffle.estimation.logos import Array, Reports, flipping, inverse, marginal
+from hushuffle.model import Bound, Citation
+from hushuffle.sketches import per_bit
+from hushuffle.sketches.filters import MOST_HASHES
+
+if TYPE_CHECKING:
+    from hushuffle.protocol import Protocol
+
+Question = Literal["reach", "overlap", "exclusive"]
+QUESTIONS: Final[tuple[Question, ...]] = ("reach", "overlap", "exclusive")
+
+WHANG: Final = Citation(
+    key="whang1990",
+    text="K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, A linear-time probabilistic counting algorithm for "
+    "database applications, ACM Transactions on Database Systems 15 (1990)",
+)
+_SOURCES: Final = (WHANG, Citation(key="theory", text="theory.md", where="section 2.4"))
+_WEAKEST: Final = 5.0  # standard errors between the share of empty columns and 0
+_AVOIDS: Final = np.array([[1.0, 1.0], [1.0, 0.0]])  # entry (S, i): 1 if the sets S and i have nothing in common
+_MOST_PLANNED: Final = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """An estimated number of people, with its standard error.
+
+    `question` is "reach" (in the audience of at least one of `publishers`), "overlap" (of all of them) or
+    "exclusive" (of all of them and of nobody else in the study). The standard error is over the flips and
+    over the hash functions (collisions in the filters), the people held fixed. The estimate is not clipped.
+    """
+
+    estimate: float
+    standard_error: float
+    question: Question
+    publishers: tuple[int, ...]
+
+    def interval(self, confidence: float = 0.95) -> Bound:
+        """Return the interval estimate +- z standard errors, cut off at 0, which loses no coverage.
+
+        A normal approximation: where a figure rests on a handful of columns (an overlap of few people
+        among many publishers), the interval is rough.
+
+        Raises:
+            InvalidInputError: a confidence outside (0, 1).
+        """
+        level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
+        half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error
+        low, high = (max(self.estimate + side * half, 0.0) for side in (-1, 1))
+        return Bound(lower=low, upper=high, kind="estimate", unit="people", sources=_SOURCES, confidence=level)
+
+    def __str__(self) -> str:
+        who = ", ".join(str(each) for each in self.publishers)
+        return f"{self.question} of {who}: {round(self.estimate):,} people (standard error {self.standard_error:,.0f})"
+
+
+def reach(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | None = None, hashes: int = 1) -> Reach:
+    """Return how many people are in the audience of at least one of `publishers` (all of them, if None).
+
+    Linear counting: -(m/h) ln(z/m), where z is the unbiased estimate of the number of columns in which all of
+    these filters are 0. Its bias is below a tenth of the standard error wherever an answer is given.
+
+    Args:
+        reports: a `Transcript`, its reports as an array of logos, shape (m,), or their counts (a `Histogram`
+            of 2**k values, for example `hushuffle.sketches.logo_counts(filters)`).
+        protocol: the protocol that produced them: `BitFlipping(width=k, p=p)`, n = m columns.
+        publishers: which filters, 0..k-1 in the order in which they were aligned, at most 20.
+        hashes: number h of hash functions of the filters.
+
+    Raises:
+        InvalidInputError: publishers out of range or named twice; not n reports.
+        NumericalError: the filters are too full, or too noisy, for an answer; the message says what to change.
+        UnsupportedProtocolError: another randomizer, dummies, or more than 20 publishers at a time.
+
+    Source: Whang, Vander-Zanden, Taylor 1990; theory.md section 2.4.
+
+    >>> import hushuffle as hs
+    >>> columns = hs.Protocol(randomizer=hs.BitFlipping(width=1, p=0.1), shuffler=hs.UniformShuffle(), n=10_000)
+    >>> found = reach(hs.Histogram(counts=[7400, 2600]), protocol=columns)
+    >>> print(found)
+    reach of 0: 2,231 people (standard error 50)
+    >>> print(found.interval(0.95))
+    2134 to 2329 people (95% interval)
+    """
+    return _ask("reach", reports, protocol, publishers, hashes)
+
+
+def overlap(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | None = None, hashes: int = 1) -> Reach:
+    """Return how many people are in the audiences of all of `publishers` at once (of every one, if None).
+
+    By inclusion and exclusion of the reach of every subset: with independent columns, this is the maximum-likelihood
+    estimate when nothing is assumed about the audiences. Arguments and errors as for `reach`.
+
+    Source: theory.md section 2.4.
+    """
+    return _ask("overlap", reports, protocol, publishers, hashes)
+
+
+def exclusive(
+    reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | None = None, hashes: int = 1
+) -> Reach:
+    """Return how many people are in the audiences of all of `publishers` and in no other of the study.
+
+    For one publisher: what the reach of all would lose without it. Needs a study of at most 20 publishers.
+    Arguments and errors as for `reach`.
+
+    Source: theory.md section 2.4.
+    """
+    return _ask("exclusive", reports, protocol, publishers, hashes)
+
+
+def planned(
+    people: npt.ArrayLike,
+    *,
+    protocol: Protocol,
+    question: Question = "reach",
+    publishers: Sequence[int] | None = None,
+    hashes: int = 1,
+) -> Reach:
+    """Return the true figure of a study to come, with the standard error that its estimate will have.
+
+    Args:
+        people: how many are in exactly the audiences of set bits i, for i = 0..2**k - 1, shape (2**k,); k <= 10.
+        protocol: `BitFlipping(width=k, p=p)`, n = m columns.
+        question: "reach", "overlap" or "exclusive".
+        publishers: as for `reach`.
+        hashes: number h of hash functions.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+        NumericalError: the filters would be too full, or too noisy.
+
+    Source: theory.md section 2.4.
+
+    >>> import hushuffle as hs
+    >>> columns = hs.Protocol(randomizer=hs.BitFlipping(width=2, p=0.1), shuffler=hs.UniformShuffle(), n=100_000)
+    >>> print(planned([0, 30_000, 20_000, 10_000], protocol=columns, question="overlap"))
+    overlap of 0, 1: 10,000 people (standard error 188)
+    """
+    randomizer = flipping(protocol)
+    width = _checks.integer("width", randomizer.width, low=1, high=_MOST_PLANNED, hint="Plan for fewer publishers.")
+    sizes = np.asarray(people, dtype=np.float64)
+    if sizes.shape != (1 << width,) or not np.all((sizes >= 0) & np.isfinite(sizes)):
+        _checks.reject("people", f"2**{width} finite numbers >= 0", f"<shape {sizes.shape}>")
+    members = np.concatenate([[0.0], sizes[1:]])
+    missed = per_bit(_AVOIDS, members)  # by S: people in none of the audiences of S
+    empty = np.exp(-_hashes(hashes) * (members.sum() - missed) / protocol.n)
+    truth = protocol.n * per_bit([[0.0, 1.0], [1.0, -1.0]], empty)
+    flip = float(randomizer.flip)
+    released = per_bit([[1 - flip, flip], [flip, 1 - flip]], truth)
+    chosen = _publishers(publishers, width)
+    return _answer(_named(question), released, chosen, width=width, flip=flip, hashes=hashes)
+
+
+def _ask(
+    question: Question, reports: Reports, protocol: Protocol, publishers: Sequence[int] | None, hashes: int
+) -> Reach:
+    randomizer = flipping(protocol)
+    chosen = _publishers(publishers, randomizer.width)
+    # Only "exclusive" needs the others: the fewer filters, the less work.
+    seen = tuple(range(randomizer.width)) if question == "exclusive" else chosen
+    counts = marginal(reports, protocol=protocol, publishers=seen).astype(np.float64)
+    local = tuple(seen.index(each) for each in chosen)
+    found = _answer(question, counts, local, width=len(seen), flip=float(randomizer.flip), hashes=_hashes(hashes))
+    return Reach(estimate=found.estimate, standard_error=found.standard_error, question=question, publishers=chosen)
+
+
+def _answer(
+    question: Question, counts: Array, publishers: tuple[int, ...], *, width: int, flip: float, hashes: int
+) -> Reach:
+    """Return the answer from counts by logo, shape (2**width,)."""
+    weights = _inclusion_exclusion(question, publishers, width)
+    back = inverse(flip)
+    empty = per_bit(_AVOIDS @ back, counts)  # by S: columns in which all filters of S were 0, unbiased
+    used = np.flatnonzero(weights)
+    widest = int(used[np.argmax(np.bitwise_count(used))])
+    _refuse_full(counts, float(empty[used].min()), widest, back)
+    m = float(counts.sum())
+    estimate = -m / hashes * float(weights[used] @ np.log(empty[used] / m))
+    slopes = np.zeros_like(weights)
+    slopes[used] = -m / hashes * weights[used] / empty[used]
+    spread = _spread(counts, per_bit(back @ _AVOIDS, slopes))
+    # Columns drawn independently would mean a Poisson number of people; theirs is fixed.
+    variance = spread - max(estimate, 0.0) / hashes
+    if not variance > 0:
+        message = "The columns are too few, or too much alike, for a standard error. Use more bits."
+        raise NumericalError(message)
+    return Reach(estimate=estimate, standard_error=math.sqrt(variance), question=question, publishers=publishers)
+
+
+def _spread(counts: Array, influence: Array) -> float:
+    """Return m times the variance of `influence` over the m columns."""
+    m = counts.sum()
+    centred = influence - counts @ influence / m
+    return float(counts @ centred**2)
+
+
+def _refuse_full(counts: Array, empty: float, widest: int, back: Array) -> None:
+    """Raise `NumericalError` unless `empty` columns stand out from 0 by the noise of the union `widest`."""
+    one = np.zeros_like(counts)
+    one[widest] = 1.0
+    error = math.sqrt(_spread(counts, per_bit(back @ _AVOIDS, one)))
+    if not empty > _WEAKEST * error:
+        message = (
+            f"An estimated {empty:,.0f} of {counts.sum():,.0f} columns are empty in all {widest.bit_count()} filters, "
+            f"with standard error {error:,.0f}: too few for linear counting. "
+            "Use more bits, fewer hash functions, a smaller flip probability, or fewer publishers at a time."
+        )
+        raise NumericalError(message)
+
+
+def _inclusion_exclusion(question: Question, publishers: tuple[int, ...], width: int) -> Array:
+    """Return the weight of the reach of each set S of publishers in the answer, shape (2**width,)."""
+    everyone, chosen = (1 << width) - 1, sum(1 << each for each in publishers)
+    weights = np.zeros(1 << width)
+    sets = np.arange(1 << width)
+    if question == "reach":
+        weights[chosen] = 1.0
+        return weights
+    signs = 1.0 - 2.0 * (np.bitwise_count(sets) & 1)
+    inside = sets & ~chosen == 0
+    if question == "overlap":
+        weights[inside] = -signs[inside]
+    else:
+        # In all of T and no other: sum over A in T of (-1)**|T - A| (people in no audience outside A).
+        parts = sets[inside]
+        weights[everyone ^ parts] -= signs[chosen ^ parts]
+    weights[0] = 0.0  # nobody is reached by no publisher
+    return weights
+
+
+def _publishers(publishers: Sequence[int] | None, width: int) -> tuple[int, ...]:
+    if publishers is None:
+        return tuple(range(width))
+    chosen = tuple(_checks.integer("publishers", each, low=0, high=width - 1) for each in publishers)
+    if not chosen or len(set(chosen)) < len(chosen):
+        _checks.reject("publishers", "one or more, each once", chosen)
+    return chosen
+
+
+def _hashes(hashes: int) -> int:
+    return _checks.integer("hashes", hashes, low=1, high=MOST_HASHES)
+
+
+def _named(question: Question) -> Question:
+    if question not in QUESTIONS:
+        _checks.reject("question", f"one of {', '.join(QUESTIONS)}", question)
+    return question

@@ -1,0 +1,140 @@
+"""`BloomFilter`: one publisher's sketch, bit-packed, and what flipping makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.randomness import SCALE, Randomness, secure
+
+MOST_BITS: Final = 2**31 - 1
+MOST_HASHES: Final = 255
+_CHECK_LENGTH: Final = 16
+
+
+class FlipsBits(Protocol):
+    """What `BloomFilter.flip` asks for: a `BitFlipping` randomizer has it."""
+
+    @property
+    def threshold(self) -> int:
+        """Each bit is flipped with probability threshold / 2**64."""
+
+    def flip_packed(self, packed: npt.NDArray[np.uint8], *, rng: Randomness) -> npt.NDArray[np.uint8]:
+        """Return `packed` with every bit flipped or not."""
+
+
+class Design(TypedDict):
+    """What publishers must have in common for their filters to line up."""
+
+    bits: int
+    hashes: int
+    key_check: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BloomFilter:
+    """m bits; bit i is set if a hash function sends one of the publisher's identifiers to i.
+
+    Made by `BloomEncoder.encode`. Filters of the same design (m, hash functions, key) join by `|`: the
+    filter of all the identifiers of both. A flipped one is a random release: it joins no more.
+
+    Args:
+        bits: m, 1 to 2**31 - 1.
+        hashes: number h of hash functions, 1 to 255.
+        key_check: 16 hexadecimal digits; equal for equal keys, and public.
+        packed: the bits, shape (ceil(m/8),), most significant bit first, the last byte filled up with zeros.
+        threshold: every bit has been flipped with probability threshold / 2**64; 0 for a filter not flipped.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: B. H. Bloom (1970); theory.md section 2.
+
+    >>> small = BloomFilter(bits=4, hashes=1, key_check="0" * 16, packed=np.array([0b10100000], dtype=np.uint8))
+    >>> small.ones, small.is_flipped, small.columns().tolist()
+    (2, False, [True, False, True, False])
+    """
+
+    bits: int
+    hashes: int
+    key_check: str
+    packed: npt.NDArray[np.uint8]
+    threshold: int = 0
+
+    def __post_init__(self) -> None:
+        bits = _checks.integer("bits", self.bits, low=1, high=MOST_BITS)
+        _checks.integer("hashes", self.hashes, low=1, high=MOST_HASHES)
+        _checks.integer("threshold", self.threshold, low=0, high=SCALE // 2)
+        if len(self.key_check) != _CHECK_LENGTH or not set(self.key_check) <= set("0123456789abcdef"):
+            _checks.reject("key_check", f"{_CHECK_LENGTH} hexadecimal digits", f"<{len(self.key_check)} characters>")
+        packed = np.array(self.packed)
+        if packed.dtype != np.uint8 or packed.shape != (-(-bits // 8),):
+            _checks.reject("packed", f"{-(-bits // 8)} bytes, shape (ceil(bits/8),)", f"<{packed.dtype}{packed.shape}>")
+        if packed[-1] & self._padding:
+            _checks.reject("packed", "zero after the last bit", "<a bit set>")
+        packed.flags.writeable = False
+        object.__setattr__(self, "packed", packed)
+
+    @property
+    def _padding(self) -> int:
+        """The bits of the last byte that belong to no column."""
+        return (1 << (-self.bits % 8)) - 1
+
+    @property
+    def design(self) -> Design:
+        """What the filters of all publishers must have in common."""
+        return Design(bits=self.bits, hashes=self.hashes, key_check=self.key_check)
+
+    @property
+    def is_flipped(self) -> bool:
+        """Whether its bits have been flipped."""
+        return self.threshold > 0
+
+    @property
+    def ones(self) -> int:
+        """How many bits are set (private until the filter is flipped)."""
+        return int(np.bitwise_count(self.packed).sum())
+
+    def columns(self) -> npt.NDArray[np.bool_]:
+        """Return the bits, shape (m,)."""
+        return np.unpackbits(self.packed, count=self.bits).view(np.bool_)
+
+    def __or__(self, other: BloomFilter) -> BloomFilter:
+        same_design(self, other)
+        if self.is_flipped or other.is_flipped:
+            hint = "Join the filters before flipping, flip once."
+            _checks.reject("other", "not flipped, like this filter", "<a flipped filter>", hint)
+        return replace(self, packed=self.packed | other.packed)
+
+    def flip(self, *, randomizer: FlipsBits, rng: Randomness | None = None) -> BloomFilter:
+        """Return the filter for release: each bit flipped with the randomizer's probability p.
+
+        Do this once and keep the result: two flips of the same filter reveal more than one. `rng`
+        defaults to `secure()`.
+
+        Raises:
+            InvalidInputError: the filter has been flipped already, or `rng` is keyed.
+        """
+        if self.is_flipped:
+            _checks.reject("filter", "not flipped yet", "<a flipped filter>", "Release the flipped filter as it is.")
+        packed = randomizer.flip_packed(self.packed, rng=secure() if rng is None else rng)
+        packed[-1] &= 0xFF ^ self._padding
+        return replace(self, packed=packed, threshold=randomizer.threshold)
+
+    def __repr__(self) -> str:
+        state = f"each bit flipped with probability {self.threshold / SCALE:.4g}" if self.is_flipped else "not flipped"
+        return f"BloomFilter(bits={self.bits}, hashes={self.hashes}, {state})"
+
+
+def same_design(first: BloomFilter, other: BloomFilter) -> None:
+    """Raise `InvalidInputError` unless both have the same bits, hash functions and key."""
+    if (first.bits, first.hashes) != (other.bits, other.hashes):
+        expected, found = (f"<{f.bits} bits, {f.hashes} hashes>" for f in (first, other))
+        _checks.reject("filter", f"of the same design, {expected}", found, "All publishers agree on one design.")
+    if first.key_check != other.key_check:
+        hint = "The publishers used different keys: their identifiers would not meet."
+        _checks.reject("filter", "made with the same key", "<another key check>", hint)

@@ -8,6 +8,7 @@ from hushuffle.model.domain import Domain
 from hushuffle.model.finding import Finding
 from hushuffle.model.release import Estimate, Histogram, Transcript
 from hushuffle.model.study import Cell, HeatMap, Panel, PointMap, Study, Table
+from hushuffle.model.traces import Traces
 
 __all__ = [
     "Assessment",
@@ -29,6 +30,7 @@ __all__ = [
     "Series",
     "Study",
     "Table",
+    "Traces",
     "Transcript",
     "Utility",
     "Warned",

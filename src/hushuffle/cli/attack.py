@@ -1,0 +1,130 @@
+"""`hushuffle attack`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from hushuffle.cli.exits import Exit, UsageError
+from hushuffle.cli.progress import progress
+from hushuffle.cli.terminal import color, width
+from hushuffle.errors import InvalidInputError
+
+_Flag = Parameter(negative=(), show_default=False)
+_List = Parameter(negative=(), consume_multiple=False)
+
+attack = App(name="attack", help="Try an attack on data, and hold the result against what is certified.")
+"""The verb with its attacks as commands."""
+
+
+@attack.command
+def linkage(
+    traces: Path,
+    /,
+    *,
+    kind: Literal["table", "checkins", "ratings"] = "table",
+    user: str = "user",
+    item: str = "item",
+    time: str | None = None,
+    stars: float = 4.0,
+    epsilon: Annotated[list[str], _List] = ["inf"],  # noqa: B006 - never changed
+    mechanism: Annotated[list[Literal["randomized-response", "local-hashing"]] | None, _List] = None,
+    buckets: int | None = None,
+    attacker: Literal["partial", "maximum"] = "partial",
+    split: Literal["half", "none"] = "half",
+    known: Annotated[list[int] | None, _List] = None,
+    events: Annotated[list[str], _List] = ["1"],  # noqa: B006 - never changed
+    score: Literal["bayes", "plain"] = "bayes",
+    repetitions: int = 1,
+    at_least: int = 10,
+    seed: int | None = None,
+    out: Path | None = None,
+    json: Annotated[bool, _Flag] = False,
+) -> Exit:
+    """Say how often an attacker who knows people's past events finds out whose reports are whose.
+
+    Every person sends some events, each randomized. The attacker has a Markov
+    model of everybody's past events and names the person whose model fits best.
+    Options marked * may be repeated: every combination is tried.
+    Writes study.html and study.json into one folder, both or neither.
+
+    Args:
+        traces: a table of events (CSV or Parquet), or published check-ins or ratings.
+        kind: "table", "checkins" (Foursquare) or "ratings" (MovieLens).
+        user: of a table: the column of users.
+        item: of a table: the column of items (places, pages, products).
+        time: of a table: the column of times; without it the order of the rows counts.
+        stars: of ratings: those with fewer stars are left out.
+        epsilon: * epsilon of one report, or inf for no noise.
+        mechanism: * "randomized-response" or "local-hashing"; both by default.
+        buckets: of local hashing; those with the least variance by default.
+        attacker: "partial" knows other events of the person, "maximum" those that are reported.
+        split: "half": the attacker knows the former half, the latter is reported; "none": one trace for both.
+        known: * how many events of each person the attacker knows; all there are by default.
+        events: * how many events each person reports, or all.
+        score: "bayes" uses the law of the noise, "plain" believes the reports.
+        repetitions: times that everything is randomized anew.
+        at_least: people with fewer events are left out.
+        seed: of the coins; cryptographic coins by default.
+        out: the folder to write into; hushuffle-out/ and the name of the traces by default.
+        json: print study.json instead of the summary, and nothing else, to standard output.
+    """
+    # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
+    from hushuffle import report  # noqa: PLC0415
+    from hushuffle.workflows.attack import link  # noqa: PLC0415
+    from hushuffle.workflows.attack_traces import load_traces  # noqa: PLC0415
+
+    folder = Path("hushuffle-out") / f"linkage-{traces.name.partition('.')[0]}" if out is None else out
+    if folder.exists() and not folder.is_dir():
+        message = f"--out must be a folder, {folder} is a file."
+        raise UsageError(message)
+    epsilons, sent = [_epsilon(text) for text in epsilon], [_events(text) for text in events]
+    with progress(enabled=not json and sys.stderr.isatty()) as tell:
+        people = load_traces(traces, kind=kind, user=user, item=item, time=time, stars=stars)
+        try:
+            study = link(
+                people,
+                source=traces.name,
+                epsilons=epsilons,
+                mechanisms=mechanism or ["randomized-response", "local-hashing"],
+                buckets=buckets,
+                knowledge=attacker,
+                split=split,
+                known=known or [None],
+                events=sent,
+                score=score,
+                repetitions=repetitions,
+                at_least=at_least,
+                seed=seed,
+                progress=tell,
+            )
+        except InvalidInputError as error:  # the options are the only input of `link` that can be wrong
+            raise UsageError(str(error)) from None
+        files = report.write_study(study, folder)
+    if json:
+        sys.stdout.write(report.study_json(study).rstrip("\n") + "\n")
+        return Exit.DONE
+    sys.stdout.write(report.study_terminal(study, width=width(), color=color()).rstrip("\n") + "\n\n")
+    for file in files:
+        sys.stdout.write(f"Wrote {file}\n")
+    return Exit.DONE
+
+
+def _epsilon(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        message = f"--epsilon must be a number or inf, got {text}."
+        raise UsageError(message) from error
+
+
+def _events(text: str) -> int | Literal["all"]:
+    if text == "all":
+        return "all"
+    if not text.isdecimal():
+        message = f"--events must be a number or all, got {text}."
+        raise UsageError(message)
+    return int(text)

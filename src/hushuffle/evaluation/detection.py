@@ -1,0 +1,233 @@
+"""How well a matcher tells people apart: false accepts against false rejects, and the equal error rate."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaincinv
+
+from hushuffle import _checks
+from hushuffle.errors import MissingDependencyError
+from hushuffle.model import Bound, Citation
+from hushuffle.model.citation import PIE
+
+Floats = npt.NDArray[np.float64]
+
+DETECTION: Final = Citation(
+    key="martin1997",
+    text="A. Martin, G. Doddington, T. Kamm, M. Ordowski, M. Przybocki, The DET curve in assessment of detection task "
+    "performance, Eurospeech (1997)",
+)
+BOOTSTRAP: Final = Citation(
+    key="efron1979",
+    text="B. Efron, Bootstrap methods: another look at the jackknife, Annals of Statistics 7 (1979)",
+)
+
+_FEWEST_PEOPLE: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Detection:
+    """Error rates of accepting every score >= a threshold, thresholds descending, all of shape (t,).
+
+    `false_accept[i]`: share of impostor scores at or above `thresholds[i]`, from 0 up to 1; `false_reject[i]`: share
+    of genuine scores below it, from 1 down to 0. The first threshold is infinity. Thresholds on a straight piece of
+    the curve are left out.
+    """
+
+    thresholds: Floats = field(repr=False)
+    false_accept: Floats = field(repr=False)
+    false_reject: Floats = field(repr=False)
+
+    def reject_at(self, false_accept: float) -> float:
+        """Return the least false reject rate at a false accept rate of at most this.
+
+        Raises:
+            InvalidInputError: not a probability.
+        """
+        allowed = _checks.probability("false_accept", false_accept)
+        return float(self.false_reject[self.false_accept <= allowed].min())
+
+    @property
+    def equal_error(self) -> float:
+        """The rate at which false accepts and false rejects are equal, on straight lines between thresholds."""
+        return _crossing(self.false_accept, self.false_reject)
+
+
+def detection_curve(genuine: npt.ArrayLike, impostor: npt.ArrayLike) -> Detection:
+    """Return the detection error tradeoff of scores where higher is a better match.
+
+    Args:
+        genuine: scores of the same person, shape (n,).
+        impostor: scores of different people, shape (m,).
+
+    Raises:
+        InvalidInputError: not finite numbers, or none.
+        MissingDependencyError: scikit-learn is not installed.
+
+    Source: Martin et al. 1997; Murakami, Takahashi 2021, section 5.2 (figure 7).
+
+    >>> curve = detection_curve([0.9, 0.8, 0.3], [0.1, 0.2, 0.4, 0.5])
+    >>> round(curve.equal_error, 4), round(curve.reject_at(0.0), 4)
+    (0.3333, 0.3333)
+    """
+    ours, others = _scores("genuine", genuine), _scores("impostor", impostor)
+    try:
+        metrics = importlib.import_module("sklearn.metrics")
+    except ImportError as error:
+        message = "Detection curves need scikit-learn. Install it with: pip install 'hushuffle[attacks]'"
+        raise MissingDependencyError(message) from error
+    same = np.concatenate((np.ones(ours.size, dtype=np.bool_), np.zeros(others.size, dtype=np.bool_)))
+    accept, hit, thresholds = metrics.roc_curve(same, np.concatenate((ours, others)))
+    return Detection(thresholds=thresholds, false_accept=accept, false_reject=1 - hit)
+
+
+def equal_error_rate(
+    genuine: npt.ArrayLike,
+    impostor: npt.ArrayLike,
+    *,
+    confidence: float = 0.95,
+    replicates: int = 400,
+    seed: int = 1,
+) -> Bound:
+    """Return a bootstrap interval for the equal error rate from independent scores; higher is a better match.
+
+    Genuine and impostor scores are drawn anew, each with replacement, `replicates` times; the ends are percentiles
+    of the rate. If the replicates do not scatter at all (no error was seen), the upper end is the largest rate at
+    which n genuine scores without error are not surprising.
+
+    Raises:
+        InvalidInputError: not finite numbers, none, or an argument out of range.
+
+    Source: Efron 1979; Murakami, Takahashi 2021, section 5.2.
+
+    >>> rng = np.random.default_rng(0)
+    >>> print(equal_error_rate(rng.normal(2, 1, 500), rng.normal(0, 1, 5000)))  # 0.1587
+    0.1460 to 0.1801 (95% interval)
+    """
+    ours, others = _scores("genuine", genuine), _scores("impostor", impostor)
+    steps = _Steps.of(ours)
+    counts = steps.count(ours), steps.count(others)
+    rng = np.random.default_rng(seed)
+    rates = [
+        _equal_error(*(rng.multinomial(int(part.sum()), part / part.sum()) for part in counts))
+        for _ in range(_checks.integer("replicates", replicates, low=20))
+    ]
+    return _percentiles(_equal_error(*counts), rates, ours.size, confidence)
+
+
+def matrix_equal_error_rate(
+    scores: npt.ArrayLike, *, confidence: float = 0.95, replicates: int = 400, seed: int = 1
+) -> Bound:
+    """Return a bootstrap interval for the equal error rate from scores of everybody against everybody, shape (n, n).
+
+    Genuine scores are the diagonal. People are drawn anew with replacement, their rows and columns together; a
+    person who is drawn twice is not their own impostor. The interval covers the choice of people.
+
+    Raises:
+        InvalidInputError: not a square matrix of finite numbers, fewer than 20 people, or an argument out of range.
+
+    Source: Efron 1979; theory.md section 4.
+
+    >>> rng = np.random.default_rng(0)
+    >>> print(matrix_equal_error_rate(rng.normal(0, 1, (200, 200)) + 2 * np.eye(200)))  # 0.1587
+    0.1350 to 0.1801 (95% interval)
+    """
+    table = square(scores)
+    n = len(table)
+    if n < _FEWEST_PEOPLE:
+        _checks.reject("scores", f"for at least {_FEWEST_PEOPLE} people, to draw them anew", f"<{n} people>")
+    same = np.eye(n, dtype=np.bool_).reshape(-1)
+    steps = _Steps.of(table.diagonal())
+    step = steps.of_scores(table.reshape(-1))
+    rng = np.random.default_rng(seed)
+
+    def rate(times: Floats) -> float:
+        pairs = np.outer(times, times).reshape(-1)
+        pairs[same] = 0.0
+        impostor = np.bincount(step, weights=pairs, minlength=steps.size)
+        return _equal_error(np.bincount(step[same], weights=times, minlength=steps.size), impostor)
+
+    rates = [rate(_multiplicity(n, rng)) for _ in range(_checks.integer("replicates", replicates, low=20))]
+    return _percentiles(rate(np.ones(n)), rates, n, confidence)
+
+
+def square(scores: npt.ArrayLike) -> Floats:
+    """Return `scores` as a square matrix of finite numbers for at least 2 people; the message shows none of them."""
+    array = np.asarray(scores)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or len(array) < 2:
+        _checks.reject("scores", "a square matrix for at least 2 people", f"<shape {array.shape}>")
+    return _scores("scores", array.reshape(-1)).reshape(array.shape)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Steps:
+    """The line cut at the genuine scores: a step for each of them (odd), one for each gap (even), ascending.
+
+    Within a gap only false accepts change, so the curve is straight there: where in a gap a score is does not matter.
+    """
+
+    cuts: Floats
+
+    @classmethod
+    def of(cls, genuine: Floats) -> _Steps:
+        return cls(cuts=np.unique(genuine))
+
+    @property
+    def size(self) -> int:
+        """Number of steps."""
+        return 2 * self.cuts.size + 1
+
+    def of_scores(self, scores: Floats) -> npt.NDArray[np.int64]:
+        """Return the step of each score."""
+        return np.searchsorted(self.cuts, scores, side="left") + np.searchsorted(self.cuts, scores, side="right")
+
+    def count(self, scores: Floats) -> npt.NDArray[np.int64]:
+        """Return how many scores each step holds."""
+        return np.bincount(self.of_scores(scores), minlength=self.size)
+
+
+def _equal_error(genuine: npt.NDArray[np.number], impostor: npt.NDArray[np.number]) -> float:
+    """Return the equal error rate from the weight of genuine and of impostor scores on each step."""
+    hit, accept = (np.append(0.0, np.cumsum(part[::-1])) for part in (genuine, impostor))
+    return _crossing(accept / accept[-1], 1 - hit / hit[-1])
+
+
+def _crossing(false_accept: Floats, false_reject: Floats) -> float:
+    """Return where a rising and a falling polygon meet."""
+    gap = false_accept - false_reject  # from -1 up to 1
+    after = int(np.argmax(gap >= 0))
+    share = -gap[after - 1] / (gap[after] - gap[after - 1])
+    return float(false_accept[after - 1] + share * (false_accept[after] - false_accept[after - 1]))
+
+
+def _multiplicity(n: int, rng: np.random.Generator) -> Floats:
+    """Return how often each of n units occurs in a sample of n with replacement."""
+    return np.bincount(rng.integers(0, n, n), minlength=n).astype(np.float64)
+
+
+def _percentiles(rate: float, rates: list[float], n: int, confidence: float) -> Bound:
+    sure = _checks.probability("confidence", confidence, low_open=True, high_open=True)
+    lower, upper = (float(end) for end in np.quantile(rates, ((1 - sure) / 2, (1 + sure) / 2)))
+    if lower == upper:  # nothing scatters, mostly because no error was seen: what n people without error allow
+        upper = max(upper, float(betaincinv(1, n, sure)))
+    sources = (DETECTION, BOOTSTRAP, PIE.at("section 5.2"))
+    return Bound(
+        lower=min(lower, rate),
+        upper=max(upper, rate),
+        kind="estimate",
+        unit="probability",
+        confidence=sure,
+        sources=sources,
+    )
+
+
+def _scores(name: str, values: npt.ArrayLike) -> Floats:
+    array = np.asarray(values)
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+        _checks.reject(name, "a list of finite numbers", f"<{array.dtype}, shape {array.shape}>")
+    return array.astype(np.float64, copy=False)

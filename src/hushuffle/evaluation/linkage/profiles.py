@@ -1,0 +1,98 @@
+"""`MarkovProfiles`: what an attacker has learnt of many people from their past events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from hushuffle import _checks
+from hushuffle.model.traces import Traces
+
+FLOOR: Final = 1e-8
+"""What stands for a probability that was never observed, as in the paper."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MarkovProfiles:
+    """For each of n users a visit vector pi_i, shape (k,), and a transition matrix Lambda_i, shape (k, k), both sparse.
+
+    `visits[i, x]` = pi_i(x), shape (n, k). `moves[i, c]` = Lambda_i(a, b), shape (n, distinct moves), where
+    `pairs[c]` = a k + b, ascending. Only what was observed is stored; everything else is `floor`, and nothing is
+    renormalised for it: a row of Lambda_i that nobody was seen to leave is `floor` throughout.
+    """
+
+    visits: scipy.sparse.csr_array
+    moves: scipy.sparse.csr_array
+    pairs: npt.NDArray[np.int64]
+    floor: float
+
+    @property
+    def n(self) -> int:
+        """Number of users."""
+        return int(self.visits.shape[0])
+
+    @property
+    def k(self) -> int:
+        """Number of values."""
+        return int(self.visits.shape[1])
+
+    def __repr__(self) -> str:
+        return f"MarkovProfiles(n={self.n}, k={self.k})"
+
+
+def train(traces: Traces, *, floor: float = FLOOR) -> MarkovProfiles:
+    """Return the profiles of maximum likelihood: relative frequencies of events, and of moves out of each event.
+
+    Raises:
+        InvalidInputError: a trace is empty, or floor is not in (0, 1).
+
+    Source: Murakami, Takahashi 2021, section 5.1; theory.md section 4.
+
+    >>> profiles = train(Traces.of([[0, 1, 0, 2], [1, 1]], k=3))
+    >>> profiles.visits.toarray().tolist()
+    [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]]
+    >>> [divmod(int(pair), 3) for pair in profiles.pairs], profiles.moves.toarray().tolist()
+    ([(0, 1), (0, 2), (1, 0), (1, 1)], [[0.5, 0.5, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    """
+    least = _checks.probability("floor", floor, low_open=True, high_open=True)
+    refuse_empty(traces)
+    people = np.repeat(np.arange(traces.n), traces.lengths)
+    visits = _counts(people, traces.events, shape=(traces.n, traces.k))
+    visits.data /= np.repeat(traces.lengths, np.diff(visits.indptr))
+    walkers, codes = moves_of(traces)
+    pairs, columns = np.unique(codes, return_inverse=True)
+    moves = _counts(walkers, columns, shape=(traces.n, pairs.size))
+    rows = np.repeat(np.arange(traces.n), np.diff(moves.indptr))
+    departures = rows * traces.k + pairs[moves.indices] // traces.k
+    _, group = np.unique(departures, return_inverse=True)
+    moves.data /= np.bincount(group, weights=moves.data)[group]
+    return MarkovProfiles(visits=visits, moves=moves, pairs=pairs, floor=least)
+
+
+def moves_of(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return every move from an event to the next one: the position of its user, and a k + b."""
+    people = np.repeat(np.arange(traces.n), traces.lengths)
+    within = people[1:] == people[:-1]
+    before, after = traces.events[:-1][within], traces.events[1:][within]
+    return people[1:][within], before * traces.k + after
+
+
+def refuse_empty(traces: Traces) -> None:
+    """Raise `InvalidInputError` unless every trace has an event."""
+    if bool(np.any(traces.lengths == 0)):
+        missing = int(np.count_nonzero(traces.lengths == 0))
+        hint = "Leave these users out: traces.select(traces.lengths > 0)."
+        _checks.reject("traces", "at least one event for each user", f"<{missing} of {traces.n} empty>", hint)
+
+
+def _counts(
+    rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], *, shape: tuple[int, int]
+) -> scipy.sparse.csr_array:
+    """Return how often each (row, column) occurs, sorted within rows."""
+    table = scipy.sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=shape).tocsr()
+    table.sum_duplicates()
+    return table

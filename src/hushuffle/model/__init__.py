@@ -6,6 +6,7 @@ from hushuffle.model.channel import Channel
 from hushuffle.model.citation import Citation
 from hushuffle.model.domain import Domain
 from hushuffle.model.finding import Finding
+from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.model.release import Estimate, Histogram, Transcript
 from hushuffle.model.study import Cell, HeatMap, Panel, PointMap, Study, Table
 from hushuffle.model.traces import Traces
@@ -20,6 +21,8 @@ __all__ = [
     "Domain",
     "Estimate",
     "Finding",
+    "Groups",
+    "GroupsLike",
     "Guarantee",
     "HeatMap",
     "Histogram",

@@ -1,0 +1,54 @@
+"""From exact rationals and exponentials to floats, in the direction that is safe."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Final
+
+_STEPS: Final = 4  # floats: math.exp and two operations after it are off by less
+
+
+def up(value: Fraction) -> float:
+    """Return the smallest float >= `value`, infinity beyond the largest.
+
+    >>> Fraction(up(Fraction(1, 3))) >= Fraction(1, 3)
+    True
+    """
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def down(value: Fraction) -> float:
+    """Return the largest float <= `value`, for 0 <= value within the floats.
+
+    >>> Fraction(down(Fraction(1, 3))) <= Fraction(1, 3)
+    True
+    """
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
+
+
+def raised(value: float) -> float:
+    """Return a float a few above `value` >= 0, to cover the rounding of what made it.
+
+    >>> 0 < raised(1.0) - 1.0 < 1e-15
+    True
+    """
+    for _ in range(_STEPS):
+        value = math.nextafter(value, math.inf)
+    return value
+
+
+def lowered(value: float) -> float:
+    """Return a float a few below `value` >= 0, at least 0.
+
+    >>> 0 < 1.0 - lowered(1.0) < 1e-15
+    True
+    """
+    for _ in range(_STEPS):
+        value = math.nextafter(value, 0.0)
+    return value

@@ -1,0 +1,177 @@
+"""By how much exchanging values inside a group can change the distance of an order from the reference.
+
+The distance is that of tau to the identity, where the release is z[reference[i]] = y[reference[tau[i]]];
+Kendall's counts the inversions of tau, that is pairs of *items* in another order than in the reference.
+With r_1 < ... < r_m the ranks of a group's members in the reference:
+
+    footrule   F = sum_i |r_i - r_(m+1-i)|
+    Kendall    m(m-1)/2 + 2 sum_w min(L_w, U_w) = F - floor(m/2), over the ranks w between members,
+               L_w members below w and U_w above
+    Spearman   2 sum_(i <= m/2) (n+1-2i) (r_(m+1-i) - r_i)
+    Hamming    m, and 0 for m = 1
+
+All are exact: some pair of neighbouring orders attains them. The proofs are in docs/explanation/order-privacy.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.model.groups import Groups, GroupsLike, Integers
+
+Distance: TypeAlias = Literal["kendall", "hamming", "footrule", "spearman"]
+DISTANCES: Final[tuple[Distance, ...]] = ("kendall", "hamming", "footrule", "spearman")
+
+
+def kendall_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
+    """Return the exact sensitivity of Kendall's distance: the largest of any group.
+
+    `reference`, shape (n,), says who stands at each rank: `reference[rank] = person`. `groups` is a list of
+    integer arrays, an (offsets, members) tuple, or `Groups`.
+
+    Raises:
+        InvalidInputError: not a permutation of 0..n-1, or bad groups.
+
+    Source: theory.md section 5; docs/explanation/order-privacy.md. Seed 003 (Property 4) has an upper bound.
+
+    >>> kendall_sensitivity(range(101), [[0, 100]])
+    199
+    """
+    return sensitivity(reference, groups)
+
+
+def sensitivity(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Distance = "kendall") -> int:
+    """Return the exact sensitivity of a distance between orders: the largest of any group (`sensitivities`).
+
+    Raises:
+        InvalidInputError: not a permutation of 0..n-1, bad groups, or an unknown distance.
+
+    >>> [sensitivity(range(101), [[0, 100]], distance=d) for d in ("kendall", "footrule", "spearman", "hamming")]
+    [199, 200, 20000, 2]
+    """
+    return int(sensitivities(reference, groups, distance=distance).max())
+
+
+def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Distance = "kendall") -> Integers:
+    """Return the exact sensitivity of each group, shape (g,): see the module for the formulas.
+
+    Time is that of sorting the memberships.
+
+    Raises:
+        InvalidInputError: not a permutation of 0..n-1, bad groups, or an unknown distance; or, Spearman's
+            only, n above two million, where the integers would overflow.
+
+    Source: theory.md section 5; docs/explanation/order-privacy.md.
+
+    >>> sensitivities([2, 0, 1, 3], [[0, 1], [1, 2], [0, 2, 3], [3]]).tolist()
+    [1, 3, 5, 0]
+    """
+    if distance not in DISTANCES:
+        _checks.reject("distance", f"one of {', '.join(DISTANCES)}", repr(distance))
+    rank = ranks(reference)
+    n = len(rank)
+    known = Groups.of(groups, n=n)
+    if distance == "hamming":
+        return np.where(known.sizes > 1, known.sizes, 0)
+    if distance == "spearman" and n > 2_000_000:  # the sum stays below n**3
+        _checks.reject("n", "at most 2,000,000 for Spearman's distance", n, "Use distance='footrule'.")
+    spread = _spread(rank, known, squared=distance == "spearman")
+    return spread - known.sizes // 2 if distance == "kendall" else spread
+
+
+def published_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
+    """Return the published w(w+1)/2, w the `width`: an upper bound of `kendall_sensitivity`, printed as equal to it.
+
+    Raises:
+        InvalidInputError: not a permutation of 0..n-1, or bad groups.
+
+    Source: seed 003, Property 4.
+
+    >>> published_sensitivity(range(101), [[0, 100]])
+    5050
+    """
+    widest = width(reference, groups)
+    return widest * (widest + 1) // 2
+
+
+def width(reference: npt.ArrayLike, groups: GroupsLike) -> int:
+    """Return the largest distance in ranks between two members of one group.
+
+    Raises:
+        InvalidInputError: not a permutation of 0..n-1, or bad groups.
+
+    Source: seed 003, section 4.4.
+
+    >>> width([0, 2, 6, 7, 5, 3, 4, 1, 8, 9], [[0, 6, 7, 1, 4, 5]])
+    7
+    """
+    return int(widths(reference, groups).max())
+
+
+def widths(reference: npt.ArrayLike, groups: GroupsLike) -> Integers:
+    """Return the distance in ranks between the outermost members of each group, shape (g,).
+
+    Raises:
+        InvalidInputError: not a permutation of 0..n-1, or bad groups.
+
+    >>> widths([2, 0, 1, 3], [[0, 1], [1, 2], [3]]).tolist()
+    [1, 2, 0]
+    """
+    rank = ranks(reference)
+    lowest, highest = outermost(rank, Groups.of(groups, n=len(rank)))
+    return highest - lowest
+
+
+def ranks(reference: npt.ArrayLike) -> Integers:
+    """Return the rank of each person, shape (n,): the inverse of `reference`.
+
+    Raises:
+        InvalidInputError: not a permutation of 0..n-1.
+
+    >>> ranks([2, 0, 1]).tolist()
+    [1, 2, 0]
+    """
+    order = np.asarray(reference)
+    people = _checks.codes("reference", order, k=max(order.size, 1))
+    n = len(people)
+    rank = np.full(n, -1, dtype=np.int64)
+    rank[people] = np.arange(n)
+    missing = int(np.count_nonzero(rank < 0))
+    if missing or not n:
+        _checks.reject("reference", "a permutation of 0..n-1", f"<{missing} of {n} people missing>")
+    return rank
+
+
+def outermost(rank: Integers, groups: Groups) -> tuple[Integers, Integers]:
+    """Return the lowest and the highest rank in each group, shapes (g,).
+
+    >>> [ends.tolist() for ends in outermost(np.array([1, 2, 0]), Groups.of([[0, 1], [1, 2]]))]
+    [[1, 0], [2, 2]]
+    """
+    held, first = rank[groups.members], groups.offsets[:-1]
+    return np.minimum.reduceat(held, first), np.maximum.reduceat(held, first)
+
+
+def _spread(rank: Integers, groups: Groups, *, squared: bool) -> Integers:
+    """Return sum_i |r_i - r_(m+1-i)| of each group, or with `squared` the same weighted as Spearman's needs.
+
+    The largest total is below n**2 (n**3 with `squared`), the keys below n times the groups: no overflow in int64
+    for any arrays that fit in memory.
+    """
+    n, sizes, first = len(rank), groups.sizes, groups.offsets[:-1]
+    group = np.repeat(np.arange(len(groups)), sizes)
+    held = rank[groups.members] + group * n
+    held.sort()  # by group, then by rank
+    held -= group * n
+    place = np.arange(len(held)) - first[group]
+    mirrored = sizes[group] - 1 - place
+    if squared:
+        # The outermost places of all n, as many at either end as the group has members.
+        weight = np.sign(place - mirrored) * (n - 1 - 2 * np.minimum(place, mirrored))
+    else:
+        weight = np.sign(place - mirrored)
+    return 2 * np.add.reduceat(weight * held, first)

@@ -1,0 +1,146 @@
+"""`Groups`: whose records may be confused with whose, in memory linear in the number of memberships."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Groups:
+    """Sets of people out of 0..n-1: group g is `members[offsets[g]:offsets[g + 1]]`, ascending.
+
+    `offsets`, shape (g + 1,), rises strictly from 0; `members`, shape (memberships,), holds nobody twice in
+    one group. `group_of`, shape (n,), says which group is person i's own, and that group contains person i;
+    people who share a group share its memory. It is None where groups belong to nobody in particular; where
+    there are n groups and group i contains person i, those are taken as the people's own.
+
+    Groups are public: they must be made from public data only.
+
+    Raises:
+        InvalidInputError: no group, an empty one, a member twice or outside 0..n-1, or somebody outside
+            their own group.
+
+    Source: theory.md section 5.
+
+    >>> groups = Groups.of([[0, 1], [1, 0], [2, 1]])
+    >>> groups.n, len(groups), groups[2].tolist(), groups.group_of.tolist()
+    (3, 3, [1, 2], [0, 1, 2])
+    """
+
+    offsets: Integers
+    members: Integers
+    n: int
+    group_of: Integers | None = None
+
+    def __post_init__(self) -> None:
+        n = _checks.integer("n", self.n, low=1)
+        members = _checks.codes("members", self.members, k=n)
+        offsets = _offsets(self.offsets, len(members))
+        owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        keys = owners * n + members  # below 2**63: the arrays would not fit in memory first
+        if not bool(np.all(keys[1:] > keys[:-1])):
+            keys.sort()
+            members = keys - owners * n
+        repeated = int(np.count_nonzero(keys[1:] == keys[:-1]))
+        if repeated:
+            _checks.reject("groups", "without anybody twice in one group", f"<{repeated} repeated>")
+        group_of = self.group_of
+        if group_of is None and len(offsets) == n + 1 and _among(keys, np.arange(n) * (n + 1)) == n:
+            group_of = np.arange(n)
+        if group_of is not None:
+            group_of = _checks.codes("group_of", group_of, k=len(offsets) - 1)
+            if len(group_of) != n:
+                _checks.reject("group_of", f"one group for each of {n} people", f"<{len(group_of)} groups>")
+            outside = n - _among(keys, group_of * n + np.arange(n))
+            if outside:
+                _checks.reject("group_of", "a group that contains the person", f"<{outside} people outside their own>")
+        for name, value in (("offsets", offsets), ("members", members), ("group_of", group_of)):
+            object.__setattr__(self, name, None if value is None else _frozen(value))
+        object.__setattr__(self, "n", n)
+
+    @classmethod
+    def of(cls, groups: GroupsLike, *, n: int | None = None) -> Self:
+        """Return `groups` as `Groups` of `n` people (default: as many as the largest member says).
+
+        `groups` is a `Groups`, a tuple (offsets, members) of two arrays, or a list of integer arrays, one for
+        each group.
+
+        Raises:
+            InvalidInputError: as the class, or a `Groups` of another number of people.
+
+        >>> Groups.of((np.array([0, 2, 3]), np.array([0, 2, 1]))).sizes.tolist()
+        [2, 1]
+        """
+        if isinstance(groups, cls):
+            if n is not None and n != groups.n:
+                _checks.reject("groups", f"groups of {n} people", f"<groups of {groups.n} people>")
+            return groups
+        offsets, members = _pair(groups)
+        if n is None:
+            n = int(members.max()) + 1 if members.size and np.issubdtype(members.dtype, np.integer) else 1
+        return cls(offsets=offsets, members=members, n=max(n, 1))
+
+    @property
+    def sizes(self) -> Integers:
+        """Number of members of each group, shape (g,)."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, group: int) -> Integers:
+        """Return the members of one group, ascending."""
+        place = _checks.integer("group", group, low=0, high=len(self) - 1)
+        return self.members[self.offsets[place] : self.offsets[place + 1]]
+
+    def __repr__(self) -> str:
+        return f"Groups({len(self):,} groups, {len(self.members):,} memberships, {self.n:,} people)"
+
+
+GroupsLike: TypeAlias = Groups | tuple[npt.ArrayLike, npt.ArrayLike] | Sequence[npt.ArrayLike]
+
+
+def _pair(groups: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    if isinstance(groups, tuple) and len(groups) == 2:
+        return np.asarray(groups[0]), np.asarray(groups[1])
+    rows = [np.asarray(row) for row in groups]
+    if not rows or any(row.ndim != 1 for row in rows):
+        _checks.reject("groups", "a list of one-dimensional arrays, one for each group", f"<{len(rows)} groups>")
+    offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([len(row) for row in rows], out=offsets[1:])
+    return offsets, np.concatenate(rows)
+
+
+def _offsets(offsets: npt.ArrayLike, memberships: int) -> Integers:
+    array = np.asarray(offsets)
+    if array.ndim != 1 or array.size < 2 or not np.issubdtype(array.dtype, np.integer):
+        _checks.reject("offsets", "integers, one more than there are groups", f"<{array.dtype}, shape {array.shape}>")
+    array = array.astype(np.int64)
+    if array[0] != 0 or array[-1] != memberships:
+        _checks.reject("offsets", f"from 0 to {memberships}, the number of memberships", f"<{array[0]}..{array[-1]}>")
+    empty = int(np.count_nonzero(array[1:] <= array[:-1]))
+    if empty:
+        hint = "Person i's group contains at least person i."
+        _checks.reject("groups", "non-empty", f"<{empty} of {len(array) - 1} empty>", hint)
+    return array
+
+
+def _among(keys: Integers, wanted: Integers) -> int:
+    """Return how many of `wanted` occur in the ascending `keys`."""
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return int(np.count_nonzero(keys[places] == wanted))
+
+
+def _frozen(array: Integers) -> Integers:
+    own = array.view() if not array.flags.writeable else array.copy()
+    own.flags.writeable = False
+    return own

@@ -5,11 +5,13 @@ import math
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 
 from hushuffle import RandomizedResponse
 from hushuffle.errors import InvalidInputError
-from hushuffle.laws.capacity import bayes_capacity, log2, shannon_capacity, to_decimal
+from hushuffle.laws.capacity import bayes_capacity, channel_capacity, log2, shannon_capacity, to_decimal
+from hushuffle.model import Channel
 from hushuffle.randomizers import Symmetric
 from oracles.pie_information import capacity, randomized_response
 
@@ -78,3 +80,22 @@ def test_rows_must_be_rows_of_the_channel(rows: int) -> None:
         shannon_capacity(law, rows=rows)
     with pytest.raises(InvalidInputError, match=r"`rows` must be an integer from 1 to 3"):
         bayes_capacity(law, rows=rows)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_capacity_of_any_channel_lies_between_its_ends(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = rng.dirichlet(np.full(int(rng.integers(2, 6)), 0.5), size=int(rng.integers(2, 6)))
+    slow = capacity(matrix.tolist(), gap=1e-11)
+    bound = channel_capacity(Channel(matrix=matrix))
+    assert bound.lower - 1e-11 <= slow <= bound.upper
+    assert bound.width <= 1e-9
+    early = channel_capacity(Channel(matrix=matrix), work=1)  # stopped after one step: wider, and still true
+    assert early.lower <= slow <= early.upper
+    assert early.width >= bound.width
+
+
+def test_the_ends_meet_the_symmetric_form() -> None:
+    survey = RandomizedResponse(k=6, epsilon=1.3)
+    bound = channel_capacity(survey.channel())
+    assert bound.lower - 1e-13 <= float(shannon_capacity(survey.symmetric_law(), rows=6)) <= bound.upper + 1e-13

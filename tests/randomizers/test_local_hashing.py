@@ -9,6 +9,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.estimation import predicted_standard_error
 from hushuffle.randomizers import LocalHashing
 from hushuffle.randomizers._hash_families import AffineHashes, BinaryHashes, HashFamily, next_prime, walsh_hadamard
 
@@ -97,6 +98,42 @@ def test_best_g_has_the_least_variance() -> None:
         variance = {g: (g + growth - 1) ** 2 / (g - 1) for g in range(2, 200)}
         assert variance[best] == min(variance.values())
     assert LocalHashing.best_g(60.0) == 2 * 10**9
+
+
+def test_best_fast_g_costs_little() -> None:
+    for epsilon in np.linspace(0.05, 5.5, 110).tolist():
+        fast, best, growth = LocalHashing.best_fast_g(epsilon), LocalHashing.best_g(epsilon), math.exp(epsilon)
+        assert fast <= 256
+        assert fast & (fast - 1) == 0
+        assert (fast + growth - 1) ** 2 / (fast - 1) <= 1.08 * (best + growth - 1) ** 2 / (best - 1)
+    assert LocalHashing.best_fast_g(8.0) == LocalHashing.best_g(8.0)
+
+
+@pytest.mark.parametrize("theta", [1e-12, 0.01, 0.5, 0.999])
+@pytest.mark.parametrize("g", [2, 16, 1000, 10**8])
+def test_theta_is_kept_and_hardly_less(g: int, theta: float) -> None:
+    made = float(LocalHashing.from_theta(k=100, g=g, theta=theta).bucket_law().theta)
+    assert theta * (1 - 1e-7) - 2**-63 <= made <= theta
+    assert LocalHashing.from_theta(k=100, g=g, theta=1.0).epsilon == math.inf
+
+
+@pytest.mark.parametrize(
+    "hashing", [LocalHashing(k=40, g=4, epsilon=1.0), LocalHashing(k=40, g=7, epsilon=2.0)], ids=str
+)
+def test_unbiased_over_ten_thousand_trials(hashing: LocalHashing) -> None:
+    """Independent collections of 20 people, all reports randomized at once, and counted collection by collection."""
+    trials, held = 10_000, np.array([0] * 10 + [3] * 6 + [17, 18, 19, 20])
+    truth = np.bincount(held, minlength=40) / held.size
+    reports = hashing.randomize(np.tile(held, trials), rng=hs.reproducible(11)).reshape(trials, held.size, -1)
+    survey = hs.Protocol(randomizer=hashing, shuffler=hs.UniformShuffle(), n=held.size)
+    found = np.array([hs.estimate(batch, protocol=survey).frequencies for batch in reports])
+    variance = predicted_standard_error(survey, frequency=truth) ** 2
+    z = (found.mean(axis=0) - truth) / np.sqrt(variance / trials)
+    ratio = ((found - truth) ** 2).mean(axis=0) / variance
+    print(f"max |z| {np.abs(z).max():.2f}, mean square error over theory {ratio.min():.3f} to {ratio.max():.3f}")
+    assert np.abs(z).max() < 5.7  # 40 normal deviates: 5e-7
+    # Standard deviation about sqrt(2/10000) = 0.014 for each ratio: 7 of them, 1e-10 with 40 values.
+    assert 0.9 < ratio.min() <= ratio.max() < 1.1
 
 
 def test_a_heavy_value_among_a_hundred_thousand_is_found() -> None:

@@ -29,6 +29,22 @@ def test_protocols() -> None:
     assert truthful.randomizer == hs.RandomizedResponse.from_truth_probability(k=2, p=0.8)
 
 
+def test_scramblers() -> None:
+    text = f'{HEAD}randomizer = {{ kind = "randomized-response", epsilon = 1 }}\n'
+    built = build_protocol(parse(text + 'shuffler = { kind = "scrambler", dummies = 4 }\n'), n=7, k=3)
+    assert built.shuffler == hs.Scrambler(dummies=4)
+
+
+def test_local_hashing() -> None:
+    def built(keys: str) -> hs.Protocol:
+        text = f'{HEAD}randomizer = {{ kind = "local-hashing", {keys} }}\nshuffler = {{ kind = "uniform" }}\n'
+        return build_protocol(parse(text), n=7, k=3)
+
+    assert built("epsilon = 3").randomizer == hs.LocalHashing(k=3, g=16, epsilon=3.0)
+    assert built("epsilon = 1, g = 5").randomizer == hs.LocalHashing(k=3, g=5, epsilon=1.0)
+    assert built('epsilon = "inf", g = 2').randomizer == hs.LocalHashing(k=3, g=2, epsilon=math.inf)
+
+
 def test_what_fits_no_longer_when_the_data_are_known() -> None:
     further = 'adversaries = [{ kind = "informed", m = 50 }]\n'
     with pytest.raises(SpecificationError, match="for n = 50 people and k = 2 categories: 2 problems") as caught:
@@ -76,6 +92,7 @@ def test_people_in_data(tmp_path: Path) -> None:
         ("affairs", 6366, (4313, 2053)),
         ("party", 944, (200, 180, 108, 37, 94, 150, 175)),
         ("no-data", 33_000, None),
+        ("hashing", 1_000_000, None),
     ],
 )
 def test_the_examples(name: str, n: int, counts: tuple[int, ...] | None) -> None:
@@ -89,7 +106,7 @@ def test_the_examples(name: str, n: int, counts: tuple[int, ...] | None) -> None
 def test_the_examples_reach_their_targets() -> None:
     from hushuffle.estimation import predicted_standard_error  # noqa: PLC0415
 
-    for name in ("affairs", "party", "no-data"):
+    for name in ("affairs", "party", "no-data", "hashing"):
         example = load(EXAMPLES / f"{name}.toml")
         people = example.population.read(EXAMPLES)
         protocol = build_protocol(example, people.n, people.k)

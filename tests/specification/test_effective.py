@@ -45,6 +45,10 @@ randomizers = st.one_of(
     st.fixed_dictionaries({"kind": kind, "epsilon": st.floats(1e-3, 40) | st.integers(1, 40) | st.just(math.inf)}),
     st.fixed_dictionaries({"kind": kind, "epsilon": st.just("inf")}),
     st.fixed_dictionaries({"kind": kind, "truth_probability": st.floats(0.75, 1)}),
+    st.fixed_dictionaries(
+        {"kind": st.just("local-hashing"), "epsilon": st.floats(1e-3, 40)}, optional={"g": st.integers(2, 2 * 10**9)}
+    ),
+    st.just({"kind": "local-hashing", "epsilon": "inf", "g": 100}),
 )
 adversaries = st.lists(
     st.sampled_from(["uninformed", "strong", "linker"]).map(lambda name: {"kind": name})
@@ -90,7 +94,7 @@ def test_defaults_are_spelled_out() -> None:
     assert raw["run"] == {"repetitions": 100, "seed": "secure", "confidence": 0.95}
 
 
-@pytest.mark.parametrize("name", ["affairs", "party", "no-data"])
+@pytest.mark.parametrize("name", ["affairs", "party", "no-data", "hashing"])
 def test_examples_read_back_the_same(name: str) -> None:
     spec = load(ROOT / "examples" / f"{name}.toml")
     assert parse(spec.effective()) == spec

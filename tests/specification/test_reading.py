@@ -59,9 +59,8 @@ def test_every_problem_at_once() -> None:
         "" = "> 0"
         "c d" = "> 'a'"
         [randomizer]
-        kind = "local-hashing"
+        kind = "bit-flipping"
         epsilon = "x"
-        truth_probability = true
         [shuffler]
         kid = "x"
         [[adversaries]]
@@ -98,11 +97,9 @@ def test_every_problem_at_once() -> None:
         "population.n: is not a known key, got 3. It goes with n, and not with data and column.",
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
         (
-            'randomizer.kind: must be "randomized-response", got "local-hashing". '
-            '"local-hashing" is planned, and not there yet.'
+            'randomizer.kind: must be "randomized-response" or "local-hashing", got "bit-flipping". '
+            '"bit-flipping" is planned, and not there yet.'
         ),
-        'randomizer.epsilon: must be a number from 0 (excluded) to 40, or "inf" for no noise, got "x".',
-        "randomizer.truth_probability: must be a number, got true.",
         'shuffler.kind: must be "uniform", "scrambler" or "none", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
         f'adversaries[1].kind: must be {known}, got "order". "order" is planned, and not there yet.',
@@ -136,7 +133,7 @@ def test_nothing_is_there() -> None:
 def test_tables_that_are_empty() -> None:
     assert problems("population = {}\nrandomizer = {}\nshuffler = {}\nadversaries = [3, {}]\ntargets = {}\n") == [
         "population: must be a table with data, column and categories, or with n and k or categories, got a table.",
-        "randomizer.kind: must be given, got nothing.",
+        'randomizer.kind: must be "randomized-response" or "local-hashing", got nothing.',
         'shuffler.kind: must be "uniform", "scrambler" or "none", got nothing.',
         "adversaries[0]: must be a table, got 3.",
         'adversaries[1].kind: must be "uninformed", "strong", "informed" or "linker", got nothing.',

@@ -110,6 +110,37 @@ def test_randomizer(keys: str, expected: list[str]) -> None:
     assert problems(COUNT.format("k = 4") + RANDOMIZER.format(keys)) == expected
 
 
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("epsilon = 1", []),
+        ("epsilon = 0.001", []),
+        ('epsilon = "inf", g = 7', []),
+        (
+            'epsilon = "inf"',
+            [
+                (
+                    'randomizer.g: must be given with epsilon = "inf", got nothing. '
+                    "Without noise more buckets are always more accurate, and fewer say less about who it was."
+                )
+            ],
+        ),
+        ("epsilon = 1e-25", [f"randomizer.epsilon: must be larger for g = 2, got 1e-25. {SAY_NOTHING}"]),
+        ("epsilon = 1e-18, g = 100", [f"randomizer.epsilon: must be larger for g = 100, got 1e-18. {SAY_NOTHING}"]),
+        ("epsilon = 0.5, g = 1", ["randomizer.g: must be greater than or equal to 2, got 1."]),
+        ('epsilon = 0.5, g = "x"', ['randomizer.g: must be an integer, got "x".']),
+        ("g = 4", ["randomizer.epsilon: must be given, got nothing."]),
+        (
+            "epsilon = 1, truth_probability = 0.5",
+            [('randomizer.truth_probability: is not a known key, got 0.5. It goes with kind = "randomized-response".')],
+        ),
+    ],
+)
+def test_local_hashing(keys: str, expected: list[str]) -> None:
+    text = f'randomizer = {{ kind = "local-hashing", {keys} }}\n'
+    assert problems(COUNT.format("k = 4") + text) == expected
+
+
 def test_randomizer_of_unknown_strength() -> None:
     assert problems(COUNT.format("k = 4") + 'randomizer.kind = "randomized-response"\n') == [
         "randomizer: must have either epsilon or truth_probability, got neither. For example epsilon = 2.0."

@@ -114,3 +114,19 @@ def test_values_in_the_data_are_not_looked_at(tmp_path: Path) -> None:
 def test_no_target_to_solve_for(targets: str, delta: float, message: str) -> None:
     with pytest.raises(SpecificationError, match=message):
         choose(people="n = 3, k = 2", targets=targets, delta=delta)
+
+
+def test_local_hashing_is_calibrated_with_its_buckets() -> None:
+    choice = calibrate(
+        parse("""
+            population = { n = 20_000, k = 1000 }
+            randomizer = { kind = "local-hashing", epsilon = 1.0 }
+            shuffler = { kind = "uniform" }
+            targets = { delta = 1e-6, epsilon = 0.2, standard_error = 0.02 }
+        """)
+    )
+    assert choice.met
+    assert choice.least is not None
+    assert choice.least.local_epsilon < choice.most.local_epsilon
+    assert choice.most.central.upper <= 0.2
+    assert choice.least.standard_error <= 0.02

@@ -6,5 +6,13 @@ from hushuffle.estimation.frequency import (
     predicted_standard_error,
     project_on_simplex,
 )
+from hushuffle.estimation.heavy_hitters import HeavyHitters, heavy_hitters
 
-__all__ = ["estimate", "keep_significant", "predicted_standard_error", "project_on_simplex"]
+__all__ = [
+    "HeavyHitters",
+    "estimate",
+    "heavy_hitters",
+    "keep_significant",
+    "predicted_standard_error",
+    "project_on_simplex",
+]

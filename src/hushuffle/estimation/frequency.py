@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.laws.variance import QUESTION, frequency_variance
 from hushuffle.model import Estimate, Histogram, Transcript
 from hushuffle.randomizers import CountsReports, require
 
 if TYPE_CHECKING:
     from hushuffle.protocol import Protocol
-
-_QUESTION = "Frequency estimation"
 
 
 def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol) -> Estimate:
@@ -38,7 +37,7 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     >>> hs.estimate(np.array([0, 1, 1, 1]), protocol=survey).frequencies.round(4).tolist()
     [-0.041, 1.041]
     """
-    randomizer = require(protocol.randomizer, CountsReports, for_what=_QUESTION)
+    randomizer = require(protocol.randomizer, CountsReports, for_what=QUESTION)
     if isinstance(reports, Histogram):
         counts = reports
         if counts.k != protocol.randomizer.inputs:
@@ -50,7 +49,7 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
             _checks.reject("reports", f"n + dummies = {expected} reports", array.shape[0])
         counts = randomizer.counts(array)
     law, dummies = randomizer.support_probabilities(), protocol.shuffler.dummies
-    intercept, slope = _variance(protocol, randomizer)
+    intercept, slope = frequency_variance(protocol)
     surplus = counts.counts / protocol.n - law.false - law.dummy * dummies / protocol.n
     frequencies = surplus / (law.true - law.false)
     return Estimate(
@@ -77,7 +76,7 @@ def predicted_standard_error(protocol: Protocol, *, frequency: npt.ArrayLike) ->
     share = np.asarray(frequency, dtype=np.float64)
     if share.size and not bool(np.all((share >= 0) & (share <= 1))):
         _checks.reject("frequency", "in [0, 1]", "<a value outside>")
-    intercept, slope = _variance(protocol, require(protocol.randomizer, CountsReports, for_what=_QUESTION))
+    intercept, slope = frequency_variance(protocol)
     return np.sqrt(intercept + slope * share)
 
 
@@ -106,12 +105,3 @@ def project_on_simplex(estimate: Estimate) -> Estimate:
     shift = excess[np.flatnonzero(descending > excess)[-1]]
     projected = np.maximum(centred - shift, 0.0)
     return replace(estimate, frequencies=projected, postprocessing=(*estimate.postprocessing, "simplex projection"))
-
-
-def _variance(protocol: Protocol, randomizer: CountsReports) -> tuple[float, float]:
-    """Return (a, b): the variance of an estimate at true frequency p is a + b p."""
-    law, n, dummies = randomizer.support_probabilities(), protocol.n, protocol.shuffler.dummies
-    holder, other = law.true * (1 - law.true), law.false * (1 - law.false)
-    from_dummies = dummies * law.dummy * (1 - law.dummy) / n
-    scale = n * (law.true - law.false) ** 2
-    return (other + from_dummies) / scale, (holder - other) / scale

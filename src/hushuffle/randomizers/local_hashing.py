@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +36,21 @@ _LARGEST_POWER = 2**16
 _LARGEST_MATRIX = 20_000
 
 
+class HasBucketLaw(ABC):
+    """A public hash, drawn independently of person and value, then symmetric randomized response on its bucket."""
+
+    @abstractmethod
+    def bucket_law(self) -> Symmetric:
+        """Return the randomized response on the bucket; its k is the number of buckets g."""
+
+    @property
+    @abstractmethod
+    def collision(self) -> Fraction:
+        """The probability that two different values share a bucket, exact and the same for every two."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class LocalHashing(Randomizer, HasChannel, HasValueLaws, CountsReports):
+class LocalHashing(Randomizer, HasChannel, HasValueLaws, HasBucketLaw, CountsReports):
     """Hash the value to one of g buckets with a fresh hash, report hash and randomized bucket.
 
     The bucket is told truthfully with probability theta, else drawn uniformly, as in `RandomizedResponse(k=g)`.
@@ -83,6 +98,32 @@ class LocalHashing(Randomizer, HasChannel, HasValueLaws, CountsReports):
         object.__setattr__(self, "threshold", threshold)
         object.__setattr__(self, "hashes", _family(k, g, self.family))
 
+    @classmethod
+    def from_theta(cls, k: int, g: int, theta: float, *, family: Family = "auto") -> Self:
+        """Return the local hashing that tells the bucket on purpose with probability theta, 0 < theta <= 1.
+
+        epsilon = ln(1 + g theta/(1 - theta)); the implemented theta is not larger than asked for.
+
+        Source: Murakami, Takahashi 2021, Theorem 4.4 (theta_GLH).
+
+        >>> round(LocalHashing.from_theta(k=100_000, g=4, theta=0.5).epsilon, 6)
+        1.609438
+        """
+        buckets = _checks.integer("g", g, low=2, high=_LARGEST_BUCKET)
+        share = _checks.probability("theta", theta, low_open=True)
+        if share == 1:
+            return cls(k=k, g=buckets, epsilon=math.inf, family=family)
+        with localcontext(Context(prec=40)):
+            exact = Decimal(share)
+            growth = (1 + buckets * exact / (1 - exact)).ln()
+            epsilon = float(growth)
+            return cls(
+                k=k,
+                g=buckets,
+                epsilon=epsilon if Decimal(epsilon) <= growth else math.nextafter(epsilon, 0.0),
+                family=family,
+            )
+
     @staticmethod
     def best_g(epsilon: float) -> int:
         """Return the number of buckets with the least variance for a rare value: e**epsilon + 1 or next to it.
@@ -95,13 +136,27 @@ class LocalHashing(Randomizer, HasChannel, HasValueLaws, CountsReports):
         wanted = min((near, near + 1), key=lambda g: (g + growth - 1) ** 2 / (g - 1))
         return min(wanted, _LARGEST_BUCKET)
 
+    @staticmethod
+    def best_fast_g(epsilon: float) -> int:
+        """Return the power of two up to 256 with the least variance for a rare value, or `best_g` if that is larger.
+
+        Powers of two have the hashes that count in n g + k log k; the variance is at most 8 % above that of `best_g`.
+
+        >>> LocalHashing.best_fast_g(1.0), LocalHashing.best_fast_g(3.0), LocalHashing.best_fast_g(6.0)
+        (4, 16, 404)
+        """
+        best = LocalHashing.best_g(epsilon)
+        if best > _LARGEST_BINARY:
+            return best
+        growth = math.expm1(epsilon)
+        return min((1 << bits for bits in range(1, 9)), key=lambda g: (g + growth) ** 2 / (g - 1))
+
     @property
     def inputs(self) -> int:
         return self.k
 
     @property
     def collision(self) -> Fraction:
-        """The probability that two different values share a bucket, exact and the same for every two."""
         return self.hashes.collision
 
     @property
@@ -109,7 +164,6 @@ class LocalHashing(Randomizer, HasChannel, HasValueLaws, CountsReports):
         return epsilon_of_threshold(self.g, self.threshold)
 
     def bucket_law(self) -> Symmetric:
-        """Return the randomized response on the bucket."""
         lie = Fraction(SCALE - self.threshold, SCALE * self.g)
         return Symmetric(k=self.g, truth=1 - (self.g - 1) * lie, lie=lie)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
@@ -10,7 +11,7 @@ from hushuffle import adversaries, randomizers, shufflers
 from hushuffle.specification._base import Epsilon, Section, either
 
 PLANNED = {
-    "randomizer": ("local-hashing", "bit-flipping", "target-sampling"),
+    "randomizer": ("bit-flipping", "target-sampling"),
     "shuffler": ("mallows",),
     "adversaries": ("order", "traffic"),
 }
@@ -34,6 +35,22 @@ class RandomizedResponse(Section):
             return randomizers.RandomizedResponse(k=k, epsilon=self.epsilon)
         assert self.truth_probability is not None
         return randomizers.RandomizedResponse.from_truth_probability(k=k, p=self.truth_probability)
+
+
+class LocalHashing(Section):
+    """Local hashing, for many categories: a fresh public hash to g buckets, randomized response on the bucket."""
+
+    kind: Literal["local-hashing"]
+    epsilon: Epsilon
+    """Local privacy loss in nats: a number up to 40, or "inf" to report the bucket as it is (then give g)."""
+    g: Annotated[int, Field(ge=2, le=2 * 10**9)] | None = None
+    """Number of buckets; left out, about the best for rare categories at this epsilon that is fast to count."""
+
+    def build(self, k: int) -> randomizers.Randomizer:
+        """Return the randomizer for k categories."""
+        assert self.g is not None or math.isfinite(self.epsilon)
+        buckets = self.g or randomizers.LocalHashing.best_fast_g(self.epsilon)
+        return randomizers.LocalHashing(k=k, g=buckets, epsilon=self.epsilon)
 
 
 class UniformShuffle(Section):
@@ -110,6 +127,6 @@ class Linker(Section):
         return None
 
 
-AnyRandomizer = RandomizedResponse
+AnyRandomizer = Annotated[RandomizedResponse | LocalHashing, Field(discriminator="kind")]
 AnyShuffler = Annotated[UniformShuffle | Scrambler | NoShuffle, Field(discriminator="kind")]
 AnyAdversary = Annotated[Uninformed | Strong | Informed | Linker, Field(discriminator="kind")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.io import FROM_DATA, missing_label
 from hushuffle.io.categories import as_label
-from hushuffle.randomizers import RandomizedResponse
+from hushuffle.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.specification._base import rule_and_hint
 
 
@@ -48,10 +49,17 @@ def _weak(randomizer: Mapping[str, Any], k: int) -> Iterator[Problem]:
             rule = f"must be more than 1/k = {1 / k:.4g}"
             yield Problem(key="randomizer.truth_probability", rule=rule, value=f"{truth}", hint=hint)
     if isinstance(epsilon, float) and 0 < epsilon < 1:
+        hashed = randomizer.get("kind") == "local-hashing"
+        size = max(2, _integer(randomizer, "g") or LocalHashing.best_fast_g(epsilon)) if hashed else k
         try:
-            RandomizedResponse(k=k, epsilon=epsilon)
+            RandomizedResponse(k=size, epsilon=epsilon)
         except InvalidInputError:
-            yield Problem(key="randomizer.epsilon", rule=f"must be larger for k = {k:,}", value=f"{epsilon}", hint=hint)
+            yield Problem(
+                key="randomizer.epsilon",
+                rule=f"must be larger for {'g' if hashed else 'k'} = {size:,}",
+                value=f"{epsilon}",
+                hint=hint,
+            )
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
@@ -95,6 +103,10 @@ def _randomizer(randomizer: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(
                 key="randomizer", rule="must have either epsilon or truth_probability", value=value, hint=hint
             )
+    endless = randomizer.get("epsilon") in ("inf", math.inf)
+    if randomizer.get("kind") == "local-hashing" and endless and "g" not in randomizer:
+        hint = "Without noise more buckets are always more accurate, and fewer say less about who it was."
+        yield Problem(key="randomizer.g", rule='must be given with epsilon = "inf"', value="nothing", hint=hint)
 
 
 def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:

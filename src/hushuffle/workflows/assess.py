@@ -73,17 +73,19 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         warnings=concerns,
         specification=specification.effective(),
         software=_software(),
-        further_citations=trials.SOURCES,
+        further_citations=trials.sources(protocol),
     )
 
 
 def _learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
     adversaries = build_adversaries(specification)
     guessers: tuple[Guesser, ...] = adversaries.guessers
+    delta = specification.targets.delta
+    central = findings.central(protocol, delta=delta)
     rows = [
-        findings.central(protocol, delta=specification.targets.delta),
+        central,
         findings.local(protocol),
-        *(findings.guesser(protocol, adversary) for adversary in guessers),
+        *(findings.guesser(protocol, adversary, central=central.bound, delta=delta) for adversary in guessers),
     ]
     if adversaries.linker:
         rows += findings.linker(protocol)

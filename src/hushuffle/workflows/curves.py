@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from hushuffle.analysis import dp
+from hushuffle.analysis.dp.calibration import with_local_epsilon
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.model import Chart, Series
 from hushuffle.protocol import Protocol
-from hushuffle.randomizers import RandomizedResponse
+from hushuffle.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.workflows.findings import hides_senders
 
 _LARGEST = 10**9
@@ -20,12 +21,12 @@ _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 
 
 def privacy_charts(protocol: Protocol, *, delta: float) -> tuple[Chart, ...]:
-    """Return privacy against n and against epsilon_0, and accuracy against epsilon_0."""
+    """Return privacy against n and against epsilon_0, and accuracy against epsilon_0 (buckets fixed)."""
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
     charts = [_against_people(protocol, delta)] if noisy and hides_senders(protocol) else []
-    if isinstance(protocol.randomizer, RandomizedResponse):
+    if isinstance(protocol.randomizer, RandomizedResponse | LocalHashing):
         noises = sorted({*_NOISES, protocol.randomizer.epsilon}) if noisy else list(_NOISES)
-        variants = [replace(protocol, randomizer=replace(protocol.randomizer, epsilon=noise)) for noise in noises]
+        variants = [with_local_epsilon(protocol, noise) for noise in noises]
         here = protocol.randomizer.epsilon if noisy else None
         charts += [_against_noise(variants, noises, delta, here), _accuracy(variants, noises, here)]
     return tuple(charts)
@@ -67,11 +68,14 @@ def _against_noise(variants: Sequence[Protocol], noises: Sequence[float], delta:
 
 def _accuracy(variants: Sequence[Protocol], noises: Sequence[float], here: float | None) -> Chart:
     worst = [float(predicted_standard_error(variant, frequency=np.array([0.0, 1.0])).max()) for variant in variants]
+    # As the noise, so the best number of buckets: the deployment's own is kept.
+    fixed = " The number of buckets stays the same." if isinstance(variants[0].randomizer, LocalHashing) else ""
     line = Series(label="standard error", x=tuple(noises), lower=tuple(worst), upper=tuple(worst))
     return Chart(
         key="accuracy-against-noise",
         title="Accuracy against the noise on each device",
-        caption="What the noise costs: predicted standard error of an estimated share, at the worst true share.",
+        caption="What the noise costs: predicted standard error of an estimated share, at the worst true share."
+        + fixed,
         x_label="local epsilon of one report (nats)",
         y_label="standard error of a share",
         series=(line,),

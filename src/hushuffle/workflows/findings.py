@@ -8,9 +8,11 @@ from decimal import Decimal
 from hushuffle.adversaries import Guesser, Informed, Strong, Uninformed
 from hushuffle.analysis import dp, pie, qif
 from hushuffle.laws.divergence import divergence
-from hushuffle.model import Finding, number
+from hushuffle.model import Bound, Finding, number
 from hushuffle.protocol import Protocol
+from hushuffle.randomizers import HasSymmetricLaw
 from hushuffle.shufflers import Reveals
+from hushuffle.workflows.bounded_guess import bounded_vulnerability
 
 
 def central(protocol: Protocol, *, delta: float) -> Finding:
@@ -53,37 +55,48 @@ def local(protocol: Protocol) -> Finding:
     )
 
 
-def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
-    """Return how often one guesser guesses the target's answer right."""
-    bound = qif.vulnerability(protocol, adversary=adversary)
+def guesser(protocol: Protocol, adversary: Guesser, *, central: Bound, delta: float) -> Finding:
+    """Return how often one guesser guesses the target's answer right; `central` is the epsilon at `delta`.
+
+    Exact, or between certified ends, for a randomizer that treats all values alike. For others an upper bound that is
+    the same for every guesser.
+    """
+    if isinstance(protocol.randomizer, HasSymmetricLaw):
+        bound = qif.vulnerability(protocol, adversary=adversary)
+        proof = "expected success of the best guess (Bayes vulnerability), target's answer uniform beforehand"
+    else:
+        bound = bounded_vulnerability(protocol, epsilon=central.upper, delta=delta)
+        proof = (
+            "upper bound for every guesser, target's answer uniform beforehand: from the central guarantee, or from "
+            "one report seen with its sender"
+        )
     before = percent(qif.prior(protocol).upper)
     sentence = (
         f"Guesses your answer right at most {percent(bound.upper, up=True)} of the time; {before} without the release."
     )
-    return Finding(
-        question="vulnerability",
-        adversary=_name(adversary),
-        sentence=sentence,
-        bound=bound,
-        proof="expected success of the best guess (Bayes vulnerability), target's answer uniform beforehand",
-    )
+    return Finding(question="vulnerability", adversary=_name(adversary), sentence=sentence, bound=bound, proof=proof)
 
 
 def linker(protocol: Protocol) -> list[Finding]:
     """Return what one report says about who sent it."""
     error, leak = pie.bayes_error(protocol), pie.alpha(protocol)
-    published = pie.rr_alpha(protocol)
+    published = number(pie.published_alpha(protocol).upper, up=True)
     blind = 1 / protocol.n
+    best = percent(1 - error.lower, up=True)
     return [
         Finding(
             question="re-identification",
             adversary="Somebody who wants to know whose report it is",
             sentence=(
-                f"Names the right person for one report at most {percent(1 - error.lower, up=True)} of the time, "
+                f"Names the right person for one report at most {best} of the time, "
                 f"even if answers were as telling as can be; {percent(blind)} by blind guessing."
             ),
             bound=error,
-            proof="exact Bayes error (the figure), attained by the most telling link between persons and answers",
+            proof=(
+                "exact Bayes error (the figure), attained by the most telling link between persons and answers"
+                if error.kind == "exact"
+                else "bound from the Bayes capacity of one report: no link between persons and answers does better"
+            ),
         ),
         Finding(
             question="identity-information",
@@ -93,7 +106,10 @@ def linker(protocol: Protocol) -> list[Finding]:
                 f"{number(math.log2(protocol.n))} bits name one person."
             ),
             bound=leak,
-            proof=f"exact capacity; the published bound is {number(published.upper, up=True)} bits",
+            proof=(
+                f"{'exact capacity' if leak.kind == 'exact' else 'upper bound on the capacity of one report'}; "
+                f"the published bound is {published} bits"
+            ),
         ),
     ]
 

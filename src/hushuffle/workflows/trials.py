@@ -9,12 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.estimation import estimate, predicted_standard_error
-from hushuffle.model import Estimate, Utility
+from hushuffle.model import Citation, Estimate, Utility
 from hushuffle.model.citation import KAIROUZ, WARNER
 from hushuffle.protocol import Protocol
+from hushuffle.randomizers import HasSymmetricLaw
 from hushuffle.randomness import Randomness, reproducible, secure
 
-SOURCES = (WARNER, KAIROUZ)
+HASHING = Citation(
+    key="wang2017",
+    text="T. Wang, J. Blocki, N. Li, S. Jha, Locally differentially private protocols for frequency estimation, "
+    "USENIX Security (2017)",
+)
+
+
+def sources(protocol: Protocol) -> tuple[Citation, ...]:
+    """Return where the mechanism and its estimator come from."""
+    return (WARNER, KAIROUZ) if isinstance(protocol.randomizer, HasSymmetricLaw) else (HASHING,)
 
 
 def utility(

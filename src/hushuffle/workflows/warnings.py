@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from statistics import NormalDist
 
+from hushuffle.estimation.heavy_hitters import significant_count
 from hushuffle.model import Finding, Utility, Warned, number
 from hushuffle.protocol import Protocol
+from hushuffle.randomizers import CountsReports, require
 from hushuffle.specification import People, Specification
 from hushuffle.workflows.findings import hides_senders
 
 LARGE_EPSILON = 5.0
 SMALL_CROWD = 100
 SMALL_GROUP = 20
+MANY_VALUES = 100
+LEVEL = 0.05
+FALSE_ALARM = 1e-6
+"""How often the warning that measured and predicted errors differ comes by chance, over all values together."""
 
 
 def concerns(
@@ -28,6 +35,7 @@ def concerns(
         *_about_privacy(protocol, specification, findings),
         *_about_groups(protocol, people),
         *_about_accuracy(utility),
+        *_about_rare_values(protocol),
         *people.warnings,
         *_about_the_run(people, specification),
     )
@@ -101,11 +109,32 @@ def _about_accuracy(utility: Utility) -> Iterator[Warned]:
             sentence=f"The standard error is {worst}, above the {utility.target:g} asked for.",
             advice="Ask more people, or use less noise: the charts show both.",
         )
-    if utility.z is not None and float(abs(utility.z).max()) > 5:
+    if utility.z is not None and float(abs(utility.z).max()) > NormalDist().inv_cdf(
+        1 - FALSE_ALARM / utility.z.size / 2
+    ):
         yield Warned(
             key="measured-differs",
             sentence="The measured error differs from the predicted one by more than chance allows.",
             advice="Please report this with result.json: prediction or sampler is wrong.",
+        )
+
+
+def _about_rare_values(protocol: Protocol) -> Iterator[Warned]:
+    """Yield how many must hold a value before it shows, where that is more than an even share of the people."""
+    k, n, dummies = protocol.randomizer.inputs, protocol.n, protocol.shuffler.dummies
+    if k <= MANY_VALUES:
+        return
+    law = require(protocol.randomizer, CountsReports, for_what="The accuracy of a value").support_probabilities()
+    count = significant_count(law, n=n, dummies=dummies, chance=LEVEL / k)
+    needed = (count - n * law.false - dummies * law.dummy) / (law.true - law.false)
+    if needed > n / k:
+        yield Warned(
+            key="rare-values-hidden",
+            sentence=(
+                f"Of {k:,} categories only those that about {number(needed, digits=2)} people or more hold can be told "
+                f"from noise."
+            ),
+            advice="Read the heavy hitters (hushuffle.estimation.heavy_hitters) and take the rest for unknown.",
         )
 
 

@@ -128,10 +128,19 @@ def test_error_is_the_nearest_float_of_a_rational() -> None:
     assert pie.bayes_error(survey).lower == float(1 - 3 * law.truth * Fraction(1, 7))
 
 
-def test_a_randomizer_without_symmetric_law_is_refused() -> None:
+def test_a_randomizer_without_a_law_is_refused() -> None:
     survey = hs.Protocol(randomizer=Opaque(), shuffler=hs.NoShuffle(), n=3)
-    message = r"Re-identification \(PIE\) needs a randomizer with `HasSymmetricLaw`, which Opaque is not"
-    for question in (pie.alpha, pie.bayes_error, pie.rr_alpha, pie.contraction):
+    message = r"Re-identification \(PIE\) needs a randomizer with `HasChannel`, which Opaque is not"
+    for question in (pie.alpha, pie.bayes_error, pie.contraction):
         with pytest.raises(UnsupportedProtocolError, match=message):
             question(survey)
+    with pytest.raises(UnsupportedProtocolError, match="`HasSymmetricLaw`, which Opaque is not"):
+        pie.rr_alpha(survey)
+    with pytest.raises(UnsupportedProtocolError, match="`HasBucketLaw`, which Opaque is not"):
+        pie.hashing_alpha(survey)
+    with pytest.raises(UnsupportedProtocolError, match="no bound for several reports of Opaque"):
+        pie.published_alpha(survey, reports=2)
+    with pytest.raises(UnsupportedProtocolError, match="Opaque has no `epsilon` to choose"):
+        pie.calibrate(survey, bayes_error=0.5)
+    assert pie.published_alpha(survey) == pie.ldp_alpha(survey)
     assert pie.ldp_alpha(survey).upper == pytest.approx(0.25 * math.log2(math.e))  # any local randomizer

@@ -114,3 +114,14 @@ def test_bad_input(call: Any, arguments: tuple[float, ...], message: str) -> Non
     keywords = {"largest_prior": arguments[2]} if len(arguments) > 2 else {}
     with pytest.raises(InvalidInputError, match=message):
         call(*arguments[:2], **keywords)
+
+
+def test_several_reports_by_the_paper_s_theorems() -> None:
+    survey = protocol(k=50, epsilon=4.0, n=1000)
+    assert pie.rr_alpha(survey, reports=3).upper == pytest.approx(3 * pie.rr_alpha(survey).upper)
+    assert pie.published_alpha(survey, reports=3) == pie.rr_alpha(survey, reports=3)
+    assert pie.published_alpha(survey).upper == min(pie.rr_alpha(survey).upper, pie.ldp_alpha(survey).upper)
+    assert pie.composed_alpha(survey, reports=3).upper <= pie.rr_alpha(survey, reports=3).upper
+    assert "Theorem 4.3" in str(pie.rr_alpha(survey, reports=3).sources[0])
+    with pytest.raises(InvalidInputError, match="`reports` must be an integer >= 1"):
+        pie.rr_alpha(survey, reports=0)

@@ -5,19 +5,34 @@ pseudonymised reports, each on its own, and wants to know whose a report is. Fig
 informations I(U;Y) between person U and report Y; figures of error are probabilities of naming the wrong
 person. A shuffler changes none of them: it is what makes the reports pseudonymous.
 
-`alpha` and `bayes_error` are exact; `ldp_alpha`, `rr_alpha` and `fano_error` are the published bounds.
+`alpha` and `bayes_error` are exact for randomized response, bounds for local hashing, and read any finite channel;
+`ldp_alpha`, `rr_alpha`, `hashing_alpha` and `fano_error` are the published bounds. `calibrate` says what noise each of
+these proofs asks for, and what that costs in accuracy.
 """
 
+from hushuffle.analysis.pie.buckets import best_hashing_for_error, best_hashing_for_theta, variance_by_buckets
 from hushuffle.analysis.pie.calibration import epsilon_for_alpha, epsilon_for_error
 from hushuffle.analysis.pie.composition import composed_alpha, composed_error
 from hushuffle.analysis.pie.contraction import contracted_alpha, contraction
 from hushuffle.analysis.pie.exact import alpha, bayes_error
-from hushuffle.analysis.pie.published import alpha_for_error, fano_error, ldp_alpha, rr_alpha
+from hushuffle.analysis.pie.published import (
+    alpha_for_error,
+    fano_error,
+    hashing_alpha,
+    ldp_alpha,
+    published_alpha,
+    rr_alpha,
+)
+from hushuffle.analysis.pie.routes import Route, calibrate
 
 __all__ = [
+    "Route",
     "alpha",
     "alpha_for_error",
     "bayes_error",
+    "best_hashing_for_error",
+    "best_hashing_for_theta",
+    "calibrate",
     "composed_alpha",
     "composed_error",
     "contracted_alpha",
@@ -25,6 +40,9 @@ __all__ = [
     "epsilon_for_alpha",
     "epsilon_for_error",
     "fano_error",
+    "hashing_alpha",
     "ldp_alpha",
+    "published_alpha",
     "rr_alpha",
+    "variance_by_buckets",
 ]

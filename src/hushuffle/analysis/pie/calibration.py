@@ -13,10 +13,11 @@ from hushuffle.randomizers import Symmetric
 from hushuffle.randomness import SCALE
 
 
-def epsilon_for_error(bayes_error: float, *, n: int, k: int) -> float:
+def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = None) -> float:
     """Return the largest epsilon_0 of k-ary randomized response whose exact `bayes_error` is at least this.
 
-    In nats, rounded down; math.inf if no noise is needed.
+    In nats, rounded down; math.inf if no noise is needed: few values (or buckets) cannot tell many people apart.
+    With g, that of local hashing with g buckets whose lower bound of the error is at least this.
 
     Raises:
         InvalidInputError: an argument out of range, or an error of 1 - 1/n or more, which guessing at random beats.
@@ -27,8 +28,8 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int) -> float:
     (6.8886, inf)
     """
     wanted = Fraction(_checks.probability("bayes_error", bayes_error))
-    people, values = _checks.integer("n", n, low=1), _checks.integer("k", k, low=2)
-    j, allowed = min(people, values), people * (1 - wanted)  # j mu + (k-j) nu must not exceed `allowed`
+    people, j, values = _sizes(n, k, g)
+    allowed = people * (1 - wanted)  # j mu + (k-j) nu must not exceed `allowed`
     if allowed >= j:
         return math.inf
     if allowed <= 1:
@@ -38,10 +39,11 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int) -> float:
     return down(WIDE.ln(to_decimal(growth)))
 
 
-def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int) -> float:
+def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None) -> float:
     """Return the largest epsilon_0 of k-ary randomized response whose exact `alpha` is at most `alpha_bits`.
 
-    In nats, rounded down; math.inf if no noise is needed.
+    In nats, rounded down; math.inf if no noise is needed. With g, that of local hashing with g buckets whose upper
+    bound of alpha is at most this.
 
     Raises:
         InvalidInputError: an argument out of range, or an alpha so small that theta < 2**-64.
@@ -52,8 +54,7 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int) -> float:
     13.3611
     """
     wanted = to_decimal(Fraction(_checks.non_negative("alpha_bits", alpha_bits)))
-    people, values = _checks.integer("n", n, low=1), _checks.integer("k", k, low=2, high=2**40)
-    j = min(people, values)
+    _, j, values = _sizes(n, k, g)
     if float(log2(Fraction(j))) <= alpha_bits:
         return math.inf
     low, high = 0, SCALE  # alpha at threshold `low` is allowed, at `high` it is not
@@ -67,6 +68,13 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int) -> float:
         _checks.reject("alpha_bits", f"large enough for theta >= 2**-64 at k={values}", alpha_bits)
     with localcontext(WIDE) as context:
         return down(context.ln(1 + to_decimal(Fraction(values * low, SCALE - low))))
+
+
+def _sizes(n: int, k: int, g: int | None) -> tuple[int, int, int]:
+    """Return n, how many values (or buckets) n people can hold at once, and how many there are."""
+    people, values = _checks.integer("n", n, low=1), _checks.integer("k", k, low=2, high=2**40)
+    size = values if g is None else _checks.integer("g", g, low=2, high=2**40)
+    return people, min(people, values, size), size
 
 
 def _law(k: int, threshold: int) -> Symmetric:

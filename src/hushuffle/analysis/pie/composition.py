@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.analysis.pie._rounding import down, up
-from hushuffle.analysis.pie.exact import CAPACITY, ONE_TRY, rows, symmetric_law
-from hushuffle.laws.capacity import WIDE, bayes_capacity, log2, shannon_capacity, to_decimal
+from hushuffle.analysis.pie.one_report import one_report
+from hushuffle.analysis.pie.prior import Prior
+from hushuffle.laws.capacity import BRAUN, SHANNON, WIDE, log2, to_decimal
 from hushuffle.model import Bound
 from hushuffle.model.citation import PIE
 
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
     """Return min(t alpha*, log2 n) in bits: an upper bound on what t = `reports` of one person say about who it is.
 
-    The adversary knows that the t reports belong together.
+    The adversary knows that the t reports belong together. alpha* is the (upper end of the) figure of `alpha`;
+    local hashing draws a new hash for every report.
 
     Raises:
         InvalidInputError: reports < 1.
-        UnsupportedProtocolError: the randomizer has no symmetric law.
+        UnsupportedProtocolError: the randomizer offers no law that `alpha` reads.
 
     Source: Murakami, Takahashi 2021, Theorem 4.3, with the exact alpha* for its bound; theory.md section 4.
 
@@ -35,19 +37,21 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
     """
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):
-        total = times * shannon_capacity(symmetric_law(protocol), rows=rows(protocol))
+        total = times * one_report(protocol).bits()[1]
     most = min(total, log2(Fraction(protocol.n)))
-    return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=(PIE.at("Theorem 4.3"), CAPACITY))
+    return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=(PIE.at("Theorem 4.3"), SHANNON))
 
 
-def composed_error(protocol: Protocol, *, reports: int) -> Bound:
-    """Return 1 - min(1, [j mu + (k-j) nu]**t / n): a lower bound on the error, given t = `reports` of one person.
+def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | None = None) -> Bound:
+    """Return 1 - min(1, C**t max p_U): a lower bound on the error, given t = `reports` of one person.
 
-    Uniform prior on the n people, j = min(n, k), any dependence between the t values and the person.
+    C = sum_y max_x Q(y|x) over the rows that n people can hold: j mu + (k-j) nu, j = min(n, k), for randomized
+    response, the same with g for k and j = min(n, k, g) for local hashing. max p_U is 1/n, the uniform prior, unless
+    `largest_prior` gives it. Any dependence between the t values and the person.
 
     Raises:
-        InvalidInputError: reports < 1.
-        UnsupportedProtocolError: the randomizer has no symmetric law.
+        InvalidInputError: reports < 1, or largest_prior outside [1/n, 1].
+        UnsupportedProtocolError: the randomizer offers no law that `alpha` reads.
 
     Source: Bayes capacity, Braun, Chatzikokolakis, Palamidessi 2009; theory.md section 4.
 
@@ -58,6 +62,7 @@ def composed_error(protocol: Protocol, *, reports: int) -> Bound:
     """
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):
-        success = to_decimal(bayes_capacity(symmetric_law(protocol), rows=rows(protocol))) ** times / protocol.n
+        likeliest = to_decimal(Prior.of(protocol.n, largest_prior=largest_prior).largest)
+        success = to_decimal(one_report(protocol).gain()) ** times * likeliest
         error = max(1 - success, to_decimal(Fraction(0)))
-    return Bound(lower=down(error), upper=1.0, kind="lower", unit="probability", sources=(ONE_TRY,))
+    return Bound(lower=down(error), upper=1.0, kind="lower", unit="probability", sources=(BRAUN,))

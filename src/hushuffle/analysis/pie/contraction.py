@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.analysis.pie._rounding import up
-from hushuffle.analysis.pie.exact import symmetric_law
+from hushuffle.analysis.pie.one_report import one_report
 from hushuffle.laws.capacity import WIDE, to_decimal
 from hushuffle.model import Bound, Citation
 
@@ -28,13 +28,18 @@ ORDENTLICH_POLYANSKIY = Citation(
 
 
 def contraction(protocol: Protocol) -> Bound:
-    """Return eta = theta tanh(epsilon_0/2) = (mu-nu)**2/(mu+nu): I(U;Y) <= eta I(U;X), one report.
+    """Return eta with I(U;Y) <= eta I(U;X), one report: a pure number.
 
-    Exact: the smallest such constant over all laws of (U, X), n >= 2. It is a pure number; the float is the
-    nearest one.
+    By what the randomizer offers:
+
+    - symmetric randomized response: theta tanh(epsilon_0/2) = (mu-nu)**2/(mu+nu).
+    - local hashing: (1-c) times that of its bucket, c the probability that two values share a bucket.
+    - any other finite channel: 1 - sum_y min_x Q(y|x), an upper bound (Doeblin).
+
+    The first two are exact: the smallest such constant over all laws of (U, X), n >= 2; the float is the nearest one.
 
     Raises:
-        UnsupportedProtocolError: the randomizer has no symmetric law.
+        UnsupportedProtocolError: the randomizer offers none of these laws.
 
     Source: two inputs decide, Ordentlich, Polyanskiy 2022; theory.md section 4.
 
@@ -43,7 +48,10 @@ def contraction(protocol: Protocol) -> Bound:
     >>> print(contraction(survey))
     0.5800 (exact)
     """
-    return Bound.exact(float(_eta(protocol)), unit="", sources=(ORDENTLICH_POLYANSKIY,))
+    eta, smallest = one_report(protocol).contraction()
+    if smallest:
+        return Bound.exact(float(eta), unit="", sources=(ORDENTLICH_POLYANSKIY,))
+    return Bound(lower=0.0, upper=min(up(eta), 1.0), kind="upper", unit="", sources=(POLYANSKIY_WU,))
 
 
 def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: int = 1) -> Bound:
@@ -55,7 +63,7 @@ def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: 
 
     Raises:
         InvalidInputError: mutual_information not finite and >= 0, or reports < 1.
-        UnsupportedProtocolError: the randomizer has no symmetric law.
+        UnsupportedProtocolError: the randomizer offers no law that `contraction` reads.
 
     Source: Polyanskiy, Wu 2017; theory.md section 4.
 
@@ -67,11 +75,6 @@ def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: 
     known = Fraction(_checks.non_negative("mutual_information", mutual_information))
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):
-        kept = 1 - (1 - to_decimal(_eta(protocol))) ** times
+        kept = 1 - (1 - to_decimal(one_report(protocol).contraction()[0])) ** times
         most = kept * to_decimal(known)
     return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=(POLYANSKIY_WU,))
-
-
-def _eta(protocol: Protocol) -> Fraction:
-    law = symmetric_law(protocol)
-    return law.theta**2 / (law.truth + law.lie)

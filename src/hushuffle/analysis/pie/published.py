@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.analysis.pie._rounding import down, up
-from hushuffle.analysis.pie.exact import rows, symmetric_law
+from hushuffle.analysis.pie.one_report import QUESTION, people_who_differ
+from hushuffle.analysis.pie.prior import largest_probability
+from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.laws.capacity import WIDE, log2, to_decimal
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import PIE
+from hushuffle.randomizers import HasSymmetricLaw, Symmetric, require
+from hushuffle.randomizers.local_hashing import HasBucketLaw
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -41,7 +45,7 @@ def ldp_alpha(protocol: Protocol) -> Bound:
     >>> print(ldp_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 1.443 bits (upper bound)
     """
-    most = log2(Fraction(rows(protocol)))
+    most = log2(Fraction(people_who_differ(protocol)))
     local = protocol.randomizer.local_epsilon
     if not math.isinf(local):
         epsilon = Fraction(local)
@@ -52,22 +56,79 @@ def ldp_alpha(protocol: Protocol) -> Bound:
     return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=sources)
 
 
-def rr_alpha(protocol: Protocol) -> Bound:
-    """Return theta log2 min(n, k) in bits, theta = mu - nu: an upper bound on alpha* for randomized response.
+def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
+    """Return t theta log2 min(n, k) in bits, theta = mu - nu: an upper bound for randomized response.
+
+    On alpha* for t = `reports` = 1 (Theorem 4.2), and on what t independently randomized reports say together
+    (Theorem 4.3).
 
     Raises:
+        InvalidInputError: reports < 1.
         UnsupportedProtocolError: the randomizer has no symmetric law.
 
-    Source: Murakami, Takahashi 2021, Theorem 4.2.
+    Source: Murakami, Takahashi 2021, Theorems 4.2 and 4.3.
 
     >>> import hushuffle as hs
     >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)
     >>> print(rr_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 3.337e-06 bits (upper bound)
     """
-    theta = to_decimal(symmetric_law(protocol).theta)
-    most = WIDE.multiply(theta, log2(Fraction(rows(protocol))))
-    return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=(PIE.at("Theorem 4.2"),))
+    law = require(protocol.randomizer, HasSymmetricLaw, for_what=QUESTION).symmetric_law()
+    return _theta_alpha(law, protocol, reports, "Theorem 4.2", "Theorem 4.3")
+
+
+def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
+    """Return t theta_GLH log2 min(n, k) in bits, theta_GLH = mu - nu of the bucket: for local hashing.
+
+    An upper bound on alpha* for t = `reports` = 1 (Theorem 4.4), and on what t reports, each with a hash of its
+    own, say together (Theorem 4.5).
+
+    Raises:
+        InvalidInputError: reports < 1.
+        UnsupportedProtocolError: the randomizer has no bucket law.
+
+    Source: Murakami, Takahashi 2021, Theorems 4.4 and 4.5.
+
+    >>> import hushuffle as hs
+    >>> places = hs.LocalHashing(k=10_500_393, g=10**8, epsilon=10.0)
+    >>> print(hashing_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
+    at most 0.004490 bits (upper bound)
+    """
+    law = require(protocol.randomizer, HasBucketLaw, for_what="The bound for local hashing").bucket_law()
+    return _theta_alpha(law, protocol, reports, "Theorem 4.4", "Theorem 4.5")
+
+
+def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
+    """Return the smallest of the paper's bounds on alpha that apply to this randomizer, for t = `reports`.
+
+    Raises:
+        InvalidInputError: reports < 1.
+
+    Source: Murakami, Takahashi 2021, Proposition 4.1 and Theorems 4.2 to 4.5.
+
+    >>> import hushuffle as hs
+    >>> hashed = hs.LocalHashing(k=1000, g=4, epsilon=1.0)
+    >>> print(published_alpha(hs.Protocol(randomizer=hashed, shuffler=hs.UniformShuffle(), n=500)))
+    at most 1.443 bits (upper bound)
+    """
+    times = _checks.integer("reports", reports, low=1)
+    found = [ldp_alpha(protocol)] if times == 1 else []
+    if isinstance(protocol.randomizer, HasSymmetricLaw):
+        found.append(rr_alpha(protocol, reports=times))
+    if isinstance(protocol.randomizer, HasBucketLaw):
+        found.append(hashing_alpha(protocol, reports=times))
+    if not found:
+        message = f"The paper has no bound for several reports of {type(protocol.randomizer).__name__}."
+        raise UnsupportedProtocolError(message)
+    return min(found, key=lambda bound: bound.upper)
+
+
+def _theta_alpha(law: Symmetric, protocol: Protocol, reports: int, single: str, several: str) -> Bound:
+    times = _checks.integer("reports", reports, low=1)
+    with localcontext(WIDE):
+        most = times * to_decimal(law.theta) * log2(Fraction(people_who_differ(protocol)))
+    sources = (PIE.at(single if times == 1 else several),)
+    return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=sources)
 
 
 def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None) -> Bound:
@@ -123,7 +184,4 @@ def _prior_bits(n: int, largest_prior: float | None) -> Decimal:
     people = _checks.integer("n", n, low=1)
     if largest_prior is None:
         return log2(Fraction(people))
-    largest = _checks.probability("largest_prior", largest_prior)
-    if largest < 1 / people:
-        _checks.reject("largest_prior", f"at least 1/n = {1 / people:.6g}", largest)
-    return log2(1 / Fraction(largest))
+    return log2(1 / largest_probability(people, largest_prior))

@@ -13,39 +13,16 @@ import numpy as np
 
 from hushuffle import _checks
 from hushuffle.analysis.qif.gain import posterior_vulnerability, prior_vulnerability
+from hushuffle.laws.capacity import BRAUN, SHANNON, channel_capacity
 from hushuffle.model import Bound, Channel
-from hushuffle.model.citation import QIF, Citation
-from hushuffle.numerics.binomial import EPS, Floats, deviance
+from hushuffle.model.citation import QIF
 
 if TYPE_CHECKING:
     from hushuffle.analysis.qif.gain import Numbers, Table
-
-BRAUN: Final = Citation(
-    key="braun2009",
-    text="C. Braun, K. Chatzikokolakis, C. Palamidessi, Quantitative notions of leakage for one-try attacks, "
-    "MFPS (2009)",
-)
-SHANNON: Final = Citation(
-    key="shannon1948",
-    text="C. E. Shannon, A mathematical theory of communication, Bell System Technical Journal 27 (1948)",
-)
-BLAHUT: Final = Citation(
-    key="blahut1972",
-    text="R. E. Blahut, Computation of channel capacity and rate-distortion functions, IEEE Transactions on "
-    "Information Theory 18 (1972)",
-)
-ARIMOTO: Final = Citation(
-    key="arimoto1972",
-    text="S. Arimoto, An algorithm for computing the capacity of arbitrary discrete memoryless channels, IEEE "
-    "Transactions on Information Theory 18 (1972)",
-)
+    from hushuffle.numerics.binomial import Floats
 
 WORK_LIMIT: Final = 100_000_000
 """Most entries looked at, all steps together, before the capacity's bracket is returned as it is: seconds."""
-
-_FLOOR: Final = 1e-290  # of a prior, so that no input is lost for good
-_LEAST: Final = 1e-300  # of an output's probability
-_LONGEST: Final = 1e3
 
 
 def additive_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
@@ -153,38 +130,7 @@ def shannon_capacity(channel: Channel, *, tolerance: float = 1e-9) -> Bound:
     >>> print(shannon_capacity(Channel(matrix=[[0.89, 0.11], [0.11, 0.89]])))
     0.5001 bits (certified bracket)
     """
-    aim = _checks.positive("tolerance", tolerance) * math.log(2)
-    matrix = np.asarray(channel.matrix, dtype=np.float64)
-    matrix = matrix[:, matrix.max(axis=0) > 0] / matrix.sum(axis=1, keepdims=True)
-    inputs, outputs = matrix.shape
-    rounding = EPS * (8 * (inputs + outputs) + 64)
-    lower, upper = 0.0, math.log(min(inputs, outputs)) * (1 + rounding)
-    prior, step, best = np.full(inputs, 1 / inputs), 1.0, -math.inf
-    anchor = prior, prior
-    for _ in range(max(1, WORK_LIMIT // matrix.size)):
-        gains = _divergences(matrix, np.maximum(prior @ matrix, _LEAST))
-        information = float(prior @ gains)
-        lower = max(lower, information * (1 - rounding) - rounding)
-        upper = min(upper, float(gains.max()) * (1 + rounding) + rounding)
-        if upper - lower <= aim:
-            break
-        # Longer steps while they help, Arimoto's own when they do not: the ends hold for any prior.
-        if information > best or step == 1.0:
-            anchor, step = (prior, gains), min(_LONGEST, 1.5 * step if information > best else 1.0)
-            best = max(best, information)
-        else:
-            step = 1.0
-        prior = np.maximum(anchor[0] * np.exp(step * (anchor[1] - anchor[1].max())), _FLOOR)
-        prior /= prior.sum()
-    ends = (lower / math.log(2), upper / math.log(2))
-    return Bound(lower=min(ends), upper=max(ends), kind="bracket", unit="bits", sources=(SHANNON, BLAHUT, ARIMOTO))
-
-
-def _divergences(matrix: Floats, output: Floats) -> Floats:
-    """Return D(row || output) in nats for each row."""
-    mean = np.broadcast_to(output, matrix.shape)
-    positive = matrix > 0
-    return np.asarray(np.where(positive, deviance(np.where(positive, matrix, mean), mean), mean).sum(axis=1))
+    return channel_capacity(channel, tolerance=tolerance, work=WORK_LIMIT)
 
 
 def _entropy(excess: Floats) -> Floats:

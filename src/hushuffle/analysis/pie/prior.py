@@ -1,0 +1,82 @@
+"""How likely each person is to be the sender, before the report is seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prior:
+    """Probabilities of the people as (probability, how many people have it), the largest first."""
+
+    blocks: tuple[tuple[Fraction, int], ...]
+
+    @classmethod
+    def of(cls, n: int, *, prior: npt.ArrayLike | None = None, largest_prior: float | None = None) -> Self:
+        """Return the prior on n people: uniform, as given, or the easiest to guess among those with a largest entry.
+
+        The last one has as many people as possible at `largest_prior`, one with what is left, and the rest at 0:
+        the success of every guess is convex in the prior, so some such vertex is the worst case.
+
+        Raises:
+            InvalidInputError: both given, not n probabilities, or a largest one outside [1/n, 1].
+        """
+        if prior is not None:
+            if largest_prior is not None:
+                _checks.reject("largest_prior", "left out where prior is given", largest_prior)
+            return cls(blocks=_blocks(prior, n))
+        if largest_prior is None:
+            return cls(blocks=((Fraction(1, n), n),))
+        most = largest_probability(n, largest_prior)
+        full = min(math.floor(1 / most), n)
+        rest = 1 - full * most
+        return cls(blocks=((most, full), (rest, 1)) if rest > 0 and full < n else ((most, full),))
+
+    @property
+    def largest(self) -> Fraction:
+        """Probability of the most likely person."""
+        return self.blocks[0][0]
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all people are equally likely."""
+        return len(self.blocks) == 1
+
+    def likeliest(self, most: int, *, above: Fraction = Fraction(0)) -> tuple[int, Fraction]:
+        """Return how many of the `most` likeliest people have a probability > `above`, and their total."""
+        people, total = 0, Fraction(0)
+        for weight, count in self.blocks:
+            if weight <= above or people == most:
+                break
+            taken = min(count, most - people)
+            people, total = people + taken, total + taken * weight
+        return people, total
+
+
+def largest_probability(n: int, largest_prior: float) -> Fraction:
+    """Return `largest_prior`, checked to be possible among n people."""
+    largest = _checks.probability("largest_prior", largest_prior)
+    if largest < 1 / n:
+        _checks.reject("largest_prior", f"at least 1/n = {1 / n:.6g}", largest)
+    return Fraction(largest)
+
+
+def _blocks(prior: npt.ArrayLike, n: int) -> tuple[tuple[Fraction, int], ...]:
+    weights = np.asarray(prior, dtype=np.float64)
+    if weights.shape != (n,):
+        _checks.reject("prior", f"of shape ({n},)", f"<shape {weights.shape}>")
+    total = math.fsum(weights)
+    if not (bool(np.all(weights >= 0)) and abs(total - 1) <= _TOLERANCE):
+        _checks.reject("prior", "probabilities that sum to 1", f"<a sum of {total:.12g}>")
+    distinct, counts = np.unique(weights / total, return_counts=True)
+    return tuple((Fraction(float(w)), int(c)) for w, c in zip(distinct[::-1], counts[::-1], strict=True))

@@ -1,0 +1,122 @@
+"""Heavy hitters: the values that somebody holds, told from noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.laws.variance import QUESTION
+from hushuffle.numerics import binomial
+from hushuffle.randomizers import CountsReports, SupportProbabilities, require
+
+if TYPE_CHECKING:
+    from hushuffle.model import Estimate
+    from hushuffle.protocol import Protocol
+
+_LOG_TAIL: Final = -60.0  # what is left out of the sum over dummies: far below any level / k
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeavyHitters:
+    """Values whose reports are more than noise, the most frequent first.
+
+    `values` are codes, shape (m,); `frequencies` their unbiased estimates, shape (m,); `intervals` hold the true
+    frequencies of all k values at once with probability about 1 - `level` (normal approximation), so that having
+    been selected does not spoil them, shape (m, 2). `threshold` is the smallest estimate that counts.
+    """
+
+    values: npt.NDArray[np.int64]
+    frequencies: npt.NDArray[np.float64]
+    intervals: npt.NDArray[np.float64]
+    threshold: float
+    level: float
+
+    def __len__(self) -> int:
+        return self.values.size
+
+    def __repr__(self) -> str:
+        return f"HeavyHitters({len(self)} values above {self.threshold:.4g}, level={self.level:g})"
+
+
+def heavy_hitters(
+    estimate: Estimate, *, protocol: Protocol, level: float = 0.05, top: int | None = None
+) -> HeavyHitters:
+    """Return the values whose frequency exceeds 0 significantly, at most `top` of them.
+
+    The probability that any value which nobody holds is among them is at most `level` (Bonferroni over the k
+    values): a value is listed if so many supporting reports would come, were it held by nobody, with probability at
+    most level / k. That count is a sum of independent coins, whose tail is computed exactly: it holds for any n and
+    k, also where a value expects fewer than one false report and a normal threshold lets noise pass.
+
+    Args:
+        estimate: what `estimate` returned; its `raw` frequencies are used.
+        protocol: the protocol that produced it.
+        level: family-wise error allowed, in (0, 1).
+        top: keep the most frequent ones only; None keeps all.
+
+    Raises:
+        InvalidInputError: an argument out of range, or an estimate of another number of values or people.
+        UnsupportedProtocolError: the randomizer's reports cannot be counted.
+
+    Source: Erlingsson, Pihur, Korolova 2014 (Bonferroni); theory.md section 7.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(
+    ...     randomizer=hs.LocalHashing(k=1000, g=8, epsilon=3.0), shuffler=hs.UniformShuffle(), n=5000
+    ... )
+    >>> values = np.where(np.arange(5000) < 1500, 7, np.arange(5000) % 1000)
+    >>> reports = survey.collect(values, rng=hs.reproducible(1))
+    >>> heavy_hitters(hs.estimate(reports, protocol=survey), protocol=survey).values.tolist()
+    [7]
+    """
+    wanted = _checks.probability("level", level, low_open=True, high_open=True)
+    law = require(protocol.randomizer, CountsReports, for_what=QUESTION).support_probabilities()
+    n, dummies, k = protocol.n, protocol.shuffler.dummies, protocol.randomizer.inputs
+    if (estimate.k, estimate.n) != (k, n):
+        _checks.reject("estimate", f"of {k} values of {n} people", f"<{estimate.k} values of {estimate.n} people>")
+    most = k if top is None else _checks.integer("top", top, low=1)
+    count = significant_count(law, n=n, dummies=dummies, chance=wanted / k)
+    background = law.false + law.dummy * dummies / n
+    threshold = (count / n - background) / (law.true - law.false)
+    # Half a report: counts are integers, estimates are rounded.
+    kept = np.flatnonzero(estimate.raw > threshold - 0.5 / n / (law.true - law.false))
+    order = kept[np.argsort(-estimate.raw[kept], kind="stable")][:most]
+    return HeavyHitters(
+        values=order.astype(np.int64),
+        frequencies=estimate.raw[order],
+        intervals=estimate.interval(1 - wanted / k)[order],
+        threshold=threshold,
+        level=wanted,
+    )
+
+
+def significant_count(law: SupportProbabilities, *, n: int, dummies: int, chance: float) -> int:
+    """Return the smallest count that a value held by nobody reaches with probability at most `chance`, rounded up.
+
+    >>> significant_count(SupportProbabilities(true=0.5, false=0.25, dummy=0.25), n=100, dummies=0, chance=0.001)
+    40
+    """
+    low, high = 0, n + dummies + 1  # the tail at `low` is 1, at `high` 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _tail(middle, law, n, dummies) <= chance:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _tail(count: int, law: SupportProbabilities, n: int, dummies: int) -> float:
+    """Return P(Bin(n, false) + Bin(dummies, dummy) >= count), rounded up."""
+    slack = 1 + binomial.margin(n) + binomial.margin(dummies)
+    if dummies == 0:
+        return float(binomial.upper_tail(count, n, law.false)) * slack
+    low, high = binomial.window(dummies, law.dummy, _LOG_TAIL)
+    from_dummies = np.arange(low, high + 1, dtype=np.float64)
+    tails = binomial.upper_tail(count - from_dummies, n, law.false)
+    return float(binomial.pmf(from_dummies, dummies, law.dummy) @ tails) * slack + 2 * math.exp(_LOG_TAIL)

@@ -11,6 +11,7 @@ import pytest
 
 from hushuffle import report
 from report.assessments import assessment
+from report.studies import study
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CASES = {
@@ -24,9 +25,10 @@ PROBE = """<!DOCTYPE html><title>waiting</title>{frames}<script>
 addEventListener("load", () => {{
   const found = [...document.querySelectorAll("iframe")].map(frame => {{
     const page = frame.contentDocument, width = frame.clientWidth;
-    const wide = [...page.body.querySelectorAll("*")].filter(one => one.getBoundingClientRect().right > width + 1);
+    const wide = [...page.body.querySelectorAll("*")].filter(
+      one => !one.closest(".scroll[tabindex]") && one.getBoundingClientRect().right > width + 1);
     const sizes = [...page.querySelectorAll("svg.chart text")].map(
-      one => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a);
+      one => parseFloat(getComputedStyle(one).fontSize) * Math.hypot(one.getScreenCTM().a, one.getScreenCTM().b));
     return {{
       width, page: page.documentElement.scrollWidth, wide: wide.map(one => one.outerHTML.slice(0, 80)),
       smallest: Math.min(...sizes),
@@ -41,6 +43,7 @@ addEventListener("load", () => {{
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 def test_nothing_is_wider_than_the_screen(tmp_path: Path) -> None:
     pages = [html.escape(report.html(made)) for made in CASES.values()]
+    pages.append(html.escape(report.study_html(study(points=500))))
     frames = "".join(
         f'<iframe style="border:0;width:{width}px;height:800px" srcdoc="{page}"></iframe>'
         for page in pages
@@ -62,7 +65,7 @@ def test_nothing_is_wider_than_the_screen(tmp_path: Path) -> None:
     title = re.search(r"<title>(.*?)</title>", dumped, re.DOTALL)
     assert title is not None
     found = json.loads(html.unescape(title[1]))
-    assert len(found) == len(WIDTHS) * len(CASES)
+    assert len(found) == len(WIDTHS) * len(pages)
     for one in found:
         assert one["page"] <= one["width"], one
         assert one["wide"] == [], one

@@ -10,7 +10,7 @@ from report.assessments import OWN, assessment
 
 def test_each_work_once_in_order_of_use_with_its_places() -> None:
     made = assessment()
-    found = references(made)
+    found = references(made.citations)
     assert [one.number for one in found] == list(range(1, len(found) + 1))
     assert len({one.text for one in found}) == len(found)
     places = {one.text: one.places for one in found}
@@ -21,9 +21,9 @@ def test_each_work_once_in_order_of_use_with_its_places() -> None:
 
 def test_mentions_point_at_the_work_and_say_the_place() -> None:
     made = assessment()
-    number = {one.text: one.number for one in references(made)}
+    number = {one.text: one.number for one in references(made.citations)}
     sources = (OWN.at("section 1.2"), OWN.at("section 1.2"), QIF.at("Theorem 4"))
-    assert mentions(made, sources) == (
+    assert mentions(made.citations, sources) == (
         Mention(number=number[OWN.text], where="section 1.2"),
         Mention(number=number[QIF.text], where="Theorem 4"),
     )
@@ -32,8 +32,8 @@ def test_mentions_point_at_the_work_and_say_the_place() -> None:
 def test_the_same_key_with_another_text_is_another_work() -> None:
     first, second = Citation(key="a", text="One"), Citation(key="a", text="Two")
     made = replace(assessment(), findings=(), further_citations=(first, second))
-    assert [one.text for one in references(made)] == ["One", "Two"]
+    assert [one.text for one in references(made.citations)] == ["One", "Two"]
 
 
 def test_no_sources_no_references() -> None:
-    assert references(replace(assessment(), findings=(), further_citations=())) == ()
+    assert references(replace(assessment(), findings=(), further_citations=()).citations) == ()

@@ -12,8 +12,10 @@ from cyclopts import App, CycloptsError
 
 from hushuffle._version import __version__
 from hushuffle.cli.assess import assess
+from hushuffle.cli.attack import attack
 from hushuffle.cli.calibrate import calibrate
 from hushuffle.cli.exits import Exit, UsageError
+from hushuffle.cli.reproduce import reproduce
 from hushuffle.cli.schema import schema
 from hushuffle.errors import HushuffleError, SpecificationError
 
@@ -76,6 +78,8 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
     )
     app.command(assess)
+    app.command(attack)
     app.command(calibrate)
+    app.command(reproduce)
     app.command(schema)
     return app

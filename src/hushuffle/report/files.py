@@ -1,4 +1,4 @@
-"""Write a report: all of its files or none."""
+"""Write a report or a study: all of its files or none."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from hushuffle.model import Assessment
-from hushuffle.report import page, result
+from hushuffle.model import Assessment, Study
+from hushuffle.report import page, result, study_document, study_page
 
 
 def write(assessment: Assessment, folder: Path) -> list[Path]:
     """Write `report.html`, `result.json` and `specification.toml` into `folder`; return their paths.
 
-    All three are written beside their places first, then moved there. If anything fails (or Ctrl-C
-    is pressed) the folder is left as it was: no part of a file, and no new file beside old ones.
+    If anything fails (or Ctrl-C is pressed) the folder is left as it was.
 
     Raises:
         InvalidInputError: a number of the assessment is nan.
@@ -29,6 +28,28 @@ def write(assessment: Assessment, folder: Path) -> list[Path]:
         "result.json": result.to_json(assessment),
         "specification.toml": assessment.specification.rstrip("\n") + "\n",
     }
+    return _write(texts, folder)
+
+
+def write_study(study: Study, folder: Path) -> list[Path]:
+    """Write `study.html` and `study.json` into `folder`; return their paths.
+
+    If anything fails (or Ctrl-C is pressed) the folder is left as it was.
+
+    Raises:
+        InvalidInputError: a number of the study is nan.
+        OSError: the folder cannot be made or written.
+    """
+    texts = {"study.html": study_page.study_html(study), "study.json": study_document.study_json(study)}
+    return _write(texts, folder)
+
+
+def _write(texts: dict[str, str], folder: Path) -> list[Path]:
+    """Write `texts` by name of file.
+
+    All are written beside their places first, then moved there: no part of a file is ever seen, and
+    no new file beside old ones.
+    """
     mark = secrets.token_hex(4)
     # Left in this order, innermost first: put old files back, delete temporary ones, remove new folders.
     with ExitStack() as folders, ExitStack() as temporary, ExitStack() as undo:

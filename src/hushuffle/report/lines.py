@@ -16,8 +16,11 @@ _GAP, _GAP_WITH_NAME = 10, 20
 _POINTS_UP_TO = 12
 
 
-def draw(chart: Chart) -> Drawing | None:
-    """Return the drawing of `chart`: a line or a band for each series; None if no point has a place on it."""
+def draw(chart: Chart, *, numbers: str = "result.json") -> Drawing | None:
+    """Return the drawing of `chart`: a line or a band for each series; None if no point has a place on it.
+
+    `numbers` names the file that holds the numbers, for those who do not see the picture.
+    """
     ends = [value for series in chart.series for value in (*series.lower, *series.upper)]
     marked = [] if chart.here is None or not drawable(chart.here, log=chart.x_log) else [float(chart.here)]
     x_scale = scale([*marked, *(x for series in chart.series for x in series.x)], log=chart.x_log, tight=True)
@@ -37,7 +40,7 @@ def draw(chart: Chart) -> Drawing | None:
             )
             for position, series in enumerate(chart.series)
         ),
-        description=_description(chart),
+        description=_description(chart, numbers),
         clipped=any(not drawable(end, log=chart.y_log) for end in ends),
     )
 
@@ -103,10 +106,10 @@ def _here(here: float, x_scale: Scale, x: alt.X) -> list[alt.Chart]:
     return [rule.encode(x=x), text.encode(x=x, y=alt.value(0))]
 
 
-def _description(chart: Chart) -> str:
+def _description(chart: Chart, numbers: str) -> str:
     labels = "; ".join(plain(series.label) for series in chart.series)
     axes = f"{plain(chart.y_label)} against {plain(chart.x_label)}"
-    return f"{plain(chart.title)}: {axes}. {plain(chart.caption)} Lines: {labels}. The numbers are in result.json."
+    return f"{plain(chart.title)}: {axes}. {plain(chart.caption)} Lines: {labels}. The numbers are in {numbers}."
 
 
 def _color(position: int) -> str:

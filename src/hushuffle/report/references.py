@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hushuffle.model import Assessment, Citation
+from hushuffle.model import Citation
 from hushuffle.report.formatting import plain
 
 
@@ -26,10 +26,10 @@ class Mention:
     where: str
 
 
-def references(assessment: Assessment) -> tuple[Reference, ...]:
-    """Return the works cited, numbered from 1 in order of use."""
+def references(citations: Iterable[Citation]) -> tuple[Reference, ...]:
+    """Return the works of `citations`, numbered from 1 in order of use."""
     places: dict[tuple[str, str], dict[str, None]] = {}
-    for citation in assessment.citations:
+    for citation in citations:
         places.setdefault(_work(citation), {})[plain(citation.where)] = None
     return tuple(
         Reference(number=number, text=plain(text), places=tuple(place for place in used if place))
@@ -37,9 +37,9 @@ def references(assessment: Assessment) -> tuple[Reference, ...]:
     )
 
 
-def mentions(assessment: Assessment, sources: Iterable[Citation]) -> tuple[Mention, ...]:
-    """Return where `sources` stand among the references of `assessment`, each once."""
-    works = list(dict.fromkeys(_work(citation) for citation in assessment.citations))
+def mentions(citations: Iterable[Citation], sources: Iterable[Citation]) -> tuple[Mention, ...]:
+    """Return where `sources` stand among `references(citations)`, each once."""
+    works = list(dict.fromkeys(_work(citation) for citation in citations))
     found = (Mention(number=works.index(_work(source)) + 1, where=plain(source.where)) for source in sources)
     return tuple(dict.fromkeys(found))
 

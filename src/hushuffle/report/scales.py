@@ -88,3 +88,30 @@ def _log(low: float, high: float, *, tight: bool) -> Scale:
         return Scale(low=low / 3, high=high * 3, log=True)
     margin = 1.0 if tight else (high / low) ** _MARGIN
     return Scale(low=low / margin, high=high * margin, log=True)
+
+
+def steps(low: float, high: float, most: int) -> list[float]:
+    """Return the round numbers in [low, high], 1, 2 or 5 times a power of ten apart, at most `most` + 1 of them.
+
+    >>> steps(0.0, 1.0, 5), steps(-3.0, 42.0, 5)
+    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 10.0, 20.0, 30.0, 40.0])
+    """
+    power = math.floor(math.log10((high - low) / most))
+    # Dividing by a whole number gives the float nearest to 0.2; multiplying by 10.0 ** -1 does not.
+    up, down = 10 ** max(power, 0), 10 ** max(-power, 0)
+    step = next(factor for factor in (1, 2, 5, 10) if factor * up / down * most >= (high - low) * (1 - 1e-9))
+    every = step * up
+    first, last = math.ceil(low * down / every - 1e-9), math.floor(high * down / every + 1e-9)
+    return [place * every / down for place in range(first, last + 1)]
+
+
+def tick(value: float) -> str:
+    """Return the label of a tick: plain, very small and very large numbers as 1e-6 and 1e6.
+
+    >>> tick(12_345.5), tick(1e-6), tick(-0.2)
+    ('12,345.5', '1e-6', '-0.2')
+    """
+    if value == 0 or 1e-4 <= abs(value) < 1e6:
+        return f"{value:,.6g}"
+    mantissa, _, power = f"{value:.3g}".partition("e")
+    return f"{mantissa}e{int(power)}"

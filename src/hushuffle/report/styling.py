@@ -18,8 +18,8 @@ INK = "#1a1a1a"
 # Okabe and Ito's colours, without the yellow, which nobody sees on white; dashes tell lines apart without colour.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3))
-_QUIET = "#595959"
-_GRID = "#e3e6ea"
+QUIET = "#595959"
+GRID = "#e3e6ea"
 _LINE_LENGTH = 50
 _TICKS = 6
 _PADDING = {"left": 10, "top": 4, "right": 10, "bottom": 4}
@@ -81,16 +81,16 @@ def finish(layers: Sequence[alt.Chart], *, height: int, y_label: str = "", gap: 
     styled = (
         chart.configure(aria=False, background="transparent", font="sans-serif")
         .configure_view(stroke=None)
-        .configure_title(color=_QUIET, offset=gap, fontWeight="normal", fontSize=FONT_SIZE)
+        .configure_title(color=QUIET, offset=gap, fontWeight="normal", fontSize=FONT_SIZE)
         .configure_axis(
             labelFontSize=FONT_SIZE,
             titleFontSize=FONT_SIZE,
             titleFontWeight="normal",
-            titleColor=_QUIET,
+            titleColor=QUIET,
             labelColor=INK,
-            gridColor=_GRID,
-            domainColor=_QUIET,
-            tickColor=_QUIET,
+            gridColor=GRID,
+            domainColor=QUIET,
+            tickColor=QUIET,
             labelOverlap="greedy",
         )
     )

@@ -2,25 +2,69 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
+from dataclasses import replace
 from typing import Final
 
+from hushuffle.errors import InvalidInputError
 from hushuffle.model import Study
-from hushuffle.workflows.reproduce.base import Request, Target
+from hushuffle.workflows.reproduce.base import Request, Target, software
 
-__all__ = ["Request", "Target", "reproduce", "targets"]
+__all__ = ["Request", "Target", "find", "reproduce", "targets"]
 
-_MODULES: Final[tuple[str, ...]] = ()
+_MODULES: Final[tuple[str, ...]] = ("guessing", "guessing_channels", "guessing_knowledge", "guessing_limits")
 """Modules of this package with a tuple TARGETS."""
 
 
 def targets() -> dict[str, Target]:
-    """Return every target by name, sorted."""
+    """Return every target by name, sorted: figure-2 before figure-10.
+
+    >>> list(targets())[0]
+    '000/figure-2'
+    """
     modules = [importlib.import_module(f"{__name__}.{name}") for name in _MODULES]
     found: list[Target] = [target for module in modules for target in module.TARGETS]
-    return {target.name: target for target in sorted(found, key=lambda target: target.name)}
+    return {target.name: target for target in sorted(found, key=lambda target: target.order)}
+
+
+def find(name: str) -> tuple[Target, ...]:
+    """Return the target `name`, or all targets of the paper `name`.
+
+    Raises:
+        InvalidInputError: there is no such target; the message names those that look like it.
+
+    >>> len(find("000/figure-2")), len(find("000")) > 5
+    (1, True)
+    """
+    known = targets()
+    if name in known:
+        return (known[name],)
+    paper = tuple(target for target in known.values() if target.paper == name)
+    if paper:
+        return paper
+    ends = [other for other in known if other.partition("/")[2] == name]
+    papers = sorted({target.paper for target in known.values()})
+    meant = ends or difflib.get_close_matches(name, [*known, *papers])
+    hint = f" Did you mean {', '.join(meant[:-1])}{' or ' if meant[1:] else ''}{meant[-1]}?" if meant else ""
+    message = f'there is no target "{name}".{hint}'
+    raise InvalidInputError(message)
 
 
 def reproduce(name: str, request: Request) -> Study:
-    """Return the study of the target `name`."""
-    return targets()[name].build(request)
+    """Return the study of the target `name`.
+
+    Raises:
+        InvalidInputError: there is no target of this name.
+        DataError: its data set is missing.
+
+    >>> reproduce("000/table-1", Request()).key
+    '000/table-1'
+    """
+    known = targets()
+    if name not in known:
+        find(name)
+        message = f'"{name}" is a paper, not one target.'
+        raise InvalidInputError(message)
+    study = known[name].build(request)
+    return study if study.software else replace(study, software=software())

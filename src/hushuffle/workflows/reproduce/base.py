@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import platform
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
+from hushuffle import _checks
 from hushuffle.errors import DataError
 from hushuffle.model import Study
+
+_NAME: Final = re.compile(r"(?P<paper>\d{3})/(?P<what>figure|table)-(?P<number>\d+)(?P<suffix>[a-z]?(-[a-z0-9]+)*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +46,11 @@ class Request:
 class Target:
     """A table or figure: `name` is SEED/figure-N or SEED/table-N, `data` the data sets that it needs.
 
-    `seconds` is about how long it takes on two cores.
+    The name may have a suffix: 000/figure-3a, 000/figure-3-knowledge. `seconds` is about how long it
+    takes on two cores.
+
+    Raises:
+        InvalidInputError: a name of another form.
     """
 
     name: str
@@ -47,3 +58,27 @@ class Target:
     build: Callable[[Request], Study]
     data: tuple[str, ...] = ()
     seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        if _NAME.fullmatch(self.name) is None:
+            _checks.reject("name", "SEED/figure-N or SEED/table-N, with a suffix or without", self.name)
+
+    @property
+    def paper(self) -> str:
+        """The paper's number, three digits."""
+        return self.name[:3]
+
+    @property
+    def order(self) -> tuple[str, str, int, str]:
+        """What targets are sorted by: figure-2 before figure-10."""
+        match = _NAME.fullmatch(self.name)
+        assert match is not None
+        return match["paper"], match["what"], int(match["number"]), match["suffix"]
+
+
+def software(*packages: str) -> tuple[tuple[str, str], ...]:
+    """Return what computed a study, with versions: Python, hushuffle, numpy, scipy and `packages`."""
+    return (
+        ("python", platform.python_version()),
+        *((name, version(name)) for name in ("hushuffle", "numpy", "scipy", *packages)),
+    )

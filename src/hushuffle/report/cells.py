@@ -1,0 +1,105 @@
+"""The cells of a study's table as text, the same on the page and on a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from hushuffle.model import Bound, Cell, Table, number
+from hushuffle.report.formatting import Figure, figure, plain
+
+_FEWEST_DIGITS, _MOST_DIGITS = 4, 6
+_MOST_PLACES = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellText:
+    """One cell: its text, and for a figure what kind it is, unless its column says so ("")."""
+
+    text: str
+    kind: str = ""
+    style: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellColumn:
+    """One column: heading, the kind that all of its figures share ("" if none), whether it is text, its cells."""
+
+    heading: str
+    cells: tuple[CellText, ...]
+    words: bool
+    kind: str = ""
+    style: str = ""
+
+
+def cell_columns(table: Table) -> tuple[CellColumn, ...]:
+    """Return the columns of `table`.
+
+    >>> made = Table(key="k", title="T", caption="", columns=("n", "V"), rows=((10, 0.25), (1000, 1 / 3)))
+    >>> [[cell.text for cell in column.cells] for column in cell_columns(made)]
+    [['10', '1,000'], ['0.2500', '0.3333']]
+    """
+    return tuple(
+        _column(plain(heading), [row[position] for row in table.rows]) for position, heading in enumerate(table.columns)
+    )
+
+
+def _column(heading: str, cells: Sequence[Cell]) -> CellColumn:
+    digits, places = _digits(cells), _places(cells)
+    figures = [_figure(cell, digits) if isinstance(cell, Bound) else None for cell in cells]
+    kinds = {shown.kind for shown in figures if shown is not None}
+    common = kinds.pop() if len(kinds) == 1 else ""
+    texts = tuple(
+        CellText(text=_text(cell, digits, places))
+        if shown is None
+        else CellText(text=shown.value, kind="" if common else shown.kind, style=_style(cell))
+        for cell, shown in zip(cells, figures, strict=True)
+    )
+    style = next((_style(cell) for cell in cells if isinstance(cell, Bound)), "") if common else ""
+    words = any(isinstance(cell, str) and any(map(str.isalpha, cell)) for cell in cells)
+    return CellColumn(heading=heading, cells=texts, words=words, kind=common, style=style)
+
+
+def _style(cell: Cell) -> str:
+    return cell.kind if isinstance(cell, Bound) else ""
+
+
+def _digits(cells: Sequence[Cell]) -> int:
+    """Return how many digits tell the exact figures and numbers of a column apart, four to six."""
+    values = {cell.upper for cell in cells if isinstance(cell, Bound) and cell.kind == "exact"}
+    values |= {cell for cell in cells if isinstance(cell, float)}
+    for digits in range(_FEWEST_DIGITS, _MOST_DIGITS):
+        if len({number(value, digits=digits) for value in values}) == len(values):
+            return digits
+    return _MOST_DIGITS
+
+
+def _figure(bound: Bound, digits: int) -> Figure:
+    """Return the figure; an exact one with as many digits as its column needs."""
+    shown = figure(bound)
+    if bound.kind != "exact":
+        return shown
+    unit = shown.value.partition(" ")[2]
+    return Figure(value=f"{number(bound.upper, digits=digits)}{' ' if unit else ''}{unit}", kind=shown.kind)
+
+
+def _places(cells: Sequence[Cell]) -> int | None:
+    """Return how many decimals show every number of a column as it is, if each has at most four digits."""
+    values = [cell for cell in cells if isinstance(cell, float)]
+    if not all(math.isfinite(value) and float(f"{value:.{_FEWEST_DIGITS}g}") == value for value in values):
+        return None
+    places = max((-int(Decimal(repr(value)).normalize().as_tuple().exponent) for value in values), default=0)
+    return max(places, 0) if places <= _MOST_PLACES else None
+
+
+def _text(cell: Cell, digits: int, places: int | None) -> str:
+    if isinstance(cell, str):
+        return plain(cell)
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    assert not isinstance(cell, Bound)
+    return number(cell, digits=digits) if places is None else f"{cell:,.{places}f}"

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from hushuffle.cli import main
+from hushuffle.cli.exits import Exit
+from hushuffle.model import Study
+from hushuffle.workflows import reproduce as tools
+from hushuffle.workflows.reproduce import Request, Target
+
+
+def quick(request: Request) -> Study:
+    request.tell("half", 0.5)
+    return Study(key="000/figure-1", title="Quick", question="Is it?", answers=(f"Seed {request.seed}.",))
+
+
+def needs_data(request: Request) -> Study:
+    folder = request.folder("adult")
+    return Study(key="000/figure-10a", title="Slow", question="Is it?", answers=(folder.name,))
+
+
+MADE = (
+    Target(name="000/figure-10a", title="A long title " * 12, build=needs_data, data=("adult",), seconds=600.0),
+    Target(name="000/figure-1", title="A quick one", build=quick, seconds=0.1),
+    Target(name="001/table-2", title="Another paper", build=quick),
+)
+
+
+@pytest.fixture(autouse=True)
+def _made_up_targets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    known = {target.name: target for target in sorted(MADE, key=lambda target: target.order)}
+    monkeypatch.setattr(tools, "targets", lambda: known)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HUSHUFFLE_DATA", raising=False)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--list"], ["000", "--list"]])
+def test_the_list(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", *arguments]) == Exit.DONE
+    said = capsys.readouterr().out
+    lines = said.splitlines()
+    assert lines[0] == "000/figure-1  (about 1 s)"
+    assert lines[1] == "    A quick one"
+    assert "000/figure-10a  (about 10 min, needs adult)" in lines
+    assert ("001/table-2  (about 1 s)" in lines) == ("000" not in arguments)
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_list_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--json"]) == Exit.DONE
+    found = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in found] == ["000/figure-1", "000/figure-10a", "001/table-2"]
+    assert found[1]["data"] == ["adult"]
+
+
+def test_one_target(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "000/figure-1", "--seed", "7"]) == Exit.DONE
+    said = capsys.readouterr()
+    folder = Path("hushuffle-out/reproduce/000-figure-1")
+    assert said.err == ""
+    assert said.out == f"Quick\nIs it?\n\n- Seed 7.\n\nWrote {folder}/study.html\nWrote {folder}/study.json\n"
+    assert json.loads((folder / "study.json").read_text())["answers"] == ["Seed 7."]
+
+
+def test_json_and_a_folder_of_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "000/figure-1", "--json", "--out", "mine"]) == Exit.DONE
+    assert capsys.readouterr().out == Path("mine/study.json").read_text()
+
+
+def test_a_whole_paper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "data" / "adult").mkdir(parents=True)
+    assert main(["reproduce", "000", "--data", "data", "--json", "--out", "all"]) == Exit.DONE
+    found = json.loads(capsys.readouterr().out)
+    assert [one["key"] for one in found] == ["000/figure-1", "000/figure-10a"]
+    assert sorted(path.name for path in Path("all").iterdir()) == ["000-figure-1", "000-figure-10a"]
+
+
+def test_data_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "adult").mkdir()
+    monkeypatch.setenv("HUSHUFFLE_DATA", str(tmp_path))
+    assert main(["reproduce", "000/figure-10a"]) == Exit.DONE
+    assert "- adult" in capsys.readouterr().out
+
+
+def test_missing_data(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "000/figure-10a"]) == Exit.FAILED
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "hushuffle: this target needs the data set adult." in said.err
+    assert not Path("hushuffle-out").exists()
+
+
+def test_a_paper_with_missing_data_is_done_in_part(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "000"]) == Exit.FAILED
+    said = capsys.readouterr()
+    assert "Wrote hushuffle-out/reproduce/000-figure-1/study.html" in said.out
+    assert "hushuffle: skipped 000/figure-10a: this target needs" in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("000/figure-11", "Did you mean 000/figure-1"),
+        ("figure-1", "Did you mean 000/figure-1?"),
+        ("002", "Did you mean "),
+        ("something", "`hushuffle reproduce` lists all of them."),
+    ],
+)
+def test_wrong_names(name: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", name]) == Exit.USAGE
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f'hushuffle: there is no target "{name}".')
+    assert hint in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine").write_text("a file")
+    assert main(["reproduce", "000/figure-1", "--out", "mine"]) == Exit.USAGE
+    assert "--out must be a folder, mine is a file." in capsys.readouterr().err
+
+
+def test_a_wrong_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "000/figure-1", "--seed", "-1"]) == Exit.USAGE
+    assert "--seed must be a whole number >= 0, got -1." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_terminal_gets_color_and_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], plain: bool
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb" if plain else "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((300, 50)))
+    assert main(["reproduce", "000/figure-1"]) == Exit.DONE
+    assert ("\x1b[1m" in capsys.readouterr().out) == (not plain)
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--help"]) == Exit.DONE
+    said = capsys.readouterr().out
+    for word in ("NAME", "--out", "--data", "--seed", "--json", "--list", "HUSHUFFLE_DATA"):
+        assert word in said

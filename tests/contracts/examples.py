@@ -14,8 +14,15 @@ from typing import TypeVar
 
 from hushuffle import randomizers, shufflers
 from hushuffle.model import Channel
-from hushuffle.randomizers import BitFlipping, LocalHashing, MatrixRandomizer, RandomizedResponse, Randomizer
-from hushuffle.shufflers import NoShuffle, Scrambler, Shuffler, UniformShuffle
+from hushuffle.randomizers import (
+    BitFlipping,
+    LocalHashing,
+    MatrixRandomizer,
+    RandomizedResponse,
+    Randomizer,
+    TargetSampling,
+)
+from hushuffle.shufflers import MallowsShuffle, NoShuffle, Scrambler, Shuffler, UniformShuffle
 
 RANDOMIZERS: Mapping[type[Randomizer], tuple[Randomizer, ...]] = {
     BitFlipping: (BitFlipping(width=1, p=0.2), BitFlipping(width=2, p=0.45), BitFlipping(width=3, p=0.1)),
@@ -40,12 +47,23 @@ RANDOMIZERS: Mapping[type[Randomizer], tuple[Randomizer, ...]] = {
         RandomizedResponse(k=4, epsilon=math.inf),
         RandomizedResponse.from_truth_probability(k=6, p=0.5),
     ),
+    TargetSampling: (
+        TargetSampling(targets=4, sigma=0.3),
+        TargetSampling(targets=3, sigma=0.5, convention="exclusive"),
+        TargetSampling(targets=5, sigma=0.2, flood=2),
+        TargetSampling(targets=4, sigma=0.0, flood=1),
+    ),
 }
 
 SHUFFLERS: Mapping[type[Shuffler], tuple[Shuffler, ...]] = {
+    MallowsShuffle: (
+        MallowsShuffle(reference=[2, 0, 3, 1], theta=0.4),
+        MallowsShuffle(reference=[1, 0, 2, 3], theta=0.8, distance="hamming"),
+        MallowsShuffle(reference=[*range(59, -1, -1)], theta=0.05),
+    ),
     NoShuffle: (NoShuffle(),),
     UniformShuffle: (UniformShuffle(),),
-    Scrambler: (Scrambler(dummies=0), Scrambler(dummies=4)),
+    Scrambler: (Scrambler(dummies=0), Scrambler(dummies=4), Scrambler(dummies=2, cap=4)),
 }
 
 EXAMPLES: Mapping[type, tuple[object, ...]] = {**RANDOMIZERS, **SHUFFLERS}

@@ -23,7 +23,7 @@ KEY = bytes(range(32))
 
 def having(*capabilities: type) -> pytest.MarkDecorator:
     """Parametrize over the examples that have all of `capabilities`."""
-    chosen = {name: example for name, example in ALL.items() if all(isinstance(example, c) for c in capabilities)}
+    chosen = {name: example for name, example in ALL.items() if all(example.offers(c) for c in capabilities)}
     return pytest.mark.parametrize("randomizer", chosen.values(), ids=chosen.keys())
 
 

@@ -11,7 +11,7 @@ import pytest
 import hushuffle as hs
 from contracts.examples import SHUFFLERS, named
 from hushuffle.errors import InvalidInputError
-from hushuffle.shufflers import Reveals, Shuffler
+from hushuffle.shufflers import MallowsShuffle, Reveals, Shuffler
 from oracles.rr_statistics import chi_square_excess
 
 ALL: dict[str, Any] = named(SHUFFLERS)
@@ -23,9 +23,15 @@ def revealing(*what: Reveals) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("shuffler", chosen.values(), ids=chosen.keys())
 
 
+def size(shuffler: Shuffler, n: int) -> int:
+    """The number of messages it takes: `n`, or what it is made for."""
+    return shuffler.people if isinstance(shuffler, MallowsShuffle) else n
+
+
 @revealing(*Reveals)
 @pytest.mark.parametrize("shape", [(60,), (60, 3), (1,)])
 def test_released_messages_are_the_messages(shuffler: Shuffler, shape: tuple[int, ...]) -> None:
+    shape = (size(shuffler, shape[0]), *shape[1:])
     messages = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
     before = messages.copy()
     released = shuffler.release(messages, rng=hs.reproducible(1))
@@ -35,7 +41,7 @@ def test_released_messages_are_the_messages(shuffler: Shuffler, shape: tuple[int
     assert not np.shares_memory(released, messages)
 
 
-@revealing(Reveals.MULTISET)
+@revealing(Reveals.MULTISET, Reveals.CAPPED_MULTISET)
 def test_every_order_is_equally_likely(shuffler: Shuffler) -> None:
     orders = {order: place for place, order in enumerate(itertools.permutations(range(4)))}
     rng, seen, each = hs.reproducible(2), np.zeros(24), 800
@@ -44,7 +50,7 @@ def test_every_order_is_equally_likely(shuffler: Shuffler) -> None:
     assert chi_square_excess(seen, np.full(24, each)) < 0
 
 
-@revealing(Reveals.MULTISET)
+@revealing(Reveals.MULTISET, Reveals.CAPPED_MULTISET)
 def test_position_and_message_are_independent_on_many(shuffler: Shuffler) -> None:
     rng, seen, trials = hs.reproducible(3), np.zeros(50), 5000
     for _ in range(trials):
@@ -52,11 +58,11 @@ def test_position_and_message_are_independent_on_many(shuffler: Shuffler) -> Non
     assert chi_square_excess(seen, np.full(50, trials / 50)) < 0
 
 
-@revealing(Reveals.MULTISET, Reveals.NOISY_ORDER)
+@revealing(Reveals.MULTISET, Reveals.CAPPED_MULTISET, Reveals.NOISY_ORDER)
 def test_the_order_may_not_be_keyed_by_the_records(shuffler: Shuffler) -> None:
     rng = hs.keyed(key=bytes(32), records=np.arange(4))
     with pytest.raises(InvalidInputError, match=r"`rng` must be secure\(\) or reproducible\(seed\)"):
-        shuffler.release(np.arange(4), rng=rng)
+        shuffler.release(np.arange(size(shuffler, 4)), rng=rng)
 
 
 @revealing(Reveals.SENDERS)
@@ -67,6 +73,7 @@ def test_senders_order_is_kept(shuffler: Shuffler) -> None:
 
 @revealing(*Reveals)
 def test_secure_release_and_description(shuffler: Shuffler) -> None:
-    assert sorted(shuffler.release(np.arange(9), rng=hs.secure()).tolist()) == list(range(9))
+    n = size(shuffler, 9)
+    assert sorted(shuffler.release(np.arange(n), rng=hs.secure()).tolist()) == list(range(n))
     assert shuffler.dummies >= 0
     assert "\n" not in shuffler.describe()

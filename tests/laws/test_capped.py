@@ -68,6 +68,7 @@ def test_more_dummies_than_sources_have_an_upper_bound(targets: int, n: int, d: 
 def test_divergence_lies_between_its_ends() -> None:
     for targets, n, d, sigma, convention in SMALL[::5]:
         law = capped(symmetric(targets, sigma, convention), n, d)
+        assert law.upper(0.1) <= law.uncapped.upper(0.1)
         for growth in (F(1), F(3, 2)):
             true = float(largest_divergence(targets, n, sigma, d, n, convention, growth))
             epsilon = math.log(growth)
@@ -93,6 +94,16 @@ def test_no_sampling_has_no_pure_guarantee() -> None:
     law = capped(symmetric(3, F(0), "uniform"), 5, 3)
     assert law.pure == math.inf
     assert law.upper(1.0) <= 1.0
+
+
+def test_a_cap_hides_more_also_where_dummies_are_many() -> None:
+    # A cap is a post-processing of the counts without one, whatever d.
+    for targets, n, d in ((3, 2, 3), (3, 3, 4), (2, 3, 3)):
+        for growth in (F(1), F(3, 2)):
+            with_cap = largest_divergence(targets, n, F(3, 10), d, n, "uniform", growth)
+            assert with_cap <= largest_divergence(targets, n, F(3, 10), d, None, "uniform", growth)
+            law = capped(symmetric(targets, F(3, 10), "uniform"), n, d)
+            assert law.lower(math.log(growth))[0] <= float(with_cap) <= law.upper(math.log(growth)) * (1 + 1e-12)
 
 
 def test_pure_guarantee_falls_with_every_dummy() -> None:

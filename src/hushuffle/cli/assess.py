@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,13 +10,12 @@ from cyclopts import Parameter
 
 from hushuffle.cli.exits import Exit, UsageError
 from hushuffle.cli.progress import progress
+from hushuffle.cli.terminal import color, width
 
 if TYPE_CHECKING:
     from hushuffle.model import Assessment
 
 _Flag = Parameter(negative=(), show_default=False)
-_WIDEST = 120
-_NARROWEST = 40
 
 
 def assess(
@@ -55,7 +52,7 @@ def assess(
     if json:
         sys.stdout.write(report.to_json(assessment).rstrip("\n") + "\n")
     else:
-        _print_summary(report.terminal(assessment, width=_width(), color=_color()), files)
+        _print_summary(report.terminal(assessment, width=width(), color=color()), files)
     return _verdict(assessment, strict=strict)
 
 
@@ -81,12 +78,3 @@ def _verdict(assessment: Assessment, *, strict: bool) -> Exit:
         return Exit.DONE
     sys.stderr.write("hushuffle: the standard error asked for is not reached.\n")
     return Exit.MISSED if strict else Exit.DONE
-
-
-def _width() -> int:
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-    return min(max(columns, _NARROWEST), _WIDEST)
-
-
-def _color() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

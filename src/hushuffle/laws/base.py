@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from hushuffle.errors import NumericalError
-from hushuffle.model import Bound, Citation, Witness
+from hushuffle.model import Bound, Citation, Kind, Witness
 
 
 class Divergence(ABC):
@@ -62,7 +62,8 @@ def between(
 ) -> Bound:
     """Return the certified bracket of two ends computed apart, or the exact figure.
 
-    Ends that cross by no more than rounding (1e-6 relative, 1e-15 absolute) become one. Exact only if said so, or 0.
+    Ends that cross by no more than rounding (1e-6 relative, 1e-15 absolute) become one. Exact only if said so, or 0; an
+    upper bound if the lower end is 0.
 
     Raises:
         NumericalError: the ends cross by more, so one of them must be wrong.
@@ -76,4 +77,5 @@ def between(
     if exact or upper == 0:
         return Bound.exact(upper, unit=unit, sources=sources, witness=witness)
     low = min(lower, upper)
-    return Bound(lower=low, upper=upper, kind="bracket", unit=unit, sources=sources, witness=witness)
+    kind: Kind = "bracket" if low > 0 else "upper"  # nothing is below 0: that end says nothing
+    return Bound(lower=low, upper=upper, kind=kind, unit=unit, sources=sources, witness=witness)

@@ -12,7 +12,9 @@ documentation, explanation/traffic.md; in short, for d < n at most one target ca
   among them) at t, largest with n - 1 messages at t;
 - if another target is full, as in the first case with mu and nu exchanged and A, B exchanged.
 
-More dummies can be added after d, without looking at the sources again: d >= n is no worse than d = n - 1.
+More dummies can be added after d, without looking at the sources again: d >= n is no worse than d = n - 1. And a cap
+only hides more: from the counts without one, cut at n, the missing dummies can be drawn again, those for full targets
+rejected, until there are d; that has the law of the capped scrambler and does not look at the sources either.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 
 from hushuffle.laws.base import Divergence
 from hushuffle.laws.symmetric import local_divergence
-from hushuffle.model import Bound, Witness
+from hushuffle.model import Bound, Citation, Witness
 from hushuffle.model.citation import LADJEL
 from hushuffle.numerics.binomial import Floats
 from hushuffle.randomizers import Symmetric
@@ -46,8 +48,11 @@ class Capped(Divergence):
     n: int
     dummies: int
     uncapped: Divergence
-    sources = (LADJEL.at("Theorem 3, corrected"),)
-    proof = "largest likelihood ratio of a capped scrambler (upper end), the same without a cap less what it changes"
+    proof = "a cap is a post-processing; largest likelihood ratio of an output; what a cap can change (lower end)"
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
+        return (LADJEL.at("Theorem 3, corrected"), *self.uncapped.sources)
 
     @property
     def attained(self) -> bool:
@@ -106,7 +111,7 @@ class Capped(Divergence):
         cap = local_divergence(self.law, epsilon)
         if math.isfinite(self.pure):  # a pure guarantee is no worse than binary randomized response with it
             cap = min(cap, -math.expm1(epsilon - self.pure) / (1 + math.exp(-self.pure)) * (1 + 1e-15))
-        return max(min(cap, self.uncapped.upper(epsilon) + self._changed(epsilon)), 5e-324)
+        return max(min(cap, self.uncapped.upper(epsilon)), 5e-324)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         value, witness = self.uncapped.lower(epsilon)

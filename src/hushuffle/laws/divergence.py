@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.errors import NumericalError
 from hushuffle.laws.base import Divergence
+from hushuffle.laws.capped import Capped
 from hushuffle.laws.finite_blanket import FiniteDivergence
 from hushuffle.laws.finite_local import FiniteLocal
+from hushuffle.laws.flipped_columns import FlippedColumns
+from hushuffle.laws.noisy_order import NoisyOrder
 from hushuffle.laws.symmetric import Binary, Kary, Local
-from hushuffle.randomizers import HasSymmetricLaw
-from hushuffle.shufflers import Reveals
+from hushuffle.randomizers import BitFlipping, HasSymmetricLaw, Symmetric, require
+from hushuffle.shufflers import NoShuffle, Reveals, Scrambler
 
 if TYPE_CHECKING:
     from hushuffle.protocol import Protocol
@@ -23,7 +27,7 @@ def divergence(protocol: Protocol) -> Divergence:
     """Return the divergence of a protocol.
 
     Raises:
-        UnsupportedProtocolError: the randomizer offers no law, or the shuffler is not known.
+        UnsupportedProtocolError: the randomizer offers no law.
         NumericalError: more reports than the accuracy is tested for.
 
     Source: theory.md section 1.
@@ -35,23 +39,48 @@ def divergence(protocol: Protocol) -> Divergence:
             "The figure for fewer people is an upper bound for more: ask for that n."
         )
         raise NumericalError(message)
-    reveals, symmetric = protocol.shuffler.reveals, isinstance(protocol.randomizer, HasSymmetricLaw)
+    reveals, symmetric = protocol.shuffler.reveals, protocol.randomizer.offers(HasSymmetricLaw)
     if reveals is Reveals.NOISY_ORDER:
-        message = (
-            f"Central differential privacy of {type(protocol.shuffler).__name__} is not available; "
-            "UniformShuffle, Scrambler and NoShuffle are."
-        )
-        raise UnsupportedProtocolError(message)
+        hidden = replace(protocol, shuffler=Scrambler(dummies=protocol.shuffler.dummies))
+        seen = replace(protocol, shuffler=NoShuffle())
+        return NoisyOrder(hidden=divergence(hidden), seen=divergence(seen))
+    if reveals is Reveals.CAPPED_MULTISET:
+        return _of_capped(protocol)
     if symmetric:
         return _of_symmetric(protocol, reveals)
-    return FiniteLocal.of(protocol) if reveals is Reveals.SENDERS else FiniteDivergence.of(protocol)
+    if reveals is Reveals.SENDERS:
+        return FiniteLocal.of(protocol)
+    if isinstance(protocol.randomizer, BitFlipping):
+        return _of_flips(protocol, protocol.randomizer)
+    return FiniteDivergence.of(protocol)
+
+
+def _of_capped(protocol: Protocol) -> Divergence:
+    randomizer = require(protocol.randomizer, HasSymmetricLaw, for_what="A scrambler with a cap")
+    n, dummies = protocol.n, protocol.shuffler.dummies
+    return Capped(
+        law=randomizer.symmetric_law(),
+        local_epsilon=protocol.randomizer.local_epsilon,
+        n=n,
+        dummies=dummies,
+        uncapped=divergence(replace(protocol, shuffler=Scrambler(dummies=dummies))),
+    )
+
+
+def _of_flips(protocol: Protocol, flips: BitFlipping) -> Divergence:
+    """One bit is binary randomized response; dummies are left to the privacy blanket."""
+    n, dummies = protocol.n, protocol.shuffler.dummies
+    if flips.width == 1:
+        law = Symmetric(k=2, truth=1 - flips.flip, lie=flips.flip)
+        return Binary.of(law=law, local_epsilon=flips.local_epsilon, n=n, dummies=dummies)
+    return FiniteDivergence.of(protocol) if dummies else FlippedColumns.of(protocol)
 
 
 def _of_symmetric(protocol: Protocol, reveals: Reveals) -> Divergence:
     assert isinstance(protocol.randomizer, HasSymmetricLaw)
     law, pure = protocol.randomizer.symmetric_law(), protocol.randomizer.local_epsilon
     n, dummies = protocol.n, protocol.shuffler.dummies
-    if reveals is Reveals.SENDERS or (law.lie == 0 and dummies == 0):
+    if reveals is Reveals.SENDERS or (law.lie == 0 and dummies == 0) or law.theta == 0:
         return Local(law=law, local_epsilon=pure, n=n)
     if law.k == 2:
         return Binary.of(law=law, local_epsilon=pure, n=n, dummies=dummies)

@@ -28,6 +28,7 @@ import numpy as np
 
 from hushuffle.laws.base import Divergence
 from hushuffle.laws.loss_sum import LossLattice
+from hushuffle.laws.noisy_order import NoisyOrder
 from hushuffle.laws.symmetric import Binary, Kary, Local
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial
@@ -86,7 +87,8 @@ def distinctions(law: Divergence, *, log_tail: float) -> tuple[Distinction, ...]
     >>> distinctions(divergence(one), log_tail=-40.0)[0].p.round(4).tolist()
     [0.2689, 0.7311]
     """
-    return tuple(pair for pair in _candidates(law, log_tail) if bool(np.any((pair.p > 0) & (pair.q > 0))))
+    found = _candidates(law.hidden if isinstance(law, NoisyOrder) else law, log_tail)
+    return tuple(pair for pair in found if bool(np.any((pair.p > 0) & (pair.q > 0))))
 
 
 def _candidates(law: Divergence, log_tail: float) -> tuple[Distinction, ...]:

@@ -17,10 +17,12 @@ from hushuffle.randomizers.bit_flipping import BitFlipping
 from hushuffle.randomizers.local_hashing import LocalHashing
 from hushuffle.randomizers.matrix import MatrixRandomizer
 from hushuffle.randomizers.randomized_response import RandomizedResponse
+from hushuffle.randomizers.target_sampling import Convention, TargetSampling
 
 __all__ = [
     "BitFlipping",
     "Blanket",
+    "Convention",
     "CountsReports",
     "HasBlanket",
     "HasChannel",
@@ -32,6 +34,7 @@ __all__ = [
     "Randomizer",
     "SupportProbabilities",
     "Symmetric",
+    "TargetSampling",
     "ValueLaws",
     "require",
 ]

@@ -40,11 +40,6 @@ class Shuffler(ABC):
         """Number of dummy reports it adds, drawn from the randomizer's blanket."""
         return 0
 
-    @property
-    def people(self) -> int | None:
-        """Number of people it is made for; None if it takes any number."""
-        return None
-
     def check(self, *, n: int, values: int) -> None:  # noqa: B027 - most fit every protocol
         """Refuse a protocol of n people and so many values that this shuffler does not fit."""
 

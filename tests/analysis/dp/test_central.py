@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -175,7 +175,7 @@ def test_bad_delta_is_refused(value: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Foggy(Shuffler):
-    """A shuffler that the accountant does not know."""
+    """A shuffler of which the accountant knows only that its order says something."""
 
     @property
     def reveals(self) -> Reveals:
@@ -189,9 +189,12 @@ class Foggy(Shuffler):
         return "fog"
 
 
-def test_an_unknown_shuffler_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedProtocolError, match="Foggy"):
-        hs.dp.epsilon(survey(2, 1.0, 10, Foggy()), delta=1e-6)
+def test_a_noisy_order_lies_between_the_uniform_shuffle_and_none() -> None:
+    for k in (2, 5):
+        bound, uniform = (hs.dp.epsilon(survey(k, 1.0, 100, shuffler), delta=1e-4) for shuffler in (Foggy(), None))
+        assert (bound.lower, bound.witness) == (uniform.lower, uniform.witness)
+        assert bound.upper == hs.dp.local_epsilon(survey(k, 1.0, 100)).upper
+        assert hs.dp.epsilon(survey(k, 1.0, 100, Foggy()), delta=0.0).kind == "exact"
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
@@ -224,9 +227,14 @@ def test_no_dummies_is_the_uniform_shuffle() -> None:
         assert hs.dp.epsilon(survey(k, 1.0, 500, hs.Scrambler(dummies=0)), delta=1e-6) == plain
 
 
-def test_a_capped_scrambler_is_not_available() -> None:
+def test_a_capped_scrambler_hides_no_less_than_one_without_a_cap() -> None:
+    plain = hs.Protocol(randomizer=hs.TargetSampling(targets=5, sigma=0.4), shuffler=hs.Scrambler(dummies=9), n=12)
+    capped = replace(plain, shuffler=hs.Scrambler(dummies=9, cap=12))
+    assert hs.dp.epsilon(capped, delta=1e-3).upper <= hs.dp.epsilon(plain, delta=1e-3).upper * (1 + 1e-8)
+    assert hs.dp.epsilon(capped, delta=0.0).upper < hs.dp.epsilon(plain, delta=0.0).upper
+    flooded = replace(capped, randomizer=hs.TargetSampling(targets=5, sigma=0.4, flood=1))
     with pytest.raises(UnsupportedProtocolError, match="cap"):
-        hs.Scrambler(dummies=1, cap=3)
+        hs.dp.epsilon(flooded, delta=1e-3)
 
 
 def test_sizes_beyond_the_tested_accuracy_are_refused() -> None:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
-from hushuffle.laws.base import Divergence, between
+from hushuffle.laws.base import between
+from hushuffle.laws.certified_epsilon import certified_epsilon
 from hushuffle.laws.divergence import divergence
-from hushuffle.laws.symmetric import Local
-from hushuffle.model import Bound, Witness
-from hushuffle.numerics.roots import crossing
+from hushuffle.model import Bound
 
 if TYPE_CHECKING:
     from hushuffle.protocol import Protocol
-
-_LARGEST = 300.0
-"""No finite epsilon above this is looked for: e**300 is certainty."""
-
 
 def delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """Return a certified bracket of the smallest delta for which the release is (epsilon, delta)-DP.
@@ -52,7 +46,8 @@ def epsilon(protocol: Protocol, *, delta: float) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which the release is (epsilon, delta)-DP.
 
     Relation, adversary and ends as for `delta`. At delta = 0 the figure is the pure guarantee, which
-    shuffling does not improve.
+    shuffling does not improve. Where a shuffler reveals a noisy order, the ends are the uniform shuffle's lower one and
+    epsilon_0: both hold by post-processing. What such an order hides is another question (`hushuffle.order`).
 
     Args:
         protocol: the collection.
@@ -71,18 +66,7 @@ def epsilon(protocol: Protocol, *, delta: float) -> Bound:
     0.05112 to 0.05115 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
-    law = divergence(protocol)
-    if isinstance(law, Local):
-        return Bound.exact(law.epsilon_at(level), unit="nats", witness=law.lower(0.0)[1])
-    if level == 0:
-        return Bound.exact(law.pure, unit="nats", sources=law.sources, witness=law.lower(0.0)[1])
-    law = law.focus(level)
-    lower, witness = _lower_end(law, level, law.guess())
-    few = law.contenders(lower)
-    if few is not law:
-        lower, witness = _lower_end(few, level, lower)
-    upper = _upper_end(law, few, level, lower)
-    return between(lower, upper, unit="nats", sources=law.sources, witness=witness)
+    return certified_epsilon(divergence(protocol), level)
 
 
 def local_epsilon(protocol: Protocol) -> Bound:
@@ -94,25 +78,3 @@ def local_epsilon(protocol: Protocol) -> Bound:
     2.000 nats (exact)
     """
     return Bound.exact(protocol.randomizer.local_epsilon, unit="nats")
-
-
-def _upper_end(law: Divergence, few: Divergence, level: float, guess: float) -> float:
-    if law.upper(0.0) <= level:
-        return 0.0
-    if law.pure > _LARGEST and law.upper(_LARGEST) > level:
-        return math.inf
-    high = min(law.pure, _LARGEST)
-    point = crossing(few.upper, level, high=high, guess=guess)[1]
-    if law.upper(point) <= level:
-        return point
-    return crossing(law.upper, level, high=high, guess=point)[1]
-
-
-def _lower_end(law: Divergence, level: float, guess: float) -> tuple[float, Witness]:
-    at_zero, witness = law.lower(0.0)
-    if at_zero <= level:
-        return 0.0, witness
-    if law.pure > _LARGEST and law.lower(_LARGEST)[0] > level:
-        return _LARGEST, witness
-    point = crossing(lambda e: law.lower(e)[0], level, high=min(law.pure, _LARGEST), guess=guess)[0]
-    return point, law.lower(point)[1]

@@ -1,0 +1,146 @@
+"""From inversion counts to the permutation, in O(n log n).
+
+Item i is inserted into the list of the items 0..i-1 so that `code[i]` of them follow it. The final list has
+sum(code) inversions, and every permutation has exactly one code.
+
+Two paths give the same list. Blocks of insertions are merged level by level, each level in a few NumPy passes; or,
+where Numba is installed and the list is long, a tree of free places is walked once per item.
+
+Source: D. E. Knuth, The Art of Computer Programming 3, section 5.1.1 (inversion tables); theory.md section 5.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+
+_LONG: Final = 1 << 18
+"""From this length on the compiled path is worth its compilation (about a second, once per process)."""
+
+_LEAF: Final = 64
+"""Places per leaf of the compiled path: their counts share one line of the processor's cache."""
+
+
+def decode(code: Integers) -> Integers:
+    """Return the list of items whose inversion counts are `code`, both shape (n,), 0 <= code[i] <= i.
+
+    >>> decode(np.array([0, 1, 0, 2])).tolist()
+    [1, 3, 0, 2]
+    """
+    compiled = accelerator() if code.size >= _LONG else None
+    return by_merging(code) if compiled is None else by_walking(code, walk=compiled)
+
+
+def by_merging(code: Integers) -> Integers:
+    """Decode with NumPy alone.
+
+    A block of consecutive items is kept in its final relative order, each item with its gap: how many of the
+    items before the block precede it. Two neighbouring blocks become one by a merge.
+
+    >>> by_merging(np.array([0, 1, 0, 2])).tolist()
+    [1, 3, 0, 2]
+    """
+    n, size = code.size, 1
+    items = np.arange(n, dtype=np.int64)
+    gaps = items - code
+    while size < n:
+        full = n // (2 * size) * 2 * size
+        for start, stop, second in ((0, full, size), (full, n, n - full - size)):
+            # Whole pairs of blocks first; then the last pair, whose second block may be short (or missing).
+            if stop > start and second > 0:
+                _merge(items[start:stop].reshape(-1, size + second), gaps[start:stop].reshape(-1, size + second), size)
+        size *= 2
+    return items
+
+
+def _merge(items: Integers, gaps: Integers, size: int) -> None:
+    """Merge the first `size` columns of each row with the rest, in place.
+
+    The j-th item of the first block stands at place gap + j before the second block comes. An item of the second
+    block with gap h precedes the place h.
+    """
+    rows, width = items.shape
+    row, stride = np.arange(rows)[:, None], int(gaps.max()) + width + 1
+    places = gaps[:, :size] + np.arange(size) + row * stride
+    wanted = gaps[:, size:] + row * stride
+    before = np.searchsorted(places.ravel(), wanted.ravel()).reshape(wanted.shape) - row * size
+    target = (before + np.arange(width - size) + row * width).ravel()
+    first = np.ones(rows * width, dtype=np.bool_)
+    first[target] = False
+    for array, moved in ((items, items[:, size:].flatten()), (gaps, (gaps[:, size:] - before).ravel())):
+        kept, merged = array[:, :size].flatten(), array.reshape(-1)
+        merged[target] = moved
+        merged[first] = kept
+
+
+@cache
+def accelerator() -> Callable[..., None] | None:
+    """Return the compiled `_walk`, or None where Numba is not installed."""
+    if importlib.util.find_spec("numba") is None:
+        return None
+    numba: Any = importlib.import_module("numba")
+    compiled: Callable[..., None] = numba.njit(_walk)
+    return compiled
+
+
+def by_walking(code: Integers, *, walk: Callable[..., None] | None = None) -> Integers:
+    """Decode from the last item to the first: item i takes the free place number i - code[i].
+
+    >>> by_walking(np.array([0, 1, 0, 2])).tolist()
+    [1, 3, 0, 2]
+    """
+    n = code.size
+    leaves = 1 << max(0, (-(-n // _LEAF) - 1).bit_length())
+    result = np.empty(n, dtype=np.int64)
+    # Heaps of the number of free places on the left: of the leaves (root 1), and inside each leaf.
+    tops = _left_counts(n, leaves, _LEAF)
+    inner = np.tile(_left_counts(_LEAF, _LEAF, 1), leaves).astype(np.uint8)
+    (walk or _walk)(code, result, tops, inner, leaves, _LEAF)
+    return result
+
+
+def _left_counts(n: int, leaves: int, width: int) -> npt.NDArray[np.int32]:
+    """Return, for each node of a heap, how many of the places 0..n-1 lie in its left half; shape (leaves,)."""
+    counts = np.zeros(leaves, dtype=np.int32)
+    nodes, span = 1, leaves * width
+    while nodes < leaves:
+        counts[nodes : 2 * nodes] = np.clip(n - np.arange(nodes, dtype=np.int64) * span, 0, span // 2)
+        nodes, span = 2 * nodes, span // 2
+    return counts
+
+
+def _walk(
+    code: Integers,
+    result: Integers,
+    tops: npt.NDArray[np.int32],
+    inner: npt.NDArray[np.uint8],
+    leaves: int,
+    width: int,
+) -> None:
+    """Put every item in its place, taking the place out of all counts on the way (compiled where Numba is).
+
+    Without branches: which way to go is random, so that a processor could only guess it.
+    """
+    for item in range(code.size - 1, -1, -1):
+        rank, node = item - code[item], np.int64(1)
+        while node < leaves:
+            left = tops[node]
+            right = np.int64(rank >= left)
+            tops[node] = left - (1 - right)
+            rank -= left * right
+            node = 2 * node + right
+        leaf, place = (node - leaves) * width, np.int64(1)
+        while place < width:
+            here = inner[leaf + place]
+            right = np.int64(rank >= here)
+            inner[leaf + place] = here - (1 - right)
+            rank -= here * right
+            place = 2 * place + right
+        result[leaf + place - width] = item

@@ -29,7 +29,7 @@ def down(value: Decimal | Fraction) -> float:
     >>> down(Fraction(1, 10)) <= Fraction(1, 10)
     True
     """
-    return -up(WIDE.minus(_wide(value)))
+    return 0.0 - up(WIDE.minus(_wide(value)))  # 0.0 - 0.0 is 0.0, not -0.0
 
 
 def _wide(value: Decimal | Fraction) -> Decimal:

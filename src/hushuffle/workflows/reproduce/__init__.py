@@ -13,7 +13,14 @@ from hushuffle.workflows.reproduce.base import Request, Target, software
 
 __all__ = ["Request", "Target", "find", "reproduce", "targets"]
 
-_MODULES: Final[tuple[str, ...]] = ("guessing", "guessing_channels", "guessing_knowledge", "guessing_limits")
+_MODULES: Final[tuple[str, ...]] = (
+    "guessing",
+    "guessing_channels",
+    "guessing_knowledge",
+    "guessing_limits",
+    "buckets",
+    "frequencies",
+)
 """Modules of this package with a tuple TARGETS."""
 
 

@@ -15,7 +15,7 @@ from hushuffle.laws.symmetric import Local
 from hushuffle.model import Bound, Witness
 from hushuffle.numerics.roots import crossing
 
-_LARGEST: Final = 300.0
+LARGEST: Final = 300.0
 """No finite epsilon above this is looked for: e**300 is certainty."""
 
 
@@ -55,9 +55,9 @@ def smallest_above(upper: Callable[[float], float], delta: float, *, high: float
 def _upper_end(law: Divergence, few: Divergence, delta: float, guess: float) -> float:
     if law.upper(0.0) <= delta:
         return 0.0
-    if law.pure > _LARGEST and law.upper(_LARGEST) > delta:
+    if law.pure > LARGEST and law.upper(LARGEST) > delta:
         return math.inf
-    high = min(law.pure, _LARGEST)
+    high = min(law.pure, LARGEST)
     point = crossing(few.upper, delta, high=high, guess=guess)[1]
     return point if law.upper(point) <= delta else crossing(law.upper, delta, high=high, guess=point)[1]
 
@@ -66,7 +66,7 @@ def _lower_end(law: Divergence, delta: float, guess: float) -> tuple[float, Witn
     at_zero, witness = law.lower(0.0)
     if at_zero <= delta:
         return 0.0, witness
-    if law.pure > _LARGEST and law.lower(_LARGEST)[0] > delta:
-        return _LARGEST, witness
-    point = crossing(lambda e: law.lower(e)[0], delta, high=min(law.pure, _LARGEST), guess=guess)[0]
+    if law.pure > LARGEST and law.lower(LARGEST)[0] > delta:
+        return LARGEST, witness
+    point = crossing(lambda e: law.lower(e)[0], delta, high=min(law.pure, LARGEST), guess=guess)[0]
     return point, law.lower(point)[1]

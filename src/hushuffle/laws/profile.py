@@ -43,6 +43,9 @@ FINE: Final = 0.05
 _GROWTH: Final = 0.02
 """Beyond a few standard deviations the curve is evaluated at points growing by this share."""
 
+_FARTHEST: Final = 300.0
+"""What is left beyond this epsilon counts as a loss at infinity."""
+
 _BLOCKS: Final = 600
 """Blocks of compositions for k = 2: costs at most 0.5/600 of epsilon, and a third of the time of `Binary.of`."""
 
@@ -68,7 +71,7 @@ class Profile:
         near, spread = economical(law).focus(negligible), typical_loss(law)
         fine, index, deltas = max(1.0, np.floor(FINE * spread / step)), 0.0, [near.upper(0.0)]
         places, last = [index], float(np.ceil(law.pure / step * (1 - 4 * EPS)))
-        while deltas[-1] > negligible:
+        while deltas[-1] > negligible and step * index < _FARTHEST:
             index = min(index + max(fine, float(np.floor(_GROWTH * index))), max(last, index + 1))
             # A hair to the left, so that the rounded product cannot lie beyond the lattice point.
             epsilon = step * index * (1 - 4 * EPS)
@@ -154,7 +157,8 @@ def typical_loss(law: Divergence) -> float:
     apart = law.upper(0.0)
     if apart >= 1:
         return law.pure
-    return float(min(max(2 * float(ndtri((1 + apart) / 2)), 1e-9 * law.pure), law.pure))
+    least = 0.0 if math.isinf(law.pure) else 1e-9 * law.pure
+    return float(min(max(2 * float(ndtri((1 + apart) / 2)), least), law.pure))
 
 
 def common_step(laws: Sequence[tuple[Divergence, int]]) -> float:
@@ -169,9 +173,11 @@ def common_step(laws: Sequence[tuple[Divergence, int]]) -> float:
     >>> round(common_step([(divergence(one), 4)]), 6)
     0.05
     """
-    scales = [typical_loss(law) for law, _ in laws]
+    scales = [min(typical_loss(law), _FARTHEST) for law, _ in laws]
     shares = [times * scale**2 for scale, (_, times) in zip(scales, laws, strict=True)]
     # As fine as the smallest round deserves, unless the lattice of the sum would become too long.
     step = max(FINE * min(scales), 2e-5 * math.sqrt(sum(shares)))
     widest = laws[int(np.argmax(shares))][0].pure
+    if math.isinf(widest):
+        return step
     return widest / math.ceil(widest / step) * (1 + 16 * EPS)

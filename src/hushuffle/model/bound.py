@@ -123,6 +123,16 @@ class Guarantee:
         if self.epsilon.unit != "nats":
             _checks.reject("epsilon", "a Bound in nats", self.epsilon.unit)
 
+    @property
+    def lower(self) -> float:
+        """The lower end of epsilon (nats)."""
+        return self.epsilon.lower
+
+    @property
+    def upper(self) -> float:
+        """The upper end of epsilon (nats): what is promised."""
+        return self.epsilon.upper
+
     def __str__(self) -> str:
         return f"epsilon {self.epsilon} at delta = {self.delta:g}, per {self.per} ({self.relation})"
 

@@ -34,6 +34,10 @@ bench: .venv/.bench ## measure speed and tightness
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/accountant.py
 	$(BIN)/python benchmarks/qif_package.py
+	$(BIN)/python benchmarks/local_hashing.py
+	$(BIN)/python benchmarks/linkage.py
+	$(BIN)/python benchmarks/order.py
+	$(BIN)/python benchmarks/mallows.py
 
 clean: ## remove everything that was made
 	rm -rf .venv site hushuffle-out dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -20,6 +20,7 @@ _MODULES: Final[tuple[str, ...]] = (
     "guessing_limits",
     "buckets",
     "frequencies",
+    "linkage",
 )
 """Modules of this package with a tuple TARGETS."""
 

@@ -1,0 +1,35 @@
+"""Execution plans as data, what their steps mean, and what they cost."""
+
+from hushuffle.plans.aggregates import GroupingQuery, GroupingSet, GroupStatistics, generate_table, group_statistics
+from hushuffle.plans.builders import aggregate, k_means, messages
+from hushuffle.plans.centroids import CentroidNoise
+from hushuffle.plans.cluster import Cluster
+from hushuffle.plans.costs import Costs, cluster_costs, plan_costs, sources_needed, use_chance
+from hushuffle.plans.drawing import Drawing, describe, layout, svg
+from hushuffle.plans.plan import Data, Edge, Plan, Release
+
+__all__ = [
+    "CentroidNoise",
+    "Cluster",
+    "Costs",
+    "Data",
+    "Drawing",
+    "Edge",
+    "GroupStatistics",
+    "GroupingQuery",
+    "GroupingSet",
+    "Plan",
+    "Release",
+    "aggregate",
+    "cluster_costs",
+    "describe",
+    "generate_table",
+    "group_statistics",
+    "k_means",
+    "layout",
+    "messages",
+    "plan_costs",
+    "sources_needed",
+    "svg",
+    "use_chance",
+]

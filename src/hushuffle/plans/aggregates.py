@@ -1,0 +1,233 @@
+"""Grouping sets: count, sum, average, least and greatest of columns, by groups of other columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+
+Function = Literal["count", "sum", "avg", "min", "max"]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+_MOST_GROUPS: Final = 10**7
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupingSet:
+    """Groups by one or more columns; column i holds integers 0..sizes[i]-1 (intervals, categories).
+
+    The group of a row is one number, the last column running fastest.
+
+    Raises:
+        InvalidInputError: no column, a repeated one, not one size for each, or more than 10^7 groups.
+
+    >>> GroupingSet(columns=("age", "bmi"), sizes=(20, 5)).codes({"age": [0, 19], "bmi": [3, 4]}).tolist()
+    [3, 99]
+    """
+
+    columns: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "sizes", tuple(_checks.integer("sizes", size, low=1) for size in self.sizes))
+        if not self.columns or len(set(self.columns)) != len(self.columns):
+            _checks.reject("columns", "one or more different names", self.columns)
+        if len(self.sizes) != len(self.columns):
+            _checks.reject("sizes", f"one for each of {len(self.columns)} columns", self.sizes)
+        if self.groups > _MOST_GROUPS:
+            _checks.reject("sizes", f"at most {_MOST_GROUPS:,} groups in all", self.groups)
+
+    @property
+    def name(self) -> str:
+        """The columns' names."""
+        return ", ".join(self.columns)
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return math.prod(self.sizes)
+
+    def codes(self, table: Mapping[str, npt.ArrayLike]) -> Integers:
+        """Return each row's group, shape (n,)."""
+        result: Integers | None = None
+        for column, size in zip(self.columns, self.sizes, strict=True):
+            own = _checks.codes(column, column_of(table, column), k=size)
+            if result is not None and own.size != result.size:
+                _checks.reject(column, f"of {result.size:,} rows like the others", f"<{own.size:,} rows>")
+            result = own if result is None else result * size + own
+        assert result is not None
+        return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupingQuery:
+    """SELECT functions of `values` ... GROUP BY GROUPING SETS, each set cut into `partitions` (one node each).
+
+    Partition of a group: contiguous, group * partitions // groups.
+
+    Args:
+        grouping_sets: the sets of grouping columns.
+        values: columns of numbers; without them only counts.
+        functions: any of count, sum, avg, min, max.
+        partitions: compute nodes C of each grouping set, at most as many as the smallest set has groups.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri (the Aggregate query); theory.md section 6.
+
+    >>> age = GroupingSet(columns=("age",), sizes=(20,))
+    >>> GroupingQuery(grouping_sets=(age,), values=("insulin",), functions=("avg",), partitions=4).nodes(0, [0, 19])
+    array([0, 3])
+    """
+
+    grouping_sets: tuple[GroupingSet, ...]
+    values: tuple[str, ...] = ()
+    functions: tuple[Function, ...] = ("count",)
+    partitions: int
+
+    def __post_init__(self) -> None:
+        for field in ("grouping_sets", "values", "functions"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        names = [one.name for one in self.grouping_sets]
+        if not names or len(set(names)) != len(names):
+            _checks.reject("grouping_sets", "one or more different ones", names)
+        if not self.functions or not set(self.functions) <= set(get_args(Function)):
+            _checks.reject("functions", f"among {', '.join(get_args(Function))}", self.functions)
+        if len(set(self.values)) != len(self.values):
+            _checks.reject("values", "different columns", self.values)
+        if not self.values and set(self.functions) != {"count"}:
+            _checks.reject("values", "given for sums, averages, least and greatest", self.values)
+        fewest = min(one.groups for one in self.grouping_sets)
+        partitions = _checks.integer("partitions", self.partitions, low=1, high=fewest)
+        object.__setattr__(self, "partitions", partitions)
+
+    def nodes(self, position: int, codes: npt.ArrayLike) -> Integers:
+        """Return the compute node of each group code of the grouping set at `position`, shape (n,)."""
+        groups = self.grouping_sets[position].groups
+        return _checks.codes("codes", codes, k=groups) * self.partitions // groups
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupStatistics:
+    """Per group of one grouping set: `count`, shape (g,); `sum`, `min`, `max`, `avg`: (g,) for each column.
+
+    Groups without rows have sum 0 and no (nan) average, least and greatest.
+    """
+
+    name: str
+    count: Floats
+    sum: Mapping[str, Floats]
+    min: Mapping[str, Floats]
+    max: Mapping[str, Floats]
+
+    @property
+    def avg(self) -> dict[str, Floats]:
+        """The averages: sum / count."""
+        some = self.count > 0
+        return {
+            column: np.divide(total, self.count, out=np.full(total.size, np.nan), where=some)
+            for column, total in self.sum.items()
+        }
+
+    def scaled(self, factor: float) -> GroupStatistics:
+        """Return the same with counts and sums times `factor`: an estimate if each row was used with chance 1/factor.
+
+        Averages stay; least and greatest are those of the rows that were used.
+        """
+        sums = {column: total * factor for column, total in self.sum.items()}
+        return GroupStatistics(name=self.name, count=self.count * factor, sum=sums, min=self.min, max=self.max)
+
+    def results(self, query: GroupingQuery) -> dict[str, Floats]:
+        """Return what `query` asks for: "count" and "avg(column)" and so on, shape (g,) each."""
+        answers: dict[str, Floats] = {"count": self.count} if "count" in query.functions else {}
+        parts: dict[str, Mapping[str, Floats]] = {"sum": self.sum, "avg": self.avg, "min": self.min, "max": self.max}
+        for function in query.functions:
+            if function != "count":
+                answers |= {f"{function}({column})": parts[function][column] for column in query.values}
+        return answers
+
+
+def group_statistics(
+    query: GroupingQuery, position: int, table: Mapping[str, npt.ArrayLike], *, used: Mask | None = None
+) -> GroupStatistics:
+    """Return the statistics of one grouping set over the rows `used`, shape (n,) (default: all).
+
+    Raises:
+        InvalidInputError: a column is missing, of another length, or not made of finite numbers.
+
+    >>> size = GroupingSet(columns=("size",), sizes=(3,))
+    >>> query = GroupingQuery(grouping_sets=(size,), values=("x",), functions=("avg",), partitions=1)
+    >>> group_statistics(query, 0, {"size": [0, 2, 0], "x": [1.0, 5.0, 2.0]}).avg["x"].tolist()
+    [1.5, nan, 5.0]
+    """
+    grouping = query.grouping_sets[position]
+    codes = grouping.codes(table)
+    rows = np.ones(codes.size, dtype=np.bool_) if used is None else used
+    if rows.shape != codes.shape:
+        _checks.reject("used", f"of {codes.size:,} rows like the table", f"<shape {rows.shape}>")
+    codes = codes[rows]
+    size = grouping.groups
+    sums: dict[str, Floats] = {}
+    least: dict[str, Floats] = {}
+    greatest: dict[str, Floats] = {}
+    for column in query.values:
+        numbers = _numbers(table, column, rows)
+        sums[column] = np.bincount(codes, weights=numbers, minlength=size).astype(np.float64)
+        for extremes, extreme, start in ((least, np.minimum, np.inf), (greatest, np.maximum, -np.inf)):
+            found = np.full(size, start)
+            extreme.at(found, codes, numbers)
+            extremes[column] = np.where(np.isfinite(found), found, np.nan)
+    count = np.bincount(codes, minlength=size).astype(np.float64)
+    return GroupStatistics(name=grouping.name, count=count, sum=sums, min=least, max=greatest)
+
+
+def _numbers(table: Mapping[str, npt.ArrayLike], column: str, rows: Mask) -> Floats:
+    numbers = np.asarray(column_of(table, column))
+    if numbers.shape != rows.shape or not (np.issubdtype(numbers.dtype, np.number) or numbers.dtype == np.bool_):
+        _checks.reject(column, f"{rows.size:,} numbers, one for each row", f"<{numbers.dtype}, shape {numbers.shape}>")
+    numbers = numbers.astype(np.float64)
+    wrong = int(np.count_nonzero(~np.isfinite(numbers)))
+    if wrong:
+        _checks.reject(column, "finite numbers", f"<{wrong:,} that are not>")
+    return numbers[rows]
+
+
+def column_of(table: Mapping[str, npt.ArrayLike], name: str) -> Any:
+    """Return one column of a table: of anything that gives a column for a name and knows its names."""
+    known = list(getattr(table, "columns", table))
+    if name not in known:
+        _checks.reject("table", f"with the column {name!r}", f"<columns {', '.join(known)}>")
+    return table[name]
+
+
+def generate_table(
+    query: GroupingQuery, rows: int, *, distribution: Literal["uniform", "skewed"] = "uniform", seed: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Return made-up records: every grouping column independent, values normal around the group.
+
+    "uniform": every interval equally likely. "skewed": interval i with probability proportional to 1/(i + 1).
+
+    >>> age = GroupingSet(columns=("age",), sizes=(20,))
+    >>> query = GroupingQuery(grouping_sets=(age,), partitions=20)
+    >>> int(np.bincount(generate_table(query, 1000, distribution="skewed", seed=1)["age"]).argmax())
+    0
+    """
+    if distribution not in ("uniform", "skewed"):
+        _checks.reject("distribution", "uniform or skewed", distribution)
+    count, generator = _checks.integer("rows", rows, low=0), np.random.default_rng(seed)
+    table: dict[str, npt.NDArray[Any]] = {}
+    for grouping in query.grouping_sets:
+        for column, size in zip(grouping.columns, grouping.sizes, strict=True):
+            weights = np.ones(size) if distribution == "uniform" else 1 / np.arange(1, size + 1)
+            table.setdefault(column, generator.choice(size, size=count, p=weights / weights.sum()))
+    first = table[query.grouping_sets[0].columns[0]]
+    for column in query.values:
+        table[column] = generator.normal(loc=100 + first, scale=15.0)
+    return table

@@ -1,0 +1,218 @@
+"""Plans of the two classic queries: Aggregate (grouping sets) and k-means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, get_args
+
+from hushuffle import _checks
+from hushuffle.plans.aggregates import GroupingQuery
+from hushuffle.plans.centroids import CentroidNoise
+from hushuffle.plans.cluster import Cluster
+from hushuffle.plans.plan import Carries, Data, Edge, Plan
+from hushuffle.randomizers import TargetSampling
+from hushuffle.randomizers.target_sampling import Convention
+from hushuffle.shufflers import Scrambler
+
+PerPerson = Literal["all", "one"]
+Variant = Literal["private-centroids", "public-centroids", "hidden"]
+
+CHOSEN_BLINDLY = "Which grouping set a person answers is chosen without looking at any data, and may be known."
+CENTROIDS_PUBLIC = (
+    "The figure is conditional on public centroids: the centroids of every iteration are taken as known beforehand, "
+    "and what they say about anybody is not counted."
+)
+
+
+def messages(
+    name: str,
+    *,
+    sources: int,
+    targets: int,
+    sigma: float,
+    reads: tuple[str, ...] = (),
+    convention: Convention = "uniform",
+    flood: int = 0,
+    dummies: int | None = None,
+    batch: int | None = None,
+    capped: bool = False,
+) -> Cluster:
+    """Return a cluster with sampled targets: with `dummies` (0 too) or `batch` behind scramblers, else without.
+
+    `capped`: no target gets more messages from a scrambler than it has sources; batches must be of one size.
+
+    Source: theory.md section 6.
+
+    >>> messages("ages", sources=1000, targets=20, sigma=0.2, reads=("people",), dummies=50, batch=100).scramblers
+    10
+    """
+    sampling = TargetSampling(targets=targets, sigma=sigma, flood=flood, convention=convention)
+    if dummies is None and batch is None:
+        if capped:
+            _checks.reject("capped", "False without scramblers", capped, "Give `batch` and `dummies`.")
+        return Cluster(name=name, sources=sources, targets=targets, reads=reads, sampling=sampling)
+    scrambler = Scrambler(dummies=dummies or 0)
+    cluster = Cluster(
+        name=name, sources=sources, targets=targets, reads=reads, sampling=sampling, scrambler=scrambler, batch=batch
+    )
+    return replace(cluster, scrambler=Scrambler(dummies=dummies or 0, cap=cluster.smallest)) if capped else cluster
+
+
+def aggregate(
+    query: GroupingQuery,
+    *,
+    people: int,
+    sigma: float,
+    convention: Convention = "uniform",
+    flood: int = 0,
+    dummies: int | None = None,
+    batch: int | None = None,
+    capped: bool = False,
+    per_person: PerPerson = "all",
+) -> Plan:
+    """Return the plan of a query with grouping sets: people to compute nodes, these to the result.
+
+    Args:
+        query: the grouping sets and functions.
+        people: number of people, one row each.
+        sigma: sampling rate.
+        convention: of the sampling, "uniform" or "exclusive".
+        flood: further messages of each source, without scramblers.
+        dummies: of each scrambler; None (and no batch): without scramblers.
+        batch: the most sources of one scrambler.
+        capped: no target gets more messages from a scrambler than it has sources.
+        per_person: "all": every row goes to every grouping set, whose figures add up. "one": each person
+            answers one grouping set, chosen without looking at the data; the figures' maximum counts.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri (examples 5 and 6); theory.md section 6.
+
+    >>> from hushuffle.plans.aggregates import GroupingSet
+    >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
+    >>> query = GroupingQuery(grouping_sets=sets, partitions=20)
+    >>> every = aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=100)
+    >>> one = aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=100, per_person="one")
+    >>> [len(plan.reachable(plan.data[0].name)) for plan in (every, one)]
+    [2, 1]
+    """
+    if per_person not in get_args(PerPerson):
+        _checks.reject("per_person", "all or one", per_person)
+    sets, c = query.grouping_sets, query.partitions
+    low = 1 if per_person == "all" else len(sets)
+    count = _checks.integer("people", people, low=low)
+    names = [f"people grouped by {one.name}" if per_person == "one" else "people" for one in sets]
+    sizes = parts(count, len(sets)) if per_person == "one" else [count] * len(sets)
+    clusters, edges = [], []
+    for grouping, data, size in zip(sets, names, sizes, strict=True):
+        own = messages(
+            f"send by {grouping.name}",
+            sources=size,
+            targets=c,
+            sigma=sigma,
+            reads=(data,),
+            convention=convention,
+            flood=flood,
+            dummies=dummies,
+            batch=batch,
+            capped=capped,
+        )
+        compute = Cluster(name=f"compute by {grouping.name}", sources=c, targets=1)
+        clusters += [own, compute]
+        edges += [Edge(start=own.name, end=compute.name), Edge(start=compute.name, end="result")]
+    return Plan(
+        name=f"Aggregate over {len(sets)} grouping set{'s' if len(sets) > 1 else ''}",
+        data=tuple(Data(name=name, items=size) for name, size in dict(zip(names, sizes, strict=True)).items()),
+        clusters=(*clusters, Cluster(name="result", sources=1, targets=1, messages=0)),
+        edges=tuple(edges),
+        assumptions=(CHOSEN_BLINDLY,) if per_person == "one" else (),
+    )
+
+
+def parts(people: int, count: int) -> list[int]:
+    """Return `people` cut into `count` parts that differ by at most one."""
+    return [people // count + (part < people % count) for part in range(count)]
+
+
+def k_means(
+    *,
+    people: int,
+    centroids: int,
+    iterations: int,
+    variant: Variant,
+    sigma: float,
+    noise: CentroidNoise | None = None,
+    convention: Convention = "uniform",
+    flood: int = 0,
+    dummies: int | None = None,
+    batch: int | None = None,
+    capped: bool = False,
+) -> Plan:
+    """Return the plan of k-means: every iteration, each person's point goes to the node of its nearest centroid.
+
+    The first centroids are public and chosen without looking at the data. Variants:
+
+    - "private-centroids": every iteration's centroids are released with `noise`, and the next iteration depends
+      on a person's own point and on public centroids only. Redirected messages never carry data.
+    - "public-centroids": the figure is conditional on public centroids; what they say is not counted.
+    - "hidden": as published. One point moves the centroids, and these everybody's message in the next round, so
+      that `Plan.refusals` says why there is no guarantee.
+
+    Args:
+        people: number of people, one point each.
+        centroids: K, >= 2.
+        iterations: I, >= 1.
+        variant: see above.
+        sigma: sampling rate.
+        noise: of the released centroids, for "private-centroids" only.
+        convention: of the sampling, "uniform" or "exclusive".
+        flood: further messages of each source, without scramblers.
+        dummies: of each scrambler; None (and no batch): without scramblers.
+        batch: the most sources of one scrambler.
+        capped: no target gets more messages from a scrambler than it has sources.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri (K-means, corrected); theory.md section 6.
+
+    >>> hidden = k_means(people=200, centroids=2, iterations=2, variant="hidden", sigma=0.2)
+    >>> hidden.applies, len(hidden.refusals())
+    (False, 1)
+    >>> public = k_means(people=200, centroids=2, iterations=2, variant="public-centroids", sigma=0.2)
+    >>> public.applies, len(public.reachable("people"))
+    (True, 2)
+    """
+    if variant not in get_args(Variant):
+        _checks.reject("variant", f"one of {', '.join(get_args(Variant))}", variant)
+    if (noise is None) == (variant == "private-centroids"):
+        _checks.reject("noise", "given for private centroids, and only for them", noise)
+    k, rounds = _checks.integer("centroids", centroids, low=2), _checks.integer("iterations", iterations, low=1)
+    shown: dict[Variant, Carries] = {"private-centroids": "released", "public-centroids": "assumed public"}
+    clusters, edges, releases = [], [], []
+    for number in range(1, rounds + 1):
+        send = messages(
+            f"assign {number}",
+            sources=people,
+            targets=k,
+            sigma=sigma,
+            reads=("people",),
+            convention=convention,
+            flood=flood,
+            dummies=dummies,
+            batch=batch,
+            capped=capped,
+        )
+        # The new centroids go to every scrambler, which passes them on to its sources; else to every source.
+        back = people + k * send.scramblers if send.scramblers else k * people
+        update = Cluster(name=f"update {number}", sources=k, targets=people, messages=back if number < rounds else None)
+        clusters += [send, update]
+        edges.append(Edge(start=send.name, end=update.name))
+        if number < rounds:
+            edges.append(Edge(start=update.name, end=f"assign {number + 1}", carries=shown.get(variant, "hidden")))
+        if noise is not None:
+            releases.append(noise.release(name=f"centroids {number}", start=update.name))
+    edges.append(Edge(start=f"update {rounds}", end="result"))
+    return Plan(
+        name=f"k-means, {k} centroids, {rounds} iteration{'s' if rounds > 1 else ''}, {variant.replace('-', ' ')}",
+        data=(Data(name="people", items=people),),
+        clusters=(*clusters, Cluster(name="result", sources=1, targets=1, messages=0)),
+        edges=tuple(edges),
+        releases=tuple(releases),
+        assumptions=(CENTROIDS_PUBLIC,) if variant == "public-centroids" else (),
+    )

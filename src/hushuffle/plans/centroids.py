@@ -1,0 +1,165 @@
+"""Centroids: who is nearest to which, their means, and these means with noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.plans.plan import Release
+from hushuffle.randomness import Randomness, secure
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Points: TypeAlias = npt.NDArray[np.floating]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Noise = Literal["gaussian", "laplace"]
+
+_BLOCK: Final = 1 << 22
+"""Entries of the table of distances that are in memory at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentroidNoise:
+    """Noise on what a centroid's node releases: the sum of its points, and `radius` times their number.
+
+    Points are shortened to norm at most `radius` on the device: Euclidean for "gaussian", the sum of
+    absolute values for "laplace". One replaced point changes all sums and counts together by at most
+    2 `radius` (Euclidean), or 4 `radius` (sum of absolute values), also if one of the two points does not
+    arrive. `scale` is the standard deviation of a Gaussian, the b of e**(-|x|/b)/(2b) for Laplace.
+
+    The noise is made of floating-point numbers, so the figure holds for the real-valued mechanism; a
+    discrete sampler would be needed against somebody who reads the last bits of a release.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: Bun, Steinke 2016, proposition 1.6 (Gaussian); Dwork, McSherry, Nissim, Smith 2006 (Laplace);
+    theory.md section 6.
+
+    >>> CentroidNoise(kind="gaussian", radius=10.0, scale=200.0).release(name="c", start="update").rho
+    0.005
+    >>> CentroidNoise(kind="laplace", radius=1.0, scale=8.0).release(name="c", start="update").epsilon
+    0.5
+    """
+
+    kind: Noise
+    radius: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Noise):
+            _checks.reject("kind", "gaussian or laplace", self.kind)
+        object.__setattr__(self, "radius", _checks.positive("radius", self.radius))
+        object.__setattr__(self, "scale", _checks.positive("scale", self.scale))
+
+    def release(self, *, name: str, start: str) -> Release:
+        """Return what one release of all centroids costs: rho = 2 (radius/scale)^2, or epsilon = 4 radius/scale."""
+        share = Fraction(self.radius) / Fraction(self.scale)
+        if self.kind == "gaussian":
+            return Release(name=name, start=start, rho=_upwards(2 * share * share))
+        return Release(name=name, start=start, epsilon=_upwards(4 * share))
+
+    def shorten(self, points: Points) -> Points:
+        """Return `points`, shape (n, dimensions), none longer than the radius."""
+        norms = np.linalg.norm(points, axis=1) if self.kind == "gaussian" else np.abs(points).sum(axis=1)
+        factors = np.minimum(1.0, self.radius / np.maximum(norms, 1e-300)) * (1 - 1e-6)
+        return np.where(norms > self.radius, factors, 1.0).astype(points.dtype)[:, None] * points
+
+    def draw(self, size: int, *, rng: Randomness) -> Floats:
+        """Return `size` independent draws of the noise."""
+        if self.kind == "laplace":
+            signs = np.where(rng.coins(2**63, size), 1.0, -1.0)
+            return -self.scale * signs * np.log(_uniforms(size, rng))
+        pairs = (size + 1) // 2
+        lengths, angles = np.sqrt(-2 * np.log(_uniforms(pairs, rng))), 2 * np.pi * _uniforms(pairs, rng)
+        normal = np.concatenate([lengths * np.cos(angles), lengths * np.sin(angles)])
+        return self.scale * normal[:size]
+
+
+def nearest(points: Points, centroids: Points) -> Integers:
+    """Return which centroid is nearest to each point, the first of several, shape (n,); points (n, dimensions).
+
+    Raises:
+        InvalidInputError: not two matrices of the same number of columns.
+
+    >>> nearest(np.array([[0.0], [3.0], [9.0]]), np.array([[1.0], [8.0]])).tolist()
+    [0, 0, 1]
+    """
+    if points.ndim != 2 or centroids.ndim != 2 or points.shape[1] != centroids.shape[1]:
+        rule = "two matrices with as many columns, one for each dimension"
+        _checks.reject("points, centroids", rule, f"<shapes {points.shape}, {centroids.shape}>")
+    across = np.ascontiguousarray(centroids.T, dtype=points.dtype)
+    half = (centroids.astype(np.float64) ** 2).sum(axis=1) / 2
+    result = np.empty(len(points), dtype=np.int64)
+    block = max(1, _BLOCK // len(centroids))
+    for start in range(0, len(points), block):
+        # |x - c|^2 = |x|^2 - 2 (x c - |c|^2 / 2)
+        result[start : start + block] = np.argmax(points[start : start + block] @ across - half, axis=1)
+    return result
+
+
+def sums_and_counts(points: Points, codes: Integers, k: int, *, used: Mask | None = None) -> tuple[Floats, Floats]:
+    """Return the sums, shape (k, dimensions), and numbers, (k,), of the points `used` of each centroid.
+
+    >>> sums, counts = sums_and_counts(np.array([[1.0], [3.0], [9.0]]), np.array([0, 0, 1]), 2)
+    >>> sums.tolist(), counts.tolist()
+    ([[4.0], [9.0]], [2.0, 1.0])
+    """
+    rows = np.ones(len(points), dtype=np.bool_) if used is None else used
+    sums = np.zeros((k, points.shape[1]))
+    block = max(1, _BLOCK // points.shape[1])
+    for start in range(0, len(points), block):
+        part = slice(start, start + block)
+        share = np.zeros((points[part].shape[0], k), dtype=points.dtype)
+        share[np.arange(len(share)), codes[part]] = rows[part]
+        sums += share.T @ points[part]
+    return sums, np.bincount(codes[rows], minlength=k).astype(np.float64)
+
+
+def means(sums: Floats, counts: Floats, previous: Points) -> Floats:
+    """Return the new centroids; one without points stays where it was.
+
+    >>> means(np.array([[4.0], [0.0]]), np.array([2.0, 0.0]), np.array([[1.0], [7.0]])).tolist()
+    [[2.0], [7.0]]
+    """
+    return np.where(counts[:, None] > 0, sums / np.maximum(counts, 1.0)[:, None], previous)
+
+
+def noisy_means(
+    sums: Floats, counts: Floats, previous: Points, *, noise: CentroidNoise, rng: Randomness | None = None
+) -> Floats:
+    """Return the new centroids from noisy sums and numbers; one with less than one point left stays where it was.
+
+    `sums` and `counts` are of points that `noise` has shortened. The result is made of the noisy values, the
+    radius and `previous` only; it is no longer than the radius.
+
+    Source: theory.md section 6.
+
+    >>> from hushuffle.randomness import reproducible
+    >>> noise = CentroidNoise(kind="gaussian", radius=1.0, scale=0.01)
+    >>> previous = np.zeros((1, 1))
+    >>> noisy_means(np.array([[50.0]]), np.array([100.0]), previous, noise=noise, rng=reproducible(1)).round(2).tolist()
+    [[0.5]]
+    """
+    source = secure() if rng is None else rng
+    added = noise.draw(sums.size + counts.size, rng=source)
+    rough = sums + added[: sums.size].reshape(sums.shape)
+    numbers = counts + added[sums.size :] / noise.radius
+    centroids = np.where(numbers[:, None] >= 1, rough / np.maximum(numbers, 1.0)[:, None], previous)
+    return noise.shorten(centroids).astype(np.float64)
+
+
+def _upwards(value: Fraction) -> float:
+    rounded = float(value)
+    return rounded if Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
+
+
+def _uniforms(size: int, rng: Randomness) -> Floats:
+    """Return numbers from (0, 1], multiples of 2**-53."""
+    return ((rng.words(size) >> np.uint64(11)).astype(np.float64) + 1) * 2.0**-53

@@ -1,0 +1,146 @@
+"""`Cluster`: nodes that send one message each to one common set of targets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hushuffle import _checks
+from hushuffle.protocol import Protocol
+from hushuffle.randomizers import TargetSampling
+from hushuffle.shufflers import NoShuffle, Scrambler
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """`sources` nodes that hold disjoint data and send one message each to one of the same `targets` targets.
+
+    Messages have one size and sealed content: somebody who watches the network sees which scrambler or source
+    sends how many messages to which target. Every cluster draws fresh coins, every time it runs.
+
+    Without `sampling` the cluster is *fixed*: where its messages go does not depend on any data, so that they
+    reveal nothing. A cluster whose messages do depend on data and are not protected has
+    `TargetSampling(targets=T, sigma=0)`.
+
+    Args:
+        name: unique in a plan.
+        sources: number of nodes, >= 1.
+        targets: number of targets, >= 1.
+        reads: names of the plan's data of which each source holds its own part; empty if the sources only
+            work on what they receive.
+        sampling: where a message goes; None in a fixed cluster.
+        scrambler: the dummies that each scrambler adds; None without scramblers. A cap needs batches of one size.
+        batch: the most sources that share a scrambler (default: one scrambler for all). Sources are spread
+            evenly, so that batches differ by at most one.
+        moves: the most messages of this cluster that one data item can move, *whatever* happened upstream that
+            cannot be seen, even if different things happened before and after the change. Default: 1 if the
+            sources only read their own data and public values, else all of them (see `Plan.moves`).
+        messages: in a fixed cluster, how many it sends in all (default: one for each source).
+
+    Raises:
+        InvalidInputError: an argument out of range or at odds with another; the message says which.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri (definitions 3 and 4); theory.md section 6.
+
+    >>> sampling = TargetSampling(targets=20, sigma=0.2)
+    >>> ages = Cluster(name="ages", sources=10_050, targets=20, reads=("people",), sampling=sampling,
+    ...                scrambler=Scrambler(dummies=50), batch=100)
+    >>> ages.scramblers, ages.smallest, ages.protocol.n
+    (101, 99, 99)
+    """
+
+    name: str
+    sources: int
+    targets: int
+    reads: tuple[str, ...] = ()
+    sampling: TargetSampling | None = None
+    scrambler: Scrambler | None = None
+    batch: int | None = None
+    moves: int | None = None
+    messages: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            _checks.reject("name", "not empty", repr(self.name))
+        set_ = object.__setattr__
+        set_(self, "sources", _checks.integer("sources", self.sources, low=1))
+        set_(self, "targets", _checks.integer("targets", self.targets, low=1))
+        set_(self, "reads", tuple(self.reads))
+        if len(set(self.reads)) != len(self.reads):
+            _checks.reject("reads", "different names", self.reads, "The data of two sources must be disjoint.")
+        if self.moves is not None:
+            set_(self, "moves", _checks.integer("moves", self.moves, low=0, high=self.sources))
+        if self.sampling is None:
+            self._check_fixed()
+        else:
+            self._check_sampling(self.sampling)
+        if self.scrambler is not None:
+            self._check_scrambler(self.scrambler)
+        elif self.batch is not None:
+            _checks.reject("batch", "None without a scrambler", self.batch)
+
+    def _check_fixed(self) -> None:
+        if self.reads or self.scrambler is not None or self.moves is not None:
+            hint = "If its messages depend on data, say how they are hidden: TargetSampling(targets=T, sigma=...)."
+            _checks.reject("sampling", "given where there is data, a scrambler or `moves`", None, hint)
+        if self.messages is not None:
+            object.__setattr__(self, "messages", _checks.integer("messages", self.messages, low=0))
+
+    def _check_sampling(self, sampling: TargetSampling) -> None:
+        if sampling.targets != self.targets:
+            hint = "All sources of a cluster have the same targets."
+            _checks.reject("sampling", f"for the cluster's {self.targets} targets", sampling.targets, hint)
+        if self.messages is not None:
+            _checks.reject("messages", "None unless the cluster is fixed", self.messages)
+        if sampling.flood and self.scrambler is not None:
+            _checks.reject("flood", "0 behind a scrambler", sampling.flood, "Let the scrambler add dummies instead.")
+
+    def _check_scrambler(self, scrambler: Scrambler) -> None:
+        batch = self.sources if self.batch is None else self.batch
+        object.__setattr__(self, "batch", _checks.integer("batch", batch, low=1, high=self.sources))
+        if scrambler.cap is not None and self.sources % self.scramblers:
+            hint = f"A cap is the number of sources of its scrambler: let the scramblers divide {self.sources}."
+            _checks.reject("batch", "of one size for all scramblers under a cap", self.batch, hint)
+        scrambler.check(n=self.smallest, values=self.targets)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether no data decides where the messages go."""
+        return self.sampling is None
+
+    @property
+    def scramblers(self) -> int:
+        """Number of scramblers side by side, ceil(sources / batch); 0 without."""
+        return 0 if self.batch is None else math.ceil(self.sources / self.batch)
+
+    @property
+    def smallest(self) -> int:
+        """Number of sources of the smallest batch, where the guarantee is weakest; all of them without scramblers."""
+        return self.sources // max(self.scramblers, 1)
+
+    @property
+    def protocol(self) -> Protocol:
+        """What hides one source's message: its guarantee is the cluster's, per message moved.
+
+        Scramblers side by side serve disjoint sources, so that the cluster's figure is the one of its smallest batch.
+
+        Raises:
+            InvalidInputError: the cluster is fixed, and reveals nothing.
+        """
+        if self.sampling is None:
+            _checks.reject("cluster", "one with data-dependent messages", self.name, "A fixed one reveals nothing.")
+        return Protocol(randomizer=self.sampling, shuffler=self.scrambler or NoShuffle(), n=self.smallest)
+
+    def describe(self) -> str:
+        """Return the cluster in one line."""
+        size = f"{self.sources:,} source{'s' if self.sources > 1 else ''}"
+        if self.sampling is None:
+            return f"{size}, the same messages whatever the data"
+        behind = ""
+        if self.scrambler is not None:
+            most = f" or {self.smallest + 1:,}" if self.sources % self.scramblers else ""
+            behind = (
+                f"; {self.scramblers:,} scrambler{'s' if self.scramblers > 1 else ''} of {self.smallest:,}{most} "
+                f"sources and {self.scrambler.dummies:,} dummies"
+            )
+        return f"{size}: {self.sampling.describe()}{behind}"

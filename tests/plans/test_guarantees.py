@@ -1,0 +1,175 @@
+"""The plan guarantee against whole small plans, enumerated with feedback."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import pytest
+
+from hushuffle.plans import GroupingQuery, GroupingSet, Plan, aggregate, k_means
+from oracles.plan_enumeration import (
+    Law,
+    Outcomes,
+    Stage,
+    excess,
+    noisy_count,
+    noisy_counts,
+    outlier_among_many,
+    plan_law,
+    ratio,
+    scrambled,
+    seen_senders,
+)
+
+HALF, FIFTH, TENTH = Fraction(1, 2), Fraction(1, 5), Fraction(1, 10)
+Views = tuple[Any, ...]
+
+
+def by_column(column: int, targets: int, sigma: Fraction, dummies: int, cap: int | None) -> Stage:
+    """Return a scrambled cluster whose targets are one column of the rows; rows without it take no part."""
+
+    def stage(data: Sequence[tuple[int | None, ...]], _views: Views, _hidden: Views) -> Outcomes:
+        truths = [row[column] for row in data]
+        return scrambled([t for t in truths if t is not None], targets, sigma, dummies=dummies, cap=cap)
+
+    return stage
+
+
+def laws(stages: Sequence[Stage], one: Any, other: Any) -> tuple[Law, Law]:
+    return plan_law(stages, one), plan_law(stages, other)
+
+
+def two_sets(sigma: Fraction, dummies: int, people: int, *, capped: bool, per_person: Any = "all") -> Plan:
+    sets = tuple(GroupingSet(columns=(name,), sizes=(3,)) for name in ("a", "b"))
+    return aggregate(
+        GroupingQuery(grouping_sets=sets, partitions=3),
+        people=people,
+        sigma=float(sigma),
+        dummies=dummies,
+        batch=people if per_person == "all" else people // 2,
+        capped=capped,
+        per_person=per_person,
+    )
+
+
+@pytest.mark.parametrize(("sigma", "dummies"), [(HALF, 1), (FIFTH, 2), (Fraction(3, 4), 0)])
+def test_aggregate_loses_the_sum_over_all_reachable_clusters_not_the_longest_path(
+    sigma: Fraction, dummies: int
+) -> None:
+    plan = two_sets(sigma, dummies, 2, capped=True)
+    reachable = plan.reachable("people")
+    assert [cluster.name for cluster in reachable] == ["send by a", "send by b"]
+    assert plan.applies
+    stages = [by_column(column, 3, sigma, dummies, cap=2) for column in (0, 1)]
+    others = list(product(range(3), repeat=2))
+    worst = {
+        count: max(
+            ratio(*laws(stages[:count], [(0,) * count, other[:count]], [(1,) * count, other[:count]]))
+            for other in others
+        )
+        for count in (1, 2)
+    }
+    assert worst[2] == worst[1] ** len(reachable)
+    assert worst[2] > worst[1]  # a path from a person to the result passes only one cluster of data-dependent messages
+
+
+def test_the_sum_holds_with_delta_and_one_cluster_s_figure_does_not() -> None:
+    stages = [by_column(column, 3, FIFTH, 2, cap=None) for column in (0, 1)]
+    for other in product(range(3), repeat=2):
+        single = [laws(stages[c : c + 1], [(0, 0), other], [(1, 1), other]) for c in (0, 1)]
+        both = laws(stages, [(0, 0), other], [(1, 1), other])
+        for growth in (Fraction(1), Fraction(3, 2), Fraction(3), Fraction(6)):
+            total = excess(*both, growth**2)
+            assert total <= sum(excess(*pair, growth) for pair in single)
+            assert excess(*both, growth) > max(excess(*pair, growth) for pair in single)
+
+
+def test_one_grouping_set_for_each_person_costs_the_maximum() -> None:
+    plan = two_sets(HALF, 1, 4, capped=True, per_person="one")
+    assert [[c.name for c in plan.reachable(data.name)] for data in plan.data] == [["send by a"], ["send by b"]]
+    assert plan.assumptions
+    stages = [by_column(column, 3, HALF, 1, cap=2) for column in (0, 1)]
+    rest: list[tuple[int | None, int | None]] = [(2, None), (None, 0), (None, 2)]
+    whole = ratio(*laws(stages, [(0, None), *rest], [(1, None), *rest]))
+    assert whole == ratio(*laws(stages[:1], [(0, None), *rest], [(1, None), *rest]))
+
+
+def test_a_changed_target_touches_two_nodes_downstream() -> None:
+    # Stage one is a broadcast and reveals nothing; the target that got the tuple, and only it, then sends to node 1.
+    def first(data: Sequence[int], _views: Views, _hidden: Views) -> Outcomes:
+        return scrambled(data, 2, Fraction(0), dummies=1, cap=1)
+
+    def second(data: Sequence[int], _views: Views, _hidden: Views) -> Outcomes:
+        return seen_senders([1 - data[0], data[0]], 2, TENTH)
+
+    assert ratio(*laws([first], (0,), (1,))) == 1
+    one_message = Fraction(19)  # 1 + (1 - sigma) T / sigma
+    assert ratio(*laws([first, second], (0,), (1,))) == one_message**2
+
+
+def test_hidden_centroids_break_the_published_sum() -> None:
+    claimed = Fraction(9) ** 2  # e**(2 epsilon), epsilon = ln((1 - sigma) T/sigma + 1)
+    assert round(math.log(claimed), 2) == 4.39
+    true = outlier_among_many(200, FIFTH, claimed)
+    assert abs(true - Fraction(9, 10)) < Fraction(1, 10**43)
+    hidden = k_means(people=200, centroids=2, iterations=2, variant="hidden", sigma=0.2)
+    assert "200 messages" in hidden.refusals()[0]
+
+
+def test_the_formula_for_an_outlier_is_the_enumeration_of_two_rounds() -> None:
+    def first(data: Sequence[int], _views: Views, _hidden: Views) -> Outcomes:
+        return scrambled(data, 2, FIFTH)
+
+    def second(data: Sequence[int], _views: Views, hidden: Views) -> Outcomes:
+        moved = data[0] == 1 and hidden[0][0]
+        return scrambled([data[0], *([0] if moved else [1]) * (len(data) - 1)], 2, FIFTH)
+
+    for people, growth in ((2, Fraction(1)), (3, Fraction(2)), (4, Fraction(3, 2))):
+        others = [1] * (people - 1)
+        pair = laws([first, second], [1, *others], [0, *others])
+        assert excess(*pair, growth) == outlier_among_many(people, FIFTH, growth)
+
+
+def counts_released(noise: Fraction, targets: int, *, known: bool) -> list[Stage]:
+    """Return traffic in which redirected messages never carry data, then noisy counts of what arrived.
+
+    `known`: the watcher is told which of the others were redirected, and there is no release.
+    """
+
+    def traffic(data: Sequence[int], _views: Views, _hidden: Views) -> Outcomes:
+        law: Outcomes = defaultdict(Fraction)
+        for (view, arrived), chance in scrambled(data, targets, HALF, dummies=1, lucky=False).items():
+            law[(view, arrived[1:]) if known else view, arrived] += chance
+        return dict(law)
+
+    def release(data: Sequence[int], _views: Views, hidden: Views) -> Outcomes:
+        counts = [sum(x == t and ok for x, ok in zip(data, hidden[0], strict=True)) for t in range(targets)]
+        return {(values, None): chance for values, chance in noisy_counts(counts, len(data), noise).items()}
+
+    return [traffic] if known else [traffic, release]
+
+
+@pytest.mark.parametrize("noise", [Fraction(1, 2), Fraction(1, 10)])
+@pytest.mark.parametrize(("targets", "others"), [(2, (0, 1)), (2, (0, 0)), (3, (2,)), (3, (0,))])
+def test_a_release_composes_with_traffic_whose_coins_are_known(
+    noise: Fraction, targets: int, others: tuple[int, ...]
+) -> None:
+    step = 1 / noise**2  # one replaced tuple moves two counts by one
+    for one, other in ((0, 1), (1, 0)):
+        both = laws(counts_released(noise, targets, known=False), (one, *others), (other, *others))
+        known = laws(counts_released(noise, targets, known=True), (one, *others), (other, *others))
+        for growth in (Fraction(1), Fraction(3, 2), Fraction(2)):
+            assert excess(*both, growth * step) <= excess(*known, growth)
+
+
+def test_noisy_counts_are_laws() -> None:
+    for count in range(4):
+        law = noisy_count(count, 3, Fraction(1, 3))
+        assert sum(law.values()) == 1
+    near, next_one = noisy_count(1, 3, Fraction(1, 3)), noisy_count(2, 3, Fraction(1, 3))
+    assert max(max(near[v] / next_one[v], next_one[v] / near[v]) for v in near) == 3

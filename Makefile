@@ -38,6 +38,8 @@ bench: .venv/.bench ## measure speed and tightness
 	$(BIN)/python benchmarks/linkage.py
 	$(BIN)/python benchmarks/order.py
 	$(BIN)/python benchmarks/mallows.py
+	$(BIN)/python benchmarks/bloom.py
+	$(BIN)/python benchmarks/plans.py
 
 clean: ## remove everything that was made
 	rm -rf .venv site hushuffle-out dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -20,6 +20,8 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "LocalHashing": ("k", "g", "epsilon"),
     "BitFlipping": ("width", "p"),
     "MatrixRandomizer": ("channel",),
+    "bloom.epsilon": ("filters", "bits", "p", "delta", "hashes"),
+    "bloom.estimate_flip_prob": ("filters", "bits", "epsilon", "delta", "hashes", "basis"),
     "dp.delta": ("protocol", "epsilon"),
     "dp.epsilon": ("protocol", "delta"),
     "dp.local_epsilon": ("protocol",),

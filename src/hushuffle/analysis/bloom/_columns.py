@@ -1,0 +1,50 @@
+"""What the functions of this room have in common: arguments to columns, and where things are from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hushuffle import _checks
+from hushuffle.laws.divergence import divergence
+from hushuffle.laws.flipped_columns import FlippedColumns
+from hushuffle.laws.one_logo import AllAlike
+from hushuffle.laws.symmetric import Binary
+from hushuffle.model import Citation
+from hushuffle.protocol import Protocol
+from hushuffle.randomizers import BitFlipping
+from hushuffle.shufflers import UniformShuffle
+
+BUFFLING: Final = Citation(
+    key="seed001",
+    text="Technical details of the buffling package: signal to noise and privacy of shuffled, flipped Bloom filters",
+)
+
+
+def columns(filters: int, bits: int, p: float) -> Protocol:
+    """Return `bits` columns of `filters` bits each, flipped and shuffled."""
+    width = _checks.integer("filters", filters, low=1, high=62)
+    return Protocol(
+        randomizer=BitFlipping(width=width, p=p),
+        shuffler=UniformShuffle(),
+        n=_checks.integer("bits", bits, low=1),
+    )
+
+
+def law_of(filters: int, bits: int, p: float) -> FlippedColumns | Binary:
+    """Return the divergence over all pairs of datasets that differ in one column."""
+    law = divergence(columns(filters, bits, p))
+    assert isinstance(law, FlippedColumns | Binary)
+    return law
+
+
+def pair_law(filters: int, bits: int, p: float, *, others: int, target: tuple[int, int]) -> AllAlike:
+    """Return the divergence of one pair of datasets, all other columns at one logo."""
+    flips = BitFlipping(width=_checks.integer("filters", filters, low=1, high=62), p=p)
+    n = _checks.integer("bits", bits, low=1)
+    return AllAlike.of(width=flips.width, flip=flips.flip, n=n, others=others, target=target)
+
+
+def published_pair_law(filters: int, bits: int, p: float) -> AllAlike:
+    """Return the divergence of the published pair: all columns 0...0, against one of them at 1...1."""
+    last = (1 << _checks.integer("filters", filters, low=1, high=62)) - 1
+    return pair_law(filters, bits, p, others=0, target=(0, last))

@@ -25,6 +25,8 @@ KEYS = [
     "citations",
     "software",
     "charts",
+    "tables",
+    "maps",
 ]
 CASES = {
     "two values": assessment(2),

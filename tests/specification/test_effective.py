@@ -91,10 +91,10 @@ def test_the_effective_specification_reads_back_the_same(raw: dict[str, Any]) ->
 def test_defaults_are_spelled_out() -> None:
     raw = tomllib.loads(load(ROOT / "examples" / "no-data.toml").effective())
     assert [adversary["kind"] for adversary in raw["adversaries"]] == ["uninformed", "strong", "linker"]
-    assert raw["run"] == {"repetitions": 100, "seed": "secure", "confidence": 0.95}
+    assert raw["run"] == {"repetitions": 100, "seed": "secure", "confidence": 0.95, "show_people": False}
 
 
-@pytest.mark.parametrize("name", ["affairs", "party", "no-data", "hashing"])
+@pytest.mark.parametrize("name", ["affairs", "party", "no-data", "hashing", "order", "places"])
 def test_examples_read_back_the_same(name: str) -> None:
     spec = load(ROOT / "examples" / f"{name}.toml")
     assert parse(spec.effective()) == spec

@@ -11,6 +11,10 @@ from hushuffle.specification import Specification, load, parse
 POPULATION = 'population = { data = "people.csv", column = "x", categories = ["no", "yes"] }\n'
 COUNTED = "population = { n = 100, k = 4 }\n"
 RANDOMIZER = 'randomizer = { kind = "randomized-response", epsilon = 2 }\n'
+POPULATIONS = (
+    "must be a table with data, column and categories, with n and k or categories, "
+    "or of a reach study with publishers or audiences"
+)
 REST = 'shuffler = { kind = "uniform" }\ntargets = { delta = 1e-6 }\n'
 
 
@@ -59,14 +63,14 @@ def test_every_problem_at_once() -> None:
         "" = "> 0"
         "c d" = "> 'a'"
         [randomizer]
-        kind = "bit-flipping"
+        kind = "target-sampling"
         epsilon = "x"
         [shuffler]
         kid = "x"
         [[adversaries]]
         kind = "informed"
         [[adversaries]]
-        kind = "order"
+        kind = "traffic"
         [[adversaries]]
         kind = "strong"
         m = 3
@@ -82,7 +86,7 @@ def test_every_problem_at_once() -> None:
         foo = 3
     """
     comparisons = "must be comparisons with numbers or quoted text, joined by `and`, `or`, got"
-    known = '"uninformed", "strong", "informed" or "linker"'
+    known = '"uninformed", "strong", "informed", "linker" or "order"'
     assert problems(text) == [
         'titel: is not a known key, got "x". Did you mean title?',
         "delta: is not a known key, got 3. It belongs to [targets].",
@@ -97,12 +101,12 @@ def test_every_problem_at_once() -> None:
         "population.n: is not a known key, got 3. It goes with n, and not with data and column.",
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
         (
-            'randomizer.kind: must be "randomized-response" or "local-hashing", got "bit-flipping". '
-            '"bit-flipping" is planned, and not there yet.'
+            'randomizer.kind: must be "randomized-response", "local-hashing" or "bit-flipping", got "target-sampling". '
+            '"target-sampling" is planned, and not there yet.'
         ),
-        'shuffler.kind: must be "uniform", "scrambler" or "none", got nothing.',
+        'shuffler.kind: must be "uniform", "scrambler", "mallows" or "none", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
-        f'adversaries[1].kind: must be {known}, got "order". "order" is planned, and not there yet.',
+        f'adversaries[1].kind: must be {known}, got "traffic". "traffic" is planned, and not there yet.',
         'adversaries[2].m: is not a known key, got 3. It goes with kind = "informed".',
         f'adversaries[3].kind: must be {known}, got "stong". Did you mean "strong"?',
         "targets.delta: must be less than 1, got 2.",
@@ -110,13 +114,13 @@ def test_every_problem_at_once() -> None:
         "run.repetitions: must be greater than or equal to 0, got -1.",
         'run.seed: must be "secure" or an integer >= 0, got 1.0.',
         'run.confidence: must be a number, got "0.9".',
-        "run.foo: is not a known key, got 3. Known here: confidence, repetitions, seed.",
+        "run.foo: is not a known key, got 3. Known here: confidence, repetitions, seed, show_people.",
     ]
 
 
 def test_nothing_is_a_table() -> None:
     assert problems("population = 3\nrandomizer = 'x'\nshuffler = 3\nadversaries = 3\nrun = 3\n") == [
-        "population: must be a table with data, column and categories, or with n and k or categories, got 3.",
+        f"population: {POPULATIONS}, got 3.",
         'randomizer: must be a table, got "x".',
         "shuffler: must be a table, got 3.",
         "adversaries: must be a list, got 3.",
@@ -132,11 +136,11 @@ def test_nothing_is_there() -> None:
 
 def test_tables_that_are_empty() -> None:
     assert problems("population = {}\nrandomizer = {}\nshuffler = {}\nadversaries = [3, {}]\ntargets = {}\n") == [
-        "population: must be a table with data, column and categories, or with n and k or categories, got a table.",
-        'randomizer.kind: must be "randomized-response" or "local-hashing", got nothing.',
-        'shuffler.kind: must be "uniform", "scrambler" or "none", got nothing.',
+        f"population: {POPULATIONS}, got a table.",
+        'randomizer.kind: must be "randomized-response", "local-hashing" or "bit-flipping", got nothing.',
+        'shuffler.kind: must be "uniform", "scrambler", "mallows" or "none", got nothing.',
         "adversaries[0]: must be a table, got 3.",
-        'adversaries[1].kind: must be "uninformed", "strong", "informed" or "linker", got nothing.',
+        'adversaries[1].kind: must be "uninformed", "strong", "informed", "linker" or "order", got nothing.',
         "targets.delta: must be given, got nothing.",
     ]
 

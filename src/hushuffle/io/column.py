@@ -29,7 +29,8 @@ _LABELS_FROM_DATA: Final = Warned(
 class Column:
     """A private column: `values`, integers 0..k-1, shape (n,), read-only; label `domain.labels[i]` has code i.
 
-    `source` says where it came from; `dropped` records were left out because they were missing.
+    `source` says where it came from; `dropped` records were left out because they were missing. `kept`, shape
+    (records,), says which were not; None: none was left out.
     """
 
     values: npt.NDArray[np.int64] = field(repr=False)
@@ -37,6 +38,7 @@ class Column:
     source: str
     dropped: int = 0
     warnings: tuple[Warned, ...] = ()
+    kept: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
@@ -112,7 +114,8 @@ def load_column(
         _fail(f"{where}: no records" + (f" are left, all {dropped:,} are missing." if dropped else "."))
     values.flags.writeable = False
     warnings = (_LABELS_FROM_DATA,) if from_data else ()
-    return Column(values=values, domain=domain, source=where, dropped=dropped, warnings=warnings)
+    kept = records.present if dropped else None
+    return Column(values=values, domain=domain, source=where, dropped=dropped, warnings=warnings, kept=kept)
 
 
 def _refuse_from_data(word: str, *, allowed: bool) -> None:

@@ -77,6 +77,11 @@ class Records:
         return values, dropped
 
     @property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """Which records are not missing, shape (records,)."""
+        return np.concatenate([codes != MISSING for codes in self.codes])
+
+    @property
     def _total(self) -> int:
         return sum(codes.size for codes in self.codes)
 

@@ -4,11 +4,14 @@ from hushuffle.model.assessment import Assessment, Chart, Population, Series, Ut
 from hushuffle.model.bound import Bound, Guarantee, Kind, Witness, number
 from hushuffle.model.channel import Channel
 from hushuffle.model.citation import Citation
+from hushuffle.model.diagram import Diagram
 from hushuffle.model.domain import Domain
 from hushuffle.model.finding import Finding
 from hushuffle.model.groups import Groups, GroupsLike
+from hushuffle.model.point_map import Panel, PointMap
 from hushuffle.model.release import Estimate, Histogram, Transcript
-from hushuffle.model.study import Cell, HeatMap, Panel, PointMap, Study, Table
+from hushuffle.model.study import HeatMap, Study
+from hushuffle.model.table import Cell, Table
 from hushuffle.model.traces import Traces
 
 __all__ = [
@@ -18,6 +21,7 @@ __all__ = [
     "Channel",
     "Chart",
     "Citation",
+    "Diagram",
     "Domain",
     "Estimate",
     "Finding",

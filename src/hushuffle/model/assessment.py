@@ -7,16 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle.model.bound import Bound
 from hushuffle.model.citation import Citation
 from hushuffle.model.finding import Finding
+from hushuffle.model.point_map import PointMap
 from hushuffle.model.release import Estimate
+from hushuffle.model.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
 class Population:
     """Who was asked: n people, the labels of their k values, where the data came from.
 
-    `counts` are the true counts by value, shape (k,), if there is data; `dropped` records were left out.
+    `counts` are the true counts by value, shape (k,), if there is data; `dropped` records were left out. `label_of`
+    says what a label names: a value, or for example a publisher, of which a person may have several or none.
     """
 
     n: int
@@ -24,6 +28,7 @@ class Population:
     source: str
     counts: tuple[int, ...] | None = None
     dropped: int = 0
+    label_of: str = "value"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,7 +94,8 @@ class Assessment:
     """One deployment, assessed.
 
     `deployment` is one sentence; `specification` the effective specification as TOML text;
-    `software` names and versions of what computed it.
+    `software` names and versions of what computed it. `maps` show the values of persons: only for whoever
+    holds them anyway.
     """
 
     title: str
@@ -102,9 +108,17 @@ class Assessment:
     specification: str
     software: tuple[tuple[str, str], ...]
     further_citations: tuple[Citation, ...] = ()
+    tables: tuple[Table, ...] = ()
+    maps: tuple[PointMap, ...] = ()
 
     @property
     def citations(self) -> tuple[Citation, ...]:
         """The sources actually used, each once per place, in order of use."""
-        used = [source for finding in self.findings for source in finding.bound.sources]
+        used = [source for bound in self.bounds for source in bound.sources]
         return tuple(dict.fromkeys([*used, *self.further_citations]))
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The figures of the findings, then those in the tables."""
+        in_tables = [bound for table in self.tables for bound in table.bounds]
+        return (*(finding.bound for finding in self.findings), *in_tables)

@@ -8,76 +8,10 @@ from hushuffle import _checks
 from hushuffle.model.assessment import Chart, Warned
 from hushuffle.model.bound import Bound
 from hushuffle.model.citation import Citation
+from hushuffle.model.diagram import Diagram
 from hushuffle.model.finding import Finding
-
-Cell = str | int | float | Bound
-"""One cell of a table: text, a number, or a figure that says what it is."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Rows of cells under named columns; `caption` is one plain sentence.
-
-    Raises:
-        InvalidInputError: a row has not one cell for each column.
-
-    >>> Table(key="k", title="Errors", caption="", columns=("n", "error"), rows=((10, 0.5), (100, 0.25))).rows[1]
-    (100, 0.25)
-    """
-
-    key: str
-    title: str
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                _checks.reject("rows", f"{len(self.columns)} cells each", len(row))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Panel:
-    """One picture of a `PointMap`: a point for each (x, y), coloured by the category `values`, codes into labels.
-
-    Raises:
-        InvalidInputError: x, y and values are not of one length.
-    """
-
-    label: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    values: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if not len(self.x) == len(self.y) == len(self.values):
-            _checks.reject("x, y, values", "of one length", (len(self.x), len(self.y), len(self.values)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PointMap:
-    """Pictures side by side on the same axes: the same people, coloured by what is seen of them.
-
-    `labels` name the categories; `caption` is one plain sentence.
-
-    Raises:
-        InvalidInputError: a code is not one of 0..len(labels)-1.
-    """
-
-    key: str
-    title: str
-    caption: str
-    x_label: str
-    y_label: str
-    labels: tuple[str, ...]
-    panels: tuple[Panel, ...]
-
-    def __post_init__(self) -> None:
-        for panel in self.panels:
-            if panel.values and not 0 <= min(panel.values) <= max(panel.values) < len(self.labels):
-                rule = f"codes of the {len(self.labels)} labels"
-                _checks.reject("values", rule, f"<{min(panel.values)} to {max(panel.values)}>")
+from hushuffle.model.point_map import PointMap
+from hushuffle.model.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +59,7 @@ class Study:
     charts: tuple[Chart, ...] = ()
     maps: tuple[PointMap, ...] = ()
     heat_maps: tuple[HeatMap, ...] = ()
+    diagrams: tuple[Diagram, ...] = ()
     warnings: tuple[Warned, ...] = ()
     citations: tuple[Citation, ...] = ()
     software: tuple[tuple[str, str], ...] = ()
@@ -132,8 +67,8 @@ class Study:
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """The figures of the findings, then those in the tables."""
-        cells = [cell for table in self.tables for row in table.rows for cell in row]
-        return (*(finding.bound for finding in self.findings), *(cell for cell in cells if isinstance(cell, Bound)))
+        in_tables = [bound for table in self.tables for bound in table.bounds]
+        return (*(finding.bound for finding in self.findings), *in_tables)
 
     @property
     def sources(self) -> tuple[Citation, ...]:

@@ -146,7 +146,7 @@ def asked(population: Population) -> str:
     'Population: 9 people, 2 values; people.csv; 1 record left out.'
     """
     left_out = f"; {plural(population.dropped, 'record')} left out" if population.dropped else ""
-    people, values = plural(population.n, "person", "people"), plural(len(population.labels), "value")
+    people, values = plural(population.n, "person", "people"), plural(len(population.labels), population.label_of)
     return f"Population: {people}, {values}; {plain(population.source)}{left_out}."
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from hushuffle.model import Citation, Finding
-from hushuffle.report import drawing
+from hushuffle.model import Citation, Finding, PointMap, Table
+from hushuffle.report import drawing, maps
+from hushuffle.report.cells import CellColumn, cell_columns
 from hushuffle.report.formatting import UNITS_EXPLAINED, Figure, attained, figure, plain
 from hushuffle.report.references import Mention, mentions
 from hushuffle.report.styling import Drawing, KeyEntry
+
+MOST_ROWS: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,27 @@ class Row:
     proof: str
     mentions: tuple[Mention, ...]
     witness: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageTable:
+    """A table ready for the page: `rows` of it are shown, `more` are not."""
+
+    title: str
+    caption: str
+    columns: tuple[CellColumn, ...]
+    rows: int
+    more: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageMap:
+    """A map ready for the page: its panels as (label, picture)."""
+
+    title: str
+    caption: str
+    panels: tuple[tuple[str, str], ...]
+    key: tuple[KeyEntry, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +86,37 @@ def template(name: str) -> Template:
 def rows(findings: Iterable[Finding], citations: tuple[Citation, ...], labels: tuple[str, ...]) -> list[Row]:
     """Return the rows of the table of findings; `labels` name the values of a witness."""
     return [_row(finding, citations, labels) for finding in findings]
+
+
+def tables(made: Iterable[Table]) -> list[PageTable]:
+    """Return the tables, of each the first `MOST_ROWS` rows."""
+    return [
+        PageTable(
+            title=plain(table.title),
+            caption=tied(table.caption),
+            columns=cell_columns(table),
+            rows=min(len(table.rows), MOST_ROWS),
+            more=max(len(table.rows) - MOST_ROWS, 0),
+        )
+        for table in made
+    ]
+
+
+def point_maps(made: Iterable[PointMap]) -> list[PageMap]:
+    """Return the maps, drawn."""
+    ready = []
+    for point_map in made:
+        drawn, caption = maps.draw(point_map), tied(point_map.caption)
+        panels = () if drawn is None else drawn.panels
+        remark = "No point of this map is finite." if drawn is None else drawn.remark
+        key = () if drawn is None else drawn.key
+        ready.append(PageMap(title=plain(point_map.title), caption=joined(caption, remark), panels=panels, key=key))
+    return ready
+
+
+def joined(caption: str, remark: str) -> str:
+    """Return a caption with a remark, which may be empty."""
+    return f"{caption} {remark}".strip()
 
 
 def units_explained(units: Iterable[str]) -> list[str]:

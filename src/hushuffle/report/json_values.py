@@ -8,16 +8,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from hushuffle import _checks
-from hushuffle.model import Bound, Chart, Citation, Finding, Warned
-
-
-def text(document: dict[str, Any]) -> str:
-    """Return `document` as strict JSON, two spaces in, with a last line end."""
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+from hushuffle.model import Bound, Cell, Chart, Citation, Finding, Panel, PointMap, Table, Warned
 
 
 def compact(document: dict[str, Any]) -> str:
-    r"""Return `document` like `text`, but a list without lists or objects in it on one line.
+    r"""Return `document` as strict JSON, two spaces in; a list without lists or objects in it on one line.
 
     >>> print(compact({"x": [1, 2], "rows": [[1], [2]]}), end="")
     {
@@ -92,6 +87,45 @@ def chart(drawn: Chart) -> dict[str, Any]:
             }
             for series in drawn.series
         ],
+    }
+
+
+def table(made: Table) -> dict[str, Any]:
+    """Return the rows of `made`, a figure in a cell with all that belongs to it."""
+    return {
+        "key": made.key,
+        "title": made.title,
+        "caption": made.caption,
+        "columns": list(made.columns),
+        "rows": [[_cell(cell) for cell in row] for row in made.rows],
+    }
+
+
+def _cell(cell: Cell) -> Any:
+    if isinstance(cell, Bound):
+        return bound(cell)
+    return cell if isinstance(cell, str | int) else number("cell", cell)
+
+
+def point_map(drawn: PointMap) -> dict[str, Any]:
+    """Return the points of `drawn`, panel by panel."""
+    return {
+        "key": drawn.key,
+        "title": drawn.title,
+        "caption": drawn.caption,
+        "x_label": drawn.x_label,
+        "y_label": drawn.y_label,
+        "labels": list(drawn.labels),
+        "panels": [_panel(panel) for panel in drawn.panels],
+    }
+
+
+def _panel(panel: Panel) -> dict[str, Any]:
+    return {
+        "label": panel.label,
+        "x": numbers("panel.x", panel.x),
+        "y": numbers("panel.y", panel.y),
+        "values": [int(value) for value in panel.values],
     }
 
 

@@ -6,7 +6,7 @@ from hushuffle.model import Assessment
 from hushuffle.report import lines, shares
 from hushuffle.report.accuracy import Accuracy, accuracy
 from hushuffle.report.formatting import KINDS_EXPLAINED, asked, block, plain
-from hushuffle.report.html_parts import Picture, picture, rows, template, tied, units_explained
+from hushuffle.report.html_parts import Picture, picture, point_maps, rows, tables, template, tied, units_explained
 from hushuffle.report.references import references
 from hushuffle.report.result import refuse_nan
 
@@ -28,9 +28,11 @@ def html(assessment: Assessment) -> str:
         warnings=[(tied(warned.sentence), tied(warned.advice)) for warned in assessment.warnings],
         accuracy=reading,
         missed=utility is not None and utility.met is False,
+        tables=tables(assessment.tables),
         pictures=_pictures(assessment, reading),
+        maps=point_maps(assessment.maps),
         kinds=KINDS_EXPLAINED,
-        units=units_explained(finding.bound.unit for finding in assessment.findings),
+        units=units_explained(bound.unit for bound in assessment.bounds),
         specification=block(assessment.specification).strip("\n"),
         references=references(assessment.citations),
         software=[(plain(name), plain(version)) for name, version in assessment.software],

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from hushuffle.model import Assessment, Estimate, Population, Utility
-from hushuffle.report.json_values import chart, citation, finding, number, numbers, pairs, text, warning
+from hushuffle.report.json_values import (
+    chart,
+    citation,
+    compact,
+    finding,
+    number,
+    numbers,
+    pairs,
+    point_map,
+    table,
+    warning,
+)
 
 SCHEMA_VERSION = 1
 
@@ -18,7 +29,7 @@ def to_json(assessment: Assessment) -> str:
     Raises:
         InvalidInputError: a number of the assessment is nan.
     """
-    return text(_document(assessment))
+    return compact(_document(assessment))
 
 
 def refuse_nan(assessment: Assessment) -> None:
@@ -40,6 +51,8 @@ def _document(assessment: Assessment) -> dict[str, Any]:
         "citations": [citation(source) for source in assessment.citations],
         "software": pairs(assessment.software, "version"),
         "charts": [chart(drawn) for drawn in assessment.charts],
+        "tables": [table(made) for made in assessment.tables],
+        "maps": [point_map(drawn) for drawn in assessment.maps],
     }
 
 
@@ -51,6 +64,7 @@ def _population(population: Population) -> dict[str, Any]:
         "source": population.source,
         "counts": None if counts is None else [int(count) for count in counts],
         "dropped": int(population.dropped),
+        "label_of": population.label_of,
     }
 
 

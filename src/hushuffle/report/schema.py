@@ -42,6 +42,10 @@ def json_schema() -> Schema:
         "citations": list_of("citation"),
         "software": list_of("software"),
         "charts": list_of("chart"),
+        "tables": said(list_of("table"), "What an estimate of frequencies does not hold, such as reach and overlaps."),
+        "maps": said(
+            list_of("map"), "Who holds what where: true and released values of every person. Empty unless asked for."
+        ),
     }
     return document("hushuffle assessment", properties, {"population": _population()})
 
@@ -52,6 +56,7 @@ def _population() -> Schema:
         labels=TEXTS,
         source=TEXT,
         counts=said(or_null(COUNTS), "True counts by value: not private."),
+        label_of=said(TEXT, "What a label names: a value, a publisher."),
         dropped=COUNT,
     )
 

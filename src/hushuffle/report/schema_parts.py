@@ -30,6 +30,8 @@ def document(title: str, properties: dict[str, Schema], definitions: dict[str, S
 
 def shared() -> dict[str, Schema]:
     """Return the definitions of what both documents hold."""
+    rows = {"type": "array", "items": {"type": "array", "items": ref("cell")}}
+    panel = record(label=TEXT, x=NUMBERS, y=NUMBERS, values=said(COUNTS, "Codes into the labels of the map."))
     return {
         "number": {"anyOf": [{"type": "number"}, {"enum": ["infinity", "-infinity"]}]},
         "citation": record(key=TEXT, text=TEXT, where=TEXT),
@@ -59,6 +61,17 @@ def shared() -> dict[str, Schema]:
             y_log=FLAG,
             here=or_null(NUMBER),
             series={"type": "array", "items": record(label=TEXT, x=NUMBERS, lower=NUMBERS, upper=NUMBERS)},
+        ),
+        "cell": said({"anyOf": [TEXT, NUMBER, ref("bound")]}, "Text, a number, or a figure with its kind."),
+        "table": record(key=TEXT, title=TEXT, caption=TEXT, columns=TEXTS, rows=rows),
+        "map": record(
+            key=TEXT,
+            title=TEXT,
+            caption=TEXT,
+            x_label=TEXT,
+            y_label=TEXT,
+            labels=TEXTS,
+            panels={"type": "array", "items": panel},
         ),
     }
 

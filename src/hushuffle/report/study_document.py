@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hushuffle.model import Bound, Cell, HeatMap, Panel, PointMap, Study, Table
-from hushuffle.report.json_values import bound, chart, citation, compact, finding, number, numbers, pairs, warning
+from hushuffle.model import Diagram, HeatMap, Study
+from hushuffle.report.json_values import chart, citation, compact, finding, numbers, pairs, point_map, table, warning
 
 STUDY_SCHEMA_VERSION = 1
 
@@ -35,50 +35,24 @@ def _document(study: Study) -> dict[str, Any]:
         "answers": list(study.answers),
         "settings": pairs(study.settings, "value"),
         "findings": [finding(learned) for learned in study.findings],
-        "tables": [_table(table) for table in study.tables],
+        "tables": [table(made) for made in study.tables],
         "charts": [chart(drawn) for drawn in study.charts],
-        "maps": [_point_map(drawn) for drawn in study.maps],
+        "maps": [point_map(drawn) for drawn in study.maps],
         "heat_maps": [_heat_map(drawn) for drawn in study.heat_maps],
+        "diagrams": [_diagram(drawn) for drawn in study.diagrams],
         "warnings": [warning(warned) for warned in study.warnings],
         "citations": [citation(source) for source in study.sources],
         "software": pairs(study.software, "version"),
     }
 
 
-def _table(table: Table) -> dict[str, Any]:
-    return {
-        "key": table.key,
-        "title": table.title,
-        "caption": table.caption,
-        "columns": list(table.columns),
-        "rows": [[_cell(cell) for cell in row] for row in table.rows],
-    }
-
-
-def _cell(cell: Cell) -> Any:
-    if isinstance(cell, Bound):
-        return bound(cell)
-    return cell if isinstance(cell, str | int) else number("cell", cell)
-
-
-def _point_map(drawn: PointMap) -> dict[str, Any]:
+def _diagram(drawn: Diagram) -> dict[str, Any]:
     return {
         "key": drawn.key,
         "title": drawn.title,
         "caption": drawn.caption,
-        "x_label": drawn.x_label,
-        "y_label": drawn.y_label,
-        "labels": list(drawn.labels),
-        "panels": [_panel(panel) for panel in drawn.panels],
-    }
-
-
-def _panel(panel: Panel) -> dict[str, Any]:
-    return {
-        "label": panel.label,
-        "x": numbers("panel.x", panel.x),
-        "y": numbers("panel.y", panel.y),
-        "values": [int(value) for value in panel.values],
+        "svg": drawn.svg,
+        "text": drawn.text,
     }
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from hushuffle.report.schema_parts import (
-    COUNTS,
     FLAG,
-    NUMBER,
     NUMBERS,
     TEXT,
     TEXTS,
@@ -13,7 +11,6 @@ from hushuffle.report.schema_parts import (
     document,
     list_of,
     record,
-    ref,
     said,
 )
 from hushuffle.report.study_document import STUDY_SCHEMA_VERSION
@@ -39,6 +36,7 @@ def study_json_schema() -> Schema:
         "charts": list_of("chart"),
         "maps": list_of("map"),
         "heat_maps": list_of("heat_map"),
+        "diagrams": list_of("diagram"),
         "warnings": list_of("warning"),
         "citations": list_of("citation"),
         "software": list_of("software"),
@@ -49,12 +47,8 @@ def study_json_schema() -> Schema:
 def _definitions() -> dict[str, Schema]:
     named = {"key": TEXT, "title": TEXT, "caption": TEXT}
     axes = {"x_label": TEXT, "y_label": TEXT}
-    panel = record(label=TEXT, x=NUMBERS, y=NUMBERS, values=said(COUNTS, "Codes into the labels of the map."))
-    rows = {"type": "array", "items": {"type": "array", "items": ref("cell")}}
     return {
-        "cell": said({"anyOf": [TEXT, NUMBER, ref("bound")]}, "Text, a number, or a figure with its kind."),
-        "table": record(**named, columns=TEXTS, rows=rows),
-        "map": record(**named, **axes, labels=TEXTS, panels={"type": "array", "items": panel}),
+        "diagram": record(**named, svg=said(TEXT, "An SVG document."), text=said(TEXT, "The same in words.")),
         "heat_map": record(
             **named,
             **axes,

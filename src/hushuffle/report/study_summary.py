@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from hushuffle import _checks
-from hushuffle.model import Study, Table
-from hushuffle.report.cells import CellColumn, CellText, cell_columns
-from hushuffle.report.formatting import columns, plain
-from hushuffle.report.printing import findings, item, printed, table, text, warning
+from hushuffle.model import Study
+from hushuffle.report.diagrams import wrapped
+from hushuffle.report.formatting import plain
+from hushuffle.report.printing import findings, item, printed, text, warning
 from hushuffle.report.study_document import refuse_nan
-
-_MOST_ROWS = 20
-_MOST_WORDS = 34
-_GAP = 2
+from hushuffle.report.table_lines import table_lines
 
 
 def study_terminal(study: Study, width: int = 80, *, color: bool = False) -> str:
@@ -44,9 +41,14 @@ def _parts(study: Study, width: int) -> Iterable[RenderableType]:
     if study.findings:
         yield Text()
         yield findings(study.findings)
+    for drawn in study.diagrams:
+        yield Text()
+        yield text(drawn.title, "bold")
+        yield from map(Text, wrapped(drawn.text, width))
     for made in study.tables:
-        yield from _table(made, width)
+        yield from table_lines(made, width, page="study.html", numbers="study.json")
     titles = [
+        *(drawn.title for drawn in study.diagrams),
         *(chart.title for chart in study.charts),
         *(heat_map.title for heat_map in study.heat_maps),
         *(point_map.title for point_map in study.maps),
@@ -54,46 +56,3 @@ def _parts(study: Study, width: int) -> Iterable[RenderableType]:
     if titles:
         yield Text()
         yield text(f"Pictures, in study.html: {'; '.join(map(plain, titles))}.")
-
-
-def _table(made: Table, width: int) -> Iterable[RenderableType]:
-    yield Text()
-    yield text(made.title, "bold")
-    found = cell_columns(made)
-    shown = _fitting(found, width)
-    rows = table(expand=False)
-    for column in shown:
-        heading = Text.assemble(column.heading, *([("\n" + column.kind, "cyan")] if column.kind else []))
-        rows.add_column(heading, justify="left" if column.words else "right", overflow="fold")
-    for row in zip(*(column.cells[:_MOST_ROWS] for column in shown), strict=True):
-        rows.add_row(*(Text.assemble(cell.text, *([(f"\n{cell.kind}", "cyan")] if cell.kind else [])) for cell in row))
-    yield rows
-    left_out = [column.heading for column in found[len(shown) :]]
-    more = len(made.rows) - _MOST_ROWS
-    if more > 0:
-        yield text(f"{more:,} more rows are in study.json.")
-    if left_out:
-        yield text(f"Columns in study.html and study.json only: {', '.join(left_out)}.")
-
-
-def _fitting(found: Sequence[CellColumn], width: int) -> list[CellColumn]:
-    """Return the first columns, as many as fit, one at least; a column of words may be folded."""
-    shown: list[CellColumn] = []
-    used = 0
-    for column in found:
-        used += _width(column) + (_GAP if shown else 0)
-        if used > width and shown:
-            break
-        shown.append(column)
-    return shown
-
-
-def _width(column: CellColumn) -> int:
-    wide = max((_cell(cell) for cell in column.cells[:_MOST_ROWS]), default=0)
-    if column.words:
-        wide = min(wide, _MOST_WORDS)
-    return max(wide, columns(column.kind), *(columns(word) for word in column.heading.split() or [""]))
-
-
-def _cell(cell: CellText) -> int:
-    return max(columns(cell.text), columns(cell.kind))

@@ -11,9 +11,10 @@ from rich.text import Text
 from hushuffle import _checks
 from hushuffle.model import Assessment
 from hushuffle.report.accuracy import Accuracy, accuracy
-from hushuffle.report.formatting import asked
+from hushuffle.report.formatting import asked, plain
 from hushuffle.report.printing import findings, item, printed, table, text, warning
 from hushuffle.report.result import refuse_nan
+from hushuffle.report.table_lines import table_lines
 
 _MOST_ROWS = 12
 # The interval and the full headings do not fit in 80 columns; the page and result.json have them.
@@ -30,10 +31,10 @@ def terminal(assessment: Assessment, width: int = 80, *, color: bool = False) ->
     """
     refuse_nan(assessment)
     _checks.integer("width", width, low=40)
-    return printed(_parts(assessment), width, color=color)
+    return printed(_parts(assessment, width), width, color=color)
 
 
-def _parts(assessment: Assessment) -> Iterable[RenderableType]:
+def _parts(assessment: Assessment, width: int) -> Iterable[RenderableType]:
     yield text(assessment.title, "bold")
     yield text(assessment.deployment)
     yield text(asked(assessment.population))
@@ -45,6 +46,11 @@ def _parts(assessment: Assessment) -> Iterable[RenderableType]:
         yield Padding(Text("No warnings."), (1, 0, 0, 0))
     if assessment.utility is not None:
         yield from _utility(accuracy(assessment, assessment.utility, most=_MOST_ROWS))
+    for made in assessment.tables:
+        yield from table_lines(made, width, page="report.html", numbers="result.json")
+    if assessment.maps:
+        yield Text()
+        yield text(f"Maps, in report.html: {'; '.join(plain(drawn.title) for drawn in assessment.maps)}.")
 
 
 def _utility(reading: Accuracy) -> Iterable[RenderableType]:

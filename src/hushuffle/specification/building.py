@@ -7,23 +7,33 @@ from dataclasses import dataclass
 from hushuffle.adversaries import Guesser
 from hushuffle.errors import SpecificationError
 from hushuffle.protocol import Protocol
+from hushuffle.shufflers import Shuffler
+from hushuffle.specification.kinds import Linker
+from hushuffle.specification.order import Order
 from hushuffle.specification.rules import misfits
 from hushuffle.specification.specification import Specification
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adversaries:
-    """Who looks: `guessers` want one person's answer, `linker` says whether one wants to know who sent a report."""
+    """Who looks: `guessers` want one person's answer, `linker` says whether one wants to know who sent a report.
+
+    `order` is who reads the order of release, if anybody does.
+    """
 
     guessers: tuple[Guesser, ...]
     linker: bool
+    order: Order | None = None
 
 
-def build_protocol(spec: Specification, n: int, k: int) -> Protocol:
+def build_protocol(spec: Specification, n: int, k: int, *, shuffler: Shuffler | None = None) -> Protocol:
     """Return the protocol for n people and k categories.
+
+    `shuffler` is the one that [shuffler] describes where it depends on the data: a Mallows shuffle.
 
     Raises:
         SpecificationError: the specification does not fit n or k, where they were not known before.
+        UnsupportedProtocolError: a Mallows shuffle, and none is given.
 
     >>> from hushuffle.specification import parse
     >>> spec = parse('''
@@ -39,7 +49,7 @@ def build_protocol(spec: Specification, n: int, k: int) -> Protocol:
     if problems:
         where = f"specification, for n = {n:,} people and k = {k:,} categories"
         raise SpecificationError(where, problems)
-    return Protocol(randomizer=spec.randomizer.build(k), shuffler=spec.shuffler.build(), n=n)
+    return Protocol(randomizer=spec.randomizer.build(k), shuffler=shuffler or spec.shuffler.build(), n=n)
 
 
 def build_adversaries(spec: Specification) -> Adversaries:
@@ -47,5 +57,6 @@ def build_adversaries(spec: Specification) -> Adversaries:
     guessers = [adversary.guesser() for adversary in spec.adversaries]
     return Adversaries(
         guessers=tuple(guesser for guesser in guessers if guesser is not None),
-        linker=None in guessers,
+        linker=any(isinstance(adversary, Linker) for adversary in spec.adversaries),
+        order=next((adversary for adversary in spec.adversaries if isinstance(adversary, Order)), None),
     )

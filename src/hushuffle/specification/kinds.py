@@ -9,11 +9,11 @@ from pydantic import ConfigDict, Field
 
 from hushuffle import adversaries, randomizers, shufflers
 from hushuffle.specification._base import Epsilon, Section, either
+from hushuffle.specification.order import MallowsShuffle, Order
 
 PLANNED = {
-    "randomizer": ("bit-flipping", "target-sampling"),
-    "shuffler": ("mallows",),
-    "adversaries": ("order", "traffic"),
+    "randomizer": ("target-sampling",),
+    "adversaries": ("traffic",),
 }
 """Kinds that have a name but no code yet."""
 
@@ -51,6 +51,19 @@ class LocalHashing(Section):
         assert self.g is not None or math.isfinite(self.epsilon)
         buckets = self.g or randomizers.LocalHashing.best_fast_g(self.epsilon)
         return randomizers.LocalHashing(k=k, g=buckets, epsilon=self.epsilon)
+
+
+class BitFlipping(Section):
+    """Every bit of the publishers' Bloom filters is flipped with probability p: for a reach study."""
+
+    kind: Literal["bit-flipping"]
+    p: Annotated[float, Field(gt=0, lt=0.5)] | None = None
+    """Probability of a flip; left out, about the least that meets targets.epsilon."""
+
+    def build(self, k: int) -> randomizers.Randomizer:
+        """Return the randomizer for columns of k bits."""
+        assert self.p is not None
+        return randomizers.BitFlipping(width=k, p=self.p)
 
 
 class UniformShuffle(Section):
@@ -127,6 +140,6 @@ class Linker(Section):
         return None
 
 
-AnyRandomizer = Annotated[RandomizedResponse | LocalHashing, Field(discriminator="kind")]
-AnyShuffler = Annotated[UniformShuffle | Scrambler | NoShuffle, Field(discriminator="kind")]
-AnyAdversary = Annotated[Uninformed | Strong | Informed | Linker, Field(discriminator="kind")]
+AnyRandomizer = Annotated[RandomizedResponse | LocalHashing | BitFlipping, Field(discriminator="kind")]
+AnyShuffler = Annotated[UniformShuffle | Scrambler | MallowsShuffle | NoShuffle, Field(discriminator="kind")]
+AnyAdversary = Annotated[Uninformed | Strong | Informed | Linker | Order, Field(discriminator="kind")]

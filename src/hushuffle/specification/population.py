@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +13,21 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from hushuffle.io import FROM_DATA, load_column
 from hushuffle.model import Domain, Population, Warned
 from hushuffle.specification._base import ConditionText, Label, Name, Section, either, refuse
+from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 
 _SHAPES = 'must be a table of conditions, a list of labels, or "from-data"'
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class People:
-    """Who is asked: the public part, and the private `values`, shape (n,), codes 0..k-1, if there is data."""
+    """Who is asked: the public part, and the private `values`, shape (n,), codes 0..k-1, if there is data.
+
+    `kept`, shape (records,), says which records of the data they are; None: all of them.
+    """
 
     population: Population
     values: npt.NDArray[np.int64] | None = field(default=None, repr=False)
+    kept: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     warnings: tuple[Warned, ...] = ()
 
     @property
@@ -85,7 +90,7 @@ class DataPopulation(Section):
             base_folder=base_folder,
             allow_categories_from_data=self.allow_categories_from_data,
         )
-        return People(population=column.population(), values=column.values, warnings=column.warnings)
+        return People(population=column.population(), values=column.values, kept=column.kept, warnings=column.warnings)
 
 
 class CountedPopulation(Section):
@@ -109,17 +114,31 @@ class CountedPopulation(Section):
 
 def _kind(value: Any) -> str | None:
     if isinstance(value, Section):
-        return "<data>" if isinstance(value, DataPopulation) else "<counted>"
+        return _TAGS.get(type(value))
     if not isinstance(value, dict):
         return None
+    if "publishers" in value or "audiences" in value:
+        return "<publishers>" if "publishers" in value else "<audiences>"
     return "<data>" if {"data", "column"} & value.keys() else "<counted>" if "n" in value else None
 
 
+_TAGS: Final[dict[type[Section], str]] = {
+    DataPopulation: "<data>",
+    CountedPopulation: "<counted>",
+    PublisherPopulation: "<publishers>",
+    AudiencePopulation: "<audiences>",
+}
 AnyPopulation = Annotated[
-    Annotated[DataPopulation, Tag("<data>")] | Annotated[CountedPopulation, Tag("<counted>")],
+    Annotated[DataPopulation, Tag("<data>")]
+    | Annotated[CountedPopulation, Tag("<counted>")]
+    | Annotated[PublisherPopulation, Tag("<publishers>")]
+    | Annotated[AudiencePopulation, Tag("<audiences>")],
     Discriminator(
         _kind,
         custom_error_type="rule",
-        custom_error_message="must be a table with data, column and categories, or with n and k or categories",
+        custom_error_message=(
+            "must be a table with data, column and categories, with n and k or categories, "
+            "or of a reach study with publishers or audiences"
+        ),
     ),
 ]

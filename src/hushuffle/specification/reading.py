@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
 from hushuffle.errors import Problem, SpecificationError
+from hushuffle.specification._base import Section
 from hushuffle.specification.rules import broken_rules
 from hushuffle.specification.specification import Specification
-from hushuffle.specification.wording import problem, shown
+from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
 
 _PLACE: Final = re.compile(r"(.*?)(?: \(at (?:line (\d+), column (\d+)|end of document)\))?", re.DOTALL)
+AnySection = TypeVar("AnySection", bound=Section)
+"""The whole of one kind of file."""
 
 
 def load(path: str | Path) -> Specification:
@@ -24,20 +27,44 @@ def load(path: str | Path) -> Specification:
     Raises:
         SpecificationError: with every problem: key, rule, value, hint.
     """
+    return parse(read_text(path), file=str(path))
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        SpecificationError: it cannot be read.
+    """
     file = Path(path)
     try:
-        text = file.read_bytes().decode("utf-8")
+        return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
         _fail(file, Problem(key="file", rule="must exist", value=str(file)))
     except OSError as error:
         _fail(file, Problem(key="file", rule="must be a file that can be read", value=error.strerror or "an error"))
     except UnicodeDecodeError as error:
         _fail(file, Problem(key="file", rule="must be UTF-8 text", value=f"something else at byte {error.start}"))
-    return parse(text, file=str(file))
 
 
 def parse(text: str, *, file: str = "specification") -> Specification:
     """Return the specification that TOML `text` states; `file` is for messages.
+
+    Raises:
+        SpecificationError: with every problem: key, rule, value, hint.
+    """
+    return parsed(text, Specification, file=file, rules=broken_rules, words=COLLECTION)
+
+
+def parsed(
+    text: str,
+    model: type[AnySection],
+    *,
+    file: str,
+    rules: Callable[[Mapping[str, Any]], Iterator[Problem]],
+    words: Vocabulary,
+) -> AnySection:
+    """Return what TOML `text` states as a `model`, whose `rules` tie values together and whose tables `words` names.
 
     Raises:
         SpecificationError: with every problem: key, rule, value, hint.
@@ -48,14 +75,14 @@ def parse(text: str, *, file: str = "specification") -> Specification:
         _fail(file, _syntax(str(error), text))
     except RecursionError:
         _fail(file, Problem(key="file", rule="must not nest so deeply", value="hundreds of brackets"))
-    broken, found = list(broken_rules(raw)), []
+    broken, found = list(rules(raw)), []
     try:
-        specification = Specification.model_validate(raw)
+        specification = model.model_validate(raw)
     except ValidationError as error:
         # What the model says about the whole (no location) are the broken rules once more.
-        found = [problem(one, raw) for one in error.errors(include_url=False) if one["loc"] or not broken]
+        found = [problem(one, raw, words) for one in error.errors(include_url=False) if one["loc"] or not broken]
     if found or broken:
-        raise SpecificationError(file, tuple(_in_order([*found, *broken])))
+        raise SpecificationError(file, tuple(_in_order([*found, *broken], list(model.model_fields))))
     return specification
 
 
@@ -68,9 +95,8 @@ def _syntax(message: str, text: str) -> Problem:
     return Problem(key=f"line {line}, column {column}", rule=rule, value=shown(text.split("\n")[line - 1].strip()))
 
 
-def _in_order(problems: list[Problem]) -> Iterator[Problem]:
+def _in_order(problems: list[Problem], sections: list[str]) -> Iterator[Problem]:
     """Yield each problem once, section by section, the top of the file first."""
-    sections = list(Specification.model_fields)
 
     def rank(one: Problem) -> int:
         name = re.split(r"[.\[]", one.key)[0]

@@ -12,6 +12,8 @@ from hushuffle.io import FROM_DATA, missing_label
 from hushuffle.io.categories import as_label
 from hushuffle.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.specification._base import rule_and_hint
+from hushuffle.specification.order import order_problems
+from hushuffle.specification.reach import reach_problems
 
 
 def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -20,6 +22,8 @@ def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _population(population)
     yield from _randomizer(randomizer)
     yield from _adversaries(raw)
+    yield from reach_problems(raw)
+    yield from order_problems(raw)
     n = None if "data" in population else _integer(population, "n")
     yield from misfits(raw, n=n, k=_size(population))
 

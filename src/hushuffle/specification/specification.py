@@ -12,7 +12,9 @@ from pydantic_core import core_schema
 
 from hushuffle.specification._base import LARGEST_EPSILON, Name, Probability, Section, Seed, refuse
 from hushuffle.specification.kinds import AnyAdversary, AnyRandomizer, AnyShuffler, Linker, Strong, Uninformed
+from hushuffle.specification.order import with_order_adversaries
 from hushuffle.specification.population import AnyPopulation
+from hushuffle.specification.reach import about_reach
 from hushuffle.specification.rules import broken_rules
 
 _DESCRIPTION = "One deployment: who is asked, how their answers are protected, from whom, and what is wanted."
@@ -26,7 +28,10 @@ class Targets(Section):
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
     """The largest central epsilon that is acceptable at this delta; `hushuffle calibrate` solves for it."""
     standard_error: Probability | None = None
-    """The largest standard error of an estimated frequency that is acceptable: 0.01 is one percentage point."""
+    """The largest standard error of an estimated frequency that is acceptable: 0.01 is one percentage point.
+
+    In a reach study: of the reach of all publishers together, relative to it (0.01 is one in a hundred people reached).
+    """
 
 
 class Run(Section):
@@ -38,6 +43,8 @@ class Run(Section):
     """"secure", or an integer for a run that can be repeated (and predicted: for tests only)."""
     confidence: Probability = 0.95
     """Confidence of the intervals around estimates."""
+    show_people: bool = False
+    """Whether the report shows every person's value on a map; with a Mallows shuffle by two columns only."""
 
 
 class Specification(Section):
@@ -61,11 +68,18 @@ class Specification(Section):
         Strong(kind="strong"),
         Linker(kind="linker"),
     )
-    """Against whom."""
+    """Against whom; in a reach study only "strong". Left out for a Mallows shuffle: order and linker."""
     targets: Targets
     """What is wanted."""
     run: Run = Run()
     """How the assessment is run."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_adversaries(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and about_reach(raw) and "adversaries" not in raw:
+            return {**raw, "adversaries": [{"kind": "strong"}]}
+        return with_order_adversaries(raw)
 
     @model_validator(mode="after")
     def _keep_rules(self) -> Self:

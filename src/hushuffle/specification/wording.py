@@ -6,12 +6,15 @@ import difflib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
 from hushuffle.errors import Problem
 from hushuffle.specification._base import Section
 from hushuffle.specification.kinds import PLANNED, AnyAdversary, AnyRandomizer, AnyShuffler
+from hushuffle.specification.order import Groups, OrderAttack
 from hushuffle.specification.population import CountedPopulation, DataPopulation
+from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.specification.specification import Run, Specification, Targets
 
 
@@ -21,20 +24,39 @@ def _members(kinds: Any) -> tuple[type[Section], ...]:
     return get_args(union[0]) if union else (kinds,)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Vocabulary:
+    """The tables of one kind of file.
+
+    `sections` are their classes by name ("" is the top), `goes_with` says what belongs to a class without kind,
+    `planned` are kinds that have a name but no code yet.
+    """
+
+    sections: Mapping[str, tuple[type[Section], ...]]
+    goes_with: Mapping[type[Section], str] = field(default_factory=dict)
+    planned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 _SHOWN: Final = 60
 _SECTIONS: Final[dict[str, tuple[type[Section], ...]]] = {
     "": (Specification,),
-    "population": (DataPopulation, CountedPopulation),
+    "population": (DataPopulation, CountedPopulation, PublisherPopulation, AudiencePopulation),
     "randomizer": _members(AnyRandomizer),
     "shuffler": _members(AnyShuffler),
+    "shuffler.groups": (Groups,),
     "adversaries": _members(AnyAdversary),
+    "adversaries.attack": (OrderAttack,),
     "targets": (Targets,),
     "run": (Run,),
 }
 _GOES_WITH: Final[dict[type[Section], str]] = {
     DataPopulation: "It goes with data, and not with n.",
     CountedPopulation: "It goes with n, and not with data and column.",
+    PublisherPopulation: "It goes with publishers.",
+    AudiencePopulation: "It goes with audiences.",
 }
+COLLECTION: Final = Vocabulary(sections=_SECTIONS, goes_with=_GOES_WITH, planned=PLANNED)
+"""The tables of a collection's specification."""
 _RULES: Final = {
     "missing": "must be given",
     "extra_forbidden": "is not a known key",
@@ -50,11 +72,15 @@ _RULES: Final = {
 _KINDS: Final = ("literal_error", "union_tag_invalid", "union_tag_not_found")
 
 
-def problem(error: Mapping[str, Any], raw: Mapping[str, Any]) -> Problem:
+def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary = COLLECTION) -> Problem:
     """Return one error of pydantic, found in the tables `raw`, as a problem."""
     path, section = _path(error, raw), str(next(iter(error["loc"]), ""))
+    if error["type"] == "literal_error":
+        if path[-1] != "kind":
+            return _word_problem(error, path)
+        section = _section_of(path, words)
     if error["type"] in _KINDS:
-        return _kind_problem(error, path, section)
+        return _kind_problem(error, path, section, words)
     rule = _RULES.get(error["type"]) or error["msg"].replace("Input should be", "must be")
     value, hint = shown(error["input"]), ""
     match error["type"]:
@@ -64,7 +90,7 @@ def problem(error: Mapping[str, Any], raw: Mapping[str, Any]) -> Problem:
         case "missing":
             value = "nothing"
         case "extra_forbidden":
-            hint = _home_of(str(path[-1]), section if len(path) > 1 else "")
+            hint = _home_of(str(path[-1]), _section_of(path, words), words)
     return Problem(key=_key(path), rule=rule, value=value, hint=hint)
 
 
@@ -78,18 +104,26 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
-def _kind_problem(error: Mapping[str, Any], path: Sequence[str | int], section: str) -> Problem:
+def _word_problem(error: Mapping[str, Any], path: Sequence[str | int]) -> Problem:
+    """Return the problem of a word that is none of those understood."""
+    near = difflib.get_close_matches(str(error["input"]), str(error["ctx"]["expected"]).split("'")[1::2], n=1)
+    hint = f'Did you mean "{near[0]}"?' if near else ""
+    rule = f"must be {error['ctx']['expected']}".replace("'", '"')
+    return Problem(key=_key(path), rule=rule, value=shown(error["input"]), hint=hint)
+
+
+def _kind_problem(error: Mapping[str, Any], path: Sequence[str | int], section: str, words: Vocabulary) -> Problem:
     """Return the problem of a kind that does not exist, or is not given."""
     table = isinstance(error["input"], dict)
     kind = error["input"].get("kind") if table else error["input"]
     key = f"{_key(path)}.kind" if table else _key(path)
-    kinds = [name for model in _SECTIONS[section] for name in _kinds(model)]
+    kinds = [name for model in words.sections[section] for name in _kinds(model)]
     rule = f"must be {_listed([shown(name) for name in kinds])}"
     if kind is None:
         return Problem(key=key, rule=rule, value="nothing")
     near = difflib.get_close_matches(str(kind), kinds, n=1)
     hint = f'Did you mean "{near[0]}"?' if near else ""
-    if kind in PLANNED.get(section, ()):
+    if kind in words.planned.get(section, ()):
         hint = f"{shown(kind)} is planned, and not there yet."
     return Problem(key=key, rule=rule, value=shown(kind), hint=hint)
 
@@ -99,16 +133,23 @@ def _listed(names: Sequence[str]) -> str:
     return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
-def _home_of(key: str, section: str) -> str:
+def _section_of(path: Sequence[str | int], words: Vocabulary) -> str:
+    """Return the innermost section that a path leads through, "" at the top."""
+    names = [step for step in path[:-1] if isinstance(step, str)]
+    inner = ".".join(names[:2])
+    return inner if inner in words.sections else "".join(names[:1])
+
+
+def _home_of(key: str, section: str, words: Vocabulary) -> str:
     """Say where an unknown `key` of `section` ("" is the top) could belong."""
-    for model in _SECTIONS.get(section, ()):
+    for model in words.sections.get(section, ()):
         if key in model.model_fields:
-            return _GOES_WITH.get(model) or f'It goes with kind = "{"".join(_kinds(model))}".'
-    known = sorted({name for model in _SECTIONS.get(section, ()) for name in model.model_fields})
+            return words.goes_with.get(model) or f'It goes with kind = "{"".join(_kinds(model))}".'
+    known = sorted({name for model in words.sections.get(section, ()) for name in model.model_fields})
     near = difflib.get_close_matches(key, known, n=1)
     if near:
         return f"Did you mean {near[0]}?"
-    for name, models in _SECTIONS.items():
+    for name, models in words.sections.items():
         if any(key in model.model_fields for model in models):
             return f"It belongs to [{name}]." if name else "It belongs to the top of the file."
     return f"Known here: {', '.join(known)}."

@@ -10,9 +10,12 @@ from pathlib import Path
 from hushuffle.adversaries import Guesser
 from hushuffle.model import Assessment, Finding
 from hushuffle.protocol import Protocol
-from hushuffle.specification import Specification, build_adversaries, build_protocol
+from hushuffle.specification import ReachPopulation, Specification, build_adversaries, build_protocol
 from hushuffle.workflows import curves, findings, trials, warnings
 from hushuffle.workflows.guessing_charts import guessing_charts
+from hushuffle.workflows.order_report import OrderReport, order_report
+from hushuffle.workflows.order_setup import arranged
+from hushuffle.workflows.reach_study import assess_reach
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
@@ -42,13 +45,33 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     central-dp 0.1381 to 0.1383 nats (certified bracket)
     """
     tell = progress or (lambda _stage, _share: None)
+    if isinstance(specification.population, ReachPopulation):
+        return assess_reach(
+            specification, specification.population, base_folder=base_folder, tell=tell, software=_software()
+        )
     tell("reading the data", 0.0)
     people = specification.population.read(base_folder)
-    protocol = build_protocol(specification, n=people.n, k=people.k)
+    arrangement = arranged(specification, people, base_folder)
+    shuffler = None if arrangement is None else arrangement.shuffler
+    protocol = build_protocol(specification, n=people.n, k=people.k, shuffler=shuffler)
     tell("what each adversary learns", 0.1)
-    learned = _learned(specification, protocol)
+    if arrangement is None:
+        order = OrderReport(findings=_learned(specification, protocol))
+    else:
+        order = order_report(
+            specification,
+            protocol,
+            arrangement,
+            people=people,
+            base_folder=base_folder,
+            done=lambda share: tell("what each adversary learns", 0.1 + 0.2 * share),
+        )
     tell("what happens at other sizes", 0.3)
-    charts = (*curves.privacy_charts(protocol, delta=specification.targets.delta), *guessing_charts(protocol))
+    charts = (
+        *order.charts,
+        *curves.privacy_charts(protocol, delta=specification.targets.delta),
+        *guessing_charts(protocol),
+    )
     tell("running the collection", 0.6)
     utility = trials.utility(
         protocol,
@@ -60,20 +83,22 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         progress=lambda share: tell("running the collection", 0.6 + 0.4 * share),
     )
     concerns = warnings.concerns(
-        protocol, people=people, specification=specification, findings=learned, utility=utility
+        protocol, people=people, specification=specification, findings=order.findings, utility=utility
     )
     tell("done", 1.0)
     return Assessment(
         title=specification.title or "Assessment of a shuffled collection",
         deployment=protocol.describe(),
         population=people.population,
-        findings=learned,
+        findings=order.findings,
         utility=utility,
         charts=charts,
-        warnings=concerns,
+        warnings=(*order.warnings, *concerns),
         specification=specification.effective(),
         software=_software(),
         further_citations=trials.sources(protocol),
+        tables=order.tables,
+        maps=order.maps,
     )
 
 

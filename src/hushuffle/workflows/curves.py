@@ -14,6 +14,7 @@ from hushuffle.estimation import predicted_standard_error
 from hushuffle.model import Chart, Series
 from hushuffle.protocol import Protocol
 from hushuffle.randomizers import LocalHashing, RandomizedResponse
+from hushuffle.shufflers import Reveals
 from hushuffle.workflows.findings import hides_senders
 
 _LARGEST = 10**9
@@ -23,7 +24,9 @@ _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 def privacy_charts(protocol: Protocol, *, delta: float) -> tuple[Chart, ...]:
     """Return privacy against n and against epsilon_0, and accuracy against epsilon_0 (buckets fixed)."""
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
-    charts = [_against_people(protocol, delta)] if noisy and hides_senders(protocol) else []
+    # A noisy order belongs to these people: there is none for others.
+    sized = hides_senders(protocol) and protocol.shuffler.reveals is not Reveals.NOISY_ORDER
+    charts = [_against_people(protocol, delta)] if noisy and sized else []
     if isinstance(protocol.randomizer, RandomizedResponse | LocalHashing):
         noises = sorted({*_NOISES, protocol.randomizer.epsilon}) if noisy else list(_NOISES)
         variants = [with_local_epsilon(protocol, noise) for noise in noises]

@@ -18,6 +18,7 @@ _MODULES: Final[tuple[str, ...]] = (
     "guessing_channels",
     "guessing_knowledge",
     "guessing_limits",
+    "bloom",
     "buckets",
     "frequencies",
     "linkage",

@@ -1,0 +1,54 @@
+"""Secret keys: from a file that only its owner can read, or from the environment; never from a specification."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final, NoReturn
+
+from hushuffle.errors import DataError
+
+_LEAST: Final = 64  # hexadecimal digits: 32 bytes
+_OTHERS: Final = 0o006  # may be read or written by everybody
+_MAKE: Final = "Make one with: python -c 'import secrets; print(secrets.token_hex(32))'"
+
+
+def key_in_file(path: Path) -> bytes:
+    """Return the key that the file holds as hexadecimal digits, 32 bytes or more.
+
+    Raises:
+        DataError: no such file, one that everybody can read, or no such key; the message shows nothing of it.
+    """
+    try:
+        mode, text = path.stat().st_mode, path.read_bytes().decode("ascii", errors="replace")
+    except FileNotFoundError:
+        _fail(f"{path} does not exist. {_MAKE}")
+    except OSError as error:
+        _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
+    if os.name == "posix" and mode & _OTHERS:
+        _fail(f"{path} holds a secret key, and everybody on this machine can read it. Say: chmod 600 {path.name}")
+    return _key(text, str(path))
+
+
+def key_in_environment(variable: str) -> bytes:
+    """Return the key that the environment variable holds as hexadecimal digits, 32 bytes or more.
+
+    Raises:
+        DataError: no such variable, or no such key; the message shows nothing of it.
+    """
+    text = os.environ.get(variable)
+    if text is None:
+        _fail(f"the environment variable {variable} is not set: it holds the secret key. {_MAKE}")
+    return _key(text, f"the environment variable {variable}")
+
+
+def _key(text: str, where: str) -> bytes:
+    digits = text.strip()
+    if re.fullmatch("[0-9a-fA-F]*", digits) is None or len(digits) % 2 or len(digits) < _LEAST:
+        _fail(f"{where} must hold {_LEAST} hexadecimal digits or more (an even number), and nothing else. {_MAKE}")
+    return bytes.fromhex(digits)
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None

@@ -1,0 +1,136 @@
+"""A `Diagram` made safe to stand inside a page: known shapes and attributes only, names of its own."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from hushuffle import _checks
+from hushuffle.model import Diagram
+from hushuffle.report.formatting import block, plain
+
+_SVG: Final = "{http://www.w3.org/2000/svg}"
+_ELEMENTS: Final = (
+    *("svg", "title", "desc", "defs", "marker", "g", "path", "rect"),
+    *("circle", "ellipse", "line", "polyline", "polygon", "text", "tspan"),
+)
+_ATTRIBUTES: Final = (
+    *("viewBox", "width", "height", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "rx", "ry", "d", "points"),
+    *("transform", "id", "role", "opacity", "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap"),
+    *("font-family", "font-size", "font-weight", "text-anchor", "marker-start", "marker-end"),
+    *("refX", "refY", "markerWidth", "markerHeight", "orient"),
+)
+_REFERENCE: Final = re.compile(r"url\(#([\w-]+)\)")
+_SUSPECT: Final = re.compile(r"[:\\@]|//|url", re.IGNORECASE)
+_LEAST_SCALE: Final = 0.8
+"""Diagrams shrink to this, so that their text can be read; then they scroll."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageDiagram:
+    """A diagram ready for the page."""
+
+    title: str
+    caption: str
+    svg: str
+    text: str
+
+
+def page_diagrams(made: Iterable[Diagram]) -> list[PageDiagram]:
+    """Return the diagrams for a page.
+
+    Raises:
+        InvalidInputError: an SVG holds anything but shapes and text.
+    """
+    return [
+        PageDiagram(
+            title=plain(one.title),
+            caption=plain(one.caption),
+            svg=inline(one, f"diagram-{place}"),
+            text=block(one.text),
+        )
+        for place, one in enumerate(made)
+    ]
+
+
+def inline(diagram: Diagram, name: str) -> str:
+    """Return the SVG of `diagram` to stand in a page; ids in it start with `name`.
+
+    Raises:
+        InvalidInputError: it is no SVG, or holds anything but shapes and text.
+
+    >>> box = Diagram(key="d", title="A box", caption="", svg='<svg viewBox="0 0 9 9"><rect x="1"/></svg>', text="")
+    >>> inline(box, "d")[-20:]
+    '<rect x="1" /></svg>'
+    """
+    if "<!" in diagram.svg:
+        _refuse("a document type or comment")
+    try:
+        root = ET.fromstring(diagram.svg)  # noqa: S314 - without a document type there are no entities
+    except ET.ParseError:
+        _refuse("no XML")
+    width = _width(root)
+    names = {one.attrib["id"]: f"{name}-{place}" for place, one in enumerate(root.iter()) if "id" in one.attrib}
+    _clean(root, names)
+    if root.tag != "svg":
+        _refuse(f"<{root.tag}>")
+    for title in root.findall("title"):
+        root.remove(title)  # it would follow the pointer around
+    view = root.attrib["viewBox"]
+    root.attrib.clear()
+    size = f"min-width:{_LEAST_SCALE * width:.0f}px;max-width:{width:.0f}px"
+    root.attrib.update(
+        {"viewBox": view, "role": "img", "aria-label": plain(diagram.title), "class": "diagram", "style": size}
+    )
+    return ET.tostring(root, encoding="unicode")
+
+
+def wrapped(text: str, width: int) -> Iterator[str]:
+    r"""Yield the lines of `text`, none longer than `width`; what goes on is set further in.
+
+    >>> list(wrapped("people: 10,000 items\n  a cluster of them", 12))
+    ['people:', '  10,000', '  items', '  a cluster', '    of them']
+    """
+    for line in block(text).splitlines():
+        start = " " * min(len(line) - len(line.lstrip()), width // 2)
+        yield from textwrap.wrap(
+            line.strip(), width=width, initial_indent=start, subsequent_indent=f"{start}  ", break_on_hyphens=False
+        )
+
+
+def _clean(element: ET.Element, names: dict[str, str]) -> None:
+    """Check `element` and what is in it, drop the namespace, name the ids after `names`."""
+    element.tag = element.tag.removeprefix(_SVG)
+    if element.tag not in _ELEMENTS:
+        _refuse(f"<{plain(element.tag)}>")
+    for key, value in element.attrib.items():
+        if key not in _ATTRIBUTES:
+            _refuse(f"the attribute {plain(key)}")
+        if _SUSPECT.search(_REFERENCE.sub("", value)):
+            _refuse(f"an address in {key}")
+        element.attrib[key] = (
+            names[value] if key == "id" else _REFERENCE.sub(lambda found: _renamed(found, names), value)
+        )
+    for child in element:
+        _clean(child, names)
+
+
+def _renamed(found: re.Match[str], names: dict[str, str]) -> str:
+    return f"url(#{names.get(found[1], 'nothing')})"
+
+
+def _width(root: ET.Element) -> float:
+    """Return the width of the picture in its own units."""
+    numbers = root.attrib.get("viewBox", "").split()
+    try:
+        return float(numbers[2])
+    except (IndexError, ValueError):
+        _refuse("no viewBox")
+
+
+def _refuse(what: str) -> NoReturn:
+    _checks.reject("svg", "a drawing of shapes and text, with a viewBox", f"<{what}>")

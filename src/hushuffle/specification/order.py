@@ -1,0 +1,232 @@
+"""Order privacy in a specification: the Mallows shuffle, its groups, and who reads the order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, NoReturn, TypeAlias
+
+from pydantic import ConfigDict, Field
+
+from hushuffle import shufflers
+from hushuffle.errors import Problem, UnsupportedProtocolError
+from hushuffle.specification._base import Section, either
+
+_KEYS: Final = ("columns", "column", "edges")
+_GOES_WITH: Final = {
+    "radius": "columns",
+    "nearest": "columns",
+    "metric": "columns",
+    "steps": "edges",
+    "id": "edges",
+}
+_Text: TypeAlias = Annotated[str, Field(min_length=1)]
+
+
+class Groups(Section):
+    """Whose records may be confused with whose, from public data: by numbers, by one label, or by a graph."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [key]} for key in _KEYS]},
+    )
+
+    columns: Annotated[tuple[_Text, ...], Field(strict=False, min_length=1)] | None = None
+    """Public columns of numbers, such as latitude and longitude; with radius, or nearest."""
+    radius: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Everybody within this distance is in a person's group (km with the great-circle metric)."""
+    nearest: Annotated[int, Field(ge=2)] | None = None
+    """So many people are in everybody's group, themselves included."""
+    metric: Literal["euclidean", "great-circle"] | None = None
+    """How far apart people are: "euclidean" unless given; "great-circle" for latitude and longitude in degrees."""
+    column: _Text | None = None
+    """A public column: people with the same entry are in one group."""
+    edges: _Text | None = None
+    """A CSV or Parquet file whose first two columns are who knows whom; with steps."""
+    id: _Text | None = None
+    """The column of the data that edges name people by; left out, they are numbers of records, from 0."""
+    steps: Annotated[int, Field(ge=1)] | None = None
+    """Everybody at most so many steps away in the graph is in a person's group."""
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """The columns of the data that must be public."""
+        return tuple(name for name in (*(self.columns or ()), self.column, self.id) if name is not None)
+
+
+class MallowsShuffle(Section):
+    """Reports leave in a random order near a public one: records move among people of like public data."""
+
+    model_config = ConfigDict(json_schema_extra=either("alpha", "theta"))
+
+    kind: Literal["mallows"]
+    alpha: Annotated[float, Field(gt=0, le=700)] | None = None
+    """What the order may say, in nats: exchanging records inside a group changes no chance by more than e^alpha."""
+    theta: Annotated[float, Field(gt=0, le=700)] | None = None
+    """Dispersion of the random order instead: the larger, the closer to the public order."""
+    distance: Literal["kendall", "hamming"] = "kendall"
+    """What is unlikely: pairs of people in another order ("kendall"), or displaced people ("hamming")."""
+    reference: Literal["bfs", "rcm", "sweep", "best"] = "best"
+    """How the public order is made from the groups; "best" is the one with the smallest sensitivity."""
+    groups: Groups
+    """Whose records may be confused with whose."""
+
+    def build(self) -> NoReturn:
+        """Refuse: the order is made from public columns.
+
+        Raises:
+            UnsupportedProtocolError: always.
+        """
+        message = (
+            "A Mallows shuffle is made from public columns of the data, which are not read here. "
+            'Use hushuffle assess, or kind = "uniform".'
+        )
+        raise UnsupportedProtocolError(message)
+
+    def shuffler(self, reference: Any, theta: float) -> shufflers.MallowsShuffle:
+        """Return the shuffler about an order of the people, shape (n,)."""
+        return shufflers.MallowsShuffle(reference=reference, theta=theta, distance=self.distance)
+
+
+class OrderAttack(Section):
+    """An attack to run on the data: the 25 people most alike, of those nearby, vote on everybody's value."""
+
+    column: _Text | None = None
+    """What the attacker knows beyond public data: a column of the data, numbers or labels. Left out: nothing."""
+    radius: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Who is nearby; left out, whoever is in the person's group."""
+
+
+class Order(Section):
+    """Reads the order: knows the public data and wants to know whose report stands where."""
+
+    kind: Literal["order"]
+    household: Annotated[int, Field(ge=1)] = 1
+    """The reports of so many people are looked for together."""
+    attack: OrderAttack | None = None
+    """An attack to run on the data, with what can be learned about places; left out: none."""
+
+    def guesser(self) -> None:
+        """Return nobody: what this one learns is not how to guess a value among all."""
+
+
+def with_order_adversaries(raw: Any) -> Any:
+    """Return the tables of a specification with the adversaries of a Mallows shuffle, if none are given."""
+    mallows = isinstance(raw, dict) and _table(raw, "shuffler").get("kind") == "mallows"
+    if not mallows or "adversaries" in raw:
+        return raw
+    return {**raw, "adversaries": [{"kind": "order"}, {"kind": "linker"}]}
+
+
+def order_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield every broken rule about order privacy; values of the wrong type are passed over."""
+    shuffler, population = _table(raw, "shuffler"), _table(raw, "population")
+    mallows = shuffler.get("kind") == "mallows"
+    if mallows:
+        yield from _shuffle(shuffler, population)
+    readers = [place for place, table in enumerate(_tables(raw, "adversaries")) if table.get("kind") == "order"]
+    for place in readers[:1]:
+        yield from _adversary(_tables(raw, "adversaries")[place], raw, f"adversaries[{place}]")
+    for place in readers[1:]:
+        hint = "One reads the order for all."
+        yield Problem(key=f"adversaries[{place}].kind", rule="must be there once", value='"order" again', hint=hint)
+    if _table(raw, "run").get("show_people") is True:
+        yield from _map(raw)
+
+
+def _shuffle(shuffler: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
+    if population and "data" not in population:
+        hint = "The order is made from public columns of the same file: give data and column instead of n."
+        yield Problem(key="population", rule="must be data for a Mallows shuffle", value="no data", hint=hint)
+    given = [key for key in ("alpha", "theta") if key in shuffler]
+    if len(given) != 1:
+        hint = "alpha is what the order may say, theta = alpha / sensitivity." if given else "For example alpha = 4.0."
+        value = "both" if given else "neither"
+        yield Problem(key="shuffler", rule="must have either alpha or theta", value=value, hint=hint)
+    groups = shuffler.get("groups")
+    if isinstance(groups, dict):
+        yield from _groups(groups, population)
+        if shuffler.get("reference") == "sweep" and "columns" not in groups:
+            hint = 'Use "best", "rcm" or "bfs".'
+            yield Problem(
+                key="shuffler.reference", rule="must be another without columns of numbers", value='"sweep"', hint=hint
+            )
+
+
+def _groups(groups: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
+    here = "shuffler.groups"
+    made = [key for key in _KEYS if key in groups]
+    if len(made) != 1:
+        value = " and ".join(made) or "none of them"
+        yield Problem(key=here, rule="must have one of columns, column or edges", value=value)
+    for key, partner in _GOES_WITH.items():
+        if key in groups and partner not in groups:
+            yield Problem(key=f"{here}.{key}", rule=f"must come with {partner}", value=f"no {partner}")
+    if "columns" in groups and ("radius" in groups) == ("nearest" in groups):
+        value = "both" if "radius" in groups else "neither"
+        yield Problem(key=here, rule="must have either radius or nearest with columns", value=value)
+    if "edges" in groups and "steps" not in groups:
+        yield Problem(key=f"{here}.steps", rule="must be given with edges", value="nothing", hint="For example 1.")
+    columns = _columns(groups)
+    if groups.get("metric") == "great-circle" and columns and len(columns) != 2:
+        hint = "The first is the latitude, the second the longitude, in degrees."
+        rule = "must be two columns for the great-circle metric"
+        yield Problem(key=f"{here}.columns", rule=rule, value=f"{len(columns)}", hint=hint)
+    if len(set(columns)) < len(columns):
+        yield Problem(key=f"{here}.columns", rule="must be distinct", value="one twice")
+    private = population.get("column")
+    for key, names in (("columns", columns), ("column", [groups.get("column")]), ("id", [groups.get("id")])):
+        if private is not None and private in names:
+            hint = "The order is public, and would tell."
+            rule = "must be public, and not the private column"
+            yield Problem(key=f"{here}.{key}", rule=rule, value=f'"{private}"', hint=hint)
+
+
+def _adversary(adversary: Mapping[str, Any], raw: Mapping[str, Any], here: str) -> Iterator[Problem]:
+    shuffler, population = _table(raw, "shuffler"), _table(raw, "population")
+    if shuffler.get("kind") != "mallows":
+        rule = 'must be another, except with [shuffler] kind = "mallows"'
+        hint = "Other shufflers say nothing about the order, or all."
+        yield Problem(key=f"{here}.kind", rule=rule, value='"order"', hint=hint)
+        return
+    attack = adversary.get("attack")
+    if not isinstance(attack, dict):
+        return
+    if "radius" in attack and "columns" not in _table(shuffler, "groups"):
+        hint = "Whoever is in a person's group is nearby."
+        rule = "must be left out unless groups are made from columns of numbers"
+        yield Problem(key=f"{here}.attack.radius", rule=rule, value=f"{attack['radius']}", hint=hint)
+    private = population.get("column")
+    if private is not None and attack.get("column") == private:
+        rule = "must be another than the private column"
+        yield Problem(key=f"{here}.attack.column", rule=rule, value=f'"{private}"')
+    if not _reports_values(raw):
+        rule = 'must be left out unless [randomizer] kind = "randomized-response"'
+        hint = "The attack lets released values vote."
+        yield Problem(key=f"{here}.attack", rule=rule, value="a table", hint=hint)
+
+
+def _map(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    shuffler = _table(raw, "shuffler")
+    drawn = len(_columns(_table(shuffler, "groups"))) == 2
+    if shuffler.get("kind") != "mallows" or not drawn or not _reports_values(raw):
+        rule = "must be false unless people have a place: a Mallows shuffle with two columns, and randomized response"
+        yield Problem(key="run.show_people", rule=rule, value="true")
+
+
+def _reports_values(raw: Mapping[str, Any]) -> bool:
+    return _table(raw, "randomizer").get("kind") == "randomized-response"
+
+
+def _columns(groups: Mapping[str, Any]) -> list[Any]:
+    found = groups.get("columns")
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list | tuple) else []
+
+
+def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = raw.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _tables(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    found = raw.get(key)
+    tables = found if isinstance(found, list | tuple) else ()
+    return [table if isinstance(table, dict) else {} for table in tables]

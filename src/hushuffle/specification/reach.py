@@ -1,0 +1,284 @@
+"""[population] of a reach study: publishers, each with an audience, whose Bloom filters are flipped and shuffled."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import ConfigDict, Field
+
+from hushuffle.errors import DataError, InvalidInputError, Problem, UnsupportedProtocolError
+from hushuffle.io.secret_keys import key_in_environment, key_in_file
+from hushuffle.io.sketch_files import identifier_columns
+from hushuffle.model import Population
+from hushuffle.sketches import BloomEncoder, BloomFilter, per_bit
+from hushuffle.specification._base import Name, Section, either
+
+MOST_PUBLISHERS: Final = 10
+_KEYS: Final = ("publishers", "audiences")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Audiences:
+    """Who is in which audience: the public part, and how many people are in exactly which audiences (private).
+
+    `people[i]` are those in exactly the audiences of the set bits of i, shape (2**k,), `people[0]` is 0; `filters`
+    are the publishers' own, not flipped (None: the audiences are assumed).
+    """
+
+    population: Population
+    people: npt.NDArray[np.int64]
+    filters: tuple[BloomFilter, ...] | None = None
+
+
+class ReachPopulation(Section):
+    """Publishers with audiences, and the design that their Bloom filters share."""
+
+    bits: Annotated[int, Field(ge=100, le=2**31 - 1)]
+    """Bits of each filter."""
+    hashes: Annotated[int, Field(ge=1, le=100)] = 1
+    """Hash functions: columns that one person touches. More of them cost privacy and gain little."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The publishers' names."""
+
+    @abstractmethod
+    def meet(self, base_folder: Path) -> Audiences:
+        """Return who is in which audience."""
+
+    def read(self, base_folder: Path) -> NoReturn:  # noqa: ARG002 - the signature of the other kinds of population
+        """Refuse: people of a reach study have no single answer.
+
+        Raises:
+            UnsupportedProtocolError: always.
+        """
+        message = (
+            "This is a reach study: its people are in audiences and give no answer of their own. "
+            "`hushuffle assess` reads it; with p left out it finds the least p for targets.epsilon."
+        )
+        raise UnsupportedProtocolError(message)
+
+
+class PublisherPopulation(ReachPopulation):
+    """Audiences from the publishers' files of identifiers, for an assessment where all of them may be read."""
+
+    model_config = ConfigDict(json_schema_extra=either("key_file", "key_variable"))
+
+    publishers: Annotated[dict[Name, Name], Field(min_length=1, max_length=MOST_PUBLISHERS)]
+    """A table of CSV or Parquet files (or globs) of identifiers by publisher, relative to this file's folder."""
+    column: Annotated[str, Field(min_length=1)]
+    """The column of identifiers, in all of the files."""
+    missing: Literal["refuse", "drop"] = "refuse"
+    """What becomes of records without identifier."""
+    key_file: Annotated[str, Field(min_length=1)] | None = None
+    """A file with the key of the hash functions, 64 hexadecimal digits or more; this or key_variable."""
+    key_variable: Annotated[str, Field(min_length=1)] | None = None
+    """The name of an environment variable with the key; this or key_file."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.publishers)
+
+    def meet(self, base_folder: Path) -> Audiences:
+        """Return the audiences in the files.
+
+        Raises:
+            DataError: a file, its identifiers or the key cannot be used; no message shows an identifier or the key.
+        """
+        encoder = BloomEncoder(bits=self.bits, hashes=self.hashes, key=self._key(base_folder))
+        filters, members, dropped = [], [], 0
+        for name, source in self.publishers.items():
+            read = _Identifiers(source, column=self.column, base_folder=base_folder, drop=self.missing == "drop")
+            try:
+                filters.append(encoder.encode_chunks(read))
+            except InvalidInputError as error:
+                message = f"{source}, the identifiers of {name}: {error}"
+                raise DataError(message) from None
+            members.append(read.members())
+            dropped += read.dropped
+        population = Population(
+            n=_reached(people := _exactly(members)),
+            labels=self.names,
+            source=f"column {self.column} of {', '.join(dict.fromkeys(self.publishers.values()))}",
+            counts=tuple(len(each) for each in members),
+            dropped=dropped,
+            label_of="publisher",
+        )
+        return Audiences(population=population, people=people, filters=tuple(filters))
+
+    def _key(self, base_folder: Path) -> bytes:
+        if self.key_variable is not None:
+            return key_in_environment(self.key_variable)
+        assert self.key_file is not None
+        return key_in_file(base_folder / Path(self.key_file).expanduser())
+
+
+class AudiencePopulation(ReachPopulation):
+    """Assumed audiences, for a study that is being planned; how they overlap is assumed too."""
+
+    people: Annotated[int, Field(ge=2, le=10**9)]
+    """How many people there are, in an audience or in none."""
+    audiences: Annotated[dict[Name, Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=MOST_PUBLISHERS)]
+    """A table of how many people are in whose audience."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.audiences)
+
+    def meet(self, base_folder: Path) -> Audiences:  # noqa: ARG002 - the other kind of population reads files
+        """Return audiences of about these sizes that overlap as `assumed_people` says."""
+        people = assumed_people(self.people, list(self.audiences.values()))
+        sets = np.arange(people.size)
+        population = Population(
+            n=_reached(people),
+            labels=self.names,
+            source=f"assumed audiences among {self.people:,} people",
+            counts=tuple(int(people[sets >> each & 1 == 1].sum()) for each in range(len(self.names))),
+            label_of="publisher",
+        )
+        return Audiences(population=population, people=people)
+
+
+def assumed_people(n: int, sizes: list[int]) -> npt.NDArray[np.int64]:
+    """Return how many of n people are in exactly the audiences of set bits i, shape (2**k,), entry 0 set to 0.
+
+    Each person meets the publishers in proportion to an activity of their own, exponential with mean 1: who meets one
+    often meets others often, so that audiences overlap more than if they were drawn independently. None of the
+    publishers S is met by a share 1/(1 + sum of r/(1 - r)) of the people, r being the share that meets one of them.
+    Counts are rounded to whole people.
+
+    Source: G. J. Goerg, Estimating reach curves from one data point (2014).
+
+    >>> assumed_people(1000, [300, 200]).tolist()  # independent audiences would share 60
+    [0, 204, 104, 96]
+    """
+    shares = np.array(sizes) / n
+    rates = shares / (1 - shares)
+    sets = np.arange(1 << len(sizes))
+    total = sum(rate * (sets >> place & 1) for place, rate in enumerate(rates))
+    none_of = 1 / (1 + total)
+    # In exactly T: by inclusion and exclusion over the share that is in none of the complement of T.
+    inside_only = per_bit([[1.0, 0.0], [-1.0, 1.0]], none_of[::-1].copy())
+    people: npt.NDArray[np.int64] = np.rint(np.maximum(inside_only, 0.0) * n).astype(np.int64)
+    people[0] = 0
+    return people
+
+
+def about_reach(raw: Mapping[str, Any]) -> bool:
+    """Return whether a specification, as tables, is one of a reach study."""
+    population = raw.get("population")
+    if isinstance(population, dict):
+        return any(key in population for key in _KEYS)
+    return isinstance(population, ReachPopulation)
+
+
+def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what does not go together in a reach study, or with bit flipping elsewhere."""
+    randomizer, shuffler, targets = (_table(raw, key) for key in ("randomizer", "shuffler", "targets"))
+    flips = randomizer.get("kind") == "bit-flipping"
+    if not about_reach(raw):
+        if flips:
+            hint = "Other people give one answer each; see randomized-response and local-hashing."
+            yield Problem(
+                key="population",
+                rule='must have publishers or audiences for kind = "bit-flipping"',
+                value="neither",
+                hint=hint,
+            )
+        return
+    if isinstance(randomizer.get("kind"), str) and not flips:
+        hint = "The bits of the publishers' filters are flipped."
+        yield Problem(
+            key="randomizer.kind", rule='must be "bit-flipping" here', value=f'"{randomizer["kind"]}"', hint=hint
+        )
+    if isinstance(shuffler.get("kind"), str) and shuffler["kind"] != "uniform":
+        hint = "The estimates read counts of columns, which are in no order."
+        yield Problem(key="shuffler.kind", rule='must be "uniform" here', value=f'"{shuffler["kind"]}"', hint=hint)
+    if flips and "p" not in randomizer and "epsilon" not in targets:
+        hint = "With targets.epsilon the least p that meets it is found."
+        yield Problem(key="randomizer.p", rule="must be given, or else targets.epsilon", value="neither", hint=hint)
+    yield from _adversaries(raw)
+    yield from _population(_table(raw, "population"))
+
+
+def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    found = raw.get("adversaries")
+    tables = found if isinstance(found, list | tuple) else ()
+    for position, table in enumerate(tables):
+        kind = table.get("kind") if isinstance(table, dict) else None
+        if isinstance(kind, str) and kind != "strong":
+            hint = "A column has no sender and stands for nobody's answer; who knows everything else is the worst."
+            yield Problem(
+                key=f"adversaries[{position}].kind", rule='must be "strong" here', value=f'"{kind}"', hint=hint
+            )
+
+
+def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
+    if "publishers" in population and ("key_file" in population) == ("key_variable" in population):
+        given = "both" if "key_file" in population else "neither"
+        hint = "The key is secret: it stands in a file of its own or in the environment, never here."
+        yield Problem(key="population", rule="must have either key_file or key_variable", value=given, hint=hint)
+    people, audiences = population.get("people"), population.get("audiences")
+    if isinstance(people, int) and isinstance(audiences, dict):
+        for name, size in audiences.items():
+            if isinstance(size, int) and size >= people:
+                rule = f"must be fewer than all {people:,} people"
+                yield Problem(key=f"population.audiences.{name}", rule=rule, value=f"{size}")
+
+
+def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = raw.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+class _Identifiers:
+    """One publisher's identifiers: read chunk by chunk, then known as a set of people."""
+
+    def __init__(self, source: str, *, column: str, base_folder: Path, drop: bool) -> None:
+        self._chunks = identifier_columns(source, column=column, base_folder=base_folder)
+        self._drop = drop
+        self._seen: list[pl.Series] = []
+        self.dropped = 0
+
+    def __iter__(self) -> Iterator[pl.Series]:
+        for chunk in self._chunks:
+            kept = chunk.drop_nulls() if self._drop else chunk
+            self.dropped += len(chunk) - len(kept)
+            yield kept
+            # The encoder has taken it: text, bytes or integers.
+            text = kept if kept.dtype == pl.Binary else kept.cast(pl.String).cast(pl.Binary)
+            self._seen.append(text.alias("identifier").unique())
+
+    def members(self) -> pl.Series:
+        """Return everybody who was read, once."""
+        return pl.concat(self._seen).unique()
+
+
+def _exactly(members: list[pl.Series]) -> npt.NDArray[np.int64]:
+    """Return how many people are in exactly the audiences of set bits i, shape (2**k,)."""
+    tables = [
+        pl.DataFrame({"identifier": each, "bit": np.full(len(each), 1 << place)}) for place, each in enumerate(members)
+    ]
+    sets = pl.concat(tables).group_by("identifier").agg(pl.col("bit").sum())["bit"].to_numpy()
+    return np.bincount(sets, minlength=1 << len(members)).astype(np.int64)
+
+
+def _reached(people: npt.NDArray[np.int64]) -> int:
+    """Return how many people are in an audience at all.
+
+    Raises:
+        DataError: nobody.
+    """
+    found = int(people.sum())
+    if not found:
+        message = "nobody is in any audience: there is nothing to measure."
+        raise DataError(message)
+    return found

@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from hushuffle import randomizers
+from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
+from hushuffle.sketches import BloomEncoder, align
+from hushuffle.specification import Audiences, ReachPopulation, Specification, load, parse
+from hushuffle.specification.reach import AudiencePopulation, about_reach, assumed_people
+from oracles.reach_audiences import share_in_exactly
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "reach.toml"
+KEY = "0123456789abcdef" * 4
+POPULATION = """[population]
+publishers = { tv = "tv.csv", web = "web.parquet" }
+column = "id"
+key_file = "reach.key"
+bits = 1000
+"""
+PLANNED = """[population]
+people = 1000
+audiences = { tv = 300, web = 200 }
+bits = 1000
+"""
+RANDOMIZER = '[randomizer]\nkind = "bit-flipping"\np = 0.1\n'
+REST = '[shuffler]\nkind = "uniform"\n[targets]\ndelta = 1e-5\n'
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(SpecificationError) as caught:
+        parse(text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def study(text: str) -> ReachPopulation:
+    population = parse(text + RANDOMIZER + REST).population
+    assert isinstance(population, ReachPopulation)
+    return population
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return two publishers' files: 0 to 299, and 200 to 449 as numbers, some twice."""
+    pl.DataFrame({"id": [str(i) for i in [*range(300), 5, 5]]}).write_csv(tmp_path / "tv.csv")
+    pl.DataFrame({"id": [*range(200, 450), 210]}).write_parquet(tmp_path / "web.parquet")
+    (tmp_path / "reach.key").write_text(KEY, encoding="ascii")
+    (tmp_path / "reach.key").chmod(0o600)
+    return tmp_path
+
+
+def met(folder: Path, text: str = POPULATION) -> Audiences:
+    return study(text).meet(folder)
+
+
+def test_audiences_in_files(folder: Path) -> None:
+    found = met(folder)
+    assert found.people.tolist() == [0, 200, 150, 100]
+    assert found.population.n == 450
+    assert found.population.counts == (300, 250)
+    assert found.population.labels == ("tv", "web")
+    assert found.population.source == "column id of tv.csv, web.parquet"
+    assert found.population.label_of == "publisher"
+    encoder = BloomEncoder(bits=1000, key=bytes.fromhex(KEY))
+    expected = [encoder.encode([str(i) for i in range(300)]), encoder.encode(list(range(200, 450)))]
+    assert found.filters is not None
+    assert np.array_equal(align(found.filters), align(expected))
+    assert KEY not in repr(found)
+
+
+def test_bytes_are_identifiers_too(folder: Path) -> None:
+    pl.DataFrame({"id": [b"3", b"777", b"\xff"]}).write_parquet(folder / "web.parquet")
+    assert met(folder).people.tolist() == [0, 299, 2, 1]
+
+
+def test_missing_identifiers(folder: Path) -> None:
+    (folder / "tv.csv").write_text("id,x\n7,1\n,2\n8,3\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"tv\.csv, the identifiers of tv: `identifiers` must be all present"):
+        met(folder)
+    found = met(folder, POPULATION + 'missing = "drop"\n')
+    assert (found.population.dropped, found.population.counts) == (1, (2, 250))
+    assert parse(POPULATION + 'missing = "drop"\n' + RANDOMIZER + REST) == parse(
+        parse(POPULATION + 'missing = "drop"\n' + RANDOMIZER + REST).effective()
+    )
+
+
+def test_nobody(folder: Path) -> None:
+    (folder / "tv.csv").write_text("id\n", encoding="utf-8")
+    pl.DataFrame({"id": [""][:0]}).write_parquet(folder / "web.parquet")
+    with pytest.raises(DataError, match="nobody is in any audience"):
+        met(folder)
+
+
+def test_messages_show_no_identifier_and_no_key(folder: Path) -> None:
+    pl.DataFrame({"id": [0.123456, 2.5]}).write_parquet(folder / "web.parquet")
+    with pytest.raises(DataError, match="Cast them to text") as caught:
+        met(folder)
+    assert "0.123456" not in str(caught.value)
+    (folder / "reach.key").write_text(KEY[:-2], encoding="ascii")
+    with pytest.raises(DataError, match="64 hexadecimal digits") as caught:
+        met(folder)
+    assert KEY[:8] not in str(caught.value)
+
+
+def test_the_key_in_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REACH_KEY", KEY)
+    found = met(folder, POPULATION.replace('key_file = "reach.key"', 'key_variable = "REACH_KEY"'))
+    expected = met(folder)
+    assert found.filters is not None
+    assert expected.filters is not None
+    assert np.array_equal(align(found.filters), align(expected.filters))
+
+
+@pytest.mark.parametrize("shares", [[0.3], [0.3, 0.2], [0.5, 0.01, 0.2, 0.9]])
+def test_assumed_overlaps(shares: list[float]) -> None:
+    n = 10**9
+    people = assumed_people(n, [round(share * n) for share in shares])
+    exact = [share_in_exactly(shares, chosen) for chosen in range(1 << len(shares))]
+    assert people[0] == 0
+    assert people[1:] / n == pytest.approx(exact[1:], abs=1e-8)
+    sets = np.arange(people.size)
+    for place, share in enumerate(shares):
+        assert abs(int(people[sets >> place & 1 == 1].sum()) - share * n) <= people.size
+
+
+def test_assumed_audiences() -> None:
+    found = study(PLANNED).meet(Path("nowhere"))
+    assert found.filters is None
+    assert found.people.tolist() == [0, 204, 104, 96]
+    assert found.population.counts == (300, 200)
+    assert found.population.n == 404
+    assert found.population.source == "assumed audiences among 1,000 people"
+
+
+def test_ten_audiences() -> None:
+    text = PLANNED.replace("{ tv = 300, web = 200 }", f"{{ {', '.join(f'a{i} = {50 * i + 10}' for i in range(10))} }}")
+    found = study(text).meet(Path())
+    assert found.people.size == 1024
+    assert found.people.min() == 0
+
+
+@pytest.mark.parametrize("population", [POPULATION, PLANNED])
+def test_the_effective_specification_reads_back_the_same(population: str) -> None:
+    spec = parse(population + RANDOMIZER + REST)
+    assert parse(spec.effective()) == spec
+    assert [adversary.kind for adversary in spec.adversaries] == ["strong"]
+    assert 'kind = "strong"' in spec.effective()
+    assert Specification.model_validate(spec.model_dump() | {"population": spec.population}) == spec
+    without = {key: value for key, value in spec.model_dump().items() if key != "adversaries"}
+    again = Specification.model_validate(without | {"population": spec.population})
+    assert [adversary.kind for adversary in again.adversaries] == ["strong"]
+
+
+def test_the_example() -> None:
+    spec = load(EXAMPLE)
+    assert isinstance(spec.population, AudiencePopulation)
+    assert spec.population.meet(EXAMPLE.parent).population.counts == (120_000, 90_000, 40_001, 24_999)
+    assert about_reach({"population": spec.population})
+    assert not about_reach({"population": 3})
+
+
+def test_the_page_has_the_example() -> None:
+    page = (EXAMPLE.parents[1] / "docs" / "how-to" / "reach-study.md").read_text(encoding="utf-8")
+    (plan,) = [
+        part.partition("```")[0] for part in page.split("```toml\n")[1:] if "[targets]" in part.partition("```")[0]
+    ]
+    assert parse(plan) == load(EXAMPLE)
+
+
+def test_randomizers() -> None:
+    kind = parse(PLANNED + RANDOMIZER + REST).randomizer
+    assert kind.build(3) == randomizers.BitFlipping(width=3, p=0.1)
+    assert parse(PLANNED + RANDOMIZER.replace("p = 0.1\n", "") + REST + "epsilon = 1.0\n").targets.epsilon == 1.0
+
+
+def test_other_verbs_refuse() -> None:
+    with pytest.raises(UnsupportedProtocolError, match="hushuffle assess"):
+        study(PLANNED).read(Path())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            PLANNED + RANDOMIZER.replace("p = 0.1\n", "") + REST,
+            [
+                "randomizer.p: must be given, or else targets.epsilon, got neither. "
+                "With targets.epsilon the least p that meets it is found."
+            ],
+        ),
+        (
+            PLANNED + RANDOMIZER.replace("0.1", "0.5") + REST.replace("uniform", "none"),
+            [
+                "randomizer.p: must be less than 0.5, got 0.5.",
+                (
+                    'shuffler.kind: must be "uniform" here, got "none". '
+                    "The estimates read counts of columns, which are in no order."
+                ),
+            ],
+        ),
+        (
+            PLANNED + '[randomizer]\nkind = "randomized-response"\nepsilon = 1.0\n' + REST,
+            [
+                (
+                    'randomizer.kind: must be "bit-flipping" here, got "randomized-response". '
+                    "The bits of the publishers' filters are flipped."
+                )
+            ],
+        ),
+        (
+            "population = { n = 10, k = 4 }\n" + RANDOMIZER + REST,
+            [
+                (
+                    'population: must have publishers or audiences for kind = "bit-flipping", got neither. '
+                    "Other people give one answer each; see randomized-response and local-hashing."
+                )
+            ],
+        ),
+        (
+            'adversaries = [{ kind = "strong" }, { kind = "linker" }]\n' + PLANNED + RANDOMIZER + REST,
+            [
+                (
+                    'adversaries[1].kind: must be "strong" here, got "linker". '
+                    "A column has no sender and stands for nobody's answer; who knows everything else is the worst."
+                )
+            ],
+        ),
+        (
+            PLANNED.replace("web = 200", "web = 1000") + RANDOMIZER + REST,
+            ["population.audiences.web: must be fewer than all 1,000 people, got 1000."],
+        ),
+        (
+            POPULATION.replace('key_file = "reach.key"\n', "") + RANDOMIZER + REST,
+            [
+                (
+                    "population: must have either key_file or key_variable, got neither. "
+                    "The key is secret: it stands in a file of its own or in the environment, never here."
+                )
+            ],
+        ),
+        (
+            POPULATION + 'key_variable = "X"\nhashes = 0\nfoo = 3\n' + RANDOMIZER + REST,
+            [
+                "population.hashes: must be greater than or equal to 1, got 0.",
+                (
+                    "population.foo: is not a known key, got 3. Known here: allow_categories_from_data, audiences, "
+                    "bits, categories, column, data, hashes, k, key_file, key_variable, missing, n, people, publishers."
+                ),
+                (
+                    "population: must have either key_file or key_variable, got both. "
+                    "The key is secret: it stands in a file of its own or in the environment, never here."
+                ),
+            ],
+        ),
+        (
+            PLANNED + 'publishers = { tv = "tv.csv" }\n' + RANDOMIZER + REST,
+            [
+                "population.column: must be given, got nothing.",
+                "population.people: is not a known key, got 1000. It goes with audiences.",
+                "population.audiences: is not a known key, got a table. It goes with audiences.",
+                (
+                    "population: must have either key_file or key_variable, got neither. "
+                    "The key is secret: it stands in a file of its own or in the environment, never here."
+                ),
+            ],
+        ),
+        (
+            PLANNED.replace("{ tv = 300, web = 200 }", '{ tv = "many", web = 0 }') + RANDOMIZER + REST,
+            [
+                'population.audiences.tv: must be an integer, got "many".',
+                "population.audiences.web: must be greater than or equal to 1, got 0.",
+            ],
+        ),
+        (
+            PLANNED.replace("{ tv = 300, web = 200 }", "3") + "randomizer = 3\nadversaries = [3]\n" + REST,
+            [
+                "population.audiences: must be a table, got 3.",
+                "randomizer: must be a table, got 3.",
+                "adversaries[0]: must be a table, got 3.",
+            ],
+        ),
+    ],
+)
+def test_what_does_not_go_together(text: str, expected: list[str]) -> None:
+    if "randomizer = 3" in text:
+        text = "randomizer = 3\nadversaries = [3]\n" + text.replace("randomizer = 3\nadversaries = [3]\n", "")
+    assert problems(text) == expected
+
+
+def test_how_many_publishers() -> None:
+    many = ", ".join(f'p{i} = "{i}.csv"' for i in range(11))
+    for publishers in ("{}", f"{{ {many} }}"):
+        text = POPULATION.replace('{ tv = "tv.csv", web = "web.parquet" }', publishers)
+        (problem,) = problems(text + RANDOMIZER + REST)
+        assert problem.startswith("population.publishers: ")
+    assert math.isfinite(parse(POPULATION + RANDOMIZER + REST).targets.delta)

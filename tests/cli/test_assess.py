@@ -13,7 +13,7 @@ import hushuffle
 from hushuffle.cli import main
 from hushuffle.cli.exits import Exit
 from hushuffle.errors import DataError, MissingDependencyError, NumericalError
-from hushuffle.model import Utility
+from hushuffle.model import Utility, Warned
 from hushuffle.specification import Specification
 
 SPECIFICATION = """
@@ -46,7 +46,9 @@ class Fakes:
             progress("done", 2.0)
         if self.error is not None:
             raise self.error
-        return SimpleNamespace(utility=self.utility)
+        missed = self.utility is not None and self.utility.met is False
+        warned = Warned(key="target-missed", sentence="", advice="")
+        return SimpleNamespace(warnings=(warned,) if missed else ())
 
     def write(self, _: Any, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)

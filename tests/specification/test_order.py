@@ -159,6 +159,10 @@ def test_the_shuffle_is_built_from_an_order() -> None:
         ),
         ("alpha = 1, groups = { columns = 3, radius = 1 }", ["shuffler.groups.columns: must be a list, got 3."]),
         (f"alpha = 0, {PLACES}", ["shuffler.alpha: must be greater than 0, got 0."]),
+        (
+            f'alpha = 1, distance = "kendal", {PLACES}',
+            ['shuffler.distance: must be "kendall" or "hamming", got "kendal". Did you mean "kendall"?'],
+        ),
     ],
 )
 def test_what_does_not_go_together(shuffler: str, expected: list[str]) -> None:

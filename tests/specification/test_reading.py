@@ -7,6 +7,7 @@ import pytest
 
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import Specification, load, parse
+from hushuffle.specification.kinds import RandomizedResponse
 
 POPULATION = 'population = { data = "people.csv", column = "x", categories = ["no", "yes"] }\n'
 COUNTED = "population = { n = 100, k = 4 }\n"
@@ -36,7 +37,9 @@ def test_defaults() -> None:
 
 def test_no_noise_in_two_spellings() -> None:
     for written in ('"inf"', "inf"):
-        assert parse(COUNTED + RANDOMIZER.replace("2", written) + REST).randomizer.epsilon == math.inf
+        randomizer = parse(COUNTED + RANDOMIZER.replace("2", written) + REST).randomizer
+        assert isinstance(randomizer, RandomizedResponse)
+        assert randomizer.epsilon == math.inf
 
 
 @pytest.mark.parametrize("written", ["nan", "0", "-1.0", "41.0", "true", '"2"', "-inf", "[2]"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hushuffle.model import Bound, HeatMap, Panel, PointMap, Study, Table, Warned
+from hushuffle.model import Bound, Diagram, HeatMap, Panel, PointMap, Study, Table, Warned
 from hushuffle.model.citation import QIF
 from report.assessments import charts, findings
 
@@ -64,6 +64,12 @@ def heat_map(rows: int = 3, columns: int = 4, *, log: bool = False, name: str = 
     )
 
 
+def diagram() -> Diagram:
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1800 90"><title>no</title><text x="9">box</text></svg>'
+    lines = "how it is built\n  one box, of which there is more to say than fits into a line of a terminal at once"
+    return Diagram(key="built", title="A diagram", caption="One box.", svg=svg, text=lines)
+
+
 def study(*, points: int = 6) -> Study:
     return Study(
         key="003/figure-9",
@@ -76,6 +82,7 @@ def study(*, points: int = 6) -> Study:
         charts=tuple(charts()),
         maps=(point_map(panel(points=points), panel("uniform shuffle", points=points)),),
         heat_maps=(heat_map(), heat_map(30, 30, log=True)),
+        diagrams=(diagram(),),
         warnings=(Warned(key="w", sentence="Something is odd.", advice="Look twice."),),
         citations=(QIF.at("Figure 2"),),
         software=(("hushuffle", "0.1.0"), ("python", "3.11")),

@@ -29,6 +29,7 @@ def test_everything_is_on_the_page() -> None:
     assert found.text("h2") == [
         "Answers",
         "What each adversary learns",
+        "How it is built",
         "Charts",
         "Maps",
         "Tables",
@@ -38,6 +39,7 @@ def test_everything_is_on_the_page() -> None:
     ]
     titles = found.text("h3")
     assert titles == [
+        *(diagram.title for diagram in made.diagrams),
         *(chart.title for chart in made.charts),
         *(heat.title for heat in made.heat_maps),
         *(point_map.title for point_map in made.maps),

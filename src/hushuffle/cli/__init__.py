@@ -14,7 +14,10 @@ from hushuffle._version import __version__
 from hushuffle.cli.assess import assess
 from hushuffle.cli.attack import attack
 from hushuffle.cli.calibrate import calibrate
+from hushuffle.cli.collect import collect
+from hushuffle.cli.estimate import estimate
 from hushuffle.cli.exits import Exit, UsageError
+from hushuffle.cli.plan import plan
 from hushuffle.cli.reproduce import reproduce
 from hushuffle.cli.schema import schema
 from hushuffle.errors import HushuffleError, SpecificationError
@@ -80,6 +83,9 @@ def _app() -> App:
     app.command(assess)
     app.command(attack)
     app.command(calibrate)
+    app.command(collect)
+    app.command(estimate)
+    app.command(plan)
     app.command(reproduce)
     app.command(schema)
     return app

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -101,7 +101,7 @@ class Tags:
         pairs = pairs[np.argsort(pairs[:, 0])]
         if bool(np.any(pairs[1:, 0] == pairs[:-1, 0])):
             _fail(_TWICE)
-        digest = hashlib.sha256(np.ascontiguousarray(pairs)).digest()
+        digest = hashlib.sha256(pairs.tobytes()).digest()
         columns = {"record": pairs[:, 0], "value": pairs[:, 1]}
         batch = int.from_bytes(digest[:8])
         table = pl.DataFrame(columns).with_columns(pl.lit(batch, dtype=pl.UInt64).alias("batch"))
@@ -155,8 +155,8 @@ def _refuse(met: pl.DataFrame) -> NoReturn:
             "randomizer. From the same coins both reports together would reveal values. Take a new --round."
         )
     _fail(
-        f"{met.height:,} people are in an earlier batch of this key and round, and this batch is another one. What both "
-        "have in common could be subtracted. Repeat the batch as it was, or take a new --round."
+        f"{met.height:,} people are in an earlier batch of this key and round, and this batch is another one. What "
+        "both have in common could be subtracted. Repeat the batch as it was, or take a new --round."
     )
 
 
@@ -187,18 +187,17 @@ def _read(path: Path) -> pl.DataFrame:
 
 def _write(path: Path, table: pl.DataFrame) -> None:
     new = path.with_name(f".{path.name}.new")
-    try:
-        new.unlink(missing_ok=True)
-        with open(new, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:  # noqa: PTH123 - opener
-            table.write_parquet(file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError as error:
-        _fail(f"the ledger {path} cannot be written: {error.strerror or 'an error'}. Nothing was released.")
-    finally:
-        if new.exists():  # pragma: no cover - only if it could not be moved
-            new.unlink()
+    with ExitStack() as undo:
+        undo.callback(new.unlink, missing_ok=True)
+        try:
+            new.unlink(missing_ok=True)
+            with open(new, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                table.write_parquet(file)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        except OSError as error:
+            _fail(f"the ledger {path} cannot be written: {error.strerror or 'an error'}. Nothing was released.")
 
 
 def _encryptor(key: bytes) -> CipherContext:

@@ -80,12 +80,10 @@ def inline(diagram: Diagram, name: str) -> str:
         _refuse(f"<{root.tag}>")
     for title in root.findall("title"):
         root.remove(title)  # it would follow the pointer around
-    view = root.attrib["viewBox"]
+    kept = {key: root.attrib[key] for key in ("viewBox", "font-family", "font-size") if key in root.attrib}
     root.attrib.clear()
     size = f"min-width:{_LEAST_SCALE * width:.0f}px;max-width:{width:.0f}px"
-    root.attrib.update(
-        {"viewBox": view, "role": "img", "aria-label": plain(diagram.title), "class": "diagram", "style": size}
-    )
+    root.attrib.update({**kept, "role": "img", "aria-label": plain(diagram.title), "class": "diagram", "style": size})
     return ET.tostring(root, encoding="unicode")
 
 

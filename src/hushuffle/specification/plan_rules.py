@@ -75,15 +75,17 @@ def _values(query: Mapping[str, Any]) -> Iterator[Problem]:
     if len(set(values)) < len(values):
         yield Problem(key="query.values", rule="must be different columns", value=", ".join(values))
     both = [name for name in values if name in _table(query, "columns")]
-    if both and "generated" in query:
-        yield Problem(key="query.values", rule="must be other columns than those of groups", value=", ".join(both))
+    if both:
+        hint = "A column cannot both make groups and be summed up; make a copy of it under another name."
+        value = ", ".join(both)
+        yield Problem(key="query.values", rule="must be other columns than those of groups", value=value, hint=hint)
 
 
 def _ranges(query: Mapping[str, Any]) -> Iterator[Problem]:
     if "columns" in query and "data" not in query:
         yield Problem(key="query.columns", rule="must come with data", value="no data")
     for name, ends in _table(query, "columns").items():
-        numbers = isinstance(ends, list | tuple) and all(isinstance(end, int | float) for end in ends)
+        numbers = isinstance(ends, list | tuple) and all(type(end) in (int, float) for end in ends)
         if numbers and len(ends) == 2 and not ends[0] < ends[1]:
             yield Problem(key=f"query.columns.{name}", rule="must be [low, high], low first", value=f"{list(ends)}")
 

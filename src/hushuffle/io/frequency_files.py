@@ -1,0 +1,97 @@
+"""Estimated frequencies as a table on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import polars as pl
+
+from hushuffle import _checks
+from hushuffle.model import Estimate
+
+KINDS: Final = (".csv", ".parquet", ".json")
+
+
+def check_kind(path: Path) -> None:
+    """Refuse a file whose kind is not known.
+
+    Raises:
+        InvalidInputError: another suffix than .csv, .parquet or .json.
+    """
+    if path.suffix not in KINDS:
+        _checks.reject("out", f"a file of these kinds: {', '.join(KINDS)}", path.name)
+
+
+def frequency_table(estimate: Estimate, labels: Sequence[str], *, confidence: float) -> pl.DataFrame:
+    """Return `value`, `frequency`, `standard_error`, `low` and `high`, one row for each of the k values.
+
+    >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle, estimate
+    >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=4)
+    >>> made = estimate(np.array([0, 1, 1, 1]), protocol=survey)
+    >>> frequency_table(made, ["no", "yes"], confidence=0.95)["value"].to_list()
+    ['no', 'yes']
+    """
+    low, high = estimate.interval(confidence).T
+    return pl.DataFrame(
+        {
+            "value": list(labels),
+            "frequency": estimate.frequencies,
+            "standard_error": estimate.standard_errors,
+            "low": np.ascontiguousarray(low),
+            "high": np.ascontiguousarray(high),
+        }
+    )
+
+
+def frequency_text(table: pl.DataFrame, facts: dict[str, Any]) -> str:
+    """Return the table as JSON, with `facts` about it."""
+    document = {"schema_version": 1, "content": "frequencies", **facts, "frequencies": table.to_dicts()}
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def save_frequencies(path: Path, table: pl.DataFrame, facts: dict[str, Any]) -> None:
+    """Write the table as .csv, .parquet or .json (with `facts`); the file is whole or not there.
+
+    Raises:
+        InvalidInputError: another kind of file.
+        OSError: the file cannot be written.
+    """
+    check_kind(path)
+    with _whole(path) as file:
+        if path.suffix == ".csv":
+            table.write_csv(file)
+        elif path.suffix == ".parquet":
+            table.write_parquet(file)
+        else:
+            file.write(frequency_text(table, facts).encode())
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write a text; the file is whole or not there.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with _whole(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """Give a file to write, which comes to its place when it is whole."""
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        with new.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

@@ -1,0 +1,73 @@
+"""What the analysis and the simulation of a plan both show: the plan drawn, its settings, its warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from hushuffle.model import Diagram, Warned
+from hushuffle.plans import Plan, describe, svg
+from hushuffle.specification import KMeansQuery, PlanSpecification
+from hushuffle.workflows.plan_data import Records
+
+_DRAWN: Final = 2
+"""Iterations of k-means that are drawn: the others are alike."""
+
+
+def diagram(specification: PlanSpecification, plan: Plan, people: int) -> Diagram:
+    """Return the plan drawn and in words; of many iterations of k-means only the first ones."""
+    query, drawn = specification.query, plan
+    caption = "Boxes are data (green), clusters whose messages depend on data (blue), and fixed ones (grey)."
+    if isinstance(query, KMeansQuery) and query.iterations > _DRAWN:
+        shorter = query.model_copy(update={"iterations": _DRAWN})
+        drawn = specification.model_copy(update={"query": shorter}).plan(people)
+        drawn = replace(drawn, name=f"{plan.name} (drawn: the first {_DRAWN})")
+        caption += f" Drawn are the first {_DRAWN} of {query.iterations} iterations; the others are alike."
+    if any(edge.carries != "hidden" for edge in plan.edges):
+        caption += " Dashed: what everybody may see."
+    text = "\n".join(line for line in describe(drawn).splitlines() if not line.lstrip().startswith(_SAID_ELSEWHERE))
+    return Diagram(key="plan", title="The plan", caption=caption, svg=svg(drawn), text=text)
+
+
+_SAID_ELSEWHERE: Final = ("assumed:", "no guarantee:")
+
+
+def refusal(plan: Plan) -> str:
+    """Return why there is no guarantee, for the first cluster that stands in the way; "" if there is one."""
+    first, *others = plan.refusals() or ("",)
+    return f"{first} The same holds for {len(others)} more." if others else first
+
+
+def settings(specification: PlanSpecification, records: Records) -> tuple[tuple[str, str], ...]:
+    """Return everything that was chosen, every default spelled out."""
+    return (("people", f"{records.n:,}"), ("records", records.source), *_flat(specification.plain()))
+
+
+def about_records(records: Records) -> Iterator[Warned]:
+    """Yield the warning about records that were left out."""
+    if records.dropped:
+        yield Warned(
+            key="dropped",
+            sentence=f"{records.dropped:,} records with a missing value were left out.",
+            advice="Whether a value is missing can be private too: say how the missing ones came about.",
+        )
+
+
+def _flat(values: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        name = f"{start}{key}"
+        if isinstance(value, dict):
+            yield from _flat(value, f"{name}.")
+        else:
+            yield name, _shown(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(f"({_shown(one)})" if isinstance(one, list | tuple) else _shown(one) for one in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from hushuffle.errors import SpecificationError
+from hushuffle.specification import AggregateQuery, KMeansQuery, PlanSpecification, load_plan, parse_plan
+from hushuffle.specification.plan import Intervals
+
+ROOT = Path(__file__).parents[2]
+TRAFFIC = "[traffic]\nsigma = 0.2\n"
+TARGETS = "[targets]\ndelta = 1e-6\n"
+SETS = """
+[query]
+kind = "aggregate"
+generated = { people = 1000 }
+columns = { age = 20, bmi = { low = 10, high = 50, intervals = 20 } }
+grouping_sets = [["age"], ["bmi"]]
+partitions = 20
+"""
+CLUSTERS = """
+[query]
+kind = "k-means"
+generated = { people = 1000 }
+centroids = 4
+iterations = 2
+variant = "hidden"
+"""
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(SpecificationError) as caught:
+        parse_plan(text, file="here.toml")
+    assert str(caught.value).startswith("here.toml: ")
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_defaults_and_plans() -> None:
+    spec = parse_plan(SETS + TRAFFIC + TARGETS)
+    assert isinstance(spec.query, AggregateQuery)
+    assert (spec.title, spec.run.seed, spec.query.functions, spec.query.per_person) == (
+        None,
+        "secure",
+        ("count",),
+        "all",
+    )
+    plan = spec.plan(1000)
+    assert [cluster.name for cluster in plan.reachable("people")] == ["send by age", "send by bmi"]
+    assert plan.cluster("send by age").scramblers == 0
+    one = parse_plan(SETS + 'per_person = "one"\n' + TRAFFIC + "batch = 100\n" + TARGETS).plan(1000)
+    assert len(one.data) == 2
+    assert one.cluster("send by bmi").scramblers == 5
+
+
+def test_variants_of_k_means() -> None:
+    hidden = parse_plan(CLUSTERS + TRAFFIC + TARGETS)
+    assert isinstance(hidden.query, KMeansQuery)
+    assert hidden.query.centroid_noise() is None
+    assert not hidden.plan(1000).applies
+    noise = 'noise = { kind = "laplace", radius = 1.0, scale = 8 }\n'
+    private = parse_plan(CLUSTERS.replace("hidden", "private-centroids") + noise + TRAFFIC + TARGETS)
+    assert [release.epsilon for release in private.plan(10).releases] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("name", ["aggregate", "kmeans"])
+def test_examples_load_and_read_back_the_same(name: str) -> None:
+    spec = load_plan(ROOT / "examples" / f"{name}.toml")
+    assert parse_plan(spec.effective()) == spec
+    assert tomllib.loads(spec.effective())["targets"]["delta"] == 1e-6
+
+
+def test_intervals_are_conditions() -> None:
+    assert Intervals(low=-1, high=1, intervals=2).conditions() == {"below 0": "< 0", "0 and more": ">= 0"}
+    assert list(Intervals(low=0, high=1, intervals=4).conditions()) == [
+        "below 0.25",
+        "0.25 to 0.5",
+        "0.5 to 0.75",
+        "0.75 and more",
+    ]
+
+
+def test_groups_of_every_shape() -> None:
+    text = SETS.replace("age = 20", 'age = [1, "two"], sex = { a = "== 1", b = "!= 1" }').replace(
+        '[["age"]', '[["age", "sex"]'
+    )
+    query = parse_plan(text.replace("partitions = 20", "partitions = 2") + TRAFFIC + TARGETS).query
+    assert isinstance(query, AggregateQuery)
+    assert [one.sizes for one in query.query().grouping_sets] == [(2, 2), (20,)]
+    assert query.categories()["age"] == ("1", "two")
+    assert set(query.categories()["sex"]) == {"a", "b"}
+
+
+def test_every_problem_at_once() -> None:
+    text = """
+        titel = "x"
+        [query]
+        kind = "aggregate"
+        data = "a.csv"
+        generated = { people = 0, dimensions = 3 }
+        columns = { age = 20, bmi = [1], x = "y", z = { a = "> 0" }, w = { low = 2, high = 1, intervals = 3 } }
+        grouping_sets = [["age", "age"], [], ["zip"], ["age", "age"]]
+        functions = ["count", "median", "avg"]
+        partitions = 1
+        per_person = "some"
+        centroids = 3
+        [traffic]
+        sigma = 2
+        flood = 3
+        dummies = 5
+        capped = 1
+        [targets]
+        delta = 1
+    """
+    assert problems(text) == [
+        'titel: is not a known key, got "x". Did you mean title?',
+        "query.generated.people: must be greater than or equal to 1, got 0.",
+        'query.generated.dimensions: is not a known key, got 3. It goes with kind = "k-means".',
+        "query.columns.x: must be a list of labels, a table of conditions, a table with low, high and intervals, "
+        'or a number of groups, got "y".',
+        'query.functions[1]: must be "count", "sum", "avg", "min" or "max", got "median". Did you mean "min"?',
+        "query.partitions: must be greater than or equal to 2, got 1.",
+        'query.per_person: must be "all" or "one", got "some".',
+        'query.centroids: is not a known key, got 3. It goes with kind = "k-means".',
+        "query: must have either data or generated, got both.",
+        "query.columns.age: must say which values make a group of data, got 20. "
+        "Give a list of labels, a table of conditions, or { low, high, intervals }.",
+        "query.columns.bmi: must be two or more different labels, got 1.",
+        "query.columns.z: must be two or more groups, got 1.",
+        "query.columns.w: must have low < high, got 2 and 1.",
+        "query.grouping_sets[0]: must be one or more different columns, got age, age.",
+        "query.grouping_sets[1]: must be one or more different columns, got none.",
+        "query.grouping_sets[2]: must name grouping columns, got zip. "
+        "Say in [query.columns] how its values fall into groups.",
+        "query.grouping_sets[3]: must be one or more different columns, got age, age.",
+        "query.grouping_sets[3]: must be there once, got age, age.",
+        "query.values: must be given with these functions, got median, avg.",
+        "traffic.sigma: must be less than or equal to 1, got 2.",
+        "traffic.capped: must be true or false, got 1.",
+        "traffic.flood: must be 0 behind scramblers, got 3. Let the scramblers add more dummies instead.",
+        "targets.delta: must be less than 1, got 1.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            SETS.replace("generated = { people = 1000 }", ""),
+            "query: must have either data or generated, got neither. For example generated = { people = 10_000 }.",
+        ),
+        (
+            SETS.replace("partitions = 20", "partitions = 21"),
+            "query.partitions: must be at most the 20 groups of the smallest grouping set, got 21.",
+        ),
+        (SETS + 'values = ["x", "x"]\n', "query.values: must be different columns, got x, x."),
+        (
+            SETS + 'values = ["age"]\n',
+            "query.values: must be other columns than those of groups, got age. "
+            "A column cannot both make groups and be summed up; make a copy of it under another name.",
+        ),
+        (
+            CLUSTERS.replace("hidden", "private-centroids"),
+            "query.noise: must be given with private centroids, got nothing. "
+            'For example noise = { kind = "gaussian", radius = 1.5, scale = 20.0 }.',
+        ),
+        (
+            CLUSTERS + 'noise = { kind = "gaussian", radius = 1, scale = 2 }\n',
+            "query.noise: must be left out without private centroids, got a table.",
+        ),
+        (
+            CLUSTERS.replace("hidden", "private-centroids") + 'noise = { kind = "gausian", radius = 1, scale = 2 }\n',
+            'query.noise.kind: must be "gaussian" or "laplace", got "gausian".',
+        ),
+        (CLUSTERS + "columns = { x = [0, 1] }\n", "query.columns: must come with data, got no data."),
+        (
+            CLUSTERS.replace("generated = { people = 1000 }", 'data = "a.csv"') + "columns = { x = [1, 0] }\n",
+            "query.columns.x: must be [low, high], low first, got [1, 0].",
+        ),
+        (
+            CLUSTERS.replace("generated = { people = 1000 }", 'data = "a.csv"') + "columns = { x = [1, true] }\n",
+            "query.columns.x: must be [low, high], two numbers, got [1, true].",
+        ),
+        (SETS.replace("aggregate", "agregate"), 'query.kind: must be "aggregate" or "k-means", got "agregate".'),
+    ],
+)
+def test_one_problem(text: str, problem: str) -> None:
+    found = problems(text + TRAFFIC + TARGETS)
+    assert any(one.startswith(problem.removesuffix(".")) for one in found), found
+    assert len(found) == 1
+
+
+def test_capped_needs_scramblers() -> None:
+    assert problems(SETS + TRAFFIC + "capped = true\n" + TARGETS) == [
+        "traffic.capped: must be false without scramblers, got true. Give batch and dummies."
+    ]
+
+
+@pytest.mark.parametrize("broken", ["query = 3\n", "query = { kind = 3 }\n", "traffic = 3\n", ""])
+def test_tables_of_the_wrong_type_are_problems_not_crashes(broken: str) -> None:
+    assert problems(broken + TARGETS)
+    odd = SETS.replace("[[", "[3, [").replace("columns = {", "columns = { odd = true,") + 'functions = "count"\n'
+    assert problems(odd + TRAFFIC + TARGETS)
+
+
+def test_what_does_not_fit_so_many_people_is_a_problem_of_the_file() -> None:
+    spec = parse_plan(SETS + TRAFFIC + "batch = 300\ndummies = 5\ncapped = true\n" + TARGETS)
+    with pytest.raises(SpecificationError, match=r"for 1,001 people: 1 problem\n  traffic.batch: must be of one size"):
+        spec.plan(1001)
+    one = parse_plan(SETS + 'per_person = "one"\n' + TRAFFIC + TARGETS)
+    with pytest.raises(SpecificationError, match=r"people: must be an integer >= 2, got 1"):
+        one.plan(1)
+
+
+def test_the_model_itself_keeps_the_rules() -> None:
+    raw: dict[str, Any] = tomllib.loads(SETS + TRAFFIC + TARGETS)
+    assert PlanSpecification.model_validate(raw).plain()["query"]["partitions"] == 20
+    raw["query"]["partitions"] = 21
+    with pytest.raises(ValidationError, match="must be at most the 20 groups"):
+        PlanSpecification.model_validate(raw)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(SpecificationError, match="must exist"):
+        load_plan(tmp_path / "no.toml")
+
+
+def test_the_plan_of_the_guide_loads() -> None:
+    page = (ROOT / "docs" / "how-to" / "plan-a-query.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```toml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    assert parse_plan(block).plan(20_000).applies

@@ -80,7 +80,9 @@ def _of_symmetric(protocol: Protocol, reveals: Reveals) -> Divergence:
     assert isinstance(protocol.randomizer, HasSymmetricLaw)
     law, pure = protocol.randomizer.symmetric_law(), protocol.randomizer.local_epsilon
     n, dummies = protocol.n, protocol.shuffler.dummies
-    if reveals is Reveals.SENDERS or (law.lie == 0 and dummies == 0) or law.theta == 0:
+    # Rates that no float tells apart: the local figure is 0 up to rounding, and so is the central one.
+    blind = float(law.truth) == float(law.lie)
+    if reveals is Reveals.SENDERS or (law.lie == 0 and dummies == 0) or blind:
         return Local(law=law, local_epsilon=pure, n=n)
     if law.k == 2:
         return Binary.of(law=law, local_epsilon=pure, n=n, dummies=dummies)

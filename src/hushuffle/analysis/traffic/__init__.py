@@ -2,9 +2,21 @@
 
 `sampling_epsilon` and `scrambler_epsilon` are about one step; the private value is the target of a message.
 `plan_guarantee` is about a whole plan (`hushuffle.plans`), every step that one data item reaches.
+`cheapest` chooses sampling, dummies and batches. What the paper computes is in `published`, for comparison.
 """
 
+from hushuffle.analysis.traffic import published
+from hushuffle.analysis.traffic.calibration import Configuration, cheapest
 from hushuffle.analysis.traffic.messages import sampling_epsilon, scrambler_epsilon
 from hushuffle.analysis.traffic.plan import cluster_guarantees, plan_guarantee, theorem_one
 
-__all__ = ["cluster_guarantees", "plan_guarantee", "sampling_epsilon", "scrambler_epsilon", "theorem_one"]
+__all__ = [
+    "Configuration",
+    "cheapest",
+    "cluster_guarantees",
+    "plan_guarantee",
+    "published",
+    "sampling_epsilon",
+    "scrambler_epsilon",
+    "theorem_one",
+]

@@ -22,6 +22,14 @@ _MODULES: Final[tuple[str, ...]] = (
     "buckets",
     "frequencies",
     "linkage",
+    "traffic",
+    "traffic_deltas",
+    "traffic_outputs",
+    "traffic_ranges",
+    "traffic_rounds",
+    "traffic_runs",
+    "traffic_savings",
+    "traffic_tradeoffs",
 )
 """Modules of this package with a tuple TARGETS."""
 

@@ -39,6 +39,7 @@ bench: .venv/.bench ## measure speed and tightness
 	$(BIN)/python benchmarks/order.py
 	$(BIN)/python benchmarks/mallows.py
 	$(BIN)/python benchmarks/bloom.py
+	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/plans.py
 
 clean: ## remove everything that was made

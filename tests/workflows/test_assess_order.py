@@ -177,11 +177,11 @@ def test_the_invented_people_of_the_example() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "alpha"), [("order", 2.0), ("places", 4.0)])
-def test_the_examples(name: str, alpha: float) -> None:
+@pytest.mark.parametrize("name", ["order", "places"])
+def test_the_examples(name: str) -> None:
     result = assess(load(EXAMPLES / f"{name}.toml"), base_folder=EXAMPLES)
     by_question = {finding.question: finding.bound for finding in result.findings}
-    assert by_question["order-privacy"].upper == pytest.approx(alpha, rel=1e-12)
+    assert by_question["order-privacy"].upper == pytest.approx(4.0, rel=1e-12)
     rows = {str(row[0]): row for row in result.tables[1].rows}
     error = [rows[name][2] for name in ("no shuffle", "this shuffle", "uniform shuffle")]
     middles = [(bound.lower + bound.upper) / 2 for bound in error if isinstance(bound, hs.Bound)]

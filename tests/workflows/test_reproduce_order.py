@@ -210,3 +210,23 @@ def test_no_group_size_is_free() -> None:
     assert order_attack._trade(case, [step], scores).startswith("No group size")
     scores[step.label] = start
     assert order_attack._trade(case, [step], scores).startswith("Contradicted")
+
+
+def test_the_exact_sensitivity_is_said_to_help_where_it_does() -> None:
+    values = np.array([0, 0, 1])
+    case = order_cases.Case(
+        name="x",
+        values=values,
+        labels=("a", "b"),
+        near=order.column_groups(values),
+        within="",
+        features=values[:, np.newaxis].astype(float),
+    )
+    groups = order.path_groups([[0, 2]], n=3, radius=1)
+    pair = order_exact._pair(("near", groups, {"best": np.arange(3)}), "best")
+    low, high = order_runs.Measured(each=(0.1,)), order_runs.Measured(each=(0.9,))
+    good = order_runs.Score(rho=high, by_value=(low, low), error=low, cleared=low)
+    bad = order_runs.Score(rho=low, by_value=(low, low), error=high, cleared=low)
+    helped = order_exact._answer(case, [pair], {pair[0].basis: good, pair[1].basis: bad})
+    assert "lambda 0.100 ± 0.000 for 0.900 ± 0.000" in helped
+    assert "no effect" in order_exact._answer(case, [pair], {pair[0].basis: good, pair[1].basis: good})

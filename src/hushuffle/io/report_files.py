@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Final, NoReturn
+from queue import Full, Queue
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +52,7 @@ class ReportLayout:
 
     def pack(self, reports: npt.NDArray[np.int64]) -> Packed:
         """Return reports of shape (n,), or (n, columns), packed."""
-        rows = reports.reshape(reports.shape[0], -1)
+        rows = reports if reports.ndim == 2 else reports[:, np.newaxis]
         packed = np.empty(rows.shape[0], dtype=self.dtype)
         for position, name in enumerate(self.names):
             packed[name] = rows[:, position]
@@ -77,22 +81,36 @@ def write_reports(path: Path, blocks: Iterable[Packed], *, layout: ReportLayout)
     """Write reports, in the order given, to a new Parquet file, in row groups of `GROUP`.
 
     The bytes of the file depend on nothing but the sequence of reports, and not on how it is cut into blocks.
-    Memory: some row groups.
+    Memory: some row groups. Where the disk is full, blocks are still read to their end.
 
     Raises:
         DataError: the file cannot be written.
     """
+    waiting: Queue[tuple[pl.DataFrame, ...]] = Queue(maxsize=2)
+    source = register_io_source(lambda *_: chain.from_iterable(iter(waiting.get, ())), schema=layout.schema)
+    # The file is written in a thread of its own: this one goes on shuffling, and hears when somebody presses Ctrl-C.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        written = pool.submit(source.sink_parquet, path, row_group_size=GROUP, maintain_order=True, compression="zstd")
+        try:
+            for packed in _recut(blocks, layout):
+                _hand_over((pl.DataFrame(layout.columns(packed)),), waiting, written)
+        finally:
+            _hand_over((), waiting, written)
+        try:
+            written.result()
+        except pl.exceptions.PolarsError as error:
+            message = f"{path.name} cannot be written: the disk may be full."
+            raise DataError(message) from error
 
-    def batches(*_: object) -> Iterator[pl.DataFrame]:
-        for packed in _recut(blocks, layout):
-            yield pl.DataFrame(layout.columns(packed))
 
-    table = register_io_source(batches, schema=layout.schema)
-    try:
-        table.sink_parquet(path, row_group_size=GROUP, maintain_order=True, compression="zstd")
-    except pl.exceptions.PolarsError as error:
-        message = f"{path.name} cannot be written: the disk may be full."
-        raise DataError(message) from error
+def _hand_over(
+    frames: tuple[pl.DataFrame, ...], waiting: Queue[tuple[pl.DataFrame, ...]], written: Future[Any]
+) -> None:
+    """Wait until there is room, or nobody takes anything any more."""
+    while not written.done():
+        with suppress(Full):
+            waiting.put(frames, timeout=0.1)
+            return
 
 
 def _recut(blocks: Iterable[Packed], layout: ReportLayout) -> Iterator[Packed]:

@@ -70,13 +70,15 @@ class Capped(Divergence):
         >>> round(Capped(law=law, local_epsilon=math.log(4), n=5, dummies=3, uncapped=kary).pure, 4)
         1.2332
         """
+        if self.dummies == (self.law.k - 1) * self.n:
+            return 0.0  # every target is full, whatever the sources do
         if self.law.lie == 0:
             return math.inf
         return min(math.log(max(self._cases())) * (1 + _SLACK) + _SLACK * 1e-3, self.local_epsilon)
 
     def pure_bound(self) -> Bound:
         """Return the pure guarantee: exact for d < n, an upper bound from there on."""
-        if self.attained:
+        if self.attained or self.pure == 0:
             return super().pure_bound()
         return Bound(lower=0.0, upper=self.pure, kind="upper", unit="nats", sources=self.sources)
 
@@ -88,8 +90,8 @@ class Capped(Divergence):
         here, there = _pair(often, weights), _pair(seldom, weights)[::-1]
         up = np.arange(min(self.n - 1, d + 1) + 1, dtype=np.float64)
         hidden = _normal(self._spread(d + 1, self._odds) + _log_choose(d + 1)[: up.size])
-        mixed = float(hidden @ up) / (d + 1)
-        return tuple(self._ratio(part, 1 - part, excess) for part in (here[0], mixed, there[0]))  # type: ignore[return-value]
+        mixed = float(hidden @ up) / (d + 1), float(hidden @ (d + 1 - up)) / (d + 1)
+        return self._ratio(*here, excess), self._ratio(*mixed, excess), self._ratio(*there, excess)
 
     def _ratio(self, at: float, elsewhere: float, excess: float) -> float:
         """Return the ratio if a share `at` of the weight is at t, the rest elsewhere (at t' where T = 2)."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from hushuffle.laws.base import Divergence, between
-from hushuffle.laws.certified_epsilon import LARGEST, certified_epsilon
+from hushuffle.laws.certified_epsilon import LARGEST, certified_epsilon, refuse_tiny
 from hushuffle.laws.loss_sum import LossLattice, LossSum, best_tilt
 from hushuffle.laws.profile import DOMINATING, DOTS, Profile, common_step
 from hushuffle.laws.witness_loss import Distinction, distinctions, inscribed
@@ -47,6 +47,10 @@ def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
     4.775 nats (certified bracket)
     """
     sources, total = _sources(laws), total_pure(laws)
+    laws = [(law, times) for law, times in laws if law.pure > 0]
+    if not laws:
+        return Bound.exact(0.0, unit="nats", sources=sources)
+    refuse_tiny(delta)
     if delta == 0 or any(law.upper(LARGEST) >= 1 for law, _ in laws):
         return _sum_of_pure(laws, total, sources)
     step, negligible = common_step(laws), _CUT * delta / sum(times for _, times in laws)
@@ -72,6 +76,7 @@ def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
 def composed_delta(laws: Laws, *, epsilon: float) -> Bound:
     """Return a certified bracket of delta for all `laws` together, more than one run, at `epsilon` >= 0."""
     sources, total = _sources(laws), total_pure(laws)
+    laws = [(law, times) for law, times in laws if law.pure > 0] or laws
     if epsilon >= total or any(law.upper(LARGEST) >= 1 for law, _ in laws):
         value = 1.0 if total == math.inf else 0.0
         return Bound.exact(value, unit="probability", sources=sources, witness=laws[0][0].lower(0.0)[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from hushuffle.errors import NumericalError
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 _CERTIFIED: Final = 2 * 10**9
 """The accuracy of the binomial tails underneath is tested up to this size."""
+
+
+_RARE: Final = Fraction(1, 10**7)
+"""Flips rarer than this hide nothing among columns of one kind; their ratios overflow there."""
 
 
 def divergence(protocol: Protocol) -> Divergence:
@@ -73,7 +78,8 @@ def _of_flips(protocol: Protocol, flips: BitFlipping) -> Divergence:
     if flips.width == 1:
         law = Symmetric(k=2, truth=1 - flips.flip, lie=flips.flip)
         return Binary.of(law=law, local_epsilon=flips.local_epsilon, n=n, dummies=dummies)
-    return FiniteDivergence.of(protocol) if dummies else FlippedColumns.of(protocol)
+    rare = flips.flip < _RARE
+    return FiniteDivergence.of(protocol) if dummies or rare else FlippedColumns.of(protocol)
 
 
 def _of_symmetric(protocol: Protocol, reveals: Reveals) -> Divergence:

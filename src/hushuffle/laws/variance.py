@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hushuffle.errors import NumericalError
 from hushuffle.randomizers import CountsReports, require
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ def frequency_variance(protocol: Protocol) -> tuple[float, float]:
     """Return (a, b): the variance of an estimated frequency whose true value is p is a + b p.
 
     Raises:
+        NumericalError: reports hardly depend on the values.
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
 
     Source: theory.md section 7.
@@ -29,5 +31,8 @@ def frequency_variance(protocol: Protocol) -> tuple[float, float]:
     n, dummies = protocol.n, protocol.shuffler.dummies
     holder, other = law.true * (1 - law.true), law.false * (1 - law.false)
     from_dummies = dummies * law.dummy * (1 - law.dummy) / n
+    if law.true <= law.false:
+        message = "reports hardly depend on the values: no float tells the frequencies apart. Use a larger epsilon."
+        raise NumericalError(message)
     scale = n * (law.true - law.false) ** 2
     return (other + from_dummies) / scale, (holder - other) / scale

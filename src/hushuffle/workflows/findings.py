@@ -61,7 +61,7 @@ def guesser(protocol: Protocol, adversary: Guesser, *, central: Bound, delta: fl
     Exact, or between certified ends, for a randomizer that treats all values alike. For others an upper bound that is
     the same for every guesser.
     """
-    if isinstance(protocol.randomizer, HasSymmetricLaw):
+    if isinstance(protocol.randomizer, HasSymmetricLaw) and protocol.randomizer.offers(HasSymmetricLaw):
         bound = qif.vulnerability(protocol, adversary=adversary)
         proof = "expected success of the best guess (Bayes vulnerability), target's answer uniform beforehand"
     else:

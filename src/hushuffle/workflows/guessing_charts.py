@@ -29,7 +29,10 @@ def guessing_charts(protocol: Protocol) -> tuple[Chart, ...]:
     ['guessing-by-mechanism', 'guessing-by-knowledge']
     """
     randomizer = protocol.randomizer
-    if not isinstance(randomizer, HasSymmetricLaw) or protocol.shuffler.reveals is not Reveals.MULTISET:
+    if (
+        not (isinstance(randomizer, HasSymmetricLaw) and randomizer.offers(HasSymmetricLaw))
+        or protocol.shuffler.reveals is not Reveals.MULTISET
+    ):
         return ()
     largest = min(10 * protocol.n, _LARGEST)
     sizes = sorted({max(2, round(largest / 10 ** (half / 2))) for half in range(7)})

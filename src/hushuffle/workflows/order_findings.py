@@ -52,7 +52,7 @@ def guesser(protocol: Protocol, adversary: Guesser, *, seen: Bound, delta: float
     bare = replace(protocol, shuffler=NoShuffle())
     found = findings.guesser(bare, adversary, central=seen, delta=delta)
     least, upper = qif.prior(protocol).lower, found.bound.upper
-    if isinstance(protocol.randomizer, HasSymmetricLaw):
+    if isinstance(protocol.randomizer, HasSymmetricLaw) and protocol.randomizer.offers(HasSymmetricLaw):
         hidden = replace(protocol, shuffler=UniformShuffle())
         least = min(qif.vulnerability(hidden, adversary=adversary).lower, upper)
     bound = Bound(lower=least, upper=upper, kind="bracket", unit="probability", sources=found.bound.sources)

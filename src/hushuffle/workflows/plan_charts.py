@@ -98,12 +98,12 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
             label="dummies of each scrambler",
         )
     )
-    tried = (batch // 2, 2 * batch) if slow else (batch // 4, batch // 2, 2 * batch)
+    sizes: tuple[int, ...] = (batch // 2, 2 * batch) if slow else (batch // 4, batch // 2, 2 * batch)
     parameters.append(
         _Parameter(
             key="batch",
             here=batch,
-            values=_with(batch, tried, low=1, high=sources),
+            values=_with(batch, sizes, low=1, high=sources),
             title="Batches",
             caption="So many sources share a scrambler: the more, the better each hides, and the busier is the node.",
             label="sources of each scrambler",

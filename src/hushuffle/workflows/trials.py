@@ -24,7 +24,7 @@ HASHING = Citation(
 
 def sources(protocol: Protocol) -> tuple[Citation, ...]:
     """Return where the mechanism and its estimator come from."""
-    return (WARNER, KAIROUZ) if isinstance(protocol.randomizer, HasSymmetricLaw) else (HASHING,)
+    return (WARNER, KAIROUZ) if protocol.randomizer.offers(HasSymmetricLaw) else (HASHING,)
 
 
 def utility(

@@ -4,7 +4,6 @@ import math
 import random
 from decimal import Decimal
 from fractions import Fraction
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -99,13 +98,12 @@ def test_tiny_entries_are_no_trouble() -> None:
 
 
 def test_a_step_that_overshoots_is_taken_back() -> None:
-    """Longer steps pay: a hundred random channels, each to 1e-9 bits in little time."""
-    rng, start = np.random.default_rng(7), perf_counter()
+    """Longer steps pay: a hundred random channels, each to 1e-9 bits within the limit of work."""
+    rng = np.random.default_rng(7)
     for _ in range(100):
         rows = rng.dirichlet(np.full(6, 0.3), size=8)
         bound = qif.shannon_capacity(Channel(matrix=rows / rows.sum(axis=1, keepdims=True)))
         assert bound.width < 1e-9
-    assert perf_counter() - start < 5
 
 
 def test_work_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from hushuffle import _checks
+from hushuffle.errors import NumericalError
+from hushuffle.laws.base import Divergence
 from hushuffle.laws.divergence import divergence
-from hushuffle.laws.flipped_columns import FlippedColumns
 from hushuffle.laws.one_logo import AllAlike
-from hushuffle.laws.symmetric import Binary
 from hushuffle.model import Citation
 from hushuffle.protocol import Protocol
 from hushuffle.randomizers import BitFlipping
@@ -18,6 +18,9 @@ BUFFLING: Final = Citation(
     key="seed001",
     text="Technical details of the buffling package: signal to noise and privacy of shuffled, flipped Bloom filters",
 )
+
+
+_RARE = 1e-7
 
 
 def columns(filters: int, bits: int, p: float) -> Protocol:
@@ -30,15 +33,16 @@ def columns(filters: int, bits: int, p: float) -> Protocol:
     )
 
 
-def law_of(filters: int, bits: int, p: float) -> FlippedColumns | Binary:
+def law_of(filters: int, bits: int, p: float) -> Divergence:
     """Return the divergence over all pairs of datasets that differ in one column."""
-    law = divergence(columns(filters, bits, p))
-    assert isinstance(law, FlippedColumns | Binary)
-    return law
+    return divergence(columns(filters, bits, p))
 
 
 def pair_law(filters: int, bits: int, p: float, *, others: int, target: tuple[int, int]) -> AllAlike:
     """Return the divergence of one pair of datasets, all other columns at one logo."""
+    if 0 < p < _RARE:
+        message = f"p = {p!r} is too small for the figure of one pair of datasets: at least {_RARE:g}."
+        raise NumericalError(message)
     flips = BitFlipping(width=_checks.integer("filters", filters, low=1, high=62), p=p)
     n = _checks.integer("bits", bits, low=1)
     return AllAlike.of(width=flips.width, flip=flips.flip, n=n, others=others, target=target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hushuffle import _checks
 from hushuffle.laws.base import between
@@ -10,8 +10,11 @@ from hushuffle.laws.certified_epsilon import certified_epsilon
 from hushuffle.laws.divergence import divergence
 from hushuffle.model import Bound
 
+_FARTHEST: Final = 500.0
+
 if TYPE_CHECKING:
     from hushuffle.protocol import Protocol
+
 
 def delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """Return a certified bracket of the smallest delta for which the release is (epsilon, delta)-DP.
@@ -37,6 +40,10 @@ def delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """
     level = _checks.non_negative("epsilon", epsilon)
     law = divergence(protocol)
+    if level >= law.pure:
+        return Bound.exact(0.0, unit="probability", sources=law.sources, witness=law.lower(0.0)[1])
+    if level > _FARTHEST and not law.exact:  # e**epsilon nears the largest float; delta only falls from here
+        return between(0.0, law.upper(_FARTHEST), unit="probability", sources=law.sources)
     upper = law.upper(level)
     lower, witness = law.contenders(level).lower(level)
     return between(lower, upper, unit="probability", sources=law.sources, witness=witness, exact=law.exact)

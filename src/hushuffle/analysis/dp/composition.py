@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from hushuffle import _checks
@@ -112,6 +112,8 @@ def rounds_upper(protocol: Protocol, *, epsilon: float, delta: float) -> Callabl
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Protocol, int]]:
     """Return the different protocols with how often each takes place."""
     merged: list[tuple[Protocol, int]] = []
+    if not isinstance(rounds, Iterable):
+        _checks.reject(name, "a list of protocols or pairs (protocol, times)", f"<{type(rounds).__name__}>")
     for item in rounds:
         protocol, count = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)
         if not isinstance(protocol, Protocol):

@@ -96,6 +96,7 @@ def best_hashing_for_error(
     109650
     """
     most, share = _limits(largest, frequency)
+    k, n = _checks.integer("k", k, low=2), _checks.integer("n", n, low=1)
     allowed = math.floor(n * (1 - Fraction(_checks.probability("bayes_error", bayes_error))))
     candidates = {*_sizes(most), *(g for g in (allowed, allowed + 1, min(n, k)) if 2 <= g <= most)}
 

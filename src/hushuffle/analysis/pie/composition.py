@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -63,6 +63,6 @@ def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | N
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):
         likeliest = to_decimal(Prior.of(protocol.n, largest_prior=largest_prior).largest)
-        success = to_decimal(one_report(protocol).gain()) ** times * likeliest
-        error = max(1 - success, to_decimal(Fraction(0)))
+        gain = WIDE.ln(to_decimal(one_report(protocol).gain())) * times + WIDE.ln(likeliest)
+        error = max(1 - WIDE.exp(min(gain, Decimal(1))), Decimal(0))
     return Bound(lower=down(error), upper=1.0, kind="lower", unit="probability", sources=(BRAUN,))

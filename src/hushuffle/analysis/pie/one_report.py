@@ -126,7 +126,7 @@ class FiniteReport(OneReport):
     def contraction(self) -> tuple[Fraction, bool]:
         """One minus what all rows share (Doeblin)."""
         shared = Fraction(float(self.channel.matrix.min(axis=0).sum()))
-        return min(self._up(1 - shared) + Fraction(EPS), Fraction(1)), False
+        return min(self._up(max(1 - shared, Fraction(0))) + Fraction(EPS), Fraction(1)), False
 
     def _up(self, value: Fraction) -> Fraction:
         return value * (1 + sum(self.channel.matrix.shape) * Fraction(EPS))
@@ -139,9 +139,9 @@ def one_report(protocol: Protocol) -> OneReport:
         UnsupportedProtocolError: neither a symmetric law, nor one on the buckets of a hash, nor a finite channel.
     """
     randomizer, people = protocol.randomizer, min(protocol.n, protocol.randomizer.inputs)
-    if isinstance(randomizer, HasSymmetricLaw):
+    if isinstance(randomizer, HasSymmetricLaw) and randomizer.offers(HasSymmetricLaw):
         return SymmetricReport(law=randomizer.symmetric_law(), rows=people)
-    if isinstance(randomizer, HasBucketLaw):
+    if isinstance(randomizer, HasBucketLaw) and randomizer.offers(HasBucketLaw):
         law = randomizer.bucket_law()
         return SymmetricReport(law=law, rows=min(people, law.k), collision=randomizer.collision)
     channel = require(randomizer, HasChannel, for_what=QUESTION).channel()

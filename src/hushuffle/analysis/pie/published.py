@@ -113,9 +113,9 @@ def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     """
     times = _checks.integer("reports", reports, low=1)
     found = [ldp_alpha(protocol)] if times == 1 else []
-    if isinstance(protocol.randomizer, HasSymmetricLaw):
+    if isinstance(protocol.randomizer, HasSymmetricLaw) and protocol.randomizer.offers(HasSymmetricLaw):
         found.append(rr_alpha(protocol, reports=times))
-    if isinstance(protocol.randomizer, HasBucketLaw):
+    if isinstance(protocol.randomizer, HasBucketLaw) and protocol.randomizer.offers(HasBucketLaw):
         found.append(hashing_alpha(protocol, reports=times))
     if not found:
         message = f"The paper has no bound for several reports of {type(protocol.randomizer).__name__}."

@@ -77,7 +77,8 @@ def kl_divergence(
     twice the drift on the side towards which the estimate moves, which covers a bias that falls at least as the
     fifth root of n. If the drift exceeds the half-width, the estimate has not settled, and that end is trivial
     (infinity, or 0). In simulations of normal laws (D from 0.07 to 11.5 bits, n from 200 to 50,000) 95% intervals
-    held D in 91% to 100% of samples.
+    held D in 91% to 100% of samples where the genuine law is not the wider one. Where it is, or where a density has a
+    pole, in 84% to 93%: the estimate is too low in the tails, and the interval too short by as much.
 
     Args:
         genuine: scores of the same person, shape (n,); n at least 100.

@@ -1,0 +1,174 @@
+"""Inferring a person's value from the released values of people like them.
+
+Whoever knows who is near whom, and a little more about everybody, lets the 25 people most like somebody vote on that
+person's value. Noise on each value does not stop this: it averages out. Shuffling within groups does, as far as it
+moves the votes to other people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+
+from hushuffle import _checks
+from hushuffle.model import Citation
+from hushuffle.model.groups import Groups, Integers
+
+Floats = npt.NDArray[np.float64]
+
+ATTACK: Final = Citation(
+    key="meehan2022",
+    text="C. Meehan, A. Roy Chowdhury, K. Chaudhuri, S. Jha, Privacy implications of shuffling, ICLR (2022)",
+    where="section 5",
+)
+
+_BLOCK: Final = 4_000_000
+"""Distances that are held at a time."""
+
+
+def choose_voters(near: Groups, privileged: npt.ArrayLike | None = None, *, size: int = 25, seed: int = 1) -> Integers:
+    """Return who votes on each person's value, shape (n, size); -1 where fewer are near.
+
+    Of the people in person i's own group of `near`, person i left out, those whose `privileged` attributes are most
+    similar (Euclidean distance); who of the equally similar is drawn at random, for each person anew.
+
+    Args:
+        near: everybody's neighbourhood, made from public data: within a radius r* of them.
+        privileged: what the attacker knows beyond public data, shape (n,) or (n, d); None: nothing. Give categories
+            as one column of 0 and 1 each.
+        size: number of votes, >= 1.
+        seed: of the draw among equals (a simulation of the attacker, no privacy rests on it).
+
+    Raises:
+        InvalidInputError: `near` belongs to nobody in particular, attributes that are not finite or not n, size < 1.
+
+    Source: Meehan et al. 2022, section 5; theory.md section 5.
+
+    >>> from hushuffle.model.groups import Groups
+    >>> choose_voters(Groups.of([[0, 1, 2], [0, 1, 2], [0, 1, 2]]), [1.0, 2.0, 4.0], size=1).tolist()
+    [[1], [0], [1]]
+    """
+    votes = _checks.integer("size", size, low=1)
+    if near.group_of is None:
+        _checks.reject("near", "one group for each person", repr(near), "radius_groups and path_groups make such.")
+    known = _attributes(privileged, near.n)
+    rng = np.random.default_rng(seed)
+    chosen = np.full((near.n, votes), -1, dtype=np.int64)
+    by_group = np.argsort(near.group_of, kind="stable")
+    ends = np.cumsum(np.bincount(near.group_of, minlength=len(near)))
+    for group in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
+        members = near.members[near.offsets[group] : near.offsets[group + 1]]
+        people = by_group[ends[group - 1] if group else 0 : ends[group]]
+        for block in _blocks(people, members.size):
+            chosen[block] = _most_similar(block, members, known, votes, rng)
+    return chosen
+
+
+def success_rates(
+    released: npt.ArrayLike, values: npt.ArrayLike, voters: npt.ArrayLike, *, k: int, seed: int = 1
+) -> Floats:
+    """Return for each person in which share of the draws the majority vote names their value, shape (n,).
+
+    Draws are collections from the same people: `released[i, t]` is what draw t releases in person i's place. Of
+    values with equally many votes one is drawn; a person without voters is guessed blindly.
+
+    Args:
+        released: shape (n, draws), codes 0..k-1.
+        values: true values, shape (n,), codes 0..k-1.
+        voters: as `choose_voters`, shape (n, size), -1 for nobody.
+        k: number of values, >= 2.
+        seed: of the draw among equals.
+
+    Raises:
+        InvalidInputError: codes outside their range, or shapes that do not fit.
+
+    Source: Meehan et al. 2022, section 5; theory.md section 5.
+
+    >>> success_rates([[0, 0], [0, 1], [1, 1]], [0, 0, 1], [[1], [0], [1]], k=2).tolist()
+    [0.5, 1.0, 0.5]
+    """
+    values_of = _checks.codes("values", values, k=_checks.integer("k", k, low=2))
+    n = values_of.size
+    draws = np.asarray(released)
+    who = np.asarray(voters)
+    if draws.ndim != 2 or who.ndim != 2 or not len(draws) == len(who) == n or not draws.size:
+        _checks.reject("released, voters", f"of {n} rows, one for each person", f"<{draws.shape}, {who.shape}>")
+    draws = _checks.codes("released", draws.reshape(-1), k=k).reshape(draws.shape)
+    ballots = _ballots(_checks.codes("voters", who.reshape(-1) + 1, k=n + 1).reshape(who.shape) - 1)
+    own = np.zeros(draws.shape, dtype=np.float32)
+    best, equals = np.full_like(own, -1), np.zeros_like(own)
+    for value in range(k):
+        count = ballots @ (draws == value).astype(np.float32)
+        mine = (values_of == value)[:, np.newaxis]
+        own = np.where(mine, count, own)
+        other = np.where(mine, np.float32(-1), count)
+        equals = np.where(other > best, np.float32(1), equals + (other == best))
+        best = np.maximum(best, other)
+    coins = np.random.default_rng(seed).random(own.shape, dtype=np.float32)
+    right = (own > best) | ((own == best) & (coins * (equals + 1) < 1))
+    return np.asarray(right.mean(axis=1), dtype=np.float64)
+
+
+def vulnerable(rates: npt.ArrayLike, *, level: float = 0.9) -> npt.NDArray[np.bool_]:
+    """Return who is vulnerable, shape (n,): the guess is right in at least the share `level` of the draws.
+
+    The published rho is the share of the vulnerable. A blind guess of the most frequent value makes everybody who
+    holds it vulnerable, so compare rho with that of a uniform shuffle, or look at each value by itself.
+
+    Raises:
+        InvalidInputError: level not in (0, 1].
+
+    Source: Meehan et al. 2022, section 5; theory.md section 5.
+
+    >>> vulnerable([45 / 50, 44 / 50]).tolist()
+    [True, False]
+    """
+    bar = _checks.probability("level", level, low_open=True)
+    return np.asarray(np.asarray(rates, dtype=np.float64) >= bar)
+
+
+def _attributes(privileged: npt.ArrayLike | None, n: int) -> Floats | None:
+    if privileged is None:
+        return None
+    known = np.asarray(privileged, dtype=np.float64)
+    known = known[:, np.newaxis] if known.ndim == 1 else known
+    if known.ndim != 2 or len(known) != n or not bool(np.isfinite(known).all()):
+        _checks.reject("privileged", f"finite numbers, shape ({n},) or ({n}, d)", f"<shape {known.shape}>")
+    return known
+
+
+def _blocks(people: Integers, members: int) -> Iterator[Integers]:
+    step = max(1, _BLOCK // members)
+    for start in range(0, people.size, step):
+        yield people[start : start + step]
+
+
+def _most_similar(
+    people: Integers, members: Integers, known: Floats | None, votes: int, rng: np.random.Generator
+) -> Integers:
+    """Return the voters on `people`, shape (people, votes), out of `members`."""
+    distance = np.zeros((people.size, members.size)) if known is None else cdist(known[people], known[members])
+    distance[np.arange(people.size), np.searchsorted(members, people)] = np.inf  # nobody votes on themselves
+    rows = np.full((people.size, votes), -1, dtype=np.int64)
+    if members.size - 1 <= votes:
+        order = np.argsort(distance, axis=1)[:, : members.size - 1]
+        rows[:, : members.size - 1] = members[order]
+        return rows
+    edge = np.partition(distance, votes - 1, axis=1)[:, votes - 1, np.newaxis]
+    lot = np.where(distance < edge, -1.0, np.where(distance == edge, rng.random(distance.shape), np.inf))
+    rows[:] = members[np.argpartition(lot, votes - 1, axis=1)[:, :votes]]
+    return rows
+
+
+def _ballots(voters: Integers) -> csr_array:
+    """Return the table of who votes on whom, shape (n, n): whoever is named twice votes twice."""
+    n = len(voters)
+    there = voters >= 0
+    offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    ones = np.ones(int(offsets[-1]), dtype=np.float32)
+    return csr_array((ones, voters[there], offsets), shape=(n, n))

@@ -1,0 +1,147 @@
+"""From released reports, or counts of several machines, to frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.engines.kernel import layout_of
+from hushuffle.errors import DataError, SpecificationError
+from hushuffle.estimation import estimate
+from hushuffle.io.manifest import Manifest, read_counts, read_manifest
+from hushuffle.io.report_files import read_reports
+from hushuffle.model import Estimate, Histogram
+from hushuffle.protocol import Protocol
+from hushuffle.randomizers import CountsReports, Randomizer, require
+from hushuffle.shufflers import Scrambler
+from hushuffle.specification import CountedPopulation, Specification, parse
+from hushuffle.workflows.collect import MANIFEST, REPORTS
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share of all work done so far, in [0, 1]."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tally:
+    """How often each value is supported by reports that were made alike: `counts`, shape (k,); tallies add up.
+
+    Raises:
+        DataError: on adding: the others were made otherwise.
+    """
+
+    manifest: Manifest
+    specification: Specification
+    randomizer: Randomizer
+    counts: Histogram
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The k categories."""
+        return self.specification.population.read(Path()).population.labels
+
+    def __add__(self, other: Tally) -> Tally:
+        if _alike(self.specification) != _alike(other.specification):
+            _fail("The reports were collected with different randomizers or categories: they cannot be added up.")
+        people = self.manifest.people + other.manifest.people
+        dummies = self.manifest.dummies + other.manifest.dummies
+        plain = self.specification.plain()
+        plain["population"]["n"] = people
+        whole = Specification.model_validate(plain)
+        manifest = replace(self.manifest, specification=whole.effective(), people=people, dummies=dummies)
+        return replace(self, manifest=manifest, specification=whole, counts=self.counts + other.counts)
+
+    def estimate(self) -> Estimate:
+        """Return the frequencies among all people counted."""
+        shuffler = Scrambler(dummies=self.manifest.dummies)
+        protocol = Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
+        return estimate(self.counts, protocol=protocol)
+
+
+def tally_reports(sources: Sequence[Path], *, manifest: Path | None = None, progress: Progress | None = None) -> Tally:
+    """Return the support counts of all reports in `sources`, added up.
+
+    Args:
+        sources: folders that `hushuffle collect` wrote, files of reports, or files of counts (.json).
+        manifest: how the files of reports were made, together; None: every one has its manifest.json beside it.
+        progress: told what is going on.
+
+    Raises:
+        DataError: a file cannot be read, is there twice, does not fit its manifest, or was made otherwise than the
+            others.
+        UnsupportedProtocolError: the reports cannot be counted.
+    """
+    tell = progress or (lambda _stage, _share: None)
+    files = [source / REPORTS if source.is_dir() else source for source in sources]
+    if len({file.resolve() for file in files}) < len(files):
+        _fail("The same reports are given twice: their people would count twice.")
+    counted = [file for file in files if file.suffix == ".json"]
+    collected = [file for file in files if file.suffix != ".json"]
+    groups = (
+        [(manifest, collected)]
+        if manifest is not None and collected
+        else [(file.with_name(MANIFEST), [file]) for file in collected]
+    )
+    tallies = []
+    for done, file in enumerate(counted):
+        tell("adding counts", done / len(files))
+        tallies.append(_of_counts(file))
+    for done, (described, group) in enumerate(groups, start=len(counted)):
+        tell("counting reports", done / len(files))
+        tallies.append(_of_reports(described, group))
+    if not tallies:
+        _fail("There are no reports.")
+    whole = tallies[0]
+    for tally in tallies[1:]:
+        whole += tally
+    tell("done", 1.0)
+    return whole
+
+
+def _of_counts(file: Path) -> Tally:
+    manifest, counts = read_counts(file)
+    specification, randomizer = _described(manifest, file)
+    if counts.size != randomizer.inputs:
+        _fail(f"{file} has {counts.size:,} counts for {randomizer.inputs:,} categories: it may have been edited.")
+    return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
+
+
+def _of_reports(described: Path, files: Sequence[Path]) -> Tally:
+    manifest = read_manifest(described)
+    specification, randomizer = _described(manifest, described)
+    counter = require(randomizer, CountsReports, for_what="An estimate of frequencies")
+    counts: npt.NDArray[np.int64] = np.zeros(randomizer.inputs, dtype=np.int64)
+    size = 0
+    for file in files:
+        for reports in read_reports(file, layout=layout_of(randomizer)):
+            counts += counter.counts(reports).counts
+            size += reports.shape[0]
+    expected = manifest.people + manifest.dummies
+    if size != expected:
+        _fail(f"{described} speaks of {expected:,} reports, but there are {size:,}: it belongs to others.")
+    return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
+
+
+def _described(manifest: Manifest, path: Path) -> tuple[Specification, Randomizer]:
+    try:
+        specification = parse(manifest.specification, file=f"the specification in {path}")
+    except SpecificationError as error:
+        raise DataError(str(error)) from error
+    population = specification.population
+    if not isinstance(population, CountedPopulation) or population.n != manifest.people:
+        _fail(f"{path}: people and specification do not fit together: it may have been edited.")
+    people = population.read(Path())
+    return specification, specification.randomizer.build(people.k)
+
+
+def _alike(specification: Specification) -> tuple[Any, Any]:
+    plain = specification.plain()
+    return plain["randomizer"], {key: value for key, value in plain["population"].items() if key != "n"}
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None

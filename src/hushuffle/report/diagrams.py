@@ -80,7 +80,8 @@ def inline(diagram: Diagram, name: str) -> str:
         _refuse(f"<{root.tag}>")
     for title in root.findall("title"):
         root.remove(title)  # it would follow the pointer around
-    kept: dict[str, str] = {key: root.attrib[key] for key in ("viewBox", "font-family", "font-size") if key in root.attrib}
+    shown: tuple[str, ...] = ("viewBox", "font-family", "font-size")
+    kept = {name: root.attrib[name] for name in shown if name in root.attrib}
     root.attrib.clear()
     size = f"min-width:{_LEAST_SCALE * width:.0f}px;max-width:{width:.0f}px"
     root.attrib.update({**kept, "role": "img", "aria-label": plain(diagram.title), "class": "diagram", "style": size})

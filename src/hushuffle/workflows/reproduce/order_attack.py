@@ -254,7 +254,7 @@ def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> st
     most = free[-1]
     before, after = scores[LOCAL].by_value[rare], scores[most.label].by_value[rare]
     return (
-        f"{'Confirmed' if after.mean < before.mean else 'Contradicted'}: the attack is weakened at hardly any cost to the "
+        f"{'Confirmed' if after.mean < before.mean else 'Contradicted'}: the attack is weakened at little cost to the "
         f"learner. With groups of {most.x:g} next in age the learner's error is {scores[most.label].error} "
         f"({scores[LOCAL].error} without a shuffle), and the vulnerable among those {case.labels[rare]} go from "
         f"{before} to {after}."

@@ -9,14 +9,11 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from hushuffle.errors import NumericalError
 from hushuffle.laws.base import Divergence, between
 from hushuffle.laws.noisy_order import NoisyOrder
 from hushuffle.laws.symmetric import Local
 from hushuffle.model import Bound, Witness
 from hushuffle.numerics.roots import crossing
-
-_LEAST: Final = 1e-300
 
 LARGEST: Final = 300.0
 """No finite epsilon above this is looked for: e**300 is certainty."""
@@ -41,7 +38,6 @@ def certified_epsilon(law: Divergence, delta: float) -> Bound:
         return Bound.exact(law.epsilon_at(delta), unit="nats", witness=law.lower(0.0)[1])
     if delta == 0:
         return law.pure_bound()
-    refuse_tiny(delta)
     law = law.focus(delta)
     lower, witness = _lower_end(law, delta, law.guess())
     few = law.contenders(lower)
@@ -49,17 +45,6 @@ def certified_epsilon(law: Divergence, delta: float) -> Bound:
         lower, witness = _lower_end(few, delta, lower)
     upper = _upper_end(law, few, delta, lower)
     return between(lower, upper, unit="nats", sources=law.sources, witness=witness)
-
-
-def refuse_tiny(delta: float) -> None:
-    """Refuse a delta above 0 that floats hardly hold.
-
-    Raises:
-        NumericalError: 0 < delta < 1e-300.
-    """
-    if 0 < delta < _LEAST:
-        message = f"delta = {delta!r} is below {_LEAST:g}, where floats lose their digits. Ask for delta = 0 instead."
-        raise NumericalError(message)
 
 
 def smallest_above(upper: Callable[[float], float], delta: float, *, high: float, guess: float) -> float:

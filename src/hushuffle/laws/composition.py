@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from hushuffle.errors import NumericalError
 from hushuffle.laws.base import Divergence, between
-from hushuffle.laws.certified_epsilon import LARGEST, certified_epsilon, refuse_tiny
+from hushuffle.laws.certified_epsilon import LARGEST, certified_epsilon
 from hushuffle.laws.loss_sum import LossLattice, LossSum, best_tilt
 from hushuffle.laws.profile import DOMINATING, DOTS, Profile, common_step
 from hushuffle.laws.witness_loss import Distinction, distinctions, inscribed
@@ -23,6 +24,8 @@ from hushuffle.model import Bound, Citation, Witness
 
 Laws: TypeAlias = Sequence[tuple[Divergence, int]]
 """Divergences, and how often each mechanism runs."""
+
+_TINIEST: Final = 1e-300
 
 _WIDE: Final = 0.05
 """A bracket wider than this share also tries the lower ends of single rounds."""
@@ -50,7 +53,9 @@ def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
     laws = [(law, times) for law, times in laws if law.pure > 0]
     if not laws:
         return Bound.exact(0.0, unit="nats", sources=sources)
-    refuse_tiny(delta)
+    if 0 < delta < _TINIEST:
+        message = f"delta = {delta!r} is below {_TINIEST:g}, where floats lose their digits. Ask for delta = 0 instead."
+        raise NumericalError(message)
     if delta == 0 or any(law.upper(LARGEST) >= 1 for law, _ in laws):
         return _sum_of_pure(laws, total, sources)
     step, negligible = common_step(laws), _CUT * delta / sum(times for _, times in laws)

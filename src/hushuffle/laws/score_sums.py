@@ -25,6 +25,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle.errors import NumericalError
 from hushuffle.numerics.binomial import EPS, Floats
 
 Complex = npt.NDArray[np.complex128]
@@ -85,8 +86,16 @@ class Scores:
         return high
 
     def variance(self, tilt: float) -> float:
-        """Return the second moment of the score under the law tilted by `tilt`."""
-        return float((self.mass * self.value**2) @ np.exp(tilt * self.value)) / (1 + self.excess(tilt)[0])
+        """Return the second moment of the score under the law tilted by `tilt`.
+
+        Raises:
+            NumericalError: the scores are spread over more decades than floats can tell apart.
+        """
+        total = 1 + self.excess(tilt)[0]
+        if total == 0:
+            message = "what some reports tell outweighs all others by more than floats can hold: use more noise."
+            raise NumericalError(message)
+        return float((self.mass * self.value**2) @ np.exp(tilt * self.value)) / total
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -27,6 +27,9 @@ def crossing(function: Callable[[float], float], level: float, *, high: float, g
     >>> x < 0.75 <= y, round(y, 6)
     (True, 0.75)
     """
+    if level < _FLOOR:
+        message = f"a level of {level!r} is below {_FLOOR:g}, where floats lose their digits. Ask for 0 or for more."
+        raise NumericalError(message)
 
     def excess(x: float) -> float:
         value = _FLOOR if x >= high else max(function(x), _FLOOR)

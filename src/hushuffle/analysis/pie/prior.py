@@ -78,8 +78,9 @@ def _blocks(prior: npt.ArrayLike, n: int) -> tuple[tuple[Fraction, int], ...]:
         _checks.reject("prior", f"{n} probabilities", f"<{type(prior).__name__}>")
     if weights.shape != (n,):
         _checks.reject("prior", f"of shape ({n},)", f"<shape {weights.shape}>")
-    total = float(weights.sum())
-    if not (bool(np.all((weights >= 0) & (weights <= 1))) and abs(total - 1) <= _TOLERANCE):
+    proper = bool(np.all((weights >= 0) & (weights <= 1)))
+    total = math.fsum(weights) if proper else math.nan
+    if not (proper and abs(total - 1) <= _TOLERANCE):
         _checks.reject("prior", "probabilities that sum to 1", f"<a sum of {total:.12g}>")
     distinct, counts = np.unique(weights / total, return_counts=True)
     return tuple((Fraction(float(w)), int(c)) for w, c in zip(distinct[::-1], counts[::-1], strict=True))

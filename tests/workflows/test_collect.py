@@ -176,8 +176,6 @@ def test_a_key_repeats_reports_and_not_their_order(folder: Path, shuffler: str) 
     assert reports(folder) != reports(folder, "again")
     for out in ("out", "again"):
         assert names(folder / out) == ["manifest.json", "reports.parquet"]
-    run(folder, specification, keys=Keys(file=folder / "my.key", ids="id", round=4), out="later")
-    assert sorted(reports(folder)) != sorted(reports(folder, "later"))
     text = (folder / "out" / "manifest.json").read_text(encoding="utf-8")
     assert '"coins": "keyed, round 3"' in text
     assert (folder / "my.key").read_text(encoding="ascii") not in text

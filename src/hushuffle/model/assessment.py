@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +65,21 @@ class Series:
     x: tuple[float, ...]
     lower: tuple[float, ...]
     upper: tuple[float, ...]
+
+    @classmethod
+    def through(cls, label: str, x: Iterable[float], figures: Iterable[Bound | float]) -> Self:
+        """Return the line through `figures`: the ends of a `Bound`, or plain numbers.
+
+        >>> Series.through("error", [1, 2], [0.5, Bound(lower=0.1, upper=0.2, kind="bracket", unit="")]).upper
+        (0.5, 0.2)
+        """
+        ends = [(f.lower, f.upper) if isinstance(f, Bound) else (float(f), float(f)) for f in figures]
+        return cls(
+            label=label,
+            x=tuple(float(place) for place in x),
+            lower=tuple(low for low, _ in ends),
+            upper=tuple(high for _, high in ends),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

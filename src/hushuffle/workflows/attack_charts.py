@@ -57,7 +57,7 @@ def _detection(found: Sequence[Outcome]) -> Chart:
         wanted = np.geomspace(accept[accept > 0].min(), 1.0, _POINTS)
         shown = np.unique(np.searchsorted(accept, wanted, side="right") - 1)
         places, missed = tuple(accept[shown].tolist()), tuple(reject[shown].tolist())
-        series.append(Series(label=_noise(one.tried), x=places, lower=missed, upper=missed))
+        series.append(Series.through(_noise(one.tried), places, missed))
     return Chart(
         key="detection",
         title="Is this report of this person?",
@@ -89,18 +89,14 @@ def _chart(
     for label in names:
         mine = [one for one in shown if name(one.tried) == label]
         places = tuple(x(one.tried) for one in mine)
-        series.append(_line(f"measured: {label}", places, [one.error for one in mine]))
+        series.append(Series.through(f"measured: {label}", places, [one.error for one in mine]))
         if certified:
             least = [one.least for one in mine]
-            series.append(_line(f"certified: {label}", places, [Bound.exact(b.lower, unit=b.unit) for b in least]))
+            series.append(
+                Series.through(f"certified: {label}", places, [Bound.exact(b.lower, unit=b.unit) for b in least])
+            )
     return Chart(
         key=key, title=title, caption=caption, x_label=x_label, y_label="identification error", series=tuple(series)
-    )
-
-
-def _line(label: str, x: tuple[float, ...], bounds: Sequence[Bound]) -> Series:
-    return Series(
-        label=label, x=x, lower=tuple(bound.lower for bound in bounds), upper=tuple(bound.upper for bound in bounds)
     )
 
 

@@ -55,7 +55,7 @@ def _against_people(protocol: Protocol, delta: float) -> Chart:
 
 def _against_noise(variants: Sequence[Protocol], noises: Sequence[float], delta: float, here: float | None) -> Chart:
     released = _band("released, after the shuffler", noises, variants, delta)
-    known = Series(label="with the sender known", x=tuple(noises), lower=tuple(noises), upper=tuple(noises))
+    known = Series.through("with the sender known", noises, noises)
     series = (released, known) if hides_senders(variants[0]) else (known,)
     return Chart(
         key="privacy-against-noise",
@@ -73,7 +73,7 @@ def _accuracy(variants: Sequence[Protocol], noises: Sequence[float], here: float
     worst = [float(predicted_standard_error(variant, frequency=np.array([0.0, 1.0])).max()) for variant in variants]
     # As the noise, so the best number of buckets: the deployment's own is kept.
     fixed = " The number of buckets stays the same." if isinstance(variants[0].randomizer, LocalHashing) else ""
-    line = Series(label="standard error", x=tuple(noises), lower=tuple(worst), upper=tuple(worst))
+    line = Series.through("standard error", noises, worst)
     return Chart(
         key="accuracy-against-noise",
         title="Accuracy against the noise on each device",
@@ -88,15 +88,8 @@ def _accuracy(variants: Sequence[Protocol], noises: Sequence[float], here: float
 
 
 def _band(label: str, x: Sequence[float], protocols: Sequence[Protocol], delta: float) -> Series:
-    bounds = [dp.epsilon(protocol, delta=delta) for protocol in protocols]
-    return Series(
-        label=label,
-        x=tuple(float(value) for value in x),
-        lower=tuple(bound.lower for bound in bounds),
-        upper=tuple(bound.upper for bound in bounds),
-    )
+    return Series.through(label, x, (dp.epsilon(protocol, delta=delta) for protocol in protocols))
 
 
 def _flat(label: str, x: Sequence[float], value: float) -> Series:
-    line = (value,) * len(x)
-    return Series(label=label, x=tuple(float(point) for point in x), lower=line, upper=line)
+    return Series.through(label, x, [value] * len(x))

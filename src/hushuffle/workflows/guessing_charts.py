@@ -101,10 +101,4 @@ def _here(protocol: Protocol, sizes: Sequence[int]) -> float | None:
 
 
 def _line(label: str, sizes: Sequence[int], figure: Callable[[int], Bound]) -> Series:
-    bounds = [figure(n) for n in sizes]
-    return Series(
-        label=label,
-        x=tuple(float(n) for n in sizes),
-        lower=tuple(bound.lower for bound in bounds),
-        upper=tuple(bound.upper for bound in bounds),
-    )
+    return Series.through(label, sizes, (figure(n) for n in sizes))

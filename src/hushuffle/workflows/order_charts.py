@@ -36,7 +36,7 @@ def _displacement(arrangement: Arrangement, rng: Randomness) -> Chart:
     series = [exact]
     if arrangement.published is not None and arrangement.published > arrangement.sensitivity:
         series.append(_moved(arrangement, "published sensitivity", alphas, arrangement.published, rng))
-    series.append(Series(label="uniform shuffle", x=tuple(alphas), lower=uniform, upper=uniform))
+    series.append(Series.through("uniform shuffle", alphas, uniform))
     return Chart(
         key="displacement-against-alpha",
         title="How far reports move, against what the order may say",
@@ -68,12 +68,7 @@ def _moved(arrangement: Arrangement, label: str, alphas: Sequence[float], sensit
         ).mean
         for alpha in alphas
     ]
-    return Series(
-        label=label,
-        x=tuple(alphas),
-        lower=tuple(mean.lower for mean in means),
-        upper=tuple(mean.upper for mean in means),
-    )
+    return Series.through(label, alphas, means)
 
 
 def _other_radii(arrangement: Arrangement, radius: float) -> Chart:
@@ -112,7 +107,7 @@ def _others(label: str, x: Sequence[float], alphas: Sequence[float], *, here: fl
         caption="Alpha of smaller and larger groups, exact: whoever is close together is told apart least.",
         x_label=label,
         y_label="alpha (nats)",
-        series=(Series(label="this shuffle", x=tuple(x), lower=tuple(alphas), upper=tuple(alphas)),),
+        series=(Series.through("this shuffle", x, alphas),),
         y_log=min(alphas) > 0,
         here=here,
     )

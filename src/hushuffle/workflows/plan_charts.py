@@ -121,16 +121,11 @@ def _with(here: float, values: Sequence[float], *, low: float, high: float | Non
 def _chart(specification: PlanSpecification, parameter: _Parameter, points: Sequence[tuple[float, Bound]]) -> Chart:
     x = tuple(float(value) for value, _ in points)
     series = [
-        Series(
-            label="the whole plan",
-            x=x,
-            lower=tuple(figure.lower for _, figure in points),
-            upper=tuple(figure.upper for _, figure in points),
-        )
+        Series.through("the whole plan", x, (figure for _, figure in points)),
     ]
     wanted = specification.targets.epsilon
     if wanted is not None:
-        series.append(Series(label="asked for", x=x, lower=(wanted,) * len(x), upper=(wanted,) * len(x)))
+        series.append(Series.through("asked for", x, [wanted] * len(x)))
     missing = len(points) < len(parameter.values)
     return Chart(
         key=f"epsilon-by-{parameter.key}",

@@ -129,14 +129,14 @@ def _charts(steps: list[_Step], records: Records) -> Iterator[Chart]:
         x_label="iteration",
         y_label="mean squared distance",
         series=(
-            _line(_PLAIN, rounds, tuple(one.distance[0] for one in steps)),
-            _line(_PLAN, rounds, tuple(one.distance[1] for one in steps)),
+            Series.through(_PLAIN, rounds, tuple(one.distance[0] for one in steps)),
+            Series.through(_PLAN, rounds, tuple(one.distance[1] for one in steps)),
         ),
     )
-    series = [_line("plan against plain", rounds, tuple(one.alike for one in steps))]
+    series = [Series.through("plan against plain", rounds, tuple(one.alike for one in steps))]
     for label, side in (("plain against labels", 0), ("plan against labels", 1)):
         values = tuple(one.right[side] for one in steps if one.right is not None)
-        series += [_line(label, rounds, values)] if values else []
+        series += [Series.through(label, rounds, values)] if values else []
     yield Chart(
         key="rand-index",
         title="Rand index",
@@ -148,7 +148,3 @@ def _charts(steps: list[_Step], records: Records) -> Iterator[Chart]:
         y_label="Rand index",
         series=tuple(series),
     )
-
-
-def _line(label: str, x: tuple[float, ...], y: tuple[float, ...]) -> Series:
-    return Series(label=label, x=x, lower=y, upper=y)

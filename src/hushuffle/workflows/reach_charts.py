@@ -67,14 +67,7 @@ def _noise_chart(noises: Sequence[float], figures: Sequence[Bound], design: Desi
         caption=f"More flips protect better: epsilon at delta = {design.delta:g}, smaller is more private.",
         x_label="flip probability p",
         y_label="epsilon (nats)",
-        series=(
-            Series(
-                label="one person added or removed",
-                x=tuple(noises),
-                lower=tuple(bound.lower for bound in figures),
-                upper=tuple(bound.upper for bound in figures),
-            ),
-        ),
+        series=(Series.through("one person added or removed", noises, figures),),
         y_log=True,
         here=design.p,
     )
@@ -88,7 +81,7 @@ def _flips_chart(designs: Sequence[Design], design: Design, epsilon: float) -> C
         caption=f"More columns hide each one better, and need fewer flips for the same epsilon of {number(epsilon)}.",
         x_label="bits of each filter",
         y_label="flip probability p",
-        series=(Series(label="least p", x=tuple(float(other.bits) for other in designs), lower=noises, upper=noises),),
+        series=(Series.through("least p", (other.bits for other in designs), noises),),
         x_log=True,
         here=float(design.bits),
     )
@@ -141,8 +134,7 @@ def _line(
         except NumericalError:
             continue
         points.append((float(place), found.standard_error))
-    errors = tuple(error for _, error in points)
-    return Series(label=label, x=tuple(place for place, _ in points), lower=errors, upper=errors)
+    return Series.through(label, (place for place, _ in points), (error for _, error in points))
 
 
 def _largest_pair(people: npt.NDArray[np.int64], k: int) -> tuple[int, int]:

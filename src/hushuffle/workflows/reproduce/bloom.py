@@ -58,7 +58,9 @@ def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> S
                 caption=f"For {_BITS:,} columns; a ratio above 1 is a shift of more than a standard deviation.",
                 x_label="skewness s of the input",
                 y_label="signal-to-noise ratio",
-                series=tuple(_plain(f"p = {p:g}", _SKEWS, [_largest(k, p, s).ratio for s in _SKEWS]) for p in _NOISES),
+                series=tuple(
+                    Series.through(f"p = {p:g}", _SKEWS, [_largest(k, p, s).ratio for s in _SKEWS]) for p in _NOISES
+                ),
                 y_log=True,
             ),
         ),
@@ -149,7 +151,7 @@ def figure_4(request: Request) -> Study:
                 caption="The column as a number: 0 is 000, 7 is 111.",
                 x_label="column",
                 y_label="coefficient",
-                series=tuple(_plain(f"s = {s:g}", [float(logo) for logo in logos], found[s].tolist()) for s in skews),
+                series=tuple(Series.through(f"s = {s:g}", logos, found[s].tolist()) for s in skews),
             ),
         ),
         citations=(BUFFLING,),
@@ -257,11 +259,6 @@ def _heat_map(k: int, p: float, s: float) -> HeatMap:
         y=names,
         values=tuple(tuple(float(value) for value in row) for row in table),
     )
-
-
-def _plain(label: str, x: Sequence[float], values: Sequence[float]) -> Series:
-    y = tuple(float(value) for value in values)
-    return Series(label=label, x=tuple(x), lower=y, upper=y)
 
 
 TARGETS: Final = (

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from hushuffle.analysis import pie
-from hushuffle.model import Study
+from hushuffle.model import Series, Study
 from hushuffle.model.citation import PIE
 from hushuffle.protocol import Protocol
 from hushuffle.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.shufflers import NoShuffle
 from hushuffle.workflows.reproduce.base import Request, Target
-from hushuffle.workflows.reproduce.crowd import EXPONENT, PEOPLE, VALUES, Crowd, Losses, chart, line, losses, zipf
+from hushuffle.workflows.reproduce.crowd import EXPONENT, PEOPLE, VALUES, Crowd, Losses, chart, losses, zipf
 
 _SWEEP: Final = (2**10, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9, 2 * 10**9)
 
@@ -33,7 +33,7 @@ def identification(request: Request) -> Study:
         "Bits about the sender in one report",
         f"{PEOPLE:,} people, {VALUES:,} values.",
         ("local epsilon (nats)", "alpha (bits)"),
-        [line(label, epsilons, values) for label, values in lines.items()],
+        [Series.through(label, epsilons, values) for label, values in lines.items()],
     )
     one = at_scale(RandomizedResponse(k=VALUES, epsilon=1.0))
     loose, exact = pie.rr_alpha(one).upper, pie.alpha(one).upper
@@ -73,12 +73,12 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
     buckets = [float(g) for g, _ in found]
     hashed = [loss for _, loss in found]
     lines = [
-        line("local hashing, top 100, kept", buckets, [loss.top_kept for loss in hashed]),
-        line("local hashing, all values", buckets, [loss.every for loss in hashed]),
-        line("local hashing, all values, kept", buckets, [loss.every_kept for loss in hashed]),
-        line("randomized response, top 100, kept", buckets, [plain.top_kept] * len(buckets)),
-        line("randomized response, all values", buckets, [plain.every] * len(buckets)),
-        line("randomized response, all values, kept", buckets, [plain.every_kept] * len(buckets)),
+        Series.through("local hashing, top 100, kept", buckets, [loss.top_kept for loss in hashed]),
+        Series.through("local hashing, all values", buckets, [loss.every for loss in hashed]),
+        Series.through("local hashing, all values, kept", buckets, [loss.every_kept for loss in hashed]),
+        Series.through("randomized response, top 100, kept", buckets, [plain.top_kept] * len(buckets)),
+        Series.through("randomized response, all values", buckets, [plain.every] * len(buckets)),
+        Series.through("randomized response, all values, kept", buckets, [plain.every_kept] * len(buckets)),
     ]
     last = hashed[-1]
     expected = [loss.predicted[1] for loss in hashed]

@@ -92,11 +92,6 @@ def losses(people: Crowd, randomizer: Randomizer, seed: int) -> Losses:
     )
 
 
-def line(label: str, x: Sequence[float], y: Sequence[float]) -> Series:
-    """Return a plain line."""
-    return Series(label=label, x=tuple(x), lower=tuple(y), upper=tuple(y))
-
-
 def chart(key: str, title: str, caption: str, axes: tuple[str, str], series: Sequence[Series]) -> Chart:
     """Return a chart with a logarithmic y axis; x is logarithmic if it counts buckets."""
     return Chart(

@@ -26,7 +26,6 @@ from hushuffle.workflows.reproduce.crowd import (
     Losses,
     chart,
     crowd,
-    line,
     losses,
     zipf,
 )
@@ -154,7 +153,7 @@ def _cheapest(rows: Sequence[Row]) -> str:
 def _charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
     def drawn(name: str, label: str, x: str, y: str) -> Series:
         chosen = [row for row in rows if row.name == name]
-        return line(label, [getattr(row, x) for row in chosen], [getattr(row.loss, y) for row in chosen])
+        return Series.through(label, [getattr(row, x) for row in chosen], [getattr(row.loss, y) for row in chosen])
 
     names = tuple(dict.fromkeys(row.name for row in rows))
     loss = "sum of squared errors"

@@ -7,15 +7,13 @@ from typing import Final
 
 from hushuffle.adversaries import Strong
 from hushuffle.analysis import qif
-from hushuffle.model import Bound, Chart, Histogram, Study, Table, number
+from hushuffle.model import Bound, Chart, Histogram, Series, Study, Table, number
 from hushuffle.model.citation import QIF
 from hushuffle.workflows.reproduce.base import Request, Target
 from hushuffle.workflows.reproduce.guessing_parts import (
     deployment,
     first_below,
     guessed,
-    line,
-    plain_line,
     said,
     sizes,
     verdict,
@@ -202,7 +200,7 @@ def shuffle_alone(request: Request) -> Study:
                 caption="The shuffle without noise; each line falls towards 1/k.",
                 x_label="people",
                 y_label=_RIGHT,
-                series=tuple(line(f"{k} values", at, [figures[k][n] for n in at]) for k in values),
+                series=tuple(Series.through(f"{k} values", at, [figures[k][n] for n in at]) for k in values),
                 x_log=True,
                 y_log=True,
             )
@@ -227,7 +225,7 @@ def _by_composition(key: str, title: str, held: list[int], figures: dict[float, 
         caption="Somebody who knows the 200 other answers; p is the probability of reporting the truth.",
         x_label="how many of the 200 others say a",
         y_label=_RIGHT,
-        series=tuple(line(_named(p), held, row) for p, row in figures.items()),
+        series=tuple(Series.through(_named(p), held, row) for p, row in figures.items()),
     )
 
 
@@ -242,20 +240,20 @@ def _noise_and_shuffle(
         "of people.",
         x_label="people",
         y_label=_RIGHT,
-        series=tuple(line(_named(p), people, [guessed(k, p, n) for n in people]) for p in truths),
+        series=tuple(Series.through(_named(p), people, [guessed(k, p, n) for n in people]) for p in truths),
         x_log=log,
     )
 
 
 def _shuffle_against_noise(k: int, people: list[int], truths: tuple[float, ...]) -> Chart:
-    noise = tuple(plain_line(f"noise alone, p = {p:g}", people, [p] * len(people)) for p in truths)
+    noise = tuple(Series.through(f"noise alone, p = {p:g}", people, [p] * len(people)) for p in truths)
     return Chart(
         key="shuffle-against-noise",
         title="Shuffle alone against noise alone",
         caption="Where the shuffle passes below a level line, shuffling alone protects better than that noise alone.",
         x_label="people",
         y_label=_RIGHT,
-        series=(line("shuffle alone", people, [guessed(k, 1.0, n) for n in people]), *noise),
+        series=(Series.through("shuffle alone", people, [guessed(k, 1.0, n) for n in people]), *noise),
     )
 
 

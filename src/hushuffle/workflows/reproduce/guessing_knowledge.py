@@ -6,10 +6,10 @@ from typing import Final
 
 from hushuffle.adversaries import Informed, Strong, Uninformed
 from hushuffle.analysis import qif
-from hushuffle.model import Bound, Chart, Finding, Study, Table, number
+from hushuffle.model import Bound, Chart, Finding, Series, Study, Table, number
 from hushuffle.model.citation import QIF
 from hushuffle.workflows.reproduce.base import Request, Target
-from hushuffle.workflows.reproduce.guessing_parts import deployment, guessed, line, said, sizes
+from hushuffle.workflows.reproduce.guessing_parts import deployment, guessed, said, sizes
 
 _CASES: Final = ((2, 0.8), (5, 0.9), (5, 0.5), (20, 0.5))
 _PEOPLE: Final = 201
@@ -88,7 +88,8 @@ def _against_people(k: int, p: float) -> Chart:
         x_label="people",
         y_label="probability of a right guess",
         series=tuple(
-            line(label, people, [_known(k, p, n, int(share * (n - 1))) for n in people]) for label, share in shares
+            Series.through(label, people, [_known(k, p, n, int(share * (n - 1))) for n in people])
+            for label, share in shares
         ),
         x_log=True,
     )
@@ -103,7 +104,7 @@ def _against_share() -> Chart:
         x_label="how many of the 200 others the guesser knows",
         y_label="probability of a right guess",
         series=tuple(
-            line(f"{k} values, p = {p:g}", known, [_known(k, p, _PEOPLE, m) for m in known])
+            Series.through(f"{k} values, p = {p:g}", known, [_known(k, p, _PEOPLE, m) for m in known])
             for k, p in ((2, 1.0), *_CASES)
         ),
     )

@@ -9,10 +9,10 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 from hushuffle.analysis import qif
-from hushuffle.model import Cell, Chart, Study, Table, Warned
+from hushuffle.model import Cell, Chart, Series, Study, Table, Warned
 from hushuffle.model.citation import QIF, Citation
 from hushuffle.workflows.reproduce.base import Request, Target
-from hushuffle.workflows.reproduce.guessing_parts import deployment, guessed, line, plain_line, sizes, verdict
+from hushuffle.workflows.reproduce.guessing_parts import deployment, guessed, sizes, verdict
 
 _VALUES: Final = (2, 10, 100)
 _RIGHT: Final = "probability of a right guess"
@@ -58,7 +58,7 @@ def shuffle_limit(request: Request) -> Study:
                 x_label="people",
                 y_label="ratio of V - 1/k",
                 series=tuple(
-                    plain_line(f"{k} values", sizes(10, 10**6, 4), [_excess(k, n) for n in sizes(10, 10**6, 4)])
+                    Series.through(f"{k} values", sizes(10, 10**6, 4), [_excess(k, n) for n in sizes(10, 10**6, 4)])
                     for k in _VALUES
                 ),
                 x_log=True,
@@ -153,8 +153,8 @@ def _better_error(k: int, n: int) -> float:
 def _both(key: str, title: str, people: list[int], truths: dict[int, float]) -> Chart:
     pairs = [
         (
-            line(f"{k} values, exact", people, [guessed(k, p, n) for n in people]),
-            plain_line(f"{k} values, approximate", people, [_approximate(k, p, n) for n in people]),
+            Series.through(f"{k} values, exact", people, [guessed(k, p, n) for n in people]),
+            Series.through(f"{k} values, approximate", people, [_approximate(k, p, n) for n in people]),
         )
         for k, p in truths.items()
     ]

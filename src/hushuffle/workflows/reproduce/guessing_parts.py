@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
 from hushuffle.analysis import qif
-from hushuffle.model import Bound, Series, number
+from hushuffle.model import Bound, number
 from hushuffle.protocol import Protocol
 from hushuffle.randomizers import RandomizedResponse
 from hushuffle.shufflers import UniformShuffle
@@ -21,23 +21,6 @@ def deployment(k: int, p: float, n: int) -> Protocol:
 def guessed(k: int, p: float, n: int) -> Bound:
     """Return how often somebody who knows nobody guesses right after noise and shuffle; p = 1 is the shuffle alone."""
     return qif.vulnerability(deployment(k, p, n))
-
-
-def line(label: str, x: Sequence[float], figures: Iterable[Bound]) -> Series:
-    """Return the line through `figures`, with their certified ends."""
-    bounds = list(figures)
-    return Series(
-        label=label,
-        x=tuple(float(value) for value in x),
-        lower=tuple(bound.lower for bound in bounds),
-        upper=tuple(bound.upper for bound in bounds),
-    )
-
-
-def plain_line(label: str, x: Sequence[float], values: Iterable[float]) -> Series:
-    """Return the line through numbers that are no certified figures."""
-    y = tuple(float(value) for value in values)
-    return Series(label=label, x=tuple(float(value) for value in x), lower=y, upper=y)
 
 
 def sizes(low: int, high: int, per_decade: int) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hushuffle.evaluation import linkage
-from hushuffle.model import Chart, Study
+from hushuffle.model import Chart, Series, Study
 from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
 from hushuffle.workflows.reproduce import linkage_detection, linkage_noise
@@ -28,7 +28,6 @@ from hushuffle.workflows.reproduce.linkage_sources import (
     matched,
     matrices,
     measure,
-    points,
     ratings,
     settings,
     table,
@@ -58,7 +57,7 @@ def maximum(request: Request) -> Study:
         x_label="events sent",
         y_label=_BITS,
         series=(
-            *(points(name, _SENT, [one.compared for one in line]) for name, line in lines.items()),
+            *(Series.through(name, _SENT, [one.compared for one in line]) for name, line in lines.items()),
             *(level(name, _SENT, found[name].compared) for name in ("face", "fingerprint")),
         ),
     )
@@ -144,7 +143,7 @@ def _trends(found: Sequence[Measured]) -> Chart:
         caption="Means over disjoint samples of people. A line that still rises has not settled.",
         x_label="people",
         y_label=_BITS,
-        series=tuple(points(one.label, one.trend.sizes, one.trend.bits) for one in found),
+        series=tuple(Series.through(one.label, one.trend.sizes, one.trend.bits) for one in found),
         x_log=True,
     )
 
@@ -218,7 +217,7 @@ def partial(request: Request) -> Study:
             y_label=_BITS,
             series=(
                 *(
-                    points(how, sizes, [found[f"{name}, {known} known, {how}"].compared for known in sizes])
+                    Series.through(how, sizes, [found[f"{name}, {known} known, {how}"].compared for known in sizes])
                     for how in (LIKELIHOOD, PER_EVENT)
                 ),
                 *(level(other, sizes, found[other].compared) for other in ("face", "fingerprint")),

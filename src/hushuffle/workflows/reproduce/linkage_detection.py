@@ -22,7 +22,6 @@ from hushuffle.workflows.reproduce.linkage_sources import (
     judged,
     matched,
     matrices,
-    points,
     settings,
 )
 
@@ -131,7 +130,7 @@ def _curves(curves: dict[str, Detection]) -> Chart:
             continue
         wanted = np.geomspace(accept[shown[0]], accept[shown[-1]], _POINTS)
         shown = np.unique(np.searchsorted(accept[: shown[-1] + 1], wanted, side="right") - 1)
-        series.append(points(label, accept[shown].tolist(), reject[shown].tolist()))
+        series.append(Series.through(label, accept[shown].tolist(), reject[shown].tolist()))
     return Chart(
         key="detection",
         title="False accepts against false rejects",

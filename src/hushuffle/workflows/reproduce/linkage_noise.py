@@ -10,7 +10,7 @@ from hushuffle.model import Chart, Series, Study, Table, number
 from hushuffle.model.citation import PIE
 from hushuffle.workflows.reproduce.base import Request, Target
 from hushuffle.workflows.reproduce.linkage_attempts import BUCKETS_PER_VALUE, MECHANISMS, ROUNDS, Attempt, attempts
-from hushuffle.workflows.reproduce.linkage_sources import judged, points, settings
+from hushuffle.workflows.reproduce.linkage_sources import judged, settings
 
 _CLOSE: Final = 3.0
 """Bounds at most so many times what was found are called close."""
@@ -107,11 +107,11 @@ def _bits_chart(found: Sequence[Attempt], name: str) -> Chart:
     shown = [one for one in mine if one.clear]
     theorem = "Theorem 4.2" if name == MECHANISMS[0] else "Theorem 4.4"
     lines: list[Series] = [
-        points("any local mechanism (Proposition 4.1)", x, [one.general for one in mine]),
-        points(f"this mechanism ({theorem})", x, [one.published for one in mine]),
-        points("alpha*, exact", x, [one.exact.upper for one in mine]),
-        points("I(U;Y) of these people", x, [one.here for one in mine]),
-        points("D of the attack's scores", [one.epsilon for one in shown], [one.divergence for one in shown]),
+        Series.through("any local mechanism (Proposition 4.1)", x, [one.general for one in mine]),
+        Series.through(f"this mechanism ({theorem})", x, [one.published for one in mine]),
+        Series.through("alpha*, exact", x, [one.exact.upper for one in mine]),
+        Series.through("I(U;Y) of these people", x, [one.here for one in mine]),
+        Series.through("D of the attack's scores", [one.epsilon for one in shown], [one.divergence for one in shown]),
     ]
     return Chart(
         key=f"bits-{name.replace(' ', '-')}",
@@ -202,12 +202,6 @@ def _error_table(found: Sequence[Attempt]) -> Table:
 def _error_chart(found: Sequence[Attempt], name: str) -> Chart:
     mine = [one for one in found if one.mechanism == name]
     x = tuple(one.epsilon for one in mine)
-    measured = Series(
-        label="measured",
-        x=x,
-        lower=tuple(one.error.lower for one in mine),
-        upper=tuple(one.error.upper for one in mine),
-    )
     return Chart(
         key=f"errors-{name.replace(' ', '-')}",
         title=name.capitalize(),
@@ -215,12 +209,12 @@ def _error_chart(found: Sequence[Attempt], name: str) -> Chart:
         x_label="local epsilon (nats)",
         y_label="identification error",
         series=(
-            measured,
-            points("these people, all places known", x, [one.least_here for one in mine]),
-            points("any people, exact", x, [one.least.lower for one in mine]),
-            points("Fano, D of the scores", x, [one.fano(one.divergence) for one in mine]),
-            points("Fano, theorem for the mechanism", x, [one.fano(one.published) for one in mine]),
-            points("Fano, Proposition 4.1", x, [one.fano(one.general) for one in mine]),
+            Series.through("measured", x, (one.error for one in mine)),
+            Series.through("these people, all places known", x, [one.least_here for one in mine]),
+            Series.through("any people, exact", x, [one.least.lower for one in mine]),
+            Series.through("Fano, D of the scores", x, [one.fano(one.divergence) for one in mine]),
+            Series.through("Fano, theorem for the mechanism", x, [one.fano(one.published) for one in mine]),
+            Series.through("Fano, Proposition 4.1", x, [one.fano(one.general) for one in mine]),
         ),
     )
 

@@ -247,12 +247,7 @@ def unsettled(found: Sequence[Measured]) -> tuple[Warned, ...]:
 
 def level(label: str, x: Sequence[float], value: float) -> Series:
     """Return a horizontal line."""
-    return points(label, x, [value] * len(x))
-
-
-def points(label: str, x: Sequence[float], y: Sequence[float]) -> Series:
-    """Return a line through points."""
-    return Series(label=label, x=tuple(x), lower=tuple(y), upper=tuple(y))
+    return Series.through(label, x, [value] * len(x))
 
 
 def judged(*, holds: bool) -> str:

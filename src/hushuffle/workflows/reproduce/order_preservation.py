@@ -43,9 +43,13 @@ def preservation_study(
         request.tell(f"alpha {alpha:g}, width {width}", position / len(settings))
         shares = _shares(people, alpha / (width * (width + 1) / 2), samples, request.seed)
         found[alpha, width] = dict(zip(_SHARES, shares, strict=True))
-    by_alpha = [_line(f"width {width}, a quarter", alphas, [found[a, width][0.25] for a in alphas]) for width in _SWEPT]
-    by_width = [_line(f"{share:.0%} of all", widths, [found[ALPHA, w][share] for w in widths]) for share in _LINES]
-    by_size = [_line(f"width {w}", _SHARES, [found[ALPHA, w][share] for share in _SHARES]) for w in widths]
+    by_alpha = [
+        Series.through(f"width {width}, a quarter", alphas, [found[a, width][0.25] for a in alphas]) for width in _SWEPT
+    ]
+    by_width = [
+        Series.through(f"{share:.0%} of all", widths, [found[ALPHA, w][share] for w in widths]) for share in _LINES
+    ]
+    by_size = [Series.through(f"width {w}", _SHARES, [found[ALPHA, w][share] for share in _SHARES]) for w in widths]
     return Study(
         key="003/figure-7",
         title="Preservation of a subset",
@@ -107,15 +111,6 @@ def _trend(claim: str, lines: Sequence[Series], *, rising: bool) -> str:
         holds = holds and all(before <= after for before, after in zip(low[:-1], high[1:], strict=True))
     ends = "; ".join(f"{line.label}: {line.lower[0]:.3f} to {line.lower[-1]:.3f}" for line in lines)
     return f"{'Confirmed' if holds else 'Contradicted'}: {claim}. Lower ends from left to right: {ends}."
-
-
-def _line(label: str, x: Sequence[float], shares: Sequence[Bound]) -> Series:
-    return Series(
-        label=label,
-        x=tuple(float(place) for place in x),
-        lower=tuple(share.lower for share in shares),
-        upper=tuple(share.upper for share in shares),
-    )
 
 
 def _chart(key: str, x_label: str, lines: Sequence[Series], *, x_log: bool) -> Chart:

@@ -172,8 +172,7 @@ def _charts(pairs: dict[str, Pair], name: str) -> tuple[Chart, ...]:
     x = tuple((ranks + 1.0).tolist())
 
     def line(label: str, values: Floats) -> Series:
-        y = tuple(values.tolist())
-        return Series(label=label, x=x, lower=y, upper=y)
+        return Series.through(label, x, values.tolist())
 
     grid = np.linspace(0.0, max(float(pair.log_ratios.max()) for pair in pairs.values()), 80)[:-1]
     at = tuple(grid.tolist())
@@ -202,7 +201,7 @@ def _charts(pairs: dict[str, Pair], name: str) -> tuple[Chart, ...]:
             caption="Exact.",
             x_label="level (nats)",
             y_label="probability",
-            series=tuple(Series(label=key, x=at, lower=y, upper=y) for key, y in tails.items()),
+            series=tuple(Series.through(key, at, y) for key, y in tails.items()),
             y_log=True,
         ),
     )

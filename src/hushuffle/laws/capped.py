@@ -20,7 +20,7 @@ rejected, until there are d; that has the law of the capped scrambler and does n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -125,8 +125,7 @@ class Capped(Divergence):
         return min(self.uncapped.guess(), self.pure / 2)
 
     def focus(self, delta: float) -> Divergence:
-        uncapped = self.uncapped.focus(delta)
-        return Capped(law=self.law, local_epsilon=self.local_epsilon, n=self.n, dummies=self.dummies, uncapped=uncapped)
+        return replace(self, uncapped=self.uncapped.focus(delta))
 
     def _changed(self, epsilon: float) -> float:
         """Return (1 + e**epsilon) times the largest probability that the cap changes anything, rounded up.

@@ -14,7 +14,7 @@ from hushuffle.laws.finite_local import FiniteLocal
 from hushuffle.laws.flipped_columns import FlippedColumns
 from hushuffle.laws.noisy_order import NoisyOrder
 from hushuffle.laws.symmetric import Binary, Kary, Local
-from hushuffle.randomizers import BitFlipping, HasSymmetricLaw, Symmetric, require
+from hushuffle.randomizers import BitFlipping, HasSymmetricLaw, Symmetric, has, require
 from hushuffle.shufflers import NoShuffle, Reveals, Scrambler
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def divergence(protocol: Protocol) -> Divergence:
             "The figure for fewer people is an upper bound for more: ask for that n."
         )
         raise NumericalError(message)
-    reveals, symmetric = protocol.shuffler.reveals, protocol.randomizer.offers(HasSymmetricLaw)
+    reveals, symmetric = protocol.shuffler.reveals, has(protocol.randomizer, HasSymmetricLaw)
     if reveals is Reveals.NOISY_ORDER:
         hidden = replace(protocol, shuffler=Scrambler(dummies=protocol.shuffler.dummies))
         seen = replace(protocol, shuffler=NoShuffle())

@@ -11,6 +11,7 @@ from hushuffle.randomizers.base import (
     SupportProbabilities,
     Symmetric,
     ValueLaws,
+    has,
     require,
 )
 from hushuffle.randomizers.bit_flipping import BitFlipping
@@ -36,5 +37,6 @@ __all__ = [
     "Symmetric",
     "TargetSampling",
     "ValueLaws",
+    "has",
     "require",
 ]

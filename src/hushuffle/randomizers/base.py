@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -181,13 +181,18 @@ def in_blocks(
 Capability = TypeVar("Capability")
 
 
+def has(randomizer: Randomizer, capability: type[Capability]) -> TypeGuard[Capability]:
+    """Return whether `randomizer` has `capability` as it is set up: `Randomizer.offers`, told to the type checker."""
+    return randomizer.offers(capability)
+
+
 def require(randomizer: Randomizer, capability: type[Capability], *, for_what: str) -> Capability:
     """Return `randomizer` as something that has `capability`.
 
     Raises:
         UnsupportedProtocolError: it does not have it.
     """
-    if isinstance(randomizer, capability) and randomizer.offers(capability):
+    if has(randomizer, capability):
         return randomizer
     message = f"{for_what} needs a randomizer with `{capability.__name__}`, which {type(randomizer).__name__} is not."
     raise UnsupportedProtocolError(message)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 from hushuffle.adversaries import Guesser
@@ -16,6 +14,7 @@ from hushuffle.workflows.guessing_charts import guessing_charts
 from hushuffle.workflows.order_report import OrderReport, order_report
 from hushuffle.workflows.order_setup import arranged
 from hushuffle.workflows.reach_study import assess_reach
+from hushuffle.workflows.reproduce.base import software
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
@@ -47,7 +46,11 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     tell = progress or (lambda _stage, _share: None)
     if isinstance(specification.population, ReachPopulation):
         return assess_reach(
-            specification, specification.population, base_folder=base_folder, tell=tell, software=_software()
+            specification,
+            specification.population,
+            base_folder=base_folder,
+            tell=tell,
+            software=software("polars", "cryptography"),
         )
     tell("reading the data", 0.0)
     people = specification.population.read(base_folder)
@@ -95,7 +98,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         charts=charts,
         warnings=(*order.warnings, *concerns),
         specification=specification.effective(),
-        software=_software(),
+        software=software("polars", "cryptography"),
         further_citations=trials.sources(protocol),
         tables=order.tables,
         maps=order.maps,
@@ -115,8 +118,3 @@ def _learned(specification: Specification, protocol: Protocol) -> tuple[Finding,
     if adversaries.linker:
         rows += findings.linker(protocol)
     return tuple(rows)
-
-
-def _software() -> tuple[tuple[str, str], ...]:
-    packages = ("hushuffle", "numpy", "scipy", "polars", "cryptography")
-    return (("python", platform.python_version()), *((name, version(name)) for name in packages))

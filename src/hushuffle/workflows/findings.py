@@ -10,7 +10,7 @@ from hushuffle.analysis import dp, pie, qif
 from hushuffle.laws.divergence import divergence
 from hushuffle.model import Bound, Finding, number
 from hushuffle.protocol import Protocol
-from hushuffle.randomizers import HasSymmetricLaw
+from hushuffle.randomizers import HasSymmetricLaw, has
 from hushuffle.shufflers import Reveals
 from hushuffle.workflows.bounded_guess import bounded_vulnerability
 
@@ -61,7 +61,7 @@ def guesser(protocol: Protocol, adversary: Guesser, *, central: Bound, delta: fl
     Exact, or between certified ends, for a randomizer that treats all values alike. For others an upper bound that is
     the same for every guesser.
     """
-    if isinstance(protocol.randomizer, HasSymmetricLaw) and protocol.randomizer.offers(HasSymmetricLaw):
+    if has(protocol.randomizer, HasSymmetricLaw):
         bound = qif.vulnerability(protocol, adversary=adversary)
         proof = "expected success of the best guess (Bayes vulnerability), target's answer uniform beforehand"
     else:

@@ -10,7 +10,7 @@ from hushuffle.adversaries import Informed, Strong, Uninformed
 from hushuffle.analysis import qif
 from hushuffle.model import Bound, Chart, Series
 from hushuffle.protocol import Protocol
-from hushuffle.randomizers import HasSymmetricLaw, RandomizedResponse
+from hushuffle.randomizers import HasSymmetricLaw, RandomizedResponse, has
 from hushuffle.shufflers import Reveals
 
 _LARGEST = 10**6
@@ -29,10 +29,7 @@ def guessing_charts(protocol: Protocol) -> tuple[Chart, ...]:
     ['guessing-by-mechanism', 'guessing-by-knowledge']
     """
     randomizer = protocol.randomizer
-    if (
-        not (isinstance(randomizer, HasSymmetricLaw) and randomizer.offers(HasSymmetricLaw))
-        or protocol.shuffler.reveals is not Reveals.MULTISET
-    ):
+    if not has(randomizer, HasSymmetricLaw) or protocol.shuffler.reveals is not Reveals.MULTISET:
         return ()
     largest = min(10 * protocol.n, _LARGEST)
     sizes = sorted({max(2, round(largest / 10 ** (half / 2))) for half in range(7)})

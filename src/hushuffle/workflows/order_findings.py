@@ -15,7 +15,7 @@ from hushuffle.analysis.order.displacement import Displacement
 from hushuffle.laws.capacity import BRAUN, SHANNON
 from hushuffle.model import Bound, Finding, Table, number
 from hushuffle.protocol import Protocol
-from hushuffle.randomizers import HasSymmetricLaw
+from hushuffle.randomizers import HasSymmetricLaw, has
 from hushuffle.randomness import Randomness
 from hushuffle.shufflers import MallowsShuffle, NoShuffle, UniformShuffle
 from hushuffle.workflows import findings
@@ -52,7 +52,7 @@ def guesser(protocol: Protocol, adversary: Guesser, *, seen: Bound, delta: float
     bare = replace(protocol, shuffler=NoShuffle())
     found = findings.guesser(bare, adversary, central=seen, delta=delta)
     least, upper = qif.prior(protocol).lower, found.bound.upper
-    if isinstance(protocol.randomizer, HasSymmetricLaw) and protocol.randomizer.offers(HasSymmetricLaw):
+    if has(protocol.randomizer, HasSymmetricLaw):
         hidden = replace(protocol, shuffler=UniformShuffle())
         least = min(qif.vulnerability(hidden, adversary=adversary).lower, upper)
     bound = Bound(lower=least, upper=upper, kind="bracket", unit="probability", sources=found.bound.sources)

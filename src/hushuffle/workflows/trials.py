@@ -12,7 +12,7 @@ from hushuffle.estimation import estimate, predicted_standard_error
 from hushuffle.model import Citation, Estimate, Utility
 from hushuffle.model.citation import KAIROUZ, WARNER
 from hushuffle.protocol import Protocol
-from hushuffle.randomizers import HasSymmetricLaw
+from hushuffle.randomizers import HasSymmetricLaw, has
 from hushuffle.randomness import Randomness, reproducible, secure
 
 HASHING = Citation(
@@ -24,7 +24,7 @@ HASHING = Citation(
 
 def sources(protocol: Protocol) -> tuple[Citation, ...]:
     """Return where the mechanism and its estimator come from."""
-    return (WARNER, KAIROUZ) if protocol.randomizer.offers(HasSymmetricLaw) else (HASHING,)
+    return (WARNER, KAIROUZ) if has(protocol.randomizer, HasSymmetricLaw) else (HASHING,)
 
 
 def utility(

@@ -19,7 +19,7 @@ from hushuffle.laws.capacity import (
 )
 from hushuffle.model import Channel, Citation
 from hushuffle.numerics.binomial import EPS
-from hushuffle.randomizers import HasChannel, HasSymmetricLaw, Symmetric, require
+from hushuffle.randomizers import HasChannel, HasSymmetricLaw, Symmetric, has, require
 from hushuffle.randomizers.local_hashing import HasBucketLaw
 
 if TYPE_CHECKING:
@@ -139,9 +139,9 @@ def one_report(protocol: Protocol) -> OneReport:
         UnsupportedProtocolError: neither a symmetric law, nor one on the buckets of a hash, nor a finite channel.
     """
     randomizer, people = protocol.randomizer, min(protocol.n, protocol.randomizer.inputs)
-    if isinstance(randomizer, HasSymmetricLaw) and randomizer.offers(HasSymmetricLaw):
+    if has(randomizer, HasSymmetricLaw):
         return SymmetricReport(law=randomizer.symmetric_law(), rows=people)
-    if isinstance(randomizer, HasBucketLaw) and randomizer.offers(HasBucketLaw):
+    if has(randomizer, HasBucketLaw):
         law = randomizer.bucket_law()
         return SymmetricReport(law=law, rows=min(people, law.k), collision=randomizer.collision)
     channel = require(randomizer, HasChannel, for_what=QUESTION).channel()

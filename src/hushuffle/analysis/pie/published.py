@@ -15,7 +15,7 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.laws.capacity import WIDE, log2, to_decimal
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import PIE
-from hushuffle.randomizers import HasSymmetricLaw, Symmetric, require
+from hushuffle.randomizers import HasSymmetricLaw, Symmetric, has, require
 from hushuffle.randomizers.local_hashing import HasBucketLaw
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     """
     times = _checks.integer("reports", reports, low=1)
     found = [ldp_alpha(protocol)] if times == 1 else []
-    if isinstance(protocol.randomizer, HasSymmetricLaw) and protocol.randomizer.offers(HasSymmetricLaw):
+    if has(protocol.randomizer, HasSymmetricLaw):
         found.append(rr_alpha(protocol, reports=times))
-    if isinstance(protocol.randomizer, HasBucketLaw) and protocol.randomizer.offers(HasBucketLaw):
+    if has(protocol.randomizer, HasBucketLaw):
         found.append(hashing_alpha(protocol, reports=times))
     if not found:
         message = f"The paper has no bound for several reports of {type(protocol.randomizer).__name__}."

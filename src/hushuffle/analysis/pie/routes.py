@@ -21,7 +21,7 @@ from hushuffle.laws.capacity import BRAUN, SHANNON, WIDE, log2, to_decimal
 from hushuffle.laws.variance import frequency_variance
 from hushuffle.model import Citation, number
 from hushuffle.model.citation import PIE
-from hushuffle.randomizers import HasSymmetricLaw, Symmetric, require
+from hushuffle.randomizers import HasSymmetricLaw, Symmetric, has, require
 from hushuffle.randomizers.local_hashing import HasBucketLaw
 
 if TYPE_CHECKING:
@@ -97,11 +97,7 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
     """
     wanted = _checks.probability("bayes_error", bayes_error)
     law, n, k = _law(protocol), protocol.n, protocol.randomizer.inputs
-    buckets = (
-        None
-        if isinstance(protocol.randomizer, HasSymmetricLaw) and protocol.randomizer.offers(HasSymmetricLaw)
-        else law.k
-    )
+    buckets = None if has(protocol.randomizer, HasSymmetricLaw) else law.k
     routes = [_route("exact Bayes error", BRAUN, protocol, wanted, epsilon_for_error(wanted, n=n, k=k, g=buckets))]
     theorem = "Theorem 4.2" if buckets is None else "Theorem 4.4"
     ways: tuple[tuple[str, Citation, Callable[[float], float]], ...] = (
@@ -150,6 +146,6 @@ def _law(protocol: Protocol) -> Symmetric:
     if not hasattr(randomizer, "epsilon"):
         message = f"{type(randomizer).__name__} has no `epsilon` to choose; randomized response and local hashing have."
         raise UnsupportedProtocolError(message)
-    if isinstance(randomizer, HasSymmetricLaw) and randomizer.offers(HasSymmetricLaw):
+    if has(randomizer, HasSymmetricLaw):
         return randomizer.symmetric_law()
     return require(randomizer, HasBucketLaw, for_what=QUESTION).bucket_law()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
@@ -19,6 +20,7 @@ from hushuffle.shufflers import Reveals
 
 if TYPE_CHECKING:
     from hushuffle.plans import Cluster, Plan
+    from hushuffle.protocol import Protocol
 
 RELATION = "replace one data item"
 
@@ -133,15 +135,8 @@ def _composed(plan: Plan, data: str, delta: float) -> Bound:
 
 def _laws(plan: Plan, data: str) -> list[tuple[Divergence, int]]:
     """Return the divergences that one item of `data` meets, equal ones together."""
-    seen: dict[tuple[object, bool], int] = {}
-    for cluster in plan.reachable(data):
-        key = cluster.protocol, plan.coins_known(cluster)
-        seen[key] = seen.get(key, 0) + 1
-    laws: list[tuple[Divergence, int]] = []
-    for cluster in plan.reachable(data):
-        times = seen.pop((cluster.protocol, plan.coins_known(cluster)), 0)
-        if times:
-            laws.append((_law(cluster, coins_known=plan.coins_known(cluster)), times))
+    alike = Counter((cluster.protocol, plan.coins_known(cluster)) for cluster in plan.reachable(data))
+    laws = [(_law(protocol, coins_known=known), times) for (protocol, known), times in alike.items()]
     for release in plan.releases_reached(data):
         if release.epsilon is not None:
             laws.append((PureRelease(epsilon=release.epsilon), 1))
@@ -151,8 +146,7 @@ def _laws(plan: Plan, data: str) -> list[tuple[Divergence, int]]:
     return laws
 
 
-def _law(cluster: Cluster, *, coins_known: bool) -> Divergence:
-    protocol = cluster.protocol
+def _law(protocol: Protocol, *, coins_known: bool) -> Divergence:
     if not coins_known or protocol.shuffler.reveals is Reveals.SENDERS:
         return divergence(protocol)
     randomizer = require(protocol.randomizer, HasSymmetricLaw, for_what="A scrambler whose sources' coins are known")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hushuffle import workflows
 from hushuffle.cli import main
 from hushuffle.cli.calibrate import _verdict
 from hushuffle.cli.exits import Exit
 from hushuffle.specification import Specification
-from hushuffle.workflows import Choice
+from hushuffle.workflows import calibrate as module
+from hushuffle.workflows.calibrate import Choice
 
 SPECIFICATION = """
 title = "How do people get to work?"
@@ -92,13 +92,13 @@ def test_a_specification_without_target(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_the_verdict_on_rare_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Choice] = []
-    honest = workflows.calibrate
+    honest = module.calibrate
 
     def keep(specification: Specification, **rest: object) -> Choice:
         seen.append(honest(specification, **rest))  # type: ignore[arg-type]
         return seen[-1]
 
-    monkeypatch.setattr(workflows, "calibrate", keep)
+    monkeypatch.setattr(module, "calibrate", keep)
     assert main(["calibrate", write(tmp_path, "epsilon = 0.2, standard_error = 0.01")]) == Exit.DONE
     (choice,) = seen
     assert _verdict(replace(choice, people=None)).endswith("nor with any number up to 1,000,000,000.")

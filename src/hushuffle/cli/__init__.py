@@ -17,6 +17,7 @@ from hushuffle.cli.calibrate import calibrate
 from hushuffle.cli.collect import collect
 from hushuffle.cli.estimate import estimate
 from hushuffle.cli.exits import Exit, UsageError
+from hushuffle.cli.node import node
 from hushuffle.cli.plan import plan
 from hushuffle.cli.reproduce import reproduce
 from hushuffle.cli.schema import schema
@@ -85,6 +86,7 @@ def _app() -> App:
     app.command(calibrate)
     app.command(collect)
     app.command(estimate)
+    app.command(node)
     app.command(plan)
     app.command(reproduce)
     app.command(schema)

@@ -39,15 +39,16 @@ def assess(
         strict: end with exit code 3 if the standard error asked for is not reached.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
-    from hushuffle import report, workflows  # noqa: PLC0415
+    from hushuffle import report  # noqa: PLC0415
     from hushuffle.specification import load  # noqa: PLC0415
+    from hushuffle.workflows.assess import assess as run  # noqa: PLC0415
 
     spec = load(specification)
     folder = Path("hushuffle-out") / specification.stem if out is None else out
     _refuse_folder(folder, specification)
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        assessment = workflows.assess(spec, base_folder=specification.parent, progress=tell)
+        assessment = run(spec, base_folder=specification.parent, progress=tell)
         files = report.write(assessment, folder)
     if json:
         sys.stdout.write(report.to_json(assessment).rstrip("\n") + "\n")

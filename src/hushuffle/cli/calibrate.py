@@ -17,8 +17,7 @@ from hushuffle.cli.progress import progress
 
 if TYPE_CHECKING:
     from hushuffle.model import Bound
-    from hushuffle.workflows import Choice
-    from hushuffle.workflows.calibrate import Point
+    from hushuffle.workflows.calibrate import Choice, Point
 
 _Flag = Parameter(negative=(), show_default=False)
 _WIDTH = 80
@@ -44,12 +43,12 @@ def calibrate(
         strict: end with exit code 3 if no local epsilon meets all targets.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics.
-    from hushuffle import workflows  # noqa: PLC0415
     from hushuffle.specification import load  # noqa: PLC0415
+    from hushuffle.workflows.calibrate import calibrate as run  # noqa: PLC0415
 
     spec = load(specification)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        choice = workflows.calibrate(spec, base_folder=specification.parent, progress=tell)
+        choice = run(spec, base_folder=specification.parent, progress=tell)
     sys.stdout.write(_as_json(choice) if json else "\n".join(_lines(choice)) + "\n")
     if choice.met:
         return Exit.DONE

@@ -64,7 +64,7 @@ def run_aggregate(
     wanted = [f"send by {grouping.name}" for grouping in query.grouping_sets]
     if not names.issuperset(wanted) or any(plan.cluster(name).targets != query.partitions for name in wanted):
         _checks.reject("plan", "made of this query by hushuffle.plans.aggregate", plan.name)
-    asked = _asked(plan, people, source)
+    asked = asked_rows(plan, people, source)
     true, received, estimated, exchanges = [], [], [], []
     for position, grouping in enumerate(query.grouping_sets):
         codes = grouping.codes(table)
@@ -88,7 +88,7 @@ def run_aggregate(
     )
 
 
-def _asked(plan: Plan, people: int, rng: Randomness) -> list[Integers]:
+def asked_rows(plan: Plan, people: int, rng: Randomness) -> list[Integers]:
     """Return the rows of each grouping set: all, or with one set per person a random share of the rows."""
     sets = len([cluster for cluster in plan.clusters if cluster.reads])
     if len(plan.data) == 1 and sets > 1:

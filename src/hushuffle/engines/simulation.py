@@ -62,7 +62,12 @@ class Exchange:
 
 
 def exchange(
-    cluster: Cluster, targets: npt.ArrayLike, *, only_honest: bool = False, rng: Randomness | None = None
+    cluster: Cluster,
+    targets: npt.ArrayLike,
+    *,
+    only_honest: bool = False,
+    coins: Randomness | None = None,
+    rng: Randomness | None = None,
 ) -> Exchange:
     """Return one run of `cluster` whose sources' own targets are `targets`, shape (S,).
 
@@ -73,6 +78,7 @@ def exchange(
         cluster: one whose messages depend on data.
         targets: own targets, integers 0..T-1.
         only_honest: as `hushuffle.plans.Plan.coins_known` asks for.
+        coins: of the sampling alone, for example streams of the sources' own; default: `rng`.
         rng: defaults to `secure()`.
 
     Raises:
@@ -93,7 +99,7 @@ def exchange(
     if own.size != cluster.sources:
         _checks.reject("targets", f"of {cluster.sources:,} sources", f"<{own.size:,}>")
     source = secure() if rng is None else rng
-    sent = cluster.sampling.randomize(own, rng=source)
+    sent = cluster.sampling.randomize(own, rng=source if coins is None else coins)
     used = (sent == own) if sent.ndim == 1 else (sent == own[:, None]).any(axis=1)
     if only_honest:
         # Given that a message goes to its own target, it does so on purpose with this probability; the coin of

@@ -20,15 +20,7 @@ def key_in_file(path: Path) -> bytes:
     Raises:
         DataError: no such file, one that everybody can read, or no such key; the message shows nothing of it.
     """
-    try:
-        mode, text = path.stat().st_mode, path.read_bytes().decode("ascii", errors="replace")
-    except FileNotFoundError:
-        _fail(f"{path} does not exist. {_MAKE}")
-    except OSError as error:
-        _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
-    if os.name == "posix" and mode & _OTHERS:
-        _fail(f"{path} holds a secret key, and everybody on this machine can read it. Say: chmod 600 {path.name}")
-    return _key(text, str(path))
+    return _key(_contents(path, _MAKE), str(path))
 
 
 def key_in_environment(variable: str) -> bytes:
@@ -41,6 +33,33 @@ def key_in_environment(variable: str) -> bytes:
     if text is None:
         _fail(f"the environment variable {variable} is not set: it holds the secret key. {_MAKE}")
     return _key(text, f"the environment variable {variable}")
+
+
+def text_of_secret(where: str) -> str:
+    """Return a secret of several lines: `where` is a path, or "env:NAME" for an environment variable.
+
+    Raises:
+        DataError: not there, or a file that everybody can read; the message shows nothing of it.
+    """
+    if where.startswith("env:"):
+        text = os.environ.get(where.removeprefix("env:"))
+        if text is None:
+            _fail(f"the environment variable {where.removeprefix('env:')} is not set: it holds a secret.")
+        return text
+    return _contents(Path(where))
+
+
+def _contents(path: Path, advice: str = "") -> str:
+    """Return the text of a file that not everybody can read."""
+    try:
+        mode, text = path.stat().st_mode, path.read_bytes().decode("ascii", errors="replace")
+    except FileNotFoundError:
+        _fail(f"{path} does not exist. {advice}".rstrip())
+    except OSError as error:
+        _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
+    if os.name == "posix" and mode & _OTHERS:
+        _fail(f"{path} holds a secret key, and everybody on this machine can read it. Say: chmod 600 {path.name}")
+    return text
 
 
 def _key(text: str, where: str) -> bytes:

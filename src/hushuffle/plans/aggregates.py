@@ -144,6 +144,13 @@ class GroupStatistics:
         sums = {column: total * factor for column, total in self.sum.items()}
         return GroupStatistics(name=self.name, count=self.count * factor, sum=sums, min=self.min, max=self.max)
 
+    def plus(self, other: GroupStatistics) -> GroupStatistics:
+        """Return the statistics of the rows of both."""
+        sums = {column: total + other.sum[column] for column, total in self.sum.items()}
+        least = {column: np.fmin(values, other.min[column]) for column, values in self.min.items()}
+        greatest = {column: np.fmax(values, other.max[column]) for column, values in self.max.items()}
+        return GroupStatistics(name=self.name, count=self.count + other.count, sum=sums, min=least, max=greatest)
+
     def results(self, query: GroupingQuery) -> dict[str, Floats]:
         """Return what `query` asks for: "count" and "avg(column)" and so on, shape (g,) each."""
         answers: dict[str, Floats] = {"count": self.count} if "count" in query.functions else {}

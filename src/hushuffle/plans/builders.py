@@ -35,6 +35,7 @@ def messages(
     flood: int = 0,
     dummies: int | None = None,
     batch: int | None = None,
+    min_batch: int | None = None,
     capped: bool = False,
 ) -> Cluster:
     """Return a cluster with sampled targets: with `dummies` (0 too) or `batch` behind scramblers, else without.
@@ -48,12 +49,21 @@ def messages(
     """
     sampling = TargetSampling(targets=targets, sigma=sigma, flood=flood, convention=convention)
     if dummies is None and batch is None:
+        if min_batch is not None:
+            _checks.reject("min_batch", "None without scramblers", min_batch, "Give `batch` and `dummies`.")
         if capped:
             _checks.reject("capped", "False without scramblers", capped, "Give `batch` and `dummies`.")
         return Cluster(name=name, sources=sources, targets=targets, reads=reads, sampling=sampling)
     scrambler = Scrambler(dummies=dummies or 0)
     cluster = Cluster(
-        name=name, sources=sources, targets=targets, reads=reads, sampling=sampling, scrambler=scrambler, batch=batch
+        name=name,
+        sources=sources,
+        targets=targets,
+        reads=reads,
+        sampling=sampling,
+        scrambler=scrambler,
+        batch=batch,
+        min_batch=min_batch,
     )
     return replace(cluster, scrambler=Scrambler(dummies=dummies or 0, cap=cluster.smallest)) if capped else cluster
 
@@ -67,6 +77,7 @@ def aggregate(
     flood: int = 0,
     dummies: int | None = None,
     batch: int | None = None,
+    min_batch: int | None = None,
     capped: bool = False,
     per_person: PerPerson = "all",
 ) -> Plan:
@@ -80,6 +91,7 @@ def aggregate(
         flood: further messages of each source, without scramblers.
         dummies: of each scrambler; None (and no batch): without scramblers.
         batch: the most sources of one scrambler.
+        min_batch: sources without which a scrambler releases nothing (default: all).
         capped: no target gets more messages from a scrambler than it has sources.
         per_person: "all": every row goes to every grouping set, whose figures add up. "one": each person
             answers one grouping set, chosen without looking at the data; the figures' maximum counts.
@@ -113,6 +125,7 @@ def aggregate(
             flood=flood,
             dummies=dummies,
             batch=batch,
+            min_batch=min_batch,
             capped=capped,
         )
         compute = Cluster(name=f"compute by {grouping.name}", sources=c, targets=1)
@@ -144,6 +157,7 @@ def k_means(
     flood: int = 0,
     dummies: int | None = None,
     batch: int | None = None,
+    min_batch: int | None = None,
     capped: bool = False,
 ) -> Plan:
     """Return the plan of k-means: every iteration, each person's point goes to the node of its nearest centroid.
@@ -167,6 +181,7 @@ def k_means(
         flood: further messages of each source, without scramblers.
         dummies: of each scrambler; None (and no batch): without scramblers.
         batch: the most sources of one scrambler.
+        min_batch: sources without which a scrambler releases nothing (default: all).
         capped: no target gets more messages from a scrambler than it has sources.
 
     Source: Ladjel, Anciaux, Bellet, Scerri (K-means, corrected); theory.md section 6.
@@ -196,6 +211,7 @@ def k_means(
             flood=flood,
             dummies=dummies,
             batch=batch,
+            min_batch=min_batch,
             capped=capped,
         )
         # The new centroids go to every scrambler, which passes them on to its sources; else to every source.

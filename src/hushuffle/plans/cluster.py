@@ -32,6 +32,9 @@ class Cluster:
         scrambler: the dummies that each scrambler adds; None without scramblers. A cap needs batches of one size.
         batch: the most sources that share a scrambler (default: one scrambler for all). Sources are spread
             evenly, so that batches differ by at most one.
+        min_batch: sources without which a scrambler releases nothing, and for which the guarantee is stated
+            (default: those of the smallest batch, so that everybody must be there). More sources hide better: a
+            batch of n + 1 is one of n with a message added that says nothing about the n.
         moves: the most messages of this cluster that one data item can move, *whatever* happened upstream that
             cannot be seen, even if different things happened before and after the change. Default: 1 if the
             sources only read their own data and public values, else all of them (see `Plan.moves`).
@@ -56,6 +59,7 @@ class Cluster:
     sampling: TargetSampling | None = None
     scrambler: Scrambler | None = None
     batch: int | None = None
+    min_batch: int | None = None
     moves: int | None = None
     messages: int | None = None
 
@@ -76,8 +80,10 @@ class Cluster:
             self._check_sampling(self.sampling)
         if self.scrambler is not None:
             self._check_scrambler(self.scrambler)
-        elif self.batch is not None:
-            _checks.reject("batch", "None without a scrambler", self.batch)
+        else:
+            for name in ("batch", "min_batch"):
+                if getattr(self, name) is not None:
+                    _checks.reject(name, "None without a scrambler", getattr(self, name))
 
     def _check_fixed(self) -> None:
         if self.reads or self.scrambler is not None or self.moves is not None:
@@ -101,6 +107,11 @@ class Cluster:
         if scrambler.cap is not None and self.sources % self.scramblers:
             hint = f"A cap is the number of sources of its scrambler: let the scramblers divide {self.sources}."
             _checks.reject("batch", "of one size for all scramblers under a cap", self.batch, hint)
+        least = self.smallest if self.min_batch is None else self.min_batch
+        object.__setattr__(self, "min_batch", _checks.integer("min_batch", least, low=1, high=self.smallest))
+        if scrambler.cap is not None and self.min_batch != self.smallest:
+            hint = "A cap is the number of sources: none may be missing."
+            _checks.reject("min_batch", f"the {self.smallest} sources of every batch under a cap", self.min_batch, hint)
         scrambler.check(n=self.smallest, values=self.targets)
 
     @property
@@ -115,21 +126,22 @@ class Cluster:
 
     @property
     def smallest(self) -> int:
-        """Number of sources of the smallest batch, where the guarantee is weakest; all of them without scramblers."""
+        """Number of sources of the smallest batch when everybody is there; all of them without scramblers."""
         return self.sources // max(self.scramblers, 1)
 
     @property
     def protocol(self) -> Protocol:
         """What hides one source's message: its guarantee is the cluster's, per message moved.
 
-        Scramblers side by side serve disjoint sources, so that the cluster's figure is the one of its smallest batch.
+        Scramblers side by side serve disjoint sources, so that the cluster's figure is the one of its smallest batch,
+        with `min_batch` sources.
 
         Raises:
             InvalidInputError: the cluster is fixed, and reveals nothing.
         """
         if self.sampling is None:
             _checks.reject("cluster", "one with data-dependent messages", self.name, "A fixed one reveals nothing.")
-        return Protocol(randomizer=self.sampling, shuffler=self.scrambler or NoShuffle(), n=self.smallest)
+        return Protocol(randomizer=self.sampling, shuffler=self.scrambler or NoShuffle(), n=self.min_batch or self.smallest)
 
     def describe(self) -> str:
         """Return the cluster in one line."""
@@ -139,8 +151,9 @@ class Cluster:
         behind = ""
         if self.scrambler is not None:
             most = f" or {self.smallest + 1:,}" if self.sources % self.scramblers else ""
+            missing = "" if self.min_batch == self.smallest else f" ({self.min_batch:,} at least)"
             behind = (
                 f"; {self.scramblers:,} scrambler{'s' if self.scramblers > 1 else ''} of {self.smallest:,}{most} "
-                f"sources and {self.scrambler.dummies:,} dummies"
+                f"sources{missing} and {self.scrambler.dummies:,} dummies"
             )
         return f"{size}: {self.sampling.describe()}{behind}"

@@ -16,6 +16,7 @@ from hushuffle.plans.builders import PerPerson, Variant
 from hushuffle.plans.centroids import Noise
 from hushuffle.randomizers.target_sampling import Convention
 from hushuffle.specification._base import LARGEST_EPSILON, ConditionText, Label, Name, Section, Seed, either, refuse
+from hushuffle.specification.network import Network
 from hushuffle.specification.plan_rules import plan_problems
 
 _SHAPES: Final = (
@@ -216,6 +217,8 @@ class Traffic(Section):
     """Dummies of each scrambler; with neither dummies nor batch there are no scramblers."""
     batch: Annotated[int, Field(ge=1)] | None = None
     """The most sources of one scrambler; left out, one scrambler serves all."""
+    min_batch: Annotated[int, Field(ge=1)] | None = None
+    """Sources without which a scrambler releases nothing, and for which the guarantee is stated; left out, all."""
     capped: bool = False
     """Whether no target gets more messages from a scrambler than it has sources."""
 
@@ -234,7 +237,7 @@ class PlanTargets(Section):
 
 
 class PlanRun(Section):
-    """How a simulation is run."""
+    """Where coins come from."""
 
     seed: Seed = "secure"
     """"secure", or an integer for a run that can be repeated (and predicted: for tests only)."""
@@ -257,7 +260,9 @@ class PlanSpecification(Section):
     targets: PlanTargets
     """What is wanted."""
     run: PlanRun = PlanRun()
-    """How a simulation is run."""
+    """Where coins come from."""
+    network: Network | None = None
+    """How the plan is run by real nodes."""
 
     @model_validator(mode="after")
     def _keep_rules(self) -> Self:

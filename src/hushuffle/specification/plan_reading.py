@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from hushuffle.specification.network import Network
 from hushuffle.specification.plan import (
     AggregateQuery,
     Generated,
@@ -29,6 +30,7 @@ _WORDS: Final = Vocabulary(
         "traffic": (Traffic,),
         "targets": (PlanTargets,),
         "run": (PlanRun,),
+        "network": (Network,),
     },
     goes_with={
         Generated: 'It goes with kind = "aggregate".',

@@ -105,6 +105,12 @@ def _traffic(traffic: Mapping[str, Any]) -> Iterator[Problem]:
     if scramblers and isinstance(flood, int) and flood > 0:
         hint = "Let the scramblers add more dummies instead."
         yield Problem(key="traffic.flood", rule="must be 0 behind scramblers", value=f"{flood}", hint=hint)
+    batch, least = traffic.get("batch"), traffic.get("min_batch")
+    if least is not None and not scramblers:
+        hint = "Give batch and dummies."
+        yield Problem(key="traffic.min_batch", rule="must be left out without scramblers", value=f"{least}", hint=hint)
+    if isinstance(batch, int) and isinstance(least, int) and least > batch:
+        yield Problem(key="traffic.min_batch", rule=f"must be at most batch = {batch}", value=f"{least}")
     if traffic.get("capped") is True and not scramblers:
         hint = "Give batch and dummies."
         yield Problem(key="traffic.capped", rule="must be false without scramblers", value="true", hint=hint)

@@ -1,0 +1,31 @@
+"""Files that only their owner can read, from the first moment on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """Write `content` into `path`, whole or not at all; only the owner may read it.
+
+    Args:
+        path: the file.
+        content: what it is to hold.
+        durable: whether to wait until the disk has it, so that it survives a loss of power.
+
+    Raises:
+        OSError: it cannot be written; what was there before is still there.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,226 @@
+"""Connections: mutual TLS 1.3 over TCP, frames in and out, limits on number and time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+from hushuffle.errors import HushuffleError
+from hushuffle.runtime.frames import HEAD, Control, Frame, Kind, Layout, Reason
+from hushuffle.runtime.identities import Identity, peer_name
+from hushuffle.runtime.journal import Journal
+
+_BUFFER: Final = 1 << 18
+"""Bytes that a connection holds before it stops to read, or before who sends has to wait."""
+
+MOST: Final = 128
+"""Connections that a node has open at a time; others wait until they are accepted."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+
+
+class ConnectionLostError(HushuffleError):
+    """A connection could not be made or kept; `reason` says why, `final` that trying again is of no use."""
+
+    def __init__(self, message: str, *, reason: Reason, final: bool = False) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.final = final
+
+
+class Connection:
+    """One connection to the node `peer`, whose certificate was checked."""
+
+    def __init__(
+        self,
+        peer: str,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        layout: Layout,
+        patience: float,
+    ) -> None:
+        self.peer = peer
+        self._reader, self._writer = reader, writer
+        self._layout, self._patience = layout, patience
+
+    async def receive(self, *, patience: float | None = None) -> Frame | None:
+        """Return the next frame; None where the other end has closed between two frames.
+
+        Raises:
+            ConnectionLostError: the connection broke within a frame, or nothing came in time.
+            DataError: this is no frame.
+        """
+        try:
+            async with asyncio.timeout(patience or self._patience):
+                head = await self._reader.readexactly(HEAD)
+                rest = await self._reader.readexactly(self._layout.left(head))
+        except asyncio.IncompleteReadError as error:
+            if not error.partial:
+                return None
+            raise _lost(self.peer, Reason.TRUNCATED) from None
+        except TimeoutError:
+            raise _lost(self.peer, Reason.SLOW) from None
+        except ssl.SSLError as error:
+            raise _refused(self.peer, error) from None
+        except OSError:
+            raise _lost(self.peer, Reason.TRUNCATED) from None
+        return self._layout.unpack(head, rest)
+
+    async def send(self, frame: Frame) -> None:
+        """Send a frame; wait while the other end is behind.
+
+        Raises:
+            ConnectionLostError: the connection broke, or the other end took nothing in time.
+        """
+        try:
+            self._writer.write(self._layout.pack(frame))  # one record of TLS
+            async with asyncio.timeout(self._patience):
+                await self._writer.drain()
+        except TimeoutError:
+            raise _lost(self.peer, Reason.SLOW) from None
+        except ssl.SSLError as error:
+            raise _refused(self.peer, error) from None
+        except OSError:
+            raise _lost(self.peer, Reason.TRUNCATED) from None
+
+    async def answer(self) -> Control:
+        """Return the control frame that the other end answers with.
+
+        Raises:
+            ConnectionLostError: it closed, or sent something else.
+            DataError: it sent no frame.
+        """
+        frame = await self.receive()
+        if not isinstance(frame, Control):
+            raise _lost(self.peer, Reason.TRUNCATED)
+        return frame
+
+    async def close(self) -> None:
+        """Close it, after everything was sent."""
+        with suppress(OSError, TimeoutError):
+            self._writer.close()
+            async with asyncio.timeout(self._patience):
+                await self._writer.wait_closed()
+
+    def abort(self) -> None:
+        """Close it at once."""
+        self._writer.transport.abort()
+
+
+Handler = Callable[[Connection], Awaitable[None]]
+
+
+async def listen(
+    where: socket.socket, identity: Identity, handler: Handler, *, layout: Layout, patience: float, journal: Journal
+) -> None:
+    """Accept connections until cancelled, at most `MOST` at a time, and give each to `handler`.
+
+    Who has no certificate of the authority, or one that is expired or not valid yet, is refused and counted. What goes
+    wrong within a connection ends that connection, is counted by its reason, and told to the other end.
+    """
+    context, loop = identity.server(), asyncio.get_running_loop()
+    where.setblocking(False)  # noqa: FBT003 - the socket's own way
+    free, tasks = asyncio.Semaphore(MOST), set[asyncio.Task[None]]()
+
+    async def serve(accepted: socket.socket) -> None:
+        try:
+            connection = await _accepted(accepted, context, layout, patience)
+        except OSError:  # so are all errors of TLS
+            journal.reject(Reason.CERTIFICATE)
+            return
+        await _handled(connection, handler, journal)
+
+    def done(task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
+        free.release()
+
+    try:
+        while True:
+            await free.acquire()
+            accepted, _address = await loop.sock_accept(where)
+            task = loop.create_task(serve(accepted))
+            tasks.add(task)
+            task.add_done_callback(done)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _accepted(accepted: socket.socket, context: ssl.SSLContext, layout: Layout, patience: float) -> Connection:
+    loop = asyncio.get_running_loop()
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    reader = asyncio.StreamReader(limit=_BUFFER)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await loop.connect_accepted_socket(
+        lambda: protocol, accepted, ssl=context, ssl_handshake_timeout=patience, ssl_shutdown_timeout=patience
+    )
+    writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+    peer = peer_name(transport.get_extra_info("ssl_object"))
+    return Connection(peer, reader, writer, layout=layout, patience=patience)
+
+
+async def _handled(connection: Connection, handler: Handler, journal: Journal) -> None:
+    try:
+        await handler(connection)
+    except ConnectionLostError as error:
+        journal.reject(error.reason)
+        await _refuse(connection, error.reason)
+    except HushuffleError:
+        journal.reject(Reason.MALFORMED)
+        await _refuse(connection, Reason.MALFORMED)
+    finally:
+        with suppress(asyncio.CancelledError):
+            await connection.close()
+
+
+async def _refuse(connection: Connection, reason: Reason) -> None:
+    with suppress(ConnectionLostError):
+        await connection.send(Control(Kind.REFUSED, reason=reason))
+
+
+async def connect(
+    name: str, place: tuple[str, int], identity: Identity, *, layout: Layout, patience: float, until: float
+) -> Connection:
+    """Return a connection to the node `name`, tried again and again until the loop's time is `until`.
+
+    Raises:
+        ConnectionLostError: nobody there in time; or (`final`) not the node that was wanted, or it refuses us.
+    """
+    loop, context, pause = asyncio.get_running_loop(), identity.client(), _FIRST_PAUSE
+    local = None if identity.address is None else (identity.address, 0)
+    while True:
+        try:
+            async with asyncio.timeout(patience):
+                reader, writer = await asyncio.open_connection(
+                    *place, ssl=context, server_hostname=name, local_addr=local, limit=_BUFFER
+                )
+            return Connection(name, reader, writer, layout=layout, patience=patience)
+        except ssl.SSLCertVerificationError as error:
+            message = f"{name} showed a certificate that cannot be trusted: {error.verify_message}."
+            raise ConnectionLostError(message, reason=Reason.CERTIFICATE, final=True) from None
+        except (OSError, TimeoutError):
+            left = until - loop.time()
+            if left <= 0:
+                message = f"{name} could not be reached in time."
+                raise ConnectionLostError(message, reason=Reason.SLOW) from None
+            # How long is no secret, and depends on nobody's data: it only keeps thousands from coming back at once.
+            await asyncio.sleep(min(pause * random.uniform(0.5, 1.5), left))  # noqa: S311
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _lost(peer: str, reason: Reason) -> ConnectionLostError:
+    words = "was too slow" if reason is Reason.SLOW else "ended the connection early"
+    return ConnectionLostError(f"{peer or 'a node without a name'} {words}.", reason=reason)
+
+
+def _refused(peer: str, error: ssl.SSLError) -> ConnectionLostError:
+    """Return what a failure of TLS after the handshake means: with TLS 1.3 the other end refuses us then."""
+    why = (error.reason or "an error").replace("_", " ").lower()
+    return ConnectionLostError(f"{peer} refuses our certificate ({why}).", reason=Reason.CERTIFICATE, final=True)

@@ -1,0 +1,277 @@
+"""`RunDocument`: what all nodes of one run have in common, public, the same bytes everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Final, Literal, NoReturn, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from hushuffle.errors import DataError, InvalidInputError
+from hushuffle.plans import GroupingQuery, GroupingSet
+from hushuffle.plans.aggregates import Function
+from hushuffle.randomizers import TargetSampling
+from hushuffle.randomizers.target_sampling import Convention
+from hushuffle.runtime.frames import LARGEST, SMALLEST, Layout
+from hushuffle.runtime.seals import PublicSealKey, Seals
+from hushuffle.shufflers import Scrambler
+
+Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9-]*$")]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+RESULT: Final = 0
+"""The step number of what compute nodes send to the result; the steps of the plan start at 1."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Server(_Part):
+    """A node that others connect to."""
+
+    address: Annotated[str, Field(pattern=r"^.+:[0-9]{1,5}$")]
+    """Host and port."""
+    seal: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """Its public seal key, if messages are sealed for it."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Host and port."""
+        host, _, port = self.address.rpartition(":")
+        return host.strip("[]"), int(port)
+
+
+class Batch(_Part):
+    """The sources of one scrambler; `holders[slot]` is the node that speaks for the source in that place."""
+
+    scrambler: Name | None
+    """None: the sources send to the targets themselves."""
+    holders: Annotated[tuple[Name, ...], Field(min_length=1)]
+
+
+class Step(_Part):
+    """One cluster of the plan whose messages depend on data."""
+
+    name: Annotated[str, Field(min_length=1)]
+    computes: Annotated[tuple[Name, ...], Field(min_length=2)]
+    """The targets, in the order of their numbers."""
+    sigma: Annotated[float, Field(ge=0, le=1)]
+    convention: Convention = "uniform"
+    flood: Annotated[int, Field(ge=0)] = 0
+    dummies: Annotated[int, Field(ge=0)] = 0
+    capped: bool = False
+    min_batch: Annotated[int, Field(ge=1)]
+    """Sources without which a scrambler releases nothing: the guarantee is computed for so many."""
+    batches: Annotated[tuple[Batch, ...], Field(min_length=1)]
+
+    @property
+    def sampling(self) -> TargetSampling:
+        """Where a message goes."""
+        return TargetSampling(
+            targets=len(self.computes), sigma=self.sigma, flood=self.flood, convention=self.convention
+        )
+
+    @property
+    def scrambled(self) -> bool:
+        """Whether the messages go through scramblers."""
+        return self.batches[0].scrambler is not None
+
+    def scrambler(self, n: int) -> Scrambler:
+        """Return what a scrambler of n sources does."""
+        return Scrambler(dummies=self.dummies, cap=n if self.capped else None)
+
+    @property
+    def sources(self) -> int:
+        """Number of sources."""
+        return sum(len(batch.holders) for batch in self.batches)
+
+
+class Aggregate(_Part):
+    """The query, as the nodes need it: groups are numbers."""
+
+    kind: Literal["aggregate"] = "aggregate"
+    grouping_sets: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
+    """Columns and their numbers of groups."""
+    values: tuple[str, ...] = ()
+    functions: tuple[Function, ...] = ("count",)
+    partitions: int
+
+    def query(self) -> GroupingQuery:
+        """Return the query."""
+        sets = tuple(GroupingSet(columns=columns, sizes=sizes) for columns, sizes in self.grouping_sets)
+        return GroupingQuery(
+            grouping_sets=sets, values=self.values, functions=self.functions, partitions=self.partitions
+        )
+
+    @classmethod
+    def of(cls, query: GroupingQuery) -> Aggregate:
+        """Return it as part of a document."""
+        sets = tuple((one.columns, one.sizes) for one in query.grouping_sets)
+        return cls(grouping_sets=sets, values=query.values, functions=query.functions, partitions=query.partitions)
+
+
+class RunDocument(_Part):
+    """Who takes part in one run of a plan, in which step, under which name and key; and what is run.
+
+    Every node holds the same bytes. Their digest is part of every seal, so that a message of one run, plan, roster or
+    step is worth nothing in another. Nothing in it depends on anybody's data.
+
+    Raises:
+        pydantic.ValidationError: a value or combination breaks a rule; `read_document` says so in plain words.
+    """
+
+    schema_version: Literal[1] = 1
+    run: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] = Field(default_factory=lambda: secrets.token_hex(16))
+    """A number that no other run has."""
+    plan: str
+    """The plan's specification, TOML, every default spelled out."""
+    people: Annotated[int, Field(ge=1)]
+    """How many people there are in all, whether or not everybody is asked in every step."""
+    query: Aggregate
+    steps: Annotated[tuple[Step, ...], Field(min_length=1)]
+    result: Name
+    servers: dict[Name, Server]
+    message: Annotated[int, Field(ge=SMALLEST, le=LARGEST)] = 1024
+    """Bytes of every message."""
+    collect: Seconds = 60.0
+    """How long a scrambler waits for its sources."""
+    patience: Seconds = 30.0
+    """How long anybody waits for the other end of a connection."""
+    least: Annotated[float, Field(gt=0, le=1)] = 0.9
+    """The share of all sources without which there is no result."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        try:
+            query = self.query.query()
+            for step in self.steps:
+                _ = step.sampling
+        except InvalidInputError as error:
+            raise ValueError(str(error)) from None
+        if len(self.steps) != len(query.grouping_sets):
+            _wrong("steps must be as many as grouping sets")
+        for step in self.steps:
+            _check(step, query.partitions)
+            for name in step.computes:
+                self._server(name, sealed=True)
+            for batch in step.batches:
+                if batch.scrambler is not None:
+                    self._server(batch.scrambler, sealed=False)
+        self._server(self.result, sealed=True)
+        return self
+
+    def _server(self, name: str, *, sealed: bool) -> None:
+        if name not in self.servers or (sealed and self.servers[name].seal is None):
+            _wrong(f"servers must have an address{' and a seal key' if sealed else ''} for {name}")
+
+    @cached_property
+    def text(self) -> str:
+        """The document as JSON: exactly these bytes are digested."""
+        return json.dumps(self.model_dump(), indent=1, ensure_ascii=True, sort_keys=True) + "\n"
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of the document, 32 bytes."""
+        return hashlib.sha256(self.text.encode()).digest()
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The sizes of frames."""
+        return Layout(size=self.message)
+
+    @cached_property
+    def grouping(self) -> GroupingQuery:
+        """The query."""
+        return self.query.query()
+
+    def seals(self, step: int) -> Seals:
+        """Return the seals of a step of the plan, from 1 on, or of `RESULT`."""
+        return Seals(digest=self.digest, step=step, size=self.layout.sealed)
+
+    def seal_key(self, name: str) -> PublicSealKey:
+        """Return the public seal key of a compute node or the result."""
+        seal = self.servers[name].seal
+        assert seal is not None
+        return PublicSealKey.of(seal)
+
+    def step(self, number: int) -> Step:
+        """Return a step of the plan, from 1 on."""
+        return self.steps[number - 1]
+
+    @cached_property
+    def places(self) -> dict[str, tuple[tuple[int, int, int], ...]]:
+        """For every holder: step, batch and slot of each source it speaks for."""
+        found: dict[str, list[tuple[int, int, int]]] = {}
+        for number, step in enumerate(self.steps, start=1):
+            for position, batch in enumerate(step.batches):
+                for slot, holder in enumerate(batch.holders):
+                    found.setdefault(holder, []).append((number, position, slot))
+        return {holder: tuple(places) for holder, places in found.items()}
+
+    def batches_of(self, scrambler: str) -> tuple[tuple[int, Batch], ...]:
+        """Return steps and batches of a scrambler."""
+        return tuple(
+            (number, batch)
+            for number, step in enumerate(self.steps, start=1)
+            for batch in step.batches
+            if batch.scrambler == scrambler
+        )
+
+    def target_of(self, compute: str) -> tuple[int, int] | None:
+        """Return the step in which a node is a target, and its number there."""
+        for number, step in enumerate(self.steps, start=1):
+            if compute in step.computes:
+                return number, step.computes.index(compute)
+        return None
+
+
+def read_document(path: Path) -> RunDocument:
+    """Return the document in a file.
+
+    Raises:
+        DataError: no such file, or no document that makes sense, with every problem.
+    """
+    try:
+        text = path.read_text("utf-8")
+        document = RunDocument.model_validate_json(text)
+    except ValidationError as error:
+        lines = [f"  {'.'.join(map(str, one['loc'])) or 'document'}: {one['msg']}" for one in error.errors()[:20]]
+        message = "\n".join([f"{path} is no document of a run:", *lines])
+        raise DataError(message) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text"
+        message = f"{path} cannot be read: {reason or 'an error'}."
+        raise DataError(message) from None
+    if document.text != text:
+        message = f"{path} was changed or laid out anew: all nodes must hold the same bytes."
+        raise DataError(message)
+    return document
+
+
+def _check(step: Step, partitions: int) -> None:
+    if len(step.computes) != partitions or len(set(step.computes)) != partitions:
+        _wrong(f"computes of {step.name!r} must be {partitions} different nodes, one for each partition")
+    kinds = {batch.scrambler is None for batch in step.batches}
+    if len(kinds) > 1 or (kinds == {True} and len(step.batches) > 1):
+        _wrong(f"batches of {step.name!r} must all have scramblers, or be one without")
+    if step.flood and step.scrambled:
+        _wrong(f"flood of {step.name!r} must be 0 behind scramblers")
+    if (step.dummies or step.capped) and not step.scrambled:
+        _wrong(f"dummies of {step.name!r} must be 0 without scramblers")
+    names = [batch.scrambler for batch in step.batches]
+    if len(set(names)) < len(names):
+        _wrong(f"batches of {step.name!r} must have a scrambler of their own each")
+    for batch in step.batches:
+        if step.scrambled and len(batch.holders) < step.min_batch:
+            _wrong(f"batches of {step.name!r} must have {step.min_batch} sources or more")
+        if step.capped and len(batch.holders) != step.min_batch:
+            _wrong(f"min_batch of {step.name!r} must be the size of every batch under a cap")
+
+
+def _wrong(rule: str) -> NoReturn:
+    raise ValueError(rule)

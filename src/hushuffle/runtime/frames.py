@@ -1,0 +1,154 @@
+"""What goes over a connection: messages, all of one size, and short control frames, all of another."""
+
+from __future__ import annotations
+
+import enum
+import struct
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from hushuffle import _checks
+from hushuffle.errors import DataError
+
+_HEAD: Final = struct.Struct("<BBHIII")  # version, kind, step, slot, target, 0
+_REST: Final = struct.Struct("<H2x5Q4x")  # of a control frame: reason, numbers
+VERSION: Final = 1
+
+CONTROL: Final = _HEAD.size + _REST.size
+"""Bytes of a control frame."""
+
+SMALLEST, LARGEST = 256, 16_384
+"""A message is one record of TLS, which holds at most 16,384 bytes."""
+
+
+class Kind(enum.IntEnum):
+    """What a frame is."""
+
+    MESSAGE = 1
+    END = 2
+    """All messages were sent: numbers = (messages on this connection, sources behind them)."""
+    ABORT = 3
+    """There will be no batch: reason."""
+    ACCEPTED = 4
+    REFUSED = 5
+    """reason."""
+    HEALTH = 6
+    """A question; the answer has numbers = (state, accepted, rejected, sent, repeated)."""
+
+
+class Reason(enum.IntEnum):
+    """Why something was refused, or a batch given up."""
+
+    NONE = 0
+    CERTIFICATE = 1
+    """No certificate of the authority, expired, or not valid yet."""
+    IDENTITY = 2
+    """A good certificate, but of nobody who takes part here."""
+    STEP = 3
+    SLOT = 4
+    """A place in the batch that belongs to somebody else."""
+    TARGET = 5
+    CONFLICT = 6
+    """The place is taken by another message: there is one message for each record, for ever."""
+    LATE = 7
+    MALFORMED = 8
+    """No frame of this protocol, or a sealed text that holds no message."""
+    UNREADABLE = 9
+    """Sealed for another node, run, plan or step; or damaged."""
+    DUPLICATE = 10
+    TRUNCATED = 11
+    """The connection ended before all that was announced had come."""
+    SLOW = 12
+    BELOW_MINIMUM = 13
+    STOPPED = 14
+
+    @property
+    def words(self) -> str:
+        """The reason as one word or two."""
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A sealed message on its way; a scrambler reads where it goes, nobody on the wire does."""
+
+    step: int
+    slot: int
+    target: int
+    sealed: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A short frame about messages."""
+
+    kind: Kind
+    step: int = 0
+    reason: Reason = Reason.NONE
+    numbers: tuple[int, ...] = ()
+
+
+Frame: TypeAlias = Message | Control
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The sizes of frames: `size` bytes for every message, header and seal included.
+
+    Raises:
+        InvalidInputError: not from 256 to 16,384 bytes.
+
+    >>> Layout(size=1024).sealed, len(Layout(size=1024).pack(Control(kind=Kind.END)))
+    (1008, 64)
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", _checks.integer("size", self.size, low=SMALLEST, high=LARGEST))
+
+    @property
+    def sealed(self) -> int:
+        """Bytes of a sealed message."""
+        return self.size - _HEAD.size
+
+    def pack(self, frame: Frame) -> bytes:
+        """Return the bytes of a frame."""
+        if isinstance(frame, Message):
+            if len(frame.sealed) != self.sealed:
+                _checks.reject("sealed", f"of {self.sealed} bytes", f"<{len(frame.sealed)} bytes>")
+            return _HEAD.pack(VERSION, Kind.MESSAGE, frame.step, frame.slot, frame.target, 0) + frame.sealed
+        numbers = (*frame.numbers, 0, 0, 0, 0, 0)[:5]
+        return _HEAD.pack(VERSION, frame.kind, frame.step, 0, 0, 0) + _REST.pack(frame.reason, *numbers)
+
+    def left(self, head: bytes) -> int:
+        """Return how many bytes follow the first `HEAD` ones.
+
+        Raises:
+            DataError: this is no frame.
+        """
+        version, kind = head[0], head[1]
+        if version != VERSION or kind not in _KINDS:
+            message = "these bytes are no frame of this protocol."
+            raise DataError(message)
+        return self.sealed if kind == Kind.MESSAGE else _REST.size
+
+    def unpack(self, head: bytes, rest: bytes) -> Frame:
+        """Return the frame of `HEAD` bytes and what follows them.
+
+        Raises:
+            DataError: this is no frame.
+        """
+        _version, kind, step, slot, target, _zero = _HEAD.unpack(head)
+        if kind == Kind.MESSAGE:
+            return Message(step, slot, target, rest)
+        reason, *numbers = _REST.unpack(rest)
+        if reason not in _REASONS:
+            message = "a control frame gives an unknown reason."
+            raise DataError(message)
+        return Control(Kind(kind), step, Reason(reason), tuple(numbers))
+
+
+HEAD: Final = _HEAD.size
+_KINDS: Final = frozenset(int(kind) for kind in Kind)
+_REASONS: Final = frozenset(int(reason) for reason in Reason)

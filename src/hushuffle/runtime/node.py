@@ -1,0 +1,147 @@
+"""`Node`: what every node does alike: listen, refuse strangers, connect, wait, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from hushuffle.runtime.connections import Connection, ConnectionLostError, Handler, connect, listen
+from hushuffle.runtime.document import RunDocument
+from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
+from hushuffle.runtime.identities import Identity
+from hushuffle.runtime.journal import Journal
+
+
+class Node:
+    """One node of a run.
+
+    Args:
+        document: of the run.
+        identity: its own.
+        journal: where to count.
+        where: a listening socket, if others connect to it.
+        known: who may connect; the node's own name may, to ask after its health.
+    """
+
+    def __init__(
+        self,
+        document: RunDocument,
+        identity: Identity,
+        journal: Journal,
+        *,
+        where: socket.socket | None = None,
+        known: frozenset[str] = frozenset(),
+    ) -> None:
+        self._document, self._identity, self._journal = document, identity, journal
+        self._where, self._known = where, known | {identity.name}
+        self._stop = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        """The name that the run's document knows it by."""
+        return self._identity.name
+
+    @property
+    def journal(self) -> Journal:
+        """Its counters."""
+        return self._journal
+
+    def stop(self) -> None:
+        """Finish what has begun, give up the rest."""
+        self._stop.set()
+
+    async def _messages(self, connection: Connection, frames: list[Control]) -> AsyncIterator[Message]:
+        """Yield the messages of a connection; the control frame that ends them goes to `frames`.
+
+        Raises:
+            ConnectionLostError: the connection ended before that.
+        """
+        while not isinstance(frame := await connection.receive(), Control):
+            if frame is None:
+                message = f"{connection.peer} ended the connection early."
+                raise ConnectionLostError(message, reason=Reason.TRUNCATED)
+            yield frame
+        frames.append(frame)
+
+    async def _take(self, connection: Connection) -> Frame:
+        """Take what a known node sends, and return the answer."""
+        raise NotImplementedError
+
+    async def _handle(self, connection: Connection) -> None:
+        if connection.peer in self._known:
+            await connection.send(await self._take(connection))
+        else:
+            self._journal.reject(Reason.IDENTITY)
+            await connection.send(Control(Kind.REFUSED, reason=Reason.IDENTITY))
+
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[None]:
+        assert self._where is not None
+        document, handler = self._document, self._handle
+        accepting: Handler = handler
+        task = asyncio.create_task(
+            listen(
+                self._where,
+                self._identity,
+                accepting,
+                layout=document.layout,
+                patience=document.patience,
+                journal=self._journal,
+            )
+        )
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _wait(self, event: asyncio.Event, seconds: float) -> None:
+        """Wait for an event, but no longer, and not after `stop`."""
+        waits = [asyncio.create_task(one.wait()) for one in (event, self._stop)]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waits:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _connect(self, name: str, *, until: float | None = None) -> Connection:
+        """Return a connection to another node, tried until the loop's time is `until`, or for `patience` seconds."""
+        document = self._document
+        return await connect(
+            name,
+            document.servers[name].place,
+            self._identity,
+            layout=document.layout,
+            patience=document.patience,
+            until=asyncio.get_running_loop().time() + document.patience if until is None else until,
+        )
+
+    async def _deliver(self, name: str, messages: list[Message], *, sources: int, until: float) -> Control:
+        """Send messages to a node until it has answered, the same ones at every try.
+
+        Raises:
+            ConnectionLostError: it could not be reached in time, or there is no use in trying again.
+        """
+        loop, step = asyncio.get_running_loop(), messages[0].step
+        while True:
+            try:
+                connection = await self._connect(name, until=until)
+                try:
+                    for message in messages:
+                        await connection.send(message)
+                    await connection.send(Control(Kind.END, step, numbers=(len(messages), sources)))
+                    return await connection.answer()
+                finally:
+                    await connection.close()
+            except ConnectionLostError as error:
+                if error.final or loop.time() >= until or self._stop.is_set():
+                    raise
+                await asyncio.sleep(_PAUSE)
+
+
+_PAUSE = 0.2

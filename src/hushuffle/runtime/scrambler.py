@@ -1,0 +1,213 @@
+"""Scramblers: gather a batch of sealed messages, add dummies, send everything on in random order; once, or never."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+
+import numpy as np
+
+from hushuffle.randomness import Randomness, secure
+from hushuffle.runtime.connections import Connection, ConnectionLostError
+from hushuffle.runtime.document import Batch, RunDocument
+from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
+from hushuffle.runtime.identities import Identity
+from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.node import Node
+
+
+class Gathering:
+    """One batch on its way: the message in each place, and whether it can still grow.
+
+    Args:
+        number: of the step.
+        batch: who may fill which place.
+        targets: number of targets.
+    """
+
+    def __init__(self, number: int, batch: Batch, targets: int) -> None:
+        self.number, self.batch, self.targets = number, batch, targets
+        self.messages: dict[int, Message] = {}
+        self.closed = False
+        self.whole = asyncio.Event()
+
+    def add(self, peer: str, message: Message) -> Reason:
+        """Take a message of `peer`, and return NONE, or why not; the same message again changes nothing."""
+        if not 0 <= message.slot < len(self.batch.holders) or self.batch.holders[message.slot] != peer:
+            return Reason.SLOT
+        if not 0 <= message.target < self.targets:
+            return Reason.TARGET
+        known = self.messages.get(message.slot)
+        if known is not None:
+            return Reason.NONE if known == message else Reason.CONFLICT
+        if self.closed:
+            return Reason.LATE
+        self.messages[message.slot] = message
+        if len(self.messages) == len(self.batch.holders):
+            self.whole.set()
+        return Reason.NONE
+
+
+class ScramblerNode(Node):
+    """The scrambler of one or more batches.
+
+    A batch is released when all of its sources are there, or after `document.collect` seconds; with fewer than
+    `min_batch` sources never. A batch is released once: what breaks during a release is lost, and counted.
+
+    Args:
+        document: of the run.
+        identity: its own.
+        where: a listening socket.
+        journal: where to count.
+        rng: of the order and the dummies, `secure()` unless given.
+    """
+
+    def __init__(
+        self,
+        document: RunDocument,
+        identity: Identity,
+        where: socket.socket,
+        *,
+        journal: Journal,
+        rng: Randomness | None = None,
+    ) -> None:
+        self._rng = secure() if rng is None else rng
+        self._gatherings = {
+            number: Gathering(number, batch, len(document.step(number).computes))
+            for number, batch in document.batches_of(identity.name)
+        }
+        holders = frozenset[str]().union(*(one.batch.holders for one in self._gatherings.values()))
+        super().__init__(document, identity, journal, where=where, known=holders)
+
+    async def run(self) -> None:
+        """Serve until every batch is released or given up."""
+        self._journal.enter("gathering", sources=sum(len(one.batch.holders) for one in self._gatherings.values()))
+        async with self._listening():
+            await asyncio.gather(*(self._finish(one) for one in self._gatherings.values()))
+        self._journal.enter("done")
+
+    async def _take(self, connection: Connection) -> Control:
+        """Take the messages of one source."""
+        problem, taken, end = Reason.NONE, 0, list[Control]()
+        async for message in self._messages(connection, end):
+            reason = self._put(connection.peer, message)
+            problem, taken = problem or reason, taken + (reason is Reason.NONE)
+        if end[0].kind is Kind.HEALTH:
+            return self._journal.health()
+        return Control(Kind.REFUSED if problem else Kind.ACCEPTED, end[0].step, problem, (taken,))
+
+    def _put(self, peer: str, message: Message) -> Reason:
+        """Put a message into its batch, and count it."""
+        gathering = self._gatherings.get(message.step)
+        if gathering is None:
+            reason = Reason.STEP
+        else:
+            before = len(gathering.messages)
+            reason = gathering.add(peer, message)
+            self._journal.accepted += len(gathering.messages) - before
+            self._journal.repeated += reason is Reason.NONE and len(gathering.messages) == before
+        if reason is not Reason.NONE:
+            self._journal.reject(reason)
+        return reason
+
+    async def _finish(self, gathering: Gathering) -> None:
+        """Wait for a batch, then release it or give it up."""
+        document = self._document
+        await self._wait(gathering.whole, document.collect)
+        gathering.closed = True
+        n, wanted = len(gathering.messages), len(gathering.batch.holders)
+        stragglers = wanted - n
+        step = document.step(gathering.number)
+        if self._stop.is_set() and not gathering.whole.is_set():
+            await self._give_up(gathering, Reason.STOPPED)
+        elif n < step.min_batch:
+            await self._give_up(gathering, Reason.BELOW_MINIMUM)
+        else:
+            self._journal.enter("releasing", step=step.name, sources=n, stragglers=stragglers)
+            self._journal.facts["stragglers"] = self._journal.facts.get("stragglers", 0) + stragglers
+            await self._release(gathering)
+        gathering.messages.clear()
+
+    async def _give_up(self, gathering: Gathering, reason: Reason) -> None:
+        """Forget the batch, and tell the targets that none will come."""
+        sources, least = len(gathering.messages), self._document.step(gathering.number).min_batch
+        gathering.messages.clear()
+        self._journal.reject(reason)
+        self._journal.enter("gave up", reason=reason.words, sources=sources, least=least)
+        end = Control(Kind.ABORT, gathering.number, reason)
+        await asyncio.gather(*(self._tell(name, end) for name in self._document.step(gathering.number).computes))
+
+    async def _tell(self, name: str, end: Control) -> None:
+        with suppress(ConnectionLostError):
+            connection = await self._connect(name)
+            await connection.send(end)
+            await connection.close()
+
+    async def _release(self, gathering: Gathering) -> None:
+        """Send the batch and its dummies in uniformly random order; a channel to every target, used or not."""
+        step = self._document.step(gathering.number)
+        slots = list(gathering.messages)
+        sent = np.array([gathering.messages[slot].target for slot in slots], dtype=np.int64)
+        shuffler = step.scrambler(len(gathering.batch.holders))
+        # The dummies' targets come last; under a cap they depend on how full the targets are.
+        targets = shuffler.complete(sent, draw=lambda count: step.sampling.dummies(count, rng=self._rng))
+        order = self._rng.permutation(targets.size)
+        channels = dict(
+            zip(step.computes, await asyncio.gather(*(self._channel(name) for name in step.computes)), strict=True)
+        )
+        sealed = [gathering.messages[slot].sealed for slot in slots]
+        # All seals are made before the first message leaves: when a message is sent must not tell what it is.
+        sealed += [self._dummy(gathering.number, int(target)) for target in targets[len(slots) :]]
+        counts = np.zeros(len(step.computes), dtype=np.int64)
+        for place in order.tolist():
+            target = int(targets[place])
+            name = step.computes[target]
+            channel = channels[name]
+            if channel is None:
+                continue
+            try:
+                await channel.send(Message(gathering.number, 0, target, sealed[place]))
+            except ConnectionLostError as error:
+                self._lost(name, error.reason)
+                channel.abort()
+                channels[name] = None
+            else:
+                counts[target] += 1
+                self._journal.sent += 1
+        ends = {
+            name: Control(Kind.END, gathering.number, numbers=(int(count), len(slots)))
+            for name, count in zip(step.computes, counts, strict=True)
+        }
+        await asyncio.gather(*(self._end(name, channel, ends[name]) for name, channel in channels.items()))
+        self._journal.event("released", step=step.name, sources=len(slots), sent=int(counts.sum()))
+
+    def _dummy(self, number: int, target: int) -> bytes:
+        document = self._document
+        name = document.step(number).computes[target]
+        self._journal.dummies += 1
+        return document.seals(number).seal(None, document.seal_key(name), target=name)
+
+    async def _channel(self, name: str) -> Connection | None:
+        try:
+            return await self._connect(name)
+        except ConnectionLostError as error:
+            self._lost(name, error.reason)
+            return None
+
+    async def _end(self, name: str, channel: Connection | None, end: Frame) -> None:
+        if channel is None:
+            return
+        try:
+            await channel.send(end)
+            answer = await channel.answer()
+            if answer.kind is not Kind.ACCEPTED:
+                self._lost(name, answer.reason)
+        except ConnectionLostError as error:
+            self._lost(name, error.reason)
+        finally:
+            await channel.close()
+
+    def _lost(self, name: str, reason: Reason) -> None:
+        self._journal.facts["targets lost"] = self._journal.facts.get("targets lost", 0) + 1
+        self._journal.event("target lost", target=name, reason=reason.words)

@@ -1,0 +1,175 @@
+"""Seals: what a source sends, readable by its final target alone, all of one size, dummies too."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from hushuffle import _checks
+from hushuffle.errors import DataError
+
+_SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
+_LENGTH: Final = struct.Struct("<H")
+_NO_DATA: Final = 0xFFFF
+
+KEY: Final = 32
+"""Bytes of the one-time public key that every seal starts with."""
+OVERHEAD: Final = KEY + 16 + _LENGTH.size
+"""Bytes that a seal adds: a one-time public key, a tag, the length of what is inside."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seals:
+    """The seals of one step of one run.
+
+    Sealed with HPKE in base mode (X25519, HKDF-SHA256, AES-256-GCM). What a seal is bound to goes into
+    HPKE's `info`, from which its key is derived: a text sealed for another run, plan, step or target does not open.
+
+    Args:
+        digest: of the run's document (its number, plan, roster and keys), 32 bytes.
+        step: number of the step.
+        size: bytes of every sealed text.
+
+    Source: RFC 9180 (Barnes, Bhargavan, Lipp, Wood 2022), sections 5.1 and 8.1.
+
+    >>> key = SealKey.generate()
+    >>> seals = Seals(digest=bytes(32), step=1, size=200)
+    >>> sealed = seals.seal(b"a record", key.public, target="compute-1")
+    >>> len(sealed), seals.open(sealed, key, target="compute-1")
+    (200, b'a record')
+    >>> seals.open(seals.seal(None, key.public, target="compute-1"), key, target="compute-1") is None
+    True
+    """
+
+    digest: bytes
+    step: int
+    size: int
+
+    @property
+    def room(self) -> int:
+        """Bytes that fit into one message."""
+        return self.size - OVERHEAD
+
+    def _info(self, target: str) -> bytes:
+        return b"hushuffle seal 1|" + self.digest + _LENGTH.pack(self.step) + target.encode()
+
+    def seal(self, content: bytes | None, key: PublicSealKey, *, target: str) -> bytes:
+        """Return `content`, or a dummy for None, sealed for `target`.
+
+        Raises:
+            InvalidInputError: more than `room` bytes.
+        """
+        if content is not None and len(content) > self.room:
+            rule = f"at most {self.room} bytes, so that all messages have one size"
+            _checks.reject("content", rule, f"<{len(content)} bytes>", "Make the messages of the plan larger.")
+        length = _NO_DATA if content is None else len(content)
+        padded = _LENGTH.pack(length) + (content or b"").ljust(self.room, b"\0")
+        return _SUITE.encrypt(padded, key.key, info=self._info(target))
+
+    def open(self, sealed: bytes, key: SealKey, *, target: str) -> bytes | None:
+        """Return what is in a seal; None for a dummy.
+
+        Raises:
+            DataError: not sealed for this target in this step of this run, or damaged.
+        """
+        try:
+            padded = _SUITE.decrypt(sealed, key.key, info=self._info(target))
+        except (InvalidTag, ValueError):
+            message = "a message was not sealed for this node in this step of this run, or is damaged."
+            raise DataError(message) from None
+        (length,) = _LENGTH.unpack_from(padded)
+        if length == _NO_DATA:
+            return None
+        if len(padded) != self.room + _LENGTH.size or length > self.room:
+            message = "a sealed message is not of the size of this run."
+            raise DataError(message)
+        return padded[_LENGTH.size : _LENGTH.size + length]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicSealKey:
+    """What others need to seal for a node."""
+
+    key: X25519PublicKey
+
+    @property
+    def text(self) -> str:
+        """Its 32 bytes in hexadecimal digits."""
+        return self.key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+
+    @classmethod
+    def of(cls, text: str) -> PublicSealKey:
+        """Return the key of 64 hexadecimal digits.
+
+        Raises:
+            DataError: this is no key.
+        """
+        try:
+            return cls(key=X25519PublicKey.from_public_bytes(bytes.fromhex(text)))
+        except ValueError:
+            message = "a public seal key must be 64 hexadecimal digits."
+            raise DataError(message) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SealKey:
+    """What a node needs to open what is sealed for it."""
+
+    key: X25519PrivateKey
+
+    def __repr__(self) -> str:
+        return "SealKey()"  # never the key
+
+    @property
+    def public(self) -> PublicSealKey:
+        """The other half."""
+        return PublicSealKey(key=self.key.public_key())
+
+    @property
+    def text(self) -> str:
+        """Its 32 secret bytes in hexadecimal digits, for a file that only its owner reads."""
+        return self.key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()).hex()
+
+    @classmethod
+    def generate(cls) -> SealKey:
+        """Return a new key."""
+        return cls(key=X25519PrivateKey.generate())
+
+    @classmethod
+    def of(cls, text: str) -> SealKey:
+        """Return the key of 64 hexadecimal digits.
+
+        Raises:
+            DataError: this is no key; the message shows nothing of it.
+        """
+        try:
+            return cls(key=X25519PrivateKey.from_private_bytes(bytes.fromhex(text.strip())))
+        except ValueError:
+            message = "a secret seal key must be 64 hexadecimal digits."
+            raise DataError(message) from None
+
+
+class Once:
+    """Remembers seals by their one-time public keys, so that each counts once.
+
+    >>> once = Once()
+    >>> once.first(bytes(64)), once.first(bytes(64))
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[bytes] = set()
+
+    def first(self, sealed: bytes) -> bool:
+        """Say whether this seal was never seen before, and remember it."""
+        key = sealed[:KEY]
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return True

@@ -1,0 +1,184 @@
+"""Sources: each record is randomized and sealed once, kept, and sent until it is taken; the same bytes every time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hushuffle.errors import DataError
+from hushuffle.io.ledger import derived
+from hushuffle.io.private_files import write_private
+from hushuffle.randomness import KeyedRandomness, keyed
+from hushuffle.runtime.connections import ConnectionLostError
+from hushuffle.runtime.document import RunDocument
+from hushuffle.runtime.frames import HEAD, Kind, Message
+from hushuffle.runtime.identities import Identity
+from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.node import Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One record in one step: its place there, its own target, its content; `record` numbers it for its coins."""
+
+    step: int
+    batch: int
+    slot: int
+    record: int
+    own: int = field(repr=False)
+    content: bytes = field(repr=False)
+
+
+def coins(key: bytes, *, run: str, step: int, records: Sequence[int]) -> KeyedRandomness:
+    """Return the coins of records in one step of one run: drawn again, they fall as they fell.
+
+    Args:
+        key: at least 32 secret bytes.
+        run: the run's number; every run has coins of its own.
+        step: its step.
+        records: their numbers, distinct.
+    """
+    return keyed(key=derived(key, f"run {run}"), records=np.asarray(records, dtype=np.uint64), round=step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """Messages for one node, in the order in which they are sent."""
+
+    to: str
+    messages: tuple[Message, ...]
+
+
+def deliveries(document: RunDocument, entries: Sequence[Entry], key: bytes) -> list[Delivery]:
+    """Return what a source sends: randomized with the coins of `key`, sealed, redirected messages without data."""
+    found: dict[str, list[Message]] = {}
+    for number in sorted({entry.step for entry in entries}):
+        step, seals = document.step(number), document.seals(number)
+        own = [entry for entry in entries if entry.step == number]
+        rng = coins(key, run=document.run, step=number, records=[entry.record for entry in own])
+        sent = step.sampling.randomize([entry.own for entry in own], rng=rng).reshape(len(own), -1)
+        for entry, targets in zip(own, sent.tolist(), strict=True):
+            scrambler = step.batches[entry.batch].scrambler
+            for target in targets:
+                name = step.computes[target]
+                content = entry.content if target == entry.own else None
+                sealed = seals.seal(content, document.seal_key(name), target=name)
+                message = Message(number, entry.slot, target, sealed)
+                found.setdefault(scrambler or name, []).append(message)
+    return [Delivery(to=name, messages=tuple(messages)) for name, messages in found.items()]
+
+
+class SourceNode(Node):
+    """A node that speaks for one or more records.
+
+    Before its first byte leaves, everything it will send is written to `state`. Whoever starts it again, after it was
+    killed or a connection broke, sends the same bytes: nobody ever sees a second, differently randomized message for
+    the same record.
+
+    Args:
+        document: of the run.
+        identity: its own.
+        entries: the records and their places, all of `document.places[identity.name]`.
+        key: secret bytes of this node, for its coins.
+        state: a private folder.
+        journal: where to count.
+
+    Raises:
+        DataError: the entries are not this node's.
+    """
+
+    def __init__(
+        self,
+        document: RunDocument,
+        identity: Identity,
+        entries: Sequence[Entry],
+        *,
+        key: bytes,
+        state: Path,
+        journal: Journal,
+    ) -> None:
+        places = set(document.places.get(identity.name, ()))
+        if {(entry.step, entry.batch, entry.slot) for entry in entries} != places or len(entries) != len(places):
+            message = f"the records of {identity.name} are not those that the run's document lists for it."
+            raise DataError(message)
+        super().__init__(document, identity, journal)
+        self._entries, self._key = entries, key
+        self._path = state / f"{document.run}-{identity.name}.messages"
+
+    async def run(self) -> None:
+        """Send everything, each node its own messages, until it is taken, refused, or time is over.
+
+        Raises:
+            DataError: the state cannot be read or written; nothing was sent.
+        """
+        kept = _read(self._path, self._document)
+        found = deliveries(self._document, self._entries, self._key) if kept is None else kept
+        if kept is None:
+            await asyncio.to_thread(_write, self._path, self._document, found)  # waits for the disk
+        self._journal.enter("sending", messages=sum(len(one.messages) for one in found))
+        until = asyncio.get_running_loop().time() + self._document.collect
+        await asyncio.gather(*(self._send(delivery, until) for delivery in found))
+        self._journal.enter("done")
+
+    async def _send(self, delivery: Delivery, until: float) -> None:
+        count = len(delivery.messages)
+        try:
+            answer = await self._deliver(delivery.to, list(delivery.messages), sources=count, until=until)
+        except ConnectionLostError as error:
+            reason = error.reason
+        else:
+            reason = answer.reason
+            if answer.kind is Kind.ACCEPTED:
+                self._journal.sent += count
+                return
+        self._journal.reject(reason, count)
+        self._journal.event("lost", to=delivery.to, reason=reason.words)
+
+
+_NAME: Final = 64
+
+
+def _write(path: Path, document: RunDocument, found: list[Delivery]) -> None:
+    """Write everything through to the disk, whole or not at all."""
+    parts = [document.digest]
+    for delivery in found:
+        head = delivery.to.encode().ljust(_NAME) + len(delivery.messages).to_bytes(4, "little")
+        parts += [head, *(document.layout.pack(message) for message in delivery.messages)]
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(path, b"".join(parts))
+    except OSError as error:
+        message = f"{path.parent} cannot be written: {error.strerror or 'an error'}. Nothing was sent."
+        raise DataError(message) from None
+
+
+def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
+    """Return what was to be sent when this node was first started; None if this is the first time."""
+    try:
+        data = memoryview(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror or 'an error'}."
+        raise DataError(message) from None
+    if bytes(data[:32]) != document.digest:
+        message = f"{path} was written for another document of the same run: nothing is sent for it."
+        raise DataError(message)
+    found, place, size = [], 32, document.layout.size
+    while place < len(data):
+        to = bytes(data[place : place + _NAME]).decode().rstrip()
+        count = int.from_bytes(data[place + _NAME : place + _NAME + 4], "little")
+        place += _NAME + 4
+        messages = []
+        for _ in range(count):
+            frame = document.layout.unpack(bytes(data[place : place + HEAD]), bytes(data[place + HEAD : place + size]))
+            assert isinstance(frame, Message)
+            messages.append(frame)
+            place += size
+        found.append(Delivery(to=to, messages=tuple(messages)))
+    return found

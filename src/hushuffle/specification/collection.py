@@ -1,0 +1,206 @@
+"""Several columns of the same people in one file: each with its own randomizer and budget, one shuffler, one target."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+
+from hushuffle.errors import Problem, SpecificationError
+from hushuffle.specification.reading import parse, read_text
+from hushuffle.specification.specification import Specification
+from hushuffle.specification.wording import shown
+
+_SECTIONS: Final = ("title", "population", "columns", "shuffler", "targets")
+_NAME: Final = re.compile(r"\w[\w-]{0,99}")
+_OF_COLUMNS: Final = ("column", "categories", "missing", "allow_categories_from_data", "name", "randomizer")
+_ELSEWHERE: Final = {
+    "randomizer": "It belongs to each of [[columns]].",
+    "adversaries": "Columns are assessed one at a time, in a file each.",
+    "run": "Columns are assessed one at a time, in a file each.",
+}
+_ROOT: Final = re.compile(r"[^.\[]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionSpecification:
+    """Columns of the same people that are collected together.
+
+    `columns` are ordinary specifications by the name of the folder that each gets; `epsilon` is the largest central
+    epsilon that is acceptable for all of them together, at `delta`.
+    """
+
+    title: str | None
+    columns: Mapping[str, Specification]
+    delta: float
+    epsilon: float | None
+
+
+def load_collection(path: str | Path) -> Specification | CollectionSpecification:
+    """Return the specification of one column, or of several (`[[columns]]`), in the TOML file `path`.
+
+    Raises:
+        SpecificationError: with every problem: key, rule, value, hint.
+    """
+    return parse_collection(read_text(path), file=str(path))
+
+
+def parse_collection(text: str, *, file: str = "specification") -> Specification | CollectionSpecification:
+    """Return the specification of one column, or of several, that TOML `text` states; `file` is for messages.
+
+    Raises:
+        SpecificationError: with every problem: key, rule, value, hint.
+
+    >>> found = parse_collection('''
+    ...     population = { data = "people.csv" }
+    ...     shuffler = { kind = "uniform" }
+    ...     targets = { delta = 1e-6 }
+    ...     [[columns]]
+    ...     column = "smokes"
+    ...     categories = ["no", "yes"]
+    ...     randomizer = { kind = "randomized-response", epsilon = 1.0 }
+    ... ''')
+    >>> list(found.columns)
+    ['smokes']
+    """
+    try:
+        raw = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        raw = {}  # `parse` says what is wrong
+    if "columns" not in raw:
+        return parse(text, file=file)
+    problems = [*_top(raw), *_columns(raw)]
+    specifications: dict[str, Specification] = {}
+    for position, column in _tables(raw):
+        try:
+            specifications[_name(column)] = parse(_alone(raw, column))
+        except SpecificationError as error:
+            problems += [_placed(problem, position) for problem in error.problems]
+    if problems:
+        raise SpecificationError(file, tuple(sorted(dict.fromkeys(problems), key=_rank)))
+    whole = next(iter(specifications.values()))
+    return CollectionSpecification(
+        title=whole.title,
+        columns={name: _without_target(one) for name, one in specifications.items()},
+        delta=whole.targets.delta,
+        epsilon=whole.targets.epsilon,
+    )
+
+
+def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with what all columns share, and is not said of an ordinary specification."""
+    for key in raw:
+        if key not in _SECTIONS:
+            hint = _ELSEWHERE.get(key, f"Known here: {', '.join(_SECTIONS)}.")
+            yield Problem(key=key, rule="is not a known key", value=shown(raw[key]), hint=hint)
+    population = raw.get("population")
+    if not isinstance(population, dict):
+        hint = 'For example population = { data = "people.parquet" }.'
+        value = "nothing" if population is None else shown(population)
+        yield Problem(key="population", rule="must be a table with data", value=value, hint=hint)
+    else:
+        if "data" not in population:
+            yield Problem(key="population.data", rule="must be given", value="nothing")
+        for key in population:
+            if key != "data":
+                hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else "Known here: data."
+                yield Problem(
+                    key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint
+                )
+    if _in_order(raw):
+        hint = "An order, even a noisy one, would join the rows of two columns."
+        rule = 'must be "uniform" or "scrambler" for several columns'
+        yield Problem(key="shuffler.kind", rule=rule, value=shown(raw["shuffler"]["kind"]), hint=hint)
+
+
+def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with the columns, seen together."""
+    columns = raw["columns"]
+    if not isinstance(columns, list) or not columns:
+        value = "none" if columns == [] else shown(columns)
+        yield Problem(key="columns", rule="must be one or more tables, each [[columns]]", value=value)
+        return
+    for position, column in enumerate(columns):
+        if not isinstance(column, dict):
+            yield Problem(key=f"columns[{position}]", rule="must be a table", value=shown(column))
+    before: list[Mapping[str, Any]] = []
+    for position, column in _tables(raw):
+        here, name = f"columns[{position}]", _name(column)
+        for key in ("data", "population", "shuffler", "targets"):
+            if key in column:
+                hint = "It belongs to [population]." if key == "data" else "It belongs to the top of the file."
+                yield Problem(key=f"{here}.{key}", rule="is not a known key", value=shown(column[key]), hint=hint)
+        if any(column.get("column") == other.get("column") for other in before):
+            hint = "Everybody reports each answer once."
+            yield Problem(key=f"{here}.column", rule="must be distinct", value=shown(column.get("column")), hint=hint)
+        elif name.casefold() in {_name(other).casefold() for other in before}:
+            hint = "Reports go to folders of these names; capital letters do not tell them apart everywhere."
+            yield Problem(key=f"{here}.name", rule="must be distinct", value=shown(name), hint=hint)
+        if "name" in column or "column" in column:
+            yield from _folder(name, f"{here}.name")
+        before.append(column)
+
+
+def _folder(name: str, key: str) -> Iterator[Problem]:
+    if _NAME.fullmatch(name) is None:
+        hint = "Reports go to a folder of this name; it is that of the column if it is left out."
+        rule = "must be letters, digits, _ and -, 100 at most"
+        yield Problem(key=key, rule=rule, value=shown(name), hint=hint)
+
+
+def _in_order(raw: Mapping[str, Any]) -> bool:
+    """Return whether the shuffler leaves something of the order."""
+    shuffler = raw.get("shuffler")
+    return isinstance(shuffler, dict) and shuffler.get("kind") in ("mallows", "none")
+
+
+def _alone(raw: Mapping[str, Any], column: Mapping[str, Any]) -> str:
+    """Return the text of an ordinary specification with this column only."""
+    population = raw.get("population")
+    data = population.get("data", "-") if isinstance(population, dict) else "-"
+    answers = {key: value for key, value in column.items() if key not in ("name", "randomizer", "data")}
+    tables = {key: raw[key] for key in ("title", "shuffler", "targets") if key in raw}
+    tables["population"] = {**answers, "data": data}
+    if _in_order(raw):
+        tables["shuffler"] = {"kind": "uniform"}  # what is wrong with the other is said once
+    if "randomizer" in column:
+        tables["randomizer"] = column["randomizer"]
+    return tomli_w.dumps(tables)
+
+
+def _placed(problem: Problem, position: int) -> Problem:
+    """Return a problem of the ordinary specification of one column with the key that it has in this file."""
+    here, key = f"columns[{position}]", problem.key
+    if key.startswith("randomizer"):
+        key = f"{here}.{key}"
+    elif key.startswith("population.") and key != "population.data":
+        key = f"{here}{key.removeprefix('population')}"
+    return Problem(key=key, rule=problem.rule, value=problem.value, hint=problem.hint)
+
+
+def _without_target(specification: Specification) -> Specification:
+    """Return the specification without the epsilon that is meant for all columns together."""
+    plain = specification.plain()
+    plain["targets"].pop("epsilon", None)
+    return Specification.model_validate(plain)
+
+
+def _tables(raw: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return the columns that are tables, with their places."""
+    columns = raw["columns"] if isinstance(raw["columns"], list) else []
+    return [(position, one) for position, one in enumerate(columns) if isinstance(one, dict)]
+
+
+def _name(column: Mapping[str, Any]) -> str:
+    return str(column.get("name", column.get("column", "")))
+
+
+def _rank(problem: Problem) -> int:
+    found = _ROOT.match(problem.key)
+    root = found[0] if found else ""
+    return _SECTIONS.index(root) if root in _SECTIONS else -1

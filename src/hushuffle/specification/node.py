@@ -1,0 +1,85 @@
+"""The TOML configuration of a process that runs one node or several of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+
+from pydantic import Field, model_validator
+
+from hushuffle.errors import Problem
+from hushuffle.specification._base import Name, Section, refuse
+from hushuffle.specification.reading import parsed, read_text
+from hushuffle.specification.wording import Vocabulary
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class NodeRecords(Section):
+    """The records that source nodes speak for."""
+
+    data: Text | None = None
+    """A table as for the plan, one row for each record, in the order of the places in the document."""
+    prepared: Text | None = None
+    """Records that `hushuffle plan run` has prepared; this or data."""
+    coins: Text
+    """A file with a secret key of 64 hexadecimal digits or more, or env:NAME."""
+    state: Text
+    """A private folder: what is sent is kept there, so that it is the same when the node starts again."""
+
+
+class NodeConfiguration(Section):
+    """Which nodes of which run, and where their secrets are; never the secrets themselves."""
+
+    document: Text
+    """The run's document, the same file for all nodes."""
+    nodes: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
+    """Names of the nodes, as in the document."""
+    identities: Text
+    """A folder with authority.pem and, for each node, NAME.pem, NAME.key and (where others seal for it) NAME.seal."""
+    keys: dict[Name, Text] = Field(default_factory=dict)
+    """Where a node's private key is instead: a file, or env:NAME."""
+    seals: dict[Name, Text] = Field(default_factory=dict)
+    """Where a node's secret seal key is instead: a file, or env:NAME."""
+    listen: dict[Name, Text] = Field(default_factory=dict)
+    """Where a node listens, "host:port", or "fd:N" for a socket that the process was started with."""
+    addresses: dict[Name, Text] = Field(default_factory=dict)
+    """The local address that a node sends from."""
+    records: NodeRecords | None = None
+    """For source nodes."""
+    status: Text | None = None
+    """A file for the counters, written at the end."""
+    result: Text | None = None
+    """For the result node: the file to write."""
+
+    @model_validator(mode="after")
+    def _keep_rules(self) -> Self:
+        problems = list(_problems(self.model_dump(exclude_none=True)))
+        if problems:
+            refuse("; ".join(str(problem) for problem in problems))
+        return self
+
+
+_WORDS: Final = Vocabulary(sections={"": (NodeConfiguration,), "records": (NodeRecords,)}, goes_with={})
+
+
+def load_node(path: Path) -> NodeConfiguration:
+    """Return the configuration of nodes in a TOML file.
+
+    Raises:
+        SpecificationError: with every problem: key, rule, value, hint.
+    """
+    return parsed(read_text(path), NodeConfiguration, file=str(path), rules=_problems, words=_WORDS)
+
+
+def _problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    records = raw.get("records")
+    if isinstance(records, dict):
+        given = [key for key in ("data", "prepared") if key in records]
+        if len(given) != 1:
+            value = "both" if given else "neither"
+            yield Problem(key="records", rule="must have either data or prepared", value=value)
+    nodes = raw.get("nodes")
+    if isinstance(nodes, list | tuple) and len(set(map(str, nodes))) < len(nodes):
+        yield Problem(key="nodes", rule="must be different names", value=", ".join(map(str, nodes[:10])))

@@ -4,7 +4,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml README.md src/hushuffle/_version.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check docs bench clean
+.PHONY: help demo test test-slow test-spark check docs bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -13,17 +13,20 @@ demo: .venv/.examples ## assess a real survey and print where the report is
 	$(BIN)/hushuffle assess examples/affairs.toml --out hushuffle-out/affairs
 
 test: .venv/.test ## run the tests
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not spark"
 
 test-slow: .venv/.test ## run the tests that take long
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not spark"
+
+test-spark: .venv/.test-spark ## run the tests of the Spark engine (Java is needed)
+	$(BIN)/python -m pytest -m spark
 
 check: .venv/.check ## style, types, layers, tests with coverage
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/coverage run -m pytest -m "not slow"
+	$(BIN)/coverage run -m pytest -m "not slow and not spark"
 	$(BIN)/coverage report --include='src/hushuffle/numerics/*,src/hushuffle/model/*,src/hushuffle/randomizers/*,src/hushuffle/shufflers/*,src/hushuffle/analysis/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
 

@@ -74,13 +74,38 @@ class Randomness(ABC):
         return self._by_masking(limit, size)
 
     def permutation(self, size: int) -> npt.NDArray[np.int64]:
-        """Return a uniform permutation of 0..size-1, by sorting random words (all redrawn if two are equal)."""
-        while True:
-            keys = self.words(size)
-            order = np.argsort(keys)
-            ranked = keys[order]
-            if not bool(np.any(ranked[1:] == ranked[:-1])):
-                return order.astype(np.int64, copy=False)
+        """Return a uniform permutation of 0..size-1, shape (size,): items sorted by random keys, ties at random.
+
+        An item's key is the top of a random word; its number takes the place of the bits below, so that one sort of
+        words orders both. Items with equal keys are then put in a uniform order among themselves.
+
+        All orders are equally likely. Given the keys, the result is uniform on the orders in which they ascend.
+        Give the items other names, by any permutation: the keys have the same law as before, being independent
+        and alike, and the orders in which they ascend are the same ones under the new names. So an order and its
+        renaming have the same probability, and any order is a renaming of any other.
+        """
+        low = np.uint64(max(size - 1, 0).bit_length())
+        numbers = np.uint64((1 << int(low)) - 1)
+        ranked = self.words(size) & ~numbers
+        ranked |= np.arange(size, dtype=np.uint64)
+        ranked.sort()
+        after = (ranked[1:] ^ ranked[:-1]) <= numbers  # the same key as the one before
+        ranked &= numbers
+        order = ranked.view(np.int64)
+        if bool(after.any()):
+            self._untie(order, after)
+        return order
+
+    def _untie(self, order: npt.NDArray[np.int64], after: npt.NDArray[np.bool_]) -> None:
+        """Put every run of tied items in a uniform order; `after[i]`: item i + 1 is tied with item i."""
+        inside = np.zeros(order.size, dtype=np.bool_)
+        inside[1:] = after
+        inside[:-1] |= after
+        places = np.flatnonzero(inside)
+        runs = np.cumsum(~after[places - 1] | (places == 0))  # the number of its run, for each place
+        drawn = self.permutation(places.size)
+        # A uniform order of all of them, cut into runs, is a uniform order of each, independently.
+        order[places] = order[places[drawn[np.argsort(runs[drawn], kind="stable")]]]
 
     def _by_multiplication(self, high: int, size: int) -> npt.NDArray[np.int64]:
         """Lemire (2019): the high half of a 32 x 32 bit product, rejecting the few biased low halves."""

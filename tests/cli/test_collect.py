@@ -14,7 +14,7 @@ import pytest
 
 from hushuffle.cli import main
 from hushuffle.cli.exits import Exit
-from hushuffle.workflows import collect as module
+from hushuffle.workflows import collect_release as module
 
 SPECIFICATION = """
 population = { data = "people.csv", column = "answer", categories = ["no", "yes"], missing = "drop" }
@@ -69,6 +69,8 @@ def test_inputs_and_a_key(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         (["--key-file", "town.key"], "--key-file needs --id"),
         (["--key-file", "town.key", "--id", "id", "--round", "-1"], "`round` must be"),
         (["--min-batch", "0"], "`min_batch` must be"),
+        (["--late", "drop"], "--late and --interrupted go with --batches"),
+        (["--interrupted", "skip"], "--late and --interrupted go with --batches"),
     ],
 )
 def test_wrong_options(options: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +80,7 @@ def test_wrong_options(options: list[str], message: str, folder: Path, capsys: p
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("where", ["_central", "_told"])
+@pytest.mark.parametrize("where", ["central_of", "_told"])
 def test_an_end_in_the_middle(number: int, where: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of the figures, and of the writing."""
 
@@ -132,6 +134,8 @@ def test_many_values(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--confidence", "1"], "--confidence must be between 0 and 1"),
         (["--counts-only"], "--counts-only needs --out FILE.json"),
+        (["--counts-only", "--out", "counts.json", "--chart", "a.svg"], "prints or draws nothing else"),
+        (["--chart", "a.png"], "--chart must be a file of these kinds: .svg, .html, got a.png"),
         (["--out", "shares.xlsx"], "`out` must be a file of these kinds"),
     ],
 )
@@ -139,3 +143,77 @@ def test_estimates_that_cannot_be(options: list[str], message: str, capsys: pyte
     assert main(["estimate", "out", *options]) == Exit.USAGE
     assert message in capsys.readouterr().err
     assert main(["estimate", "out"]) == Exit.FAILED
+
+
+COLUMNS = """
+population = { data = "people.csv" }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-6 }
+[[columns]]
+column = "answer"
+categories = ["no", "yes"]
+missing = "drop"
+randomizer = { kind = "randomized-response", epsilon = 2 }
+[[columns]]
+name = "parity"
+column = "id"
+categories = { even = "< 150", odd = ">= 150" }
+randomizer = { kind = "randomized-response", epsilon = 1 }
+"""
+
+
+def test_several_columns(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "specs" / "columns.toml").write_text(COLUMNS, encoding="utf-8")
+    assert main(["collect", "specs/columns.toml", "--out", "out"]) == Exit.DONE
+    shown = capsys.readouterr().out
+    assert "answer: 300 people" in shown
+    assert "parity: 301 people" in shown
+    assert "How many are missing shows where columns have different numbers of people" in shown
+    assert "All columns together: local epsilon 3.000; central epsilon 0." in shown
+    assert shown.endswith("Wrote out/parity/manifest.json\nWrote out/manifest.json\n")
+    (folder / "specs" / "columns.toml").write_text(COLUMNS.replace('"drop"', '"no"'), encoding="utf-8")
+    assert main(["collect", "specs/columns.toml", "--out", "full"]) == Exit.DONE
+    assert "How many are missing" not in capsys.readouterr().out
+    options = ["--out", "shares.csv", "--chart", "shares.html"]
+    assert main(["estimate", "out", *options]) == Exit.DONE
+    shown = capsys.readouterr().out
+    assert shown.startswith("answer: 300 people, 0 dummies.")
+    assert "\nparity: 301 people" in shown
+    assert shown.endswith("\nWrote shares.csv\nWrote shares.html\n")
+    assert pl.read_csv("shares.csv").select("column", "value").rows() == [
+        ("answer", "no"),
+        ("answer", "yes"),
+        ("parity", "even"),
+        ("parity", "odd"),
+    ]
+    assert "<svg" in Path("shares.html").read_text(encoding="utf-8")
+    assert main(["estimate", "out", "--json", "--out", "shares.json"]) == Exit.DONE
+    document = json.loads(capsys.readouterr().out)
+    assert document == json.loads(Path("shares.json").read_text(encoding="utf-8"))
+    assert document["columns"]["parity"]["people"] == 301
+    assert main(["estimate", "out/parity", "--chart", "parity.svg"]) == Exit.DONE
+    assert capsys.readouterr().out.startswith("301 people")
+    assert Path("parity.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert main(["estimate", "out", "--counts-only", "--out", "counts.json"]) == Exit.USAGE
+    assert "give FOLDER/NAME, NAME one of answer, parity" in capsys.readouterr().err
+
+
+def test_batches(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    options = ["--out", "out", "--batches", "--min-batch", "250", "--late", "drop"]
+    assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
+    assert capsys.readouterr().out.startswith("Batch 1, made of 1 file.\n300 people")
+    assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
+    assert capsys.readouterr().out == "No batch: there are no new files.\n"
+    for name in ("late.csv", "people2.csv"):
+        pl.DataFrame({"id": range(40), "answer": ["yes"] * len(name) + ["no"] * (40 - len(name))}).write_csv(
+            folder / "specs" / name
+        )
+    options += ["--input", "specs/"]
+    (folder / "specs" / "other").mkdir()
+    assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
+    assert capsys.readouterr().out == (
+        "1 file came too late: left out for good.\n"
+        "No batch: there are fewer than 250 people in 1 file, which waits for more.\n"
+    )
+    assert main(["estimate", "out"]) == Exit.DONE
+    assert capsys.readouterr().out.startswith("300 people")

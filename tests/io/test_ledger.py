@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.io.ledger import Entries, Tags, _alone, admit, derived, ledger_of, record_numbers
+from hushuffle.io.ledger import Entries, Tags, _alone, admit, admit_all, derived, ledger_of, record_numbers
 
 KEY = bytes(range(32))
 
@@ -114,3 +114,16 @@ def test_numbers_of_ids() -> None:
     assert np.array_equal(record_numbers(ids.reverse(), key=KEY), numbers[::-1])
     assert record_numbers(ids, key=bytes(32))[3] != numbers[3]
     assert derived(KEY, "a") != derived(KEY, "b")
+
+
+def test_several_columns_are_admitted_together_or_not(key_file: Path) -> None:
+    first = batch([1, 2], [0, 1])
+    other = Tags(key=derived(KEY, "another column"), round_number=0, mechanism="m")
+    other.add(np.array([1, 2], dtype=np.uint64), np.array([0, 1]))
+    assert admit_all(key_file, [first]) == (True,)
+    assert admit_all(key_file, [first, other.entries()]) == (False, True)
+    before = ledger_of(key_file).read_bytes()
+    assert admit_all(key_file, [first, other.entries()]) == (False, False)
+    with pytest.raises(DataError, match="with other values"):
+        admit_all(key_file, [batch([8], [0]), batch([1, 2], [1, 1])])
+    assert ledger_of(key_file).read_bytes() == before

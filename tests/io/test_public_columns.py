@@ -10,7 +10,7 @@ import pytest
 
 from hushuffle.errors import DataError
 from hushuffle.io import load_column
-from hushuffle.io.public_columns import load_attributes, load_edges, load_labels, load_numbers
+from hushuffle.io.public_columns import load_attributes, load_codes, load_edges, load_labels, load_numbers
 
 TABLE = "name,x,y,town,answer\na,1.5,0,north,yes\nb, 2 ,1,south,\nc,-3e1,2,north,no\nd,4,3,west,yes\n"
 
@@ -124,3 +124,13 @@ def test_edges_that_join_nobody(tmp_path: Path) -> None:
         load_edges("one.csv", n=2, base_folder=tmp_path)
     with pytest.raises(DataError, match="an end of an edge is missing"):
         load_edges("gap.csv", n=2, base_folder=tmp_path)
+
+
+def test_codes_are_labels_in_other_words(people: Path) -> None:
+    labels = load_labels(str(people), "town", n=4)
+    codes = load_codes(str(people), "town", n=4)
+    assert [labels[codes == code].tolist() for code in range(3)] == [["north", "north"], ["south"], ["west"]]
+    kept = np.array([False, True, True, True])
+    assert sorted(load_codes(str(people), "town", n=3, kept=kept).tolist()) == [0, 1, 2]
+    with pytest.raises(DataError, match=r"public column 'answer' of .*: 1 of 4 records are missing"):
+        load_codes(str(people), "answer", n=4)

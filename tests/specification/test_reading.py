@@ -225,3 +225,8 @@ def test_files(tmp_path: Path) -> None:
         load(tmp_path / "nobody.toml")
     with pytest.raises(SpecificationError, match="file: must be a file that can be read, got Is a directory"):
         load(tmp_path)
+
+
+def test_a_file_of_several_columns_is_for_collect() -> None:
+    (problem,) = problems("[[columns]]\ncolumn = 'a'\n")
+    assert problem.startswith("columns: must be left out here, got several columns. Such a file is for hushuffle coll")

@@ -21,7 +21,8 @@ from hushuffle.model import Bound
 from hushuffle.randomizers import CountsReports
 from hushuffle.randomness import reproducible
 from hushuffle.specification import Specification, parse
-from hushuffle.workflows import collect as module
+from hushuffle.workflows import collect as publishing
+from hushuffle.workflows import collect_release as module
 from hushuffle.workflows.collect import Collected, Keys, collect
 
 RESPONSE = '{ kind = "randomized-response", epsilon = 2.0 }'
@@ -48,7 +49,7 @@ def survey(
 def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute figures where they are looked at."""
     if not request.node.name.startswith(("test_what_is_written", "test_too_few", "test_the_folder")):
-        monkeypatch.setattr(module, "_central", lambda *_: Bound.exact(1.0, unit="nats"))
+        monkeypatch.setattr(module, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
 
 
 @pytest.fixture
@@ -271,9 +272,6 @@ def test_specifications_that_cannot_be_collected(folder: Path) -> None:
         run(folder, column="other")
     with pytest.raises(UnsupportedProtocolError, match="Without a shuffler"):
         run(folder, survey(shuffler='{ kind = "none" }'))
-    mallows = survey(shuffler='{ kind = "mallows", alpha = 3.0, groups = { column = "secret" } }')
-    with pytest.raises(UnsupportedProtocolError, match="Mallows shuffle cannot be collected yet"):
-        run(folder, mallows)
     reach = survey(
         population="{ bits = 128, people = 50, audiences = { tv = 10, web = 9 } }",
         randomizer='{ kind = "bit-flipping", p = 0.2 }',
@@ -300,7 +298,7 @@ def test_places_that_cannot_be_written(folder: Path) -> None:
     assert names(folder / "new") == ["folder"]
 
 
-@pytest.mark.parametrize("what", ["_read", "_central", "write_reports", "admit", "publish"])
+@pytest.mark.parametrize("what", ["_read", "central_of", "write_reports", "admit", "publish"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device"), MemoryError()])
 def test_all_or_nothing(folder: Path, what: str, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -308,7 +306,7 @@ def test_all_or_nothing(folder: Path, what: str, error: BaseException, monkeypat
 
     keys = Keys(file=folder / "my.key", ids="id")
     with monkeypatch.context() as broken:
-        broken.setattr(module, what, fail)
+        broken.setattr(publishing if what in ("admit", "publish") else module, what, fail)
         with pytest.raises(type(error)):
             run(folder, out="new/out", keys=keys, memory=10)
     assert [name for name in names(folder) if name != "my.key.ledger"] == ["my.key", "people.csv"]
@@ -324,7 +322,7 @@ def test_spilled_reports_are_private(folder: Path, monkeypatch: pytest.MonkeyPat
             seen.extend([place.stat().st_mode & 0o777, len(list((place / "spill").iterdir()))])
         return Bound.exact(1.0, unit="nats")
 
-    monkeypatch.setattr(module, "_central", look)
+    monkeypatch.setattr(module, "central_of", look)
     run(folder, memory=100)
     assert seen == [0o700, 256]
 

@@ -12,7 +12,7 @@ import hushuffle as hs
 from hushuffle.errors import DataError
 from hushuffle.io.manifest import counts_text
 from hushuffle.specification import parse
-from hushuffle.workflows import collect as collecting
+from hushuffle.workflows import collect_release as collecting
 from hushuffle.workflows.collect import collect
 from hushuffle.workflows.estimate_reports import tally_reports
 
@@ -21,7 +21,7 @@ HASHING = 'kind = "local-hashing", epsilon = 2.0, g = 4'
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_central", lambda *_: hs.Bound.exact(1.0, unit="nats"))
+    monkeypatch.setattr(collecting, "central_of", lambda *_: hs.Bound.exact(1.0, unit="nats"))
 
 
 def collected(

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from hushuffle.cli.engine import master_of
 from hushuffle.cli.exits import Exit, UsageError
 from hushuffle.cli.progress import progress
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from hushuffle.model import Bound
+    from hushuffle.specification import Specification
+    from hushuffle.specification.collection import CollectionSpecification
     from hushuffle.workflows.collect import Collected, Keys
+    from hushuffle.workflows.collect_batches import BatchRun
+    from hushuffle.workflows.collect_columns import CollectedColumns
+    from hushuffle.workflows.collect_request import Request
+
+_Flag = Parameter(negative=(), show_default=False)
 
 
 def collect(
@@ -31,11 +40,18 @@ def collect(
     round_number: Annotated[int | None, Parameter(name="--round")] = None,
     ids: Annotated[str | None, Parameter(name="--id")] = None,
     min_batch: int = 1,
+    reference: Path | None = None,
+    batches: Annotated[bool, _Flag] = False,
+    late: Literal["next", "drop", "refuse"] | None = None,
+    interrupted: Literal["repeat", "skip"] | None = None,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
 ) -> Exit:
-    """Run a collection: randomize one column, shuffle, write reports that say nothing about who sent which.
+    """Run a collection: randomize a column, shuffle, write reports that say nothing about who sent which.
 
     Writes reports.parquet and manifest.json into a new folder: both or neither.
-    No other column leaves, and no order.
+    No other column leaves, and no order. A specification with several [[columns]]
+    gets a folder for each, shuffled independently.
 
     Args:
         specification: the TOML file that describes the deployment.
@@ -45,29 +61,58 @@ def collect(
         key_file: a secret key; every record's coins are then repeated when the collection is.
         round_number: of the key, 0 by default; a new one whenever values may have changed.
         ids: with a key: the column that says which record is whose.
-        min_batch: fewer people are refused.
+        min_batch: fewer people are refused; with --batches they wait.
+        reference: with a Mallows shuffle, a file with its public order (.npy, or 64-bit integers).
+        batches: files keep arriving: collect those that were not yet as the next folder in --out.
+        late: with --batches, files whose names come before collected ones: next (the default), drop or refuse.
+        interrupted: with --batches, what becomes of a batch that a run left behind: repeat or skip.
+        engine: spark reads Parquet files where a cluster has them; local serves one machine best.
+        master: with --engine spark, the address of the cluster; this machine by default.
     """
-    from hushuffle.specification import load  # noqa: PLC0415 - only when needed
-    from hushuffle.workflows.collect import collect as run  # noqa: PLC0415
+    cluster = master_of(engine, master)
+    if not batches and (late is not None or interrupted is not None):
+        message = "--late and --interrupted go with --batches."
+        raise UsageError(message)
+    from hushuffle.specification.collection import load_collection  # noqa: PLC0415 - only when needed
+    from hushuffle.workflows.collect_request import Request  # noqa: PLC0415
 
     keys = _keys(key_file, ids, round_number)
-    spec = load(specification)
+    spec = load_collection(specification)
     with _termination(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
-            collected = run(
-                spec,
-                out=out,
-                sources=sources or (),
+            request = Request(
+                sources=tuple(sources or ()),
                 column=column,
                 keys=keys,
                 min_batch=min_batch,
                 base_folder=specification.parent,
+                reference=reference,
                 progress=tell,
+                master=cluster,
             )
+            if batches:
+                from hushuffle.workflows.collect_batches import collect_batch  # noqa: PLC0415 - only when needed
+
+                run = collect_batch(spec, out=out, request=request, late=late or "next", interrupted=interrupted)
+                lines = _of_batch(run, min_batch)
+            else:
+                lines = _of_any(_collected(spec, out, request))
         except InvalidInputError as error:  # options, or categories that cannot be collected
             raise UsageError(str(error)) from None
-    _print(collected)
+    sys.stdout.write("\n".join(lines) + "\n")
     return Exit.DONE
+
+
+def _collected(
+    specification: Specification | CollectionSpecification, out: Path, request: Request
+) -> Collected | CollectedColumns:
+    from hushuffle.specification import Specification  # noqa: PLC0415 - only when needed
+    from hushuffle.workflows.collect import run  # noqa: PLC0415
+    from hushuffle.workflows.collect_columns import collect_columns  # noqa: PLC0415
+
+    if isinstance(specification, Specification):
+        return run(specification, out=out, request=request)
+    return collect_columns(specification, out=out, request=request)
 
 
 def _keys(file: Path | None, ids: str | None, round_number: int | None) -> Keys | None:
@@ -101,15 +146,45 @@ def _termination() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _print(collected: Collected) -> None:
-    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+def _of_any(collected: Collected | CollectedColumns) -> list[str]:
+    from hushuffle.workflows.collect_columns import CollectedColumns  # noqa: PLC0415 - only when needed
 
-    lines = [
-        collected.deployment,
-        f"Local epsilon {number(collected.local_epsilon, up=True)}; central epsilon {collected.central}.",
-    ]
+    made = _of_columns(collected) if isinstance(collected, CollectedColumns) else _of_one(collected)
+    return [*made, "", *(f"Wrote {file}" for file in collected.files)]
+
+
+def _of_one(collected: Collected) -> list[str]:
+    lines = [collected.deployment, _epsilons("Local", collected.local_epsilon, collected.central)]
     if collected.dropped:
         lines.append(f"{collected.dropped:,} records were missing and left out (the files do not say so).")
     if collected.repeated:
         lines.append("This batch was collected before: the same reports, in another order.")
-    sys.stdout.write("\n".join([*lines, "", *(f"Wrote {file}" for file in collected.files)]) + "\n")
+    return lines
+
+
+def _of_columns(collected: CollectedColumns) -> list[str]:
+    lines = [f"{name}: {line}" for name, one in collected.columns.items() for line in _of_one(one)]
+    if any(one.dropped for one in collected.columns.values()):
+        lines.append("How many are missing shows where columns have different numbers of people; who does not.")
+    together = _epsilons("All columns together: local", collected.local_epsilon, collected.central)
+    return [*lines, together]
+
+
+def _of_batch(run: BatchRun, least: int) -> list[str]:
+    lines = [f"{_files(run.dropped)} came too late: left out for good."] if run.dropped else []
+    if run.collected is not None:
+        return [*lines, f"Batch {run.number}, made of {_files(run.files)}.", *_of_any(run.collected)]
+    if not run.files:
+        return [*lines, "No batch: there are no new files."]
+    wait = "which waits" if len(run.files) == 1 else "which wait"
+    return [*lines, f"No batch: there are fewer than {least:,} people in {_files(run.files)}, {wait} for more."]
+
+
+def _files(files: Sequence[str]) -> str:
+    return "1 file" if len(files) == 1 else f"{len(files):,} files"
+
+
+def _epsilons(what: str, local: float, central: Bound) -> str:
+    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+
+    return f"{what} epsilon {number(local, up=True)}; central epsilon {central}."

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from hushuffle.cli.engine import master_of
 from hushuffle.cli.exits import Exit, UsageError
 from hushuffle.cli.progress import progress
 from hushuffle.cli.terminal import color, width
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     import polars as pl
 
-    from hushuffle.workflows.estimate_reports import Tally
+    from hushuffle.model import Estimate
+    from hushuffle.workflows.estimate_reports import Count, Tally
 
 _Flag = Parameter(negative=(), show_default=False)
 _SHOWN = 20
+_CHARTS = (".svg", ".html")
 
 
 def estimate(
@@ -28,49 +34,97 @@ def estimate(
     *,
     manifest: Path | None = None,
     out: Path | None = None,
+    chart: Path | None = None,
     confidence: float = 0.95,
     counts_only: Annotated[bool, _Flag] = False,
     json: Annotated[bool, _Flag] = False,
+    engine: Literal["local", "spark"] = "local",
+    master: str | None = None,
 ) -> Exit:
     """Estimate how many people hold each value, from collected reports.
 
     Several collections of different people with the same randomizer and
-    categories are added up. Prints the most frequent values.
+    categories are added up, column by column. Prints the most frequent values.
 
     Args:
         reports: folders that collect wrote, files of reports, or files of counts (.json).
         manifest: how all files of reports together were made; manifest.json beside each by default.
         out: write all values to this file: .csv, .parquet or .json.
+        chart: draw the shares with their intervals (the 30 largest, if there are more): .svg or .html.
         confidence: of each interval.
         counts_only: write support counts to --out (.json), to be added up elsewhere, and estimate nothing.
         json: print all values as JSON, and nothing else, to standard output.
+        engine: spark counts on a cluster that reads the same files as this machine.
+        master: with --engine spark, the address of the cluster; this machine by default.
     """
+    cluster = master_of(engine, master)
+    _check_options(out, chart, confidence, counts_only=counts_only, json=json)
+    from hushuffle.workflows.estimate_columns import tally_columns  # noqa: PLC0415 - only when needed
+
+    with progress(enabled=not json and sys.stderr.isatty()) as tell, _counting(cluster) as count:
+        tallies = tally_columns(reports, manifest=manifest, progress=tell, count=count)
+    if counts_only and out is not None:
+        return _save_counts(tallies, out)
+    estimates = {name: tally.estimate() for name, tally in tallies.items()}
+    from hushuffle.io.frequency_files import frequency_table, save_columns, save_frequencies  # noqa: PLC0415
+
+    tables = {
+        name: frequency_table(made, tallies[name].labels, confidence=confidence) for name, made in estimates.items()
+    }
+    facts = {name: _facts(tally, confidence) for name, tally in tallies.items()}
+    several = "" not in tables
+    if out is not None and several:
+        save_columns(out, tables, facts)
+    elif out is not None:
+        save_frequencies(out, tables[""], facts[""])
+    if chart is not None:
+        _draw(chart, tallies, estimates, confidence)
+    _print(tables, facts, json=json)
+    if not json and (out is not None or chart is not None):
+        sys.stdout.write("\n" + "".join(f"Wrote {file}\n" for file in (out, chart) if file is not None))
+    return Exit.DONE
+
+
+@contextmanager
+def _counting(master: str | None) -> Iterator[Count | None]:
+    if master is None:
+        yield None
+        return
+    from hushuffle.workflows.estimate_spark import counting_on  # noqa: PLC0415 - only when needed
+
+    with counting_on(master) as count:
+        yield count
+
+
+def _check_options(out: Path | None, chart: Path | None, confidence: float, *, counts_only: bool, json: bool) -> None:
     if not 0 < confidence < 1:
         message = f"--confidence must be between 0 and 1, got {confidence}."
         raise UsageError(message)
-    if counts_only and (json or out is None or out.suffix != ".json"):
-        message = "--counts-only needs --out FILE.json and prints nothing else."
+    if counts_only and (json or chart is not None or out is None or out.suffix != ".json"):
+        message = "--counts-only needs --out FILE.json and prints or draws nothing else."
         raise UsageError(message)
-    from hushuffle.io.frequency_files import check_kind, frequency_table, save_frequencies, save_text  # noqa: PLC0415
-    from hushuffle.io.manifest import counts_text  # noqa: PLC0415 - only when needed
-    from hushuffle.workflows.estimate_reports import tally_reports  # noqa: PLC0415
+    if chart is not None and chart.suffix not in _CHARTS:
+        message = f"--chart must be a file of these kinds: {', '.join(_CHARTS)}, got {chart.name}."
+        raise UsageError(message)
+    from hushuffle.io.frequency_files import check_kind  # noqa: PLC0415 - only when needed
 
     try:
         if out is not None:
             check_kind(out)
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
-    with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        tally = tally_reports(reports, manifest=manifest, progress=tell)
-    if counts_only and out is not None:
-        save_text(out, counts_text(tally.manifest, tally.counts.counts))
-        sys.stdout.write(f"Wrote {out}\n")
-        return Exit.DONE
-    table = frequency_table(tally.estimate(), tally.labels, confidence=confidence)
-    facts = _facts(tally, confidence)
-    if out is not None:
-        save_frequencies(out, table, facts)
-    _print(table, facts, out, json=json)
+
+
+def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
+    from hushuffle.io.frequency_files import save_text  # noqa: PLC0415 - only when needed
+    from hushuffle.io.manifest import counts_text  # noqa: PLC0415
+
+    if "" not in tallies:
+        message = f"Counts are of one column: give FOLDER/NAME, NAME one of {', '.join(tallies)}."
+        raise UsageError(message)
+    tally = tallies[""]
+    save_text(out, counts_text(tally.manifest, tally.counts.counts))
+    sys.stdout.write(f"Wrote {out}\n")
     return Exit.DONE
 
 
@@ -78,12 +132,36 @@ def _facts(tally: Tally, confidence: float) -> dict[str, Any]:
     return {"people": tally.manifest.people, "dummies": tally.manifest.dummies, "confidence": confidence}
 
 
-def _print(table: pl.DataFrame, facts: dict[str, Any], out: Path | None, *, json: bool) -> None:
-    if json:
-        from hushuffle.io.frequency_files import frequency_text  # noqa: PLC0415 - only when needed
+def _draw(chart: Path, tallies: Mapping[str, Tally], estimates: Mapping[str, Estimate], confidence: float) -> None:
+    from hushuffle.io.frequency_files import save_text  # noqa: PLC0415 - only when needed
+    from hushuffle.report.frequency_chart import Frequencies, frequency_html, frequency_svg  # noqa: PLC0415
 
-        sys.stdout.write(frequency_text(table, facts))
+    parts = [
+        Frequencies(
+            title=name or tally.specification.title or "Estimated shares",
+            estimate=estimates[name],
+            labels=tally.labels,
+            confidence=confidence,
+            people=tally.manifest.people,
+        )
+        for name, tally in tallies.items()
+    ]
+    save_text(chart, frequency_svg(parts) if chart.suffix == ".svg" else frequency_html(parts))
+
+
+def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]], *, json: bool) -> None:
+    if json:
+        from hushuffle.io.frequency_files import columns_text, frequency_text  # noqa: PLC0415 - only when needed
+
+        several = "" not in tables
+        sys.stdout.write(columns_text(tables, facts) if several else frequency_text(tables[""], facts[""]))
         return
+    for position, name in enumerate(tables):
+        sys.stdout.write("\n" * bool(position) + (f"{name}: " if name else ""))
+        _print_one(tables[name], facts[name])
+
+
+def _print_one(table: pl.DataFrame, facts: dict[str, Any]) -> None:
     from hushuffle.report.printing import item, printed, text  # noqa: PLC0415 - only when needed
     from hushuffle.report.printing import table as grid  # noqa: PLC0415
 
@@ -97,5 +175,3 @@ def _print(table: pl.DataFrame, facts: dict[str, Any], out: Path | None, *, json
     parts = [shown, *([item(f"{rest:,} more values are not shown; --out writes all.")] if rest else [])]
     sys.stdout.write(f"{facts['people']:,} people, {facts['dummies']:,} dummies.\n\n")
     sys.stdout.write(printed(parts, width(), color=color()))
-    if out is not None:
-        sys.stdout.write(f"\nWrote {out}\n")

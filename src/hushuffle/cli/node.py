@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.exits import Exit, UsageError
 
 node = App(name="node", help="Run the nodes of a decentralised query, and make certificates to try them.")
 """The verb with its commands."""
@@ -30,3 +32,62 @@ def start(configuration: Path, /) -> Exit:
     for name, why in ran.failures.items():
         sys.stderr.write(f"hushuffle: {name}: {why}\n")
     return Exit.FAILED if ran.failures else Exit.DONE
+
+
+@node.command
+def certs(
+    names: Annotated[list[str] | None, Parameter(negative=())] = None,
+    /,
+    *,
+    out: Path,
+    document: Path | None = None,
+    days: float = 30.0,
+) -> Exit:
+    """Make an authority, certificates and keys for trials.
+
+    Writes NAME.pem, NAME.key, NAME.seal and NAME.seal.pub for each node, and
+    authority.pem and authority.key, or uses the authority that is there already.
+    For anything but trials use an authority of your own: NAME.pem and NAME.key may
+    come from anywhere.
+
+    Args:
+        names: of the nodes.
+        out: the folder; a node's files in it are never overwritten.
+        document: a run's document, for all nodes in it.
+        days: how long the certificates are valid.
+    """
+    from hushuffle.errors import InvalidInputError  # noqa: PLC0415 - only when needed
+    from hushuffle.runtime.document import read_document  # noqa: PLC0415
+    from hushuffle.workflows.network_certificates import make_certificates  # noqa: PLC0415
+
+    wanted = list(names or ())
+    if document is not None:
+        run = read_document(document)
+        wanted += [*run.servers, *run.places]
+    if not wanted:
+        message = "name one node or more, or a run's --document."
+        raise UsageError(message)
+    try:
+        made = make_certificates(wanted, out=out, days=days)
+    except InvalidInputError as error:
+        raise UsageError(str(error)) from None
+    sys.stdout.write(f"Wrote {len(made):,} files for {len(wanted):,} nodes into {out}\n")
+    return Exit.DONE
+
+
+@node.command
+def health(configuration: Path, /) -> Exit:
+    """Ask the nodes of a configuration how they are.
+
+    Connects to each with its own certificate, so it needs the node's key. Prints one
+    line of JSON for each; ends with exit code 1 if one does not answer.
+
+    Args:
+        configuration: the TOML file that the nodes were started with.
+    """
+    from hushuffle.workflows.network_node import ask_health  # noqa: PLC0415 - only when needed
+
+    answers = ask_health(configuration)
+    for name, answer in answers.items():
+        sys.stdout.write(json.dumps({"node": name, **answer}) + "\n")
+    return Exit.FAILED if any("failure" in answer for answer in answers.values()) else Exit.DONE

@@ -14,9 +14,11 @@ from hushuffle.cli.terminal import color, width
 
 if TYPE_CHECKING:
     from hushuffle.model import Study
+    from hushuffle.specification import PlanSpecification
 
 _Flag = Parameter(negative=(), show_default=False)
 _ROOT = Path("hushuffle-out")
+_MOST_COMMANDS = 40
 
 plan = App(name="plan", help="Say what the traffic of a decentralised query reveals and costs, and try it.")
 """The verb with its commands."""
@@ -90,6 +92,68 @@ def simulate(
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         study = simulate_plan(spec, base_folder=specification.parent, progress=tell)
     _write(study, folder, json=json)
+    return Exit.DONE
+
+
+@plan.command
+def run(
+    specification: Path,
+    /,
+    *,
+    network: Annotated[bool, _Flag] = False,
+    hosts: Path | None = None,
+    out: Path | None = None,
+    trace: Path | None = None,
+    json: Annotated[bool, _Flag] = False,
+) -> Exit:
+    """Run a plan with real nodes that talk TLS to each other.
+
+    With --network all nodes run on this machine, each with a certificate and an
+    address of its own on the loopback interface, watched as an adversary would.
+    Writes result.json, run.json, trace.parquet (sender, receiver, bytes, order),
+    and study.html and study.json.
+    Without it, --hosts says which hosts take part: writes the run's document and
+    a configuration for each node, and prints the command for each host.
+
+    Args:
+        specification: the TOML file that describes the plan.
+        network: run everything here and now.
+        hosts: a TOML file with the nodes' addresses, public seal keys and sources.
+        out: the folder to write into; hushuffle-out/plan-NAME-network by default, NAME that of the specification.
+        trace: another file for what was seen on the wire.
+        json: print study.json instead of the summary, and nothing else, to standard output.
+    """
+    # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
+    from hushuffle.specification import load_plan  # noqa: PLC0415
+    from hushuffle.workflows.network_run import run_on_network  # noqa: PLC0415
+    from hushuffle.workflows.network_study import network_study  # noqa: PLC0415
+
+    if network == (hosts is not None):
+        message = "say either --network, to run everything on this machine, or --hosts FILE, to prepare it for others."
+        raise UsageError(message)
+    spec = load_plan(specification)
+    folder = _folder(out, f"plan-{specification.stem}-network")
+    if hosts is not None:
+        return _prepare(spec, hosts, folder)
+    with progress(enabled=not json and sys.stderr.isatty()) as tell:
+        ran = run_on_network(spec, out=folder, base_folder=specification.parent, trace=trace, progress=tell)
+        study = network_study(spec, ran)
+    _write(study, folder, json=json)
+    return Exit.DONE
+
+
+def _prepare(spec: PlanSpecification, hosts: Path, folder: Path) -> Exit:
+    from hushuffle.workflows.network_hosts import prepare  # noqa: PLC0415 - only when needed
+
+    prepared = prepare(spec, hosts, out=folder)
+    lines = [f"Wrote {prepared.document} and {len(prepared.commands):,} configurations beside it.", ""]
+    lines += ["Copy the document and its configuration to every host, with its keys beside them, and start there,"]
+    lines += ["the sources last:", ""]
+    shown = prepared.commands[:_MOST_COMMANDS]
+    lines += [f"  {command}" for command in shown]
+    if len(prepared.commands) > len(shown):
+        lines.append(f"  ... and {len(prepared.commands) - len(shown):,} more alike")
+    sys.stdout.write("\n".join(lines) + "\n")
     return Exit.DONE
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.plans import Cluster, Costs, use_chance
+from hushuffle.plans import Cluster, Costs
 from hushuffle.randomizers import TargetSampling
-from hushuffle.randomness import SCALE, Randomness, secure
+from hushuffle.randomness import Randomness, secure
 from hushuffle.shufflers import Scrambler
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -99,13 +99,10 @@ def exchange(
     if own.size != cluster.sources:
         _checks.reject("targets", f"of {cluster.sources:,} sources", f"<{own.size:,}>")
     source = secure() if rng is None else rng
-    sent = cluster.sampling.randomize(own, rng=source if coins is None else coins)
+    sent, on_purpose = cluster.sampling.sample(own, rng=source if coins is None else coins)
     used = (sent == own) if sent.ndim == 1 else (sent == own[:, None]).any(axis=1)
     if only_honest:
-        # Given that a message goes to its own target, it does so on purpose with this probability; the coin of
-        # the randomizer itself is not kept, and a fresh one has the same law.
-        honest = use_chance(cluster.sampling, only_honest=True) / use_chance(cluster.sampling)
-        used &= source.coins(min(round(honest * SCALE), SCALE), own.size)
+        used = on_purpose
     if cluster.scrambler is None:
         return Exchange(cluster=cluster, graph=sent.reshape(own.size, -1), scrambler_of=None, used=used)
     # The order of the sources is drawn afresh: who shares a scrambler with whom says nothing about data.

@@ -184,6 +184,18 @@ def _coding(categories: Categories | int) -> Coding:
     return coding(categories)
 
 
+def files_of(sources: Sequence[str], *, base_folder: Path | None = None) -> tuple[Path, ...]:
+    """Return the files that `sources` (as `ColumnBatches`) name, each once.
+
+    Raises:
+        DataError: there is none, one is there twice, or a source is no file.
+    """
+    parts = tuple(_opened(sources, Path() if base_folder is None else base_folder))
+    if any(part.path is None for part in parts):
+        _fail("Batches are made of files that arrive: a bundled data set is none.")
+    return tuple(part.path.resolve() for part in parts if part.path is not None)
+
+
 def _opened(sources: Sequence[str], base_folder: Path) -> Iterator[Part]:
     """Yield the parts of all sources, each file once."""
     seen: set[Path] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -71,6 +71,27 @@ def save_frequencies(path: Path, table: pl.DataFrame, facts: dict[str, Any]) -> 
             table.write_parquet(file)
         else:
             file.write(frequency_text(table, facts).encode())
+
+
+def columns_text(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> str:
+    """Return the tables of several columns as JSON, by name, each with its facts."""
+    columns = {name: {**facts[name], "frequencies": table.to_dicts()} for name, table in tables.items()}
+    document = {"schema_version": 1, "content": "frequencies of columns", "columns": columns}
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def save_columns(path: Path, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> None:
+    """Write the tables of several columns as .csv, .parquet (with a first field `column`) or .json (with `facts`).
+
+    Raises:
+        InvalidInputError: another kind of file.
+        OSError: the file cannot be written.
+    """
+    if path.suffix == ".json":
+        save_text(path, columns_text(tables, facts))
+        return
+    named = [table.select(pl.lit(name).alias("column"), pl.all()) for name, table in tables.items()]
+    save_frequencies(path, pl.concat(named), {})
 
 
 def save_text(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,17 +134,31 @@ def admit(key_file: Path, entries: Entries) -> bool:
     Raises:
         DataError: records are there with other values, or in another batch; or the ledger cannot be used.
     """
-    path = ledger_of(key_file)
+    return admit_all(key_file, [entries])[0]
+
+
+def admit_all(key_file: Path, batches: Sequence[Entries]) -> tuple[bool, ...]:
+    """Write batches of different coins (one for each column) into the ledger, all or none; see `admit`.
+
+    Raises:
+        DataError: as `admit`.
+    """
+    path, admitted = ledger_of(key_file), []
     with _alone(key_file):
-        old = _read(path)
-        mine = entries.table
-        if bool((old["batch"] == mine["batch"][0]).any()):
-            return False
-        met = old.join(mine, on="record", how="inner", suffix="_now")
-        if met.height:
-            _refuse(met)
-        _write(path, pl.concat([old, mine]))
-    return True
+        table = old = _read(path)
+        for entries in batches:
+            mine = entries.table
+            again = bool((old["batch"] == mine["batch"][0]).any())
+            admitted.append(not again)
+            if again:
+                continue
+            met = old.join(mine, on="record", how="inner", suffix="_now")
+            if met.height:
+                _refuse(met)
+            table = pl.concat([table, mine])
+        if any(admitted):
+            _write(path, table)
+    return tuple(admitted)
 
 
 def _refuse(met: pl.DataFrame) -> NoReturn:

@@ -43,9 +43,10 @@ def _remove_empty(folder: Path) -> None:
 
 def publish(release: Path, out: Path) -> None:
     """Move the folder `release` to the place `out` at once, its files written through to the disk."""
-    for path in release.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+    for path in release.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
     if out.is_dir():
         out.rmdir()  # empty; a rename onto it would do on some systems only
     release.rename(out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -53,7 +54,16 @@ def parse(text: str, *, file: str = "specification") -> Specification:
     Raises:
         SpecificationError: with every problem: key, rule, value, hint.
     """
+    _refuse_columns(text, file)
     return parsed(text, Specification, file=file, rules=broken_rules, words=COLLECTION)
+
+
+def _refuse_columns(text: str, file: str) -> None:
+    """Say in one sentence what a file of several columns is for."""
+    with suppress(tomllib.TOMLDecodeError, RecursionError):
+        if "columns" in tomllib.loads(text):
+            hint = "Such a file is for hushuffle collect. To assess it, write a file for each column."
+            _fail(file, Problem(key="columns", rule="must be left out here", value="several columns", hint=hint))
 
 
 def parsed(

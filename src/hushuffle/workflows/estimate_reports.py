@@ -20,10 +20,14 @@ from hushuffle.protocol import Protocol
 from hushuffle.randomizers import CountsReports, Randomizer, require
 from hushuffle.shufflers import Scrambler
 from hushuffle.specification import CountedPopulation, Specification, parse
-from hushuffle.workflows.collect import MANIFEST, REPORTS
+from hushuffle.workflows.collect_request import MANIFEST, REPORTS
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
+
+
+Count = Callable[[Sequence[Path], Randomizer], tuple[int, Histogram]]
+"""Counts the reports in files: how many there are, and the support of each value."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,13 +66,20 @@ class Tally:
         return estimate(self.counts, protocol=protocol)
 
 
-def tally_reports(sources: Sequence[Path], *, manifest: Path | None = None, progress: Progress | None = None) -> Tally:
+def tally_reports(
+    sources: Sequence[Path],
+    *,
+    manifest: Path | None = None,
+    progress: Progress | None = None,
+    count: Count | None = None,
+) -> Tally:
     """Return the support counts of all reports in `sources`, added up.
 
     Args:
         sources: folders that `hushuffle collect` wrote, files of reports, or files of counts (.json).
         manifest: how the files of reports were made, together; None: every one has its manifest.json beside it.
         progress: told what is going on.
+        count: how the reports in files are counted; None: here, one file after the other.
 
     Raises:
         DataError: a file cannot be read, is there twice, does not fit its manifest, or was made otherwise than the
@@ -92,7 +103,7 @@ def tally_reports(sources: Sequence[Path], *, manifest: Path | None = None, prog
         tallies.append(_of_counts(file))
     for done, (described, group) in enumerate(groups, start=len(counted)):
         tell("counting reports", done / len(files))
-        tallies.append(_of_reports(described, group))
+        tallies.append(_of_reports(described, group, count or count_here))
     if not tallies:
         _fail("There are no reports.")
     whole = tallies[0]
@@ -110,9 +121,13 @@ def _of_counts(file: Path) -> Tally:
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
 
 
-def _of_reports(described: Path, files: Sequence[Path]) -> Tally:
-    manifest = read_manifest(described)
-    specification, randomizer = _described(manifest, described)
+def count_here(files: Sequence[Path], randomizer: Randomizer) -> tuple[int, Histogram]:
+    """Return how many reports there are in `files`, and the support of each value.
+
+    Raises:
+        DataError: a file cannot be read, or holds something else.
+        UnsupportedProtocolError: the reports cannot be counted.
+    """
     counter = require(randomizer, CountsReports, for_what="An estimate of frequencies")
     counts: npt.NDArray[np.int64] = np.zeros(randomizer.inputs, dtype=np.int64)
     size = 0
@@ -120,10 +135,17 @@ def _of_reports(described: Path, files: Sequence[Path]) -> Tally:
         for reports in read_reports(file, layout=layout_of(randomizer)):
             counts += counter.counts(reports).counts
             size += reports.shape[0]
+    return size, Histogram(counts=counts)
+
+
+def _of_reports(described: Path, files: Sequence[Path], count: Count) -> Tally:
+    manifest = read_manifest(described)
+    specification, randomizer = _described(manifest, described)
+    size, counts = count(files, randomizer)
     expected = manifest.people + manifest.dummies
     if size != expected:
         _fail(f"{described} speaks of {expected:,} reports, but there are {size:,}: it belongs to others.")
-    return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
+    return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=counts)
 
 
 def _described(manifest: Manifest, path: Path) -> tuple[Specification, Randomizer]:

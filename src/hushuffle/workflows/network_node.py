@@ -9,29 +9,29 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 import numpy as np
 
 from hushuffle.errors import DataError, HushuffleError
-from hushuffle.io.private_files import write_private
-from hushuffle.io.private_table import load_table
 from hushuffle.io.secret_keys import key_in_environment, key_in_file, text_of_secret
+from hushuffle.runtime.board import BoardNode, KMeansResult
 from hushuffle.runtime.compute import ComputeNode
-from hushuffle.runtime.document import RunDocument, read_document
+from hushuffle.runtime.document import KMeans, RunDocument, read_document
 from hushuffle.runtime.identities import Identity, read_identity
 from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.records import RecordCodec
+from hushuffle.runtime.k_means import CentroidNode, Person, PointSource
+from hushuffle.runtime.node import health
 from hushuffle.runtime.result import AggregateResult, ResultNode
 from hushuffle.runtime.scrambler import ScramblerNode
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry, SourceNode
-from hushuffle.specification import AggregateQuery, parse_plan
 from hushuffle.specification.node import NodeConfiguration, NodeRecords, load_node
+from hushuffle.workflows.network_records import Held, held_records
 
-AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode
+AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode | CentroidNode | BoardNode
+AnyResult = AggregateResult | KMeansResult
 
 _AT_ONCE: Final = 24
 """Sources of one process that are busy at a time."""
@@ -43,7 +43,7 @@ class Ran:
 
     counters: Mapping[str, Mapping[str, Any]]
     failures: Mapping[str, str]
-    result: AggregateResult | None = None
+    result: AnyResult | None = None
 
 
 def run_nodes(configuration: Path) -> Ran:
@@ -68,7 +68,7 @@ def run_nodes(configuration: Path) -> Ran:
 
 
 async def _run(nodes: Sequence[AnyNode]) -> Ran:
-    loop, failures, results = asyncio.get_running_loop(), dict[str, str](), list[AggregateResult]()
+    loop, failures, results = asyncio.get_running_loop(), dict[str, str](), list[AnyResult]()
 
     def stop() -> None:
         for node in nodes:
@@ -81,8 +81,7 @@ async def _run(nodes: Sequence[AnyNode]) -> Ran:
     async def one(node: AnyNode) -> None:
         try:
             if isinstance(node, SourceNode):
-                async with limit:
-                    await node.run()
+                await node.run(limit)
                 return
             found = await node.run()
             if found is not None:
@@ -96,8 +95,42 @@ async def _run(nodes: Sequence[AnyNode]) -> Ran:
     return Ran(counters=counters, failures=failures, result=results[0] if results else None)
 
 
-def result_table(document: RunDocument, result: AggregateResult) -> dict[str, Any]:
-    """Return what a result node publishes: estimates of groups, and how many sources they are made of."""
+def ask_health(configuration: Path) -> dict[str, dict[str, Any]]:
+    """Return what each node of a configuration that others connect to says of itself; "failure" if it does not.
+
+    Raises:
+        SpecificationError: the configuration is wrong.
+        DataError: a file cannot be used.
+    """
+    config, folder = load_node(configuration), configuration.parent
+    document = read_document(folder / config.document)
+    identities = {name: _identity(config, name, folder) for name in config.nodes if name in document.servers}
+
+    async def ask(identity: Identity) -> dict[str, Any]:
+        try:
+            return await health(document, identity)
+        except HushuffleError as error:
+            return {"failure": str(error)}
+
+    async def everybody() -> list[dict[str, Any]]:
+        return list(await asyncio.gather(*(ask(identity) for identity in identities.values())))
+
+    return dict(zip(identities, asyncio.run(everybody()), strict=True))
+
+
+def result_table(document: RunDocument, result: AnyResult) -> dict[str, Any]:
+    """Return what a result node publishes: estimates of groups, or centroids, and how many sources they are made of."""
+    if isinstance(result, KMeansResult):
+        iterations = [
+            {
+                "centroids": one.centroids.tolist(),
+                "sources": one.sources,
+                "planned": one.planned,
+                "lost_batches": one.lost_batches,
+            }
+            for one in result.iterations
+        ]
+        return {"schema_version": 1, "run": result.run, "people": result.people, "iterations": iterations}
     query = document.grouping
     answers = []
     for position, step in enumerate(result.steps):
@@ -148,24 +181,14 @@ class _Sockets:
 
 def _nodes(config: NodeConfiguration, document: RunDocument, folder: Path, sockets: _Sockets) -> list[AnyNode]:
     scramblers = {batch.scrambler for step in document.steps for batch in step.batches}
-    prepared = None
+    held = None
     nodes: list[AnyNode] = []
     for name in config.nodes:
         journal, identity = Journal(node=name, out=sys.stderr), _identity(config, name, folder)
         if name in document.places:
-            if prepared is None:
-                prepared = _records(config, document, folder)
-            assert config.records is not None
-            nodes.append(
-                SourceNode(
-                    document,
-                    identity,
-                    prepared.get(name, ()),
-                    key=_coins(config.records, folder),
-                    state=folder / config.records.state,
-                    journal=Journal(node=name),  # thousands of them: what they say is in their counters
-                )
-            )
+            if held is None:
+                held = held_records(config, document, folder)
+            nodes.append(_source(config, document, identity, held.get(name, ()), folder))
             continue
         if name != document.result and name not in scramblers and document.target_of(name) is None:
             _fail(f"{name} takes no part in this run: the document does not name it.")
@@ -174,11 +197,27 @@ def _nodes(config: NodeConfiguration, document: RunDocument, folder: Path, socke
             nodes.append(ScramblerNode(document, identity, where, journal=journal))
             continue
         key = _seal_key(config, name, folder)
+        clusters = isinstance(document.query, KMeans)
         if name == document.result:
-            nodes.append(ResultNode(document, identity, where, key=key, journal=journal))
+            result = BoardNode if clusters else ResultNode
+            nodes.append(result(document, identity, where, key=key, journal=journal))
         else:
-            nodes.append(ComputeNode(document, identity, where, key=key, journal=journal))
+            compute = CentroidNode if clusters else ComputeNode
+            nodes.append(compute(document, identity, where, key=key, journal=journal))
     return nodes
+
+
+def _source(
+    config: NodeConfiguration, document: RunDocument, identity: Identity, held: Sequence[Held], folder: Path
+) -> SourceNode:
+    assert config.records is not None
+    key, state = _coins(config.records, folder), folder / config.records.state
+    journal = Journal(node=identity.name)  # there may be thousands: what they say is in their counters
+    if isinstance(document.query, KMeans):
+        points = [one for one in held if isinstance(one, Person)]
+        return PointSource(document, identity, points, key=key, state=state, journal=journal)
+    entries = [one for one in held if isinstance(one, Entry)]
+    return SourceNode(document, identity, entries, key=key, state=state, journal=journal)
 
 
 def _identity(config: NodeConfiguration, name: str, folder: Path) -> Identity:
@@ -205,89 +244,6 @@ def _coins(records: NodeRecords, folder: Path) -> bytes:
     if records.coins.startswith("env:"):
         return key_in_environment(records.coins.removeprefix("env:"))
     return key_in_file(folder / records.coins)
-
-
-def _records(config: NodeConfiguration, document: RunDocument, folder: Path) -> Mapping[str, Sequence[Entry]]:
-    """Return the records of every source node of a configuration."""
-    if config.records is None:
-        _fail("the configuration of source nodes must have [records]: where their data, coins and state are.")
-    if config.records.prepared is not None:
-        return read_prepared(folder / config.records.prepared)
-    if len(config.nodes) != 1:
-        _fail("a table of records belongs to one source node: give each a configuration of its own.")
-    assert config.records.data is not None
-    return {config.nodes[0]: _own_records(config.nodes[0], config.records.data, document, folder)}
-
-
-def _own_records(name: str, data: str, document: RunDocument, folder: Path) -> list[Entry]:
-    """Return the records of a table for one source node: its rows fill the node's places, step by step."""
-    specification = parse_plan(document.plan, file="the plan in the run's document")
-    query = specification.query
-    assert isinstance(query, AggregateQuery)
-    table = load_table(data, categories=query.categories(), numbers=query.values, base_folder=folder)
-    columns = {**table.groups, **table.numbers}
-    places = document.places[name]
-    every = query.per_person == "all" and len(document.steps) > 1
-    wanted = len(places) // len(document.steps) if every else len(places)
-    if table.n != wanted:
-        _fail(f"{data} has {table.n:,} records, but {name} speaks for {wanted:,} in this run.")
-    entries, next_row = list[Entry](), 0
-    for number in range(1, len(document.steps) + 1):
-        codec = RecordCodec(query=document.grouping, position=number - 1)
-        own, contents = codec.own(columns), codec.pack(columns)
-        if every:
-            next_row = 0
-        for step, batch, slot in places:
-            if step == number:
-                entries.append(
-                    Entry(
-                        step=step,
-                        batch=batch,
-                        slot=slot,
-                        record=next_row,
-                        own=int(own[next_row]),
-                        content=contents[next_row],
-                    )
-                )
-                next_row += 1
-    return entries
-
-
-def write_prepared(path: Path, entries: Mapping[str, Sequence[Entry]]) -> None:
-    """Write records for `read_prepared` into a new file that only its owner can read."""
-    rows = [(name, entry) for name, own in entries.items() for entry in own]
-    numbers = np.array(
-        [(one.step, one.batch, one.slot, one.record, one.own, len(one.content)) for _, one in rows], dtype=np.int64
-    )
-    file = BytesIO()
-    np.savez(
-        file,
-        names=np.array([name for name, _ in rows]),
-        numbers=numbers,
-        contents=np.frombuffer(b"".join(one.content for _, one in rows), dtype=np.uint8),
-    )
-    write_private(path, file.getvalue())
-
-
-def read_prepared(path: Path) -> dict[str, list[Entry]]:
-    """Return the records of every source node in a file.
-
-    Raises:
-        DataError: it cannot be read.
-    """
-    found: dict[str, list[Entry]] = {}
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            names, numbers, contents = (file[key] for key in ("names", "numbers", "contents"))
-    except (OSError, ValueError, KeyError):
-        _fail(f"{path} cannot be read: it was not written by hushuffle plan run, or is damaged.")
-    whole, place = contents.tobytes(), 0
-    for name, (step, batch, slot, record, own, size) in zip(names.tolist(), numbers.tolist(), strict=True):
-        content = whole[place : place + size]
-        place += size
-        entry = Entry(step=step, batch=batch, slot=slot, record=record, own=own, content=content)
-        found.setdefault(name, []).append(entry)
-    return found
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,7 @@ from hushuffle.runtime.recorder import Recorder, Trace, record_size
 from hushuffle.runtime.result import RunFailedError
 from hushuffle.specification import PlanSpecification
 from hushuffle.specification.network import Network
-from hushuffle.workflows.network_node import write_prepared
+from hushuffle.workflows.network_records import write_prepared
 from hushuffle.workflows.network_setup import RESULT, Deployment, deploy
 from hushuffle.workflows.plan_data import Records, read_records
 
@@ -69,8 +69,8 @@ class Process:
     sockets: tuple[socket.socket, ...] = ()
 
 
-Interference = Callable[[Mapping[str, asyncio.subprocess.Process]], Any]
-"""Told the running processes by name, for tests that kill some."""
+Interference = Callable[[Mapping[str, asyncio.subprocess.Process], Path], Coroutine[Any, Any, None]]
+"""Runs beside the run, told the processes by name and the folder of their files, for tests that kill some."""
 
 
 class Loopback:
@@ -110,9 +110,15 @@ class Loopback:
         """Return the sockets of the recorder, each with the place of the node behind it."""
         return [(one, self.private[name].getsockname()[:2]) for name, one in self.public.items()]
 
+    def close_private(self) -> None:
+        """Close the sockets of the nodes: those who run them have their own."""
+        for one in self.private.values():
+            one.close()
+
     def close(self) -> None:
         """Close all sockets."""
-        for one in (*self.public.values(), *self.private.values()):
+        self.close_private()
+        for one in self.public.values():
             one.close()
 
 
@@ -134,7 +140,7 @@ def run_on_network(
         base_folder: the folder that relative paths of data are relative to.
         trace: the file for what was seen on the wire; `trace.parquet` in `out` by default.
         coins: the secret key of the sources' coins, for tests; else from `specification.run.seed`.
-        interfere: told the processes when all are running.
+        interfere: run beside the processes when all have been started, for tests.
         progress: told what is going on.
 
     Raises:
@@ -167,7 +173,7 @@ def run_on_network(
         try:
             out.mkdir(parents=True, exist_ok=True)
             for name in (DOCUMENT, RESULT_FILE):
-                shutil.copyfile(place / name, out / name)
+                _copy(place / name, out / name)
         except OSError as error:
             message = f"{out} cannot be written: {error.strerror or 'an error'}."
             raise DataError(message) from None
@@ -186,10 +192,21 @@ def run_on_network(
     )
 
 
+def _copy(path: Path, to: Path) -> None:
+    """Copy a file, whole or not at all."""
+    partial = to.with_name(f".{to.name}.partial")
+    try:
+        shutil.copyfile(path, partial)
+        partial.replace(to)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+
+
 def _configure(deployment: Deployment, loopback: Loopback, place: Path, key: bytes, count: int) -> list[Process]:
     """Write keys, certificates and one configuration for each process; return the processes, sources last."""
     document, authority = deployment.document, Authority(days=1)
-    computes = [name for step in document.steps for name in step.computes]
+    computes = list(dict.fromkeys(name for step in document.steps for name in step.computes))
     scramblers = [batch.scrambler for step in document.steps for batch in step.batches if batch.scrambler is not None]
     (place / "identities").mkdir(mode=0o700)
     write_private(place / "identities" / "authority.pem", authority.certificate.encode(), durable=False)
@@ -264,9 +281,12 @@ async def _watch(
             tell("starting nodes", 0.1)
             for one in processes:
                 running[one.name] = await _start(one)
-            if interfere is not None:
-                interfere(running)
+            loopback.close_private()  # where a node's process has ended, nobody listens any more
+            folder = processes[0].configuration.parent
+            beside = None if interfere is None else asyncio.create_task(interfere(running, folder))
             await _progress(running[RESULT], seen, deployment, tell)
+            if beside is not None:
+                await beside
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE):
                     await asyncio.gather(*(process.wait() for process in running.values()))

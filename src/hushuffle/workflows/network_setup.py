@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,25 +11,172 @@ import numpy.typing as npt
 from hushuffle.engines.aggregate import asked_rows
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.plans import Cluster, Plan
+from hushuffle.plans.centroids import Floats
 from hushuffle.randomness import Randomness
-from hushuffle.runtime.document import Aggregate, Batch, RunDocument, Server, Step
+from hushuffle.runtime.document import Aggregate, Batch, KMeans, Noise, RunDocument, Server, Step
+from hushuffle.runtime.points import PointCodec
 from hushuffle.runtime.records import RecordCodec
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry
 from hushuffle.specification import AggregateQuery, PlanSpecification
 from hushuffle.specification.network import Network
+from hushuffle.workflows.network_records import Held, people
 from hushuffle.workflows.plan_data import Records
 
 RESULT = "result"
 
 
+def draw_up(
+    specification: PlanSpecification,
+    plan: Plan,
+    holders: Sequence[str],
+    *,
+    server: Callable[[str], Server],
+    initial: Floats | None = None,
+    rng: Randomness,
+) -> RunDocument:
+    """Return the document of a new run of a plan.
+
+    Who shares a scrambler with whom is drawn without looking at any data.
+
+    Args:
+        specification: of the plan; `network` with its defaults if it has none.
+        plan: made from it for so many people as there are holders.
+        holders: the name of the node that speaks for each person; a name may stand there for several.
+        server: gives address and public seal key for the name of a node that others connect to.
+        initial: for k-means, the public first centroids, shape (K, dimensions).
+        rng: of the assignment to scramblers.
+
+    Raises:
+        UnsupportedProtocolError: a plan without guarantee, or records too large for one message.
+    """
+    if not plan.applies:
+        message = f"A plan whose traffic has no guarantee is not run with people's data. {plan.refusals()[0]}"
+        raise UnsupportedProtocolError(message)
+    network = specification.network or Network()
+    clusters = [cluster for cluster in plan.clusters if cluster.reads]
+    asked = _asked(specification, plan, len(holders), rng)
+    steps = tuple(
+        _step(plan, _computes(specification, number, cluster), number, cluster, rows, holders, rng)
+        for number, (cluster, rows) in enumerate(zip(clusters, asked, strict=True), start=1)
+    )
+    document = RunDocument(
+        plan=specification.effective(),
+        people=len(holders),
+        query=_query(specification, initial),
+        steps=steps,
+        result=RESULT,
+        servers={name: server(name) for name in server_names(specification, plan)},
+        message=network.message,
+        collect=network.collect,
+        patience=network.patience,
+        least=network.least,
+    )
+    size, room = _largest(document), document.seals(1).room
+    if size > room:
+        message = f"A record takes {size} bytes, a message holds {room}: make network.message larger."
+        raise UnsupportedProtocolError(message)
+    return document
+
+
+def _asked(specification: PlanSpecification, plan: Plan, people: int, rng: Randomness) -> list[npt.NDArray[np.int64]]:
+    """Return who is asked in each step."""
+    if isinstance(specification.query, AggregateQuery):
+        return asked_rows(plan, people, rng)
+    return [np.arange(people)] * specification.query.iterations
+
+
+def _query(specification: PlanSpecification, initial: Floats | None) -> Aggregate | KMeans:
+    query = specification.query
+    if isinstance(query, AggregateQuery):
+        return Aggregate.of(query.query())
+    assert initial is not None
+    noise = query.noise
+    return KMeans(
+        initial=tuple(map(tuple, initial.tolist())),
+        noise=None if noise is None else Noise(kind=noise.kind, radius=noise.radius, scale=noise.scale),
+    )
+
+
+def _largest(document: RunDocument) -> int:
+    """Return the bytes of the largest record."""
+    if isinstance(document.query, KMeans):
+        return PointCodec(query=document.query).size
+    return max(RecordCodec(query=document.grouping, position=place).size for place in range(len(document.steps)))
+
+
+def server_names(specification: PlanSpecification, plan: Plan) -> list[str]:
+    """Return the names of the nodes of a plan that others connect to: the result, compute nodes, scramblers.
+
+    >>> from hushuffle.specification import parse_plan
+    >>> spec = parse_plan('''
+    ...     traffic = { sigma = 0.2, batch = 50 }
+    ...     targets = { delta = 0.0 }
+    ...     [query]
+    ...     kind = "aggregate"
+    ...     generated = { people = 100 }
+    ...     columns = { age = 4 }
+    ...     grouping_sets = [["age"]]
+    ...     partitions = 2
+    ... ''')
+    >>> server_names(spec, spec.plan(100))
+    ['result', 'compute-1-1', 'compute-1-2', 'scrambler-1-1', 'scrambler-1-2']
+    """
+    names = [RESULT]
+    for number, cluster in enumerate((one for one in plan.clusters if one.reads), start=1):
+        names += _computes(specification, number, cluster)
+        names += _scramblers(number, cluster)
+    return list(dict.fromkeys(names))
+
+
+def _computes(specification: PlanSpecification, number: int, cluster: Cluster) -> tuple[str, ...]:
+    """Return the targets of a step: in k-means the same nodes in every iteration."""
+    start = f"compute-{number}" if isinstance(specification.query, AggregateQuery) else "compute"
+    return tuple(f"{start}-{target}" for target in range(1, cluster.targets + 1))
+
+
+def _scramblers(number: int, cluster: Cluster) -> tuple[str, ...]:
+    width = len(str(cluster.scramblers))
+    return tuple(f"scrambler-{number}-{place:0{width}d}" for place in range(1, cluster.scramblers + 1))
+
+
+def _step(
+    plan: Plan,
+    computes: tuple[str, ...],
+    number: int,
+    cluster: Cluster,
+    rows: npt.NDArray[np.int64],
+    holders: Sequence[str],
+    rng: Randomness,
+) -> Step:
+    assert cluster.sampling is not None
+    scramblers: tuple[str | None, ...] = _scramblers(number, cluster) or (None,)
+    order = rows[rng.permutation(rows.size)].tolist()
+    batches = tuple(
+        Batch(scrambler=scrambler, holders=tuple(holders[row] for row in order[start :: len(scramblers)]))
+        for start, scrambler in enumerate(scramblers)
+    )
+    return Step(
+        name=cluster.name,
+        computes=computes,
+        sigma=cluster.sampling.sigma,
+        convention=cluster.sampling.convention,
+        flood=cluster.sampling.flood,
+        dummies=0 if cluster.scrambler is None else cluster.scrambler.dummies,
+        capped=cluster.scrambler is not None and cluster.scrambler.cap is not None,
+        min_batch=cluster.min_batch or 1,
+        only_on_purpose=plan.coins_known(cluster),
+        batches=batches,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """A run that can be started: the public document, everybody's secret seal keys and records."""
+    """A run that can be started on one machine: the public document, everybody's secret seal keys and records."""
 
     document: RunDocument
     seals: Mapping[str, SealKey] = field(repr=False)
-    entries: Mapping[str, tuple[Entry, ...]] = field(repr=False)
+    entries: Mapping[str, Sequence[Held]] = field(repr=False)
 
 
 def deploy(
@@ -42,100 +189,49 @@ def deploy(
 ) -> Deployment:
     """Return a run of a plan in which every record has a node of its own.
 
-    Who shares a scrambler with whom is drawn without looking at any data.
-
     Args:
-        specification: of the plan; `network` with its defaults if it has none.
+        specification: of the plan.
         plan: made from it for these records.
         records: one for each person.
         address: gives host and port for the name of a node that others connect to.
         rng: of the assignment to scramblers.
 
     Raises:
-        UnsupportedProtocolError: not an "aggregate" plan, or records too large for one message.
+        UnsupportedProtocolError: as `draw_up`.
     """
-    if not isinstance(specification.query, AggregateQuery):
-        message = 'Only plans of kind "aggregate" run on a network yet; `hushuffle plan simulate` runs k-means.'
-        raise UnsupportedProtocolError(message)
-    network, query = specification.network or Network(), specification.query.query()
-    seals, steps, parts = {RESULT: SealKey.generate()}, [], []
-    for position, rows in enumerate(asked_rows(plan, records.n, rng)):
-        cluster = plan.cluster(f"send by {query.grouping_sets[position].name}")
-        step, slots = _step(position + 1, cluster, rows, records.n, rng)
-        seals |= {name: SealKey.generate() for name in step.computes}
-        steps.append(step)
-        parts.append(slots)
-    names = [RESULT, *(name for step in steps for name in _servers(step))]
-    servers = {
-        name: Server(address=address(name), seal=seals[name].public.text if name in seals else None) for name in names
-    }
-    document = RunDocument(
-        plan=specification.effective(),
-        people=records.n,
-        query=Aggregate.of(query),
-        steps=tuple(steps),
-        result=RESULT,
-        servers=servers,
-        message=network.message,
-        collect=network.collect,
-        patience=network.patience,
-        least=network.least,
-    )
-    return Deployment(document=document, seals=seals, entries=_entries(document, records, parts))
+    seals: dict[str, SealKey] = {}
+
+    def server(name: str) -> Server:
+        if name.startswith("scrambler"):
+            return Server(address=address(name))
+        seals[name] = SealKey.generate()
+        return Server(address=address(name), seal=seals[name].public.text)
+
+    width = len(str(records.n))
+    names = [f"source-{row + 1:0{width}d}" for row in range(records.n)]
+    document = draw_up(specification, plan, names, server=server, initial=records.initial, rng=rng)
+    if records.points is None:
+        held: Mapping[str, Sequence[Held]] = _entries(document, names, records)
+    else:
+        points = records.points
+        held = {name: people(document, name, [row], points[row : row + 1]) for row, name in enumerate(names)}
+    return Deployment(document=document, seals=seals, entries=held)
 
 
-def holder(row: int, people: int) -> str:
-    """Return the name of the node of one record."""
-    return f"source-{row + 1:0{len(str(people))}d}"
-
-
-def _servers(step: Step) -> list[str]:
-    return [*step.computes, *(batch.scrambler for batch in step.batches if batch.scrambler is not None)]
-
-
-def _step(
-    number: int, cluster: Cluster, rows: npt.NDArray[np.int64], people: int, rng: Randomness
-) -> tuple[Step, list[npt.NDArray[np.int64]]]:
-    """Return a step of the run, and the row in each slot of each of its batches."""
-    assert cluster.sampling is not None
-    count = max(cluster.scramblers, 1)
-    order = rows[rng.permutation(rows.size)]
-    slots = [order[start::count] for start in range(count)]
-    width = len(str(count))
-    batches = tuple(
-        Batch(
-            scrambler=f"scrambler-{number}-{place:0{width}d}" if cluster.scrambler is not None else None,
-            holders=tuple(holder(row, people) for row in own.tolist()),
+def _entries(document: RunDocument, names: Sequence[str], records: Records) -> dict[str, tuple[Entry, ...]]:
+    codecs = [RecordCodec(query=document.grouping, position=place) for place in range(len(document.steps))]
+    owns, contents = [one.own(records.table) for one in codecs], [one.pack(records.table) for one in codecs]
+    return {
+        name: tuple(
+            Entry(
+                step=step,
+                batch=batch,
+                slot=slot,
+                record=row,
+                own=int(owns[step - 1][row]),
+                content=contents[step - 1][row],
+            )
+            for step, batch, slot in document.places.get(name, ())
         )
-        for place, own in enumerate(slots, start=1)
-    )
-    step = Step(
-        name=cluster.name,
-        computes=tuple(f"compute-{number}-{target}" for target in range(1, cluster.targets + 1)),
-        sigma=cluster.sampling.sigma,
-        convention=cluster.sampling.convention,
-        flood=cluster.sampling.flood,
-        dummies=0 if cluster.scrambler is None else cluster.scrambler.dummies,
-        capped=cluster.scrambler is not None and cluster.scrambler.cap is not None,
-        min_batch=cluster.min_batch or 1,
-        batches=batches,
-    )
-    return step, slots
-
-
-def _entries(
-    document: RunDocument, records: Records, parts: list[list[npt.NDArray[np.int64]]]
-) -> dict[str, tuple[Entry, ...]]:
-    found: dict[str, list[Entry]] = {}
-    room = document.seals(1).room
-    for number, slots in enumerate(parts, start=1):
-        codec = RecordCodec(query=document.grouping, position=number - 1)
-        if codec.size > room:
-            message = f"A record takes {codec.size} bytes, a message holds {room}: make network.message larger."
-            raise UnsupportedProtocolError(message)
-        own, contents = codec.own(records.table), codec.pack(records.table)
-        for batch, rows in enumerate(slots):
-            for slot, row in enumerate(rows.tolist()):
-                entry = Entry(step=number, batch=batch, slot=slot, record=row, own=int(own[row]), content=contents[row])
-                found.setdefault(holder(row, records.n), []).append(entry)
-    return {name: tuple(entries) for name, entries in found.items()}
+        for row, name in enumerate(names)
+    }

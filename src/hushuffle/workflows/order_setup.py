@@ -101,8 +101,8 @@ def arranged(specification: Specification, people: People, base_folder: Path) ->
         return None
     source = Source.of(specification, people, base_folder)
     metric: Metric = wanted.groups.metric or "euclidean"
-    places = _places(wanted.groups, source)
-    groups = _groups(wanted.groups, source, places, metric)
+    places = places_of(wanted.groups, source)
+    groups = groups_of(wanted.groups, source, places, metric)
     if int(groups.sizes.max()) < 2:
         hint = "Take a larger radius, or coarser labels: nobody is to be confused with anybody."
         _refuse("shuffler.groups", "must put two people into one group", "one person in every group", hint)
@@ -132,11 +132,13 @@ def coins(seed: int | str) -> Randomness:
     return secure() if seed == "secure" else reproducible(int(seed))
 
 
-def _places(groups: asked.Groups, source: Source) -> Floats | None:
+def places_of(groups: asked.Groups, source: Source) -> Floats | None:
+    """Return where everybody is, if the groups are made of places."""
     return None if groups.columns is None else load_numbers(source.data, groups.columns, **source.where)
 
 
-def _groups(groups: asked.Groups, source: Source, places: Floats | None, metric: Metric) -> Groups:
+def groups_of(groups: asked.Groups, source: Source, places: Floats | None, metric: Metric) -> Groups:
+    """Return who is near whom, as the specification says it."""
     try:
         if groups.column is not None:
             return order.column_groups(load_labels(source.data, groups.column, **source.where))

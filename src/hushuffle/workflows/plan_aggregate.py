@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hushuffle.engines import AggregateRun, run_aggregate
 from hushuffle.model import Cell, Table, number
-from hushuffle.plans import GroupingSet, Plan, cluster_costs
+from hushuffle.plans import GroupingQuery, GroupingSet, GroupStatistics, Plan, cluster_costs
 from hushuffle.randomness import Randomness
 from hushuffle.specification import AggregateQuery
 from hushuffle.workflows.plan_data import Records
@@ -30,7 +30,10 @@ def simulated_aggregate(query: AggregateQuery, plan: Plan, records: Records, *, 
     return Simulated(
         exchanges=run.exchanges,
         answers=tuple(_answers(run)),
-        tables=(_errors(run, records.n), *_results(run, labels)),
+        tables=(
+            _errors(run, records.n),
+            *result_tables(run.query, labels, run.true, [one.results(run.query) for one in run.estimated]),
+        ),
     )
 
 
@@ -84,9 +87,22 @@ def _mean_square(errors: Floats) -> float:
     return math.sqrt(float(np.mean(errors**2))) if errors.size else 0.0
 
 
-def _results(run: AggregateRun, labels: dict[str, tuple[str, ...]]) -> Iterator[Table]:
-    for place, (grouping, true, got) in enumerate(zip(run.query.grouping_sets, run.true, run.estimated, strict=True)):
-        right, guessed = true.results(run.query), got.results(run.query)
+def result_tables(
+    query: GroupingQuery,
+    labels: Mapping[str, tuple[str, ...]],
+    exact: Sequence[GroupStatistics],
+    answers: Sequence[Mapping[str, Floats]],
+) -> Iterator[Table]:
+    """Yield a table for each grouping set: the figures, true and as the plan returns them.
+
+    Args:
+        query: the query.
+        labels: the names of the groups of each column.
+        exact: the true statistics of each grouping set.
+        answers: what the plan returns for each: an array for each figure, nan where there is no answer.
+    """
+    for place, (grouping, true, guessed) in enumerate(zip(query.grouping_sets, exact, answers, strict=True)):
+        right = true.results(query)
         columns = [name for figure in right for name in (_spoken(figure), f"{_spoken(figure)}, plan")]
         largest = np.argsort(-true.count, kind="stable")[:_MOST_GROUPS]
         groups = np.sort(largest)
@@ -108,7 +124,7 @@ def _results(run: AggregateRun, labels: dict[str, tuple[str, ...]]) -> Iterator[
         )
 
 
-def _name(grouping: GroupingSet, group: int, labels: dict[str, tuple[str, ...]]) -> str:
+def _name(grouping: GroupingSet, group: int, labels: Mapping[str, tuple[str, ...]]) -> str:
     codes: Sequence[int] = np.unravel_index(group, grouping.sizes)  # type: ignore[assignment]
     return ", ".join(labels[column][int(code)] for column, code in zip(grouping.columns, codes, strict=True))
 

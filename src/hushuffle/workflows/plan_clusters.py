@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.engines import KMeansRun, plain_k_means, rand_index, run_k_means
+from hushuffle.engines import Exchange, plain_k_means, rand_index, run_k_means
 from hushuffle.model import Cell, Chart, Series, Table, number
 from hushuffle.plans import Plan
 from hushuffle.plans.centroids import Floats, Points, nearest, sums_and_counts
@@ -42,25 +42,40 @@ def simulated_k_means(
     """Return one run over the points, compared with plain k-means iteration by iteration."""
     assert records.points is not None
     assert records.initial is not None
-    points = records.points
-    plain = plain_k_means(points, records.initial, iterations=query.iterations)
-    tell(0.3)
-    run = run_k_means(plan, points, records.initial, noise=query.centroid_noise(), rng=rng)
-    tell(0.6)
+    run = run_k_means(plan, records.points, records.initial, noise=query.centroid_noise(), rng=rng)
+    tell(0.4)
+    return compared(records, run.centroids, exchanges=run.exchanges, tell=lambda share: tell(0.4 + 0.6 * share))
+
+
+def compared(
+    records: Records,
+    centroids: Floats,
+    *,
+    exchanges: Sequence[Exchange] = (),
+    tell: Callable[[float], None] = lambda _share: None,
+) -> Simulated:
+    """Return centroids after each iteration, shape (I + 1, K, dimensions), beside those of plain k-means.
+
+    `exchanges`: what became of the tuples, where that is known.
+    """
+    assert records.points is not None
+    iterations = len(centroids) - 1
+    plain = plain_k_means(records.points, centroids[0], iterations=iterations)
     steps = []
-    for place in range(query.iterations + 1):
-        steps.append(_step(place, records, plain[place], run))
-        tell(0.6 + 0.4 * (place + 1) / (query.iterations + 1))
+    for place in range(iterations + 1):
+        used = int(np.count_nonzero(exchanges[place - 1].used)) if place and exchanges else None
+        steps.append(_step(place, records, plain[place], centroids[place], used))
+        tell((place + 1) / (iterations + 1))
     return Simulated(
-        exchanges=run.exchanges,
+        exchanges=tuple(exchanges),
         answers=tuple(_answers(steps[-1], records)),
         tables=(_table(steps, records),),
         charts=tuple(_charts(steps, records)),
     )
 
 
-def _step(place: int, records: Records, plain: Floats, run: KMeansRun) -> _Step:
-    points, known, ours = records.points, records.known, run.centroids[place]
+def _step(place: int, records: Records, plain: Floats, ours: Floats, used: int | None) -> _Step:
+    points, known = records.points, records.known
     assert points is not None
     labels = [nearest(points, centroids) for centroids in (plain, ours)]
     right = None
@@ -73,7 +88,7 @@ def _step(place: int, records: Records, plain: Floats, run: KMeansRun) -> _Step:
         distance=(_distance(points, labels[0], plain), _distance(points, labels[1], ours)),
         alike=rand_index(labels[0], labels[1]),
         right=right,
-        used=run.used[place - 1] if place else None,
+        used=used,
     )
 
 

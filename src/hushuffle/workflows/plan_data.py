@@ -91,17 +91,23 @@ def _points(query: KMeansQuery, base_folder: Path) -> Records:
     found = load_table(
         query.data, categories={}, numbers=tuple(query.columns), missing=query.missing, base_folder=base_folder
     )
-    scaled = [
-        np.clip(2 * (found.numbers[name] - low) / (high - low) - 1, -1, 1)
-        for name, (low, high) in query.columns.items()
-    ]
+    points = scaled_points(query, found.numbers)
     return Records(
         n=found.n,
         source=found.source,
         dropped=found.dropped,
-        points=np.column_stack(scaled),
-        initial=_in_the_box(query, len(scaled)),
+        points=points,
+        initial=_in_the_box(query, points.shape[1]),
     )
+
+
+def scaled_points(query: KMeansQuery, numbers: Mapping[str, Floats]) -> Floats:
+    """Return columns as points, shape (n, columns): the public range of each becomes -1 to 1."""
+    assert query.columns is not None
+    scaled = [
+        np.clip(2 * (numbers[name] - low) / (high - low) - 1, -1, 1) for name, (low, high) in query.columns.items()
+    ]
+    return np.column_stack(scaled)
 
 
 def _made_up(query: KMeansQuery) -> Records:

@@ -1,0 +1,175 @@
+"""Which files that arrived have been collected, and in which batch: a private file beside the batches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NoReturn, Self
+
+from hushuffle.errors import DataError
+
+_CONTENT: Final = "batches"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrival:
+    """A file as it was when it was looked at; `batch` is the one it went into (None: none yet, 0: left out as late)."""
+
+    path: str
+    digest: str
+    size: int
+    modified: int
+    batch: int | None = None
+
+    def same_place(self, path: Path) -> bool:
+        """Say whether the file at `path` is this one and looks unchanged, without reading it."""
+        found = path.stat()
+        return self.path == str(path) and (self.size, self.modified) == (found.st_size, found.st_mtime_ns)
+
+
+def arrival(path: Path) -> Arrival:
+    """Return a file with the digest of its content.
+
+    Raises:
+        DataError: it cannot be read, or changes meanwhile.
+    """
+    try:
+        before = path.stat()
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
+    found = Arrival(path=str(path), digest=digest, size=before.st_size, modified=before.st_mtime_ns)
+    if not found.same_place(path):
+        _fail(f"{path} is being written. Let files arrive under another name, and rename them when they are whole.")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchState:
+    """`files` that were taken; `claimed` is a batch that was about to be released when last heard of."""
+
+    files: tuple[Arrival, ...] = ()
+    claimed: int | None = None
+
+    @property
+    def last(self) -> int:
+        """The number of the last batch, 0 if there is none."""
+        return max((file.batch or 0 for file in self.files), default=0)
+
+    @property
+    def latest(self) -> str:
+        """The last file of all batches, by name; "" if there is none."""
+        return max((file.path for file in self.files if file.batch), default="")
+
+    def of_batch(self, number: int) -> tuple[Arrival, ...]:
+        """Return the files of a batch."""
+        return tuple(file for file in self.files if file.batch == number)
+
+    def with_files(self, files: Sequence[Arrival], batch: int) -> Self:
+        """Return the state in which these files went into a batch."""
+        return replace(self, files=(*self.files, *(replace(file, batch=batch) for file in files)))
+
+    def without(self, number: int) -> Self:
+        """Return the state in which a batch was never claimed."""
+        return replace(self, files=tuple(file for file in self.files if file.batch != number), claimed=None)
+
+    def save(self, path: Path) -> None:
+        """Write the state through to the disk, whole or not at all; only its owner can read it."""
+        document = {
+            "schema_version": _VERSION,
+            "content": _CONTENT,
+            "claimed": self.claimed,
+            "files": [vars(file) for file in self.files],
+        }
+        new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+        try:
+            with open(new, "x", opener=lambda name, flags: os.open(name, flags, 0o600), encoding="utf-8") as file:
+                json.dump(document, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Return the state in a file; that of no batches if there is none.
+
+        Raises:
+            DataError: the file cannot be read, or holds no state.
+        """
+        try:
+            document = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return cls()
+        except OSError as error:
+            _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict) or document.get("content") != _CONTENT:
+            _damaged(path)
+        if document.get("schema_version") != _VERSION:
+            _fail(f"{path} was written by another version of hushuffle.")
+        try:
+            return cls(files=tuple(_arrival(**one) for one in document["files"]), claimed=_count(document["claimed"]))
+        except (KeyError, TypeError):
+            _damaged(path)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let no other collection put batches into `folder` meanwhile.
+
+    Raises:
+        DataError: another one is at it, or the folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _fail(f"{folder} cannot be written: {error.strerror or 'an error'}.")
+    if os.name != "posix":  # pragma: no cover - there is no such lock
+        yield
+        return
+    import fcntl  # noqa: PLC0415 - is not everywhere
+
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        _fail(f"Another collection is putting batches into {folder}. Wait until it has ended.")
+    finally:
+        os.close(place)
+
+
+def _arrival(*, path: str, digest: str, size: int, modified: int, batch: int | None) -> Arrival:
+    whole = all(_count(one) is not None for one in (size, modified, batch))
+    if not whole or not isinstance(path, str) or not isinstance(digest, str):
+        raise TypeError
+    return Arrival(path=path, digest=digest, size=size, modified=modified, batch=batch)
+
+
+def _count(value: Any) -> int | None:
+    """Return a number from 0 on, or None."""
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise TypeError
+    return value
+
+
+def _damaged(path: Path) -> NoReturn:
+    _fail(
+        f"{path} is damaged. Without it nobody knows which files have been collected: name a new folder for batches, "
+        "and give files that no batch has taken."
+    )
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None

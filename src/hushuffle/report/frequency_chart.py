@@ -1,0 +1,110 @@
+"""Estimated frequencies as a picture in a file of its own: SVG, or a page of HTML around it."""
+
+from __future__ import annotations
+
+import html
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from hushuffle.model import Assessment, Estimate, Population, Utility
+from hushuffle.report.accuracy import MOST_ROWS
+from hushuffle.report.drawing import svg
+from hushuffle.report.formatting import plain, plural, short
+from hushuffle.report.shares import draw
+from hushuffle.report.styling import FONT_SIZE, INK, QUIET
+
+_NAMESPACE: Final = "http://www.w3.org/2000/svg"
+_HEAD: Final = 52
+_MARGIN: Final = 10
+_TITLE_COLUMNS: Final = 44
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Frequencies:
+    """What one chart shows: an estimate of the k values `labels`, with intervals at `confidence`; `title` above it."""
+
+    title: str
+    estimate: Estimate
+    labels: Sequence[str]
+    confidence: float
+    people: int
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The values that are shown: all, or the largest 30, the most frequent first."""
+        if len(self.labels) <= MOST_ROWS:
+            return tuple(range(len(self.labels)))
+        order = np.argsort(-self.estimate.frequencies, kind="stable")
+        return tuple(order[:MOST_ROWS].tolist())
+
+    @property
+    def said(self) -> str:
+        """What is shown, in a few words."""
+        shown = len(self.rows)
+        which = "" if shown == len(self.labels) else f"the {shown} most frequent of {len(self.labels):,} values; "
+        return f"{which}{plural(self.people, 'person', 'people')}; estimate and {100 * self.confidence:.4g}% interval"
+
+
+def frequency_svg(parts: Sequence[Frequencies]) -> str:
+    """Return one SVG picture with a chart for each of `parts`, one below the other; it needs nothing from elsewhere.
+
+    >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle, estimate
+    >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=4)
+    >>> made = estimate(np.array([0, 1, 1, 1]), protocol=survey)
+    >>> part = Frequencies(title="Smokes", estimate=made, labels=["no", "yes"], confidence=0.95, people=4)
+    >>> frequency_svg([part])[:4]
+    '<svg'
+    """
+    root = ET.Element("svg", {"xmlns": _NAMESPACE, "role": "img", "font-family": "sans-serif"})
+    top, widest = 0.0, 0.0
+    for position, part in enumerate(parts):
+        inner = ET.fromstring(_chart(part, f"chart-{position}"))  # noqa: S314 - drawn here
+        width, height = (float(number) for number in inner.attrib["viewBox"].split()[2:])
+        _text(root, short(part.title, _TITLE_COLUMNS), y=top + 22, size=FONT_SIZE + 3, color=INK, weight="bold")
+        _text(root, part.said, y=top + 42, size=FONT_SIZE - 1, color=QUIET)
+        inner.attrib |= {"x": "0", "y": f"{top + _HEAD:g}", "width": f"{width:g}", "height": f"{height:g}"}
+        root.append(inner)
+        top, widest = top + _HEAD + height + _MARGIN, max(widest, width)
+    root.attrib |= {"viewBox": f"0 0 {widest:g} {top:g}", "width": f"{widest:g}", "height": f"{top:g}"}
+    root.insert(0, ET.Element("rect", {"width": "100%", "height": "100%", "fill": "white"}))
+    return ET.tostring(root, encoding="unicode") + "\n"
+
+
+def frequency_html(parts: Sequence[Frequencies]) -> str:
+    """Return a page with the picture of `frequency_svg`, self-contained."""
+    title = html.escape("; ".join(plain(part.title) for part in parts))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>body {{ margin: 1rem; }} svg {{ max-width: 100%; height: auto; }}</style>\n"
+        f"</head>\n<body>\n{frequency_svg(parts)}</body>\n</html>\n"
+    )
+
+
+def _chart(part: Frequencies, name: str) -> str:
+    """Return the chart of shares that reports have."""
+    population = Population(n=part.people, labels=tuple(part.labels), source="reports")
+    utility = Utility(predicted=part.estimate.standard_errors, estimate=part.estimate, confidence=part.confidence)
+    assessment = Assessment(
+        title=part.title,
+        deployment="",
+        population=population,
+        findings=(),
+        utility=utility,
+        charts=(),
+        warnings=(),
+        specification="",
+        software=(),
+    )
+    drawing = draw(assessment, utility, part.rows)
+    assert drawing is not None  # there is an estimate
+    return svg(replace(drawing, description=f"{plain(part.title)}: {part.said}."), name)
+
+
+def _text(root: ET.Element, text: str, *, y: float, size: int, color: str, weight: str = "normal") -> None:
+    attributes = {"x": f"{_MARGIN}", "y": f"{y:g}", "font-size": f"{size}", "fill": color, "font-weight": weight}
+    ET.SubElement(root, "text", attributes).text = text

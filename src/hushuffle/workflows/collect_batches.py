@@ -1,0 +1,230 @@
+"""Files that keep arriving, collected in batches: each file once, never fewer people than asked for.
+
+A batch is claimed in the state file before it is released, and released by one renaming of a folder. If a run ends
+between the two for good (the machine is switched off), nobody can tell whether the batch was seen: the same
+records would be randomized a second time, with other coins. So the next run stops and asks, unless there is a key,
+whose coins repeat the same reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal, NoReturn, TypeAlias
+
+from hushuffle.errors import DataError
+from hushuffle.io.batch_state import Arrival, BatchState, alone, arrival
+from hushuffle.io.column_batches import files_of
+from hushuffle.io.new_folder import publish, workplace
+from hushuffle.specification import DataPopulation, Specification
+from hushuffle.specification.collection import CollectionSpecification
+from hushuffle.workflows.collect import Prepared, prepare
+from hushuffle.workflows.collect_columns import CollectedColumns, PreparedColumns, prepare_columns
+from hushuffle.workflows.collect_request import Collected, Request, TooFewPeople
+
+Late: TypeAlias = Literal["next", "drop", "refuse"]
+"""What becomes of a file whose name comes before one that a batch has taken: it goes into the next batch, is left out
+for good, or stops the run."""
+
+Interrupted: TypeAlias = Literal["repeat", "skip"]
+"""What becomes of a batch that was claimed and is not there: its files are collected again, or never."""
+
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchRun:
+    """What one run did: the `number` of the batch it released and what was `collected`, or None: too few people yet.
+
+    `files` went into the batch, or wait; `dropped` came too late and are left out for good.
+    """
+
+    number: int | None
+    collected: Collected | CollectedColumns | None
+    files: tuple[str, ...]
+    dropped: tuple[str, ...] = ()
+
+
+def collect_batch(
+    specification: Specification | CollectionSpecification,
+    *,
+    out: Path,
+    request: Request,
+    late: Late = "next",
+    interrupted: Interrupted | None = None,
+) -> BatchRun:
+    """Release the files that no batch has taken as the next folder in `out`: batch-0001, batch-0002, ...
+
+    Too few people (`request.min_batch`, in every column): nothing leaves, and the files wait for the next run. That
+    the people of different batches are different is for the caller to see to; with a key the ledger does.
+
+    Args:
+        specification: the deployment, of one column or several.
+        out: the folder of all batches. Beside it is a private file, `out`.state.json, with the files of each batch:
+            their names and digests of their content.
+        request: what is asked besides.
+        late: see `Late`.
+        interrupted: see `Interrupted`; None: the run stops with an error that says so. Not asked for with a key.
+
+    Raises:
+        DataError: as `collect`; a file has changed since it was taken; the state is lost, or in use; a batch was
+            interrupted; a late file is refused.
+        SpecificationError, InvalidInputError, UnsupportedProtocolError: as `collect`.
+    """
+    if isinstance(specification, Specification) and specification.shuffler.kind == "mallows":
+        _fail("A public order is one of all people: with a Mallows shuffle there are no batches.")
+    notebook = out.absolute().with_name(f"{out.absolute().name}.state.json")
+    with alone(out):
+        state = BatchState.load(notebook)
+        _refuse_lost(state, out, notebook)
+        if state.claimed is not None:
+            number, files = state.claimed, state.of_batch(state.claimed)
+            if _folder(out, number).exists():
+                state = replace(state, claimed=None)
+            elif request.keys is not None:
+                _refuse_changed(files)
+                return _release(specification, request, out, notebook, state.without(number), files, number)
+            else:
+                state = _settled(state, number, interrupted, out)
+            state.save(notebook)
+        new = _new(state, _found(specification, request))
+        kept, dropped = _in_time(new, state, late)
+        if dropped:
+            state = state.with_files(dropped, 0)
+            state.save(notebook)
+        names = tuple(file.path for file in dropped)
+        if not kept:
+            return BatchRun(number=None, collected=None, files=(), dropped=names)
+        try:
+            run = _release(specification, request, out, notebook, state, kept, state.last + 1)
+        except TooFewPeople:
+            return BatchRun(number=None, collected=None, files=tuple(file.path for file in kept), dropped=names)
+    return replace(run, dropped=names)
+
+
+def _release(
+    specification: Specification | CollectionSpecification,
+    request: Request,
+    out: Path,
+    notebook: Path,
+    state: BatchState,
+    files: Sequence[Arrival],
+    number: int,
+) -> BatchRun:
+    """Collect files as a batch: claim it, release it, note that it is released. `state` has nothing of it."""
+    target = _folder(out, number)
+    asked = replace(request, sources=tuple(file.path for file in files))
+    claim = replace(state.with_files(files, number), claimed=number)
+    with workplace(target) as place:
+        made = _prepare(specification, asked, place)
+        _refuse_changed(files)
+        claim.save(notebook)
+        try:
+            fresh = made.admit(asked)
+        except DataError:
+            state.save(notebook)  # nothing was admitted, and nothing released
+            raise
+        try:
+            publish(made.folder, target)
+        except BaseException:
+            if request.keys is None and not target.exists():
+                state.save(notebook)  # certainly nobody has seen it; with a key, this batch has to be repeated as it is
+            raise
+    replace(claim, claimed=None).save(notebook)
+    request.tell("done", 1.0)
+    return BatchRun(number=number, collected=made.collected(target, fresh=fresh), files=tuple(asked.sources))
+
+
+def _prepare(
+    specification: Specification | CollectionSpecification, request: Request, place: Path
+) -> Prepared | PreparedColumns:
+    if isinstance(specification, CollectionSpecification):
+        return prepare_columns(specification, request, place)
+    return prepare(specification, request, place)
+
+
+def _found(specification: Specification | CollectionSpecification, request: Request) -> tuple[Path, ...]:
+    """Return the files that there are now."""
+    if request.sources:
+        return files_of(request.sources)
+    one = specification if isinstance(specification, Specification) else next(iter(specification.columns.values()))
+    if not isinstance(one.population, DataPopulation):
+        _fail("Batches need files: say --input, a folder or a glob, or give the specification data.")
+    return files_of([one.population.data], base_folder=request.base_folder)
+
+
+def _new(state: BatchState, paths: Sequence[Path]) -> tuple[Arrival, ...]:
+    """Return the files that no batch has taken; a taken file is known by its content, under any name."""
+    taken = {file.path: file for file in state.files}
+    digests = {file.digest for file in state.files}
+    new: dict[str, Arrival] = {}
+    for path in paths:
+        before = taken.get(str(path))
+        if before is not None and before.same_place(path):
+            continue
+        found = arrival(path)
+        if before is not None and before.digest != found.digest:
+            when = f"batch {before.batch} took it" if before.batch else "it was left out"
+            _fail(
+                f"{path} has changed since {when}: its people would report again. Put it back as it was, and give "
+                "what is new in a file of its own."
+            )
+        if found.digest in new:
+            _fail(f"{path} has the same content as {new[found.digest].path}: its people would report twice.")
+        if found.digest not in digests:
+            new[found.digest] = found
+    return tuple(new.values())
+
+
+def _in_time(new: Sequence[Arrival], state: BatchState, late: Late) -> tuple[tuple[Arrival, ...], tuple[Arrival, ...]]:
+    """Return the files for the next batch, and those that are left out."""
+    behind = tuple(file for file in new if file.path < state.latest)
+    if not behind or late == "next":
+        return tuple(new), ()
+    if late == "refuse":
+        shown = ", ".join(Path(file.path).name for file in behind[:_SHOWN]) + (", ..." * (len(behind) > _SHOWN))
+        _fail(
+            f"{len(behind):,} files are late: their names come before {Path(state.latest).name}, which has been "
+            f"collected ({shown}). Say --late next to collect them with the others, or --late drop to leave them out."
+        )
+    return tuple(file for file in new if file not in behind), behind
+
+
+def _settled(state: BatchState, number: int, interrupted: Interrupted | None, out: Path) -> BatchState:
+    """Return the state after somebody has decided about an interrupted batch."""
+    if interrupted is None:
+        _fail(
+            f"Batch {number} was about to be released when a run ended, and {_folder(out, number)} is not there. If "
+            "somebody may have seen or moved it, collecting its files again would let them compare two reports of "
+            "everybody: say --interrupted skip, and they are never collected again. If it was certainly never "
+            "released, say --interrupted repeat."
+        )
+    return state.without(number) if interrupted == "repeat" else replace(state, claimed=None)
+
+
+def _refuse_lost(state: BatchState, out: Path, notebook: Path) -> None:
+    """Refuse to go on if there are batches of which the state knows nothing."""
+    found = [path for path in out.glob("batch-*") if path.name.removeprefix("batch-").isdecimal()]
+    unknown = [path for path in found if int(path.name.removeprefix("batch-")) > state.last]
+    if unknown:
+        _fail(
+            f"{out} holds {unknown[0].name}, of which {notebook} knows nothing: without it files would be collected "
+            "twice. Put it back, or name another folder and give files that no batch has taken."
+        )
+
+
+def _refuse_changed(files: Sequence[Arrival]) -> None:
+    """Refuse files that are no longer what they were."""
+    for file in files:
+        path = Path(file.path)
+        if not path.exists() or (not file.same_place(path) and arrival(path).digest != file.digest):
+            _fail(f"{file.path} has changed since it was looked at, or is gone: nothing leaves.")
+
+
+def _folder(out: Path, number: int) -> Path:
+    return out / f"batch-{number:04}"
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None

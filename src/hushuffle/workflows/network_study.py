@@ -1,0 +1,216 @@
+"""What a run over the network came to, to be read: who came through, what it answers, what was seen on the wire."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from hushuffle.analysis.traffic import plan_guarantee
+from hushuffle.model import Cell, Finding, HeatMap, Study, Table, Warned
+from hushuffle.model.citation import LADJEL
+from hushuffle.plans import cluster_costs, group_statistics
+from hushuffle.specification import AggregateQuery, PlanSpecification
+from hushuffle.workflows.network_run import NetworkRun
+from hushuffle.workflows.plan_aggregate import result_tables
+from hushuffle.workflows.plan_clusters import compared
+from hushuffle.workflows.plan_parts import about_records, refusal, settings
+from hushuffle.workflows.plan_results import Simulated
+from hushuffle.workflows.reproduce.base import software
+
+_QUESTION: Final = "What did the nodes of this plan compute together, and what could be seen of it on the wire?"
+_MOST_SHOWN: Final = 30
+_ROLES: Final = ("source", "scrambler", "compute", "result")
+
+
+def network_study(specification: PlanSpecification, run: NetworkRun) -> Study:
+    """Return the report of a run: answers beside the truth, the guarantee, counters, the observed graph."""
+    found = _answers(specification, run)
+    return Study(
+        key="plan-network",
+        title=specification.title or run.plan.name,
+        question=_QUESTION,
+        answers=(*_sentences(run), *found.answers),
+        settings=(("run", run.deployment.document.run), *settings(specification, run.records)),
+        findings=tuple(_promised(specification, run)),
+        tables=(_coverage(run), *found.tables, _nodes(run), _wire(run)),
+        charts=found.charts,
+        heat_maps=tuple(_graph(run)),
+        warnings=tuple(_concerns(specification, run)),
+        citations=(LADJEL.at("execution model"),),
+        software=software("polars", "cryptography"),
+    )
+
+
+def _answers(specification: PlanSpecification, run: NetworkRun) -> Simulated:
+    """Return what the plan computed, beside the truth."""
+    query, records = specification.query, run.records
+    if not isinstance(query, AggregateQuery):
+        assert records.initial is not None
+        centroids = [records.initial.tolist(), *(one["centroids"] for one in run.result["iterations"])]
+        return compared(records, np.array(centroids))
+    grouping = query.query()
+    labels = {name: tuple(groups) for name, groups in query.categories().items()}
+    answers = [
+        {name: np.array(values, dtype=np.float64) for name, values in one["estimates"].items()}
+        for one in run.result["answers"]
+    ]
+    exact = [group_statistics(grouping, place, records.table) for place in range(len(answers))]
+    return Simulated(exchanges=(), answers=(), tables=tuple(result_tables(grouping, labels, exact, answers)))
+
+
+def _steps(run: NetworkRun) -> list[dict[str, Any]]:
+    """Return what the result says of each step."""
+    steps: list[dict[str, Any]] = run.result["iterations" if "iterations" in run.result else "answers"]
+    return steps
+
+
+def _sentences(run: NetworkRun) -> Iterator[str]:
+    came, planned, lost = (sum(one[key] for one in _steps(run)) for key in ("sources", "planned", "lost_batches"))
+    yield f"{came:,} of {planned:,} messages of sources came through to the result."
+    if lost:
+        yield f"{lost} of {sum(len(step.batches) for step in run.deployment.document.steps)} batches were lost."
+    yield (
+        f"On the wire {run.trace.cells:,} messages were seen, all of {run.deployment.document.message:,} bytes, and "
+        "nothing of what is in them."
+    )
+
+
+def _promised(specification: PlanSpecification, run: NetworkRun) -> Iterator[Finding]:
+    """Yield the guarantee of the plan, if there is one: for batches as small as it lets through."""
+    if not run.plan.applies:
+        return
+    guarantee = plan_guarantee(run.plan, delta=specification.targets.delta)
+    yield Finding(
+        question="plan-dp",
+        adversary="somebody who watches all messages",
+        sentence=(
+            f"What the traffic tells about one person, at delta = {specification.targets.delta:g}, also if batches "
+            "are as small as the plan allows."
+        ),
+        bound=guarantee.epsilon,
+        proof="composition of dominating pairs over all clusters that one item reaches",
+    )
+
+
+def _coverage(run: NetworkRun) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for step, answer in zip(run.deployment.document.steps, _steps(run), strict=True):
+        arrived = round(sum(answer["received"])) if "received" in answer else "not told"
+        rows.append((step.name, answer["planned"], answer["sources"], answer["lost_batches"], arrived))
+    return Table(
+        key="coverage",
+        title="Who came through",
+        caption=(
+            "Sources behind the batches that came whole (at the compute node where fewest did), batches that did not "
+            "come, and records that reached the node of their group (nodes of centroids do not tell)."
+        ),
+        columns=("step", "sources planned", "came through", "batches lost", "records that arrived"),
+        rows=tuple(rows),
+    )
+
+
+def _nodes(run: NetworkRun) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for role in _ROLES:
+        own = [one for name, one in run.counters.items() if name.split("-")[0] == role]
+        if not own:
+            continue
+        states = Counter(str(one["state"]) for one in own)
+        reasons: Counter[str] = Counter()
+        for one in own:
+            reasons.update(one["rejected"])
+        rows.append(
+            (
+                role,
+                len(own),
+                ", ".join(f"{count:,} {state}" for state, count in states.most_common()),
+                sum(one["accepted"] for one in own),
+                sum(one["sent"] for one in own),
+                sum(one["dummies"] for one in own),
+                ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()) or "none",
+            )
+        )
+    return Table(
+        key="nodes",
+        title="The nodes",
+        caption="How they ended, the messages that they took, sent on and added, and what they refused, by reason.",
+        columns=("role", "nodes", "ended", "taken", "sent", "of these dummies", "refused"),
+        rows=tuple(rows),
+    )
+
+
+def _wire(run: NetworkRun) -> Table:
+    """Return how many messages went from role to role, as planned and as seen."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for sender, receiver, count in run.trace.messages().iter_rows():
+        seen[sender.split("-")[0], receiver.split("-")[0]] += count
+    planned: Counter[tuple[str, str]] = Counter()
+    for cluster in (one for one in run.plan.clusters if one.reads):
+        costs = cluster_costs(cluster)
+        if cluster.scrambler is None:
+            planned["source", "compute"] += costs.messages
+        else:
+            planned["source", "scrambler"] += cluster.sources
+            planned["scrambler", "compute"] += costs.messages - cluster.sources
+    rows = [
+        (f"{start} to {end}", planned[start, end] or seen[start, end], seen[start, end]) for start, end in sorted(seen)
+    ]
+    return Table(
+        key="wire",
+        title="What was seen on the wire",
+        caption="Messages between roles: by the plan, and counted in the trace.",
+        columns=("from and to", "planned", "seen"),
+        rows=tuple(rows),
+    )
+
+
+def _graph(run: NetworkRun) -> Iterator[HeatMap]:
+    """Yield how many messages each scrambler of the first step was seen to send to each compute node."""
+    step = run.deployment.document.step(1)
+    if not step.scrambled:
+        return
+    counts = {(sender, receiver): count for sender, receiver, count in run.trace.messages().iter_rows()}
+    scramblers = [batch.scrambler or "" for batch in step.batches][:_MOST_SHOWN]
+    computes = step.computes[:_MOST_SHOWN]
+    yield HeatMap(
+        key="graph",
+        title="Messages by scrambler and compute node",
+        caption=f"The step {step.name}, as recorded on the wire: what the analysis is about.",
+        x_label="compute node",
+        y_label="scrambler",
+        x=computes,
+        y=tuple(scramblers),
+        values=tuple(tuple(float(counts.get((one, target), 0)) for target in computes) for one in scramblers),
+    )
+
+
+def _concerns(specification: PlanSpecification, run: NetworkRun) -> Iterator[Warned]:
+    if not run.plan.applies:
+        yield Warned(
+            key="no-guarantee",
+            sentence=f"The traffic of this plan has no guarantee. {refusal(run.plan)}",
+            advice="`hushuffle plan analyse` says more.",
+        )
+    yield Warned(
+        key="one-machine",
+        sentence="All nodes ran on this machine, under keys that it made: a rehearsal, not a protection.",
+        advice="`hushuffle plan run` without --network prepares a run on hosts of their own.",
+    )
+    for name, why in run.failures.items():
+        yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="The counters say what was lost.")
+    if specification.run.seed != "secure":
+        yield Warned(
+            key="fixed-seed",
+            sentence="The coins came from a fixed seed: whoever knows it can undo the protection of this run.",
+            advice='Use seed = "secure" for anything but tests.',
+        )
+    if specification.query.data is not None:
+        yield Warned(
+            key="true-values-shown",
+            sentence="This report was made with everybody's records and shows the true result.",
+            advice="Keep it inside, with whoever holds the records anyway.",
+        )
+    yield from about_records(run.records)

@@ -1,0 +1,36 @@
+"""Files that only their owner can read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hushuffle.io.private_files import write_private
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_only_the_owner_can_read_it_whatever_was_there(tmp_path: Path, durable: bool) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(b"old")
+    path.chmod(0o644)
+    write_private(path, b"new", durable=durable)
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [one.name for one in tmp_path.iterdir()] == ["state"]
+
+
+def test_nothing_is_left_where_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "state"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_private(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [one.name for one in tmp_path.iterdir()] == ["state"]
+    with pytest.raises(OSError, match="No such file"):
+        write_private(tmp_path / "none" / "state", b"new")

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from hushuffle.analysis import dp
+from hushuffle.errors import DataError
+from hushuffle.io import new_folder
+from hushuffle.io.batch_state import alone
+from hushuffle.model import Bound
+from hushuffle.specification import Specification
+from hushuffle.specification.collection import CollectionSpecification, parse_collection
+from hushuffle.workflows import collect_batches as module
+from hushuffle.workflows import collect_release
+from hushuffle.workflows.collect import Collected, Keys, Request
+from hushuffle.workflows.collect_batches import BatchRun, collect_batch
+from hushuffle.workflows.collect_columns import CollectedColumns
+from hushuffle.workflows.estimate_columns import tally_columns
+
+ONE = """
+population = { data = "arrivals/*.csv", column = "answer", categories = ["no", "yes"], missing = "drop" }
+randomizer = { kind = "randomized-response", epsilon = 1.0 }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-6 }
+"""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collect_release, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
+    monkeypatch.setattr(dp, "compose", lambda *_, **__: Bound.exact(2.0, unit="nats"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "arrivals").mkdir()
+    key = tmp_path / "my.key"
+    key.write_text(secrets.token_hex(32), encoding="ascii")
+    key.chmod(0o600)
+    arrive(tmp_path, "day-1", range(60))
+    return tmp_path
+
+
+def arrive(folder: Path, name: str, people: range) -> Path:
+    path = folder / "arrivals" / f"{name}.csv"
+    answers = ["yes" if one % 3 else "no" for one in people]
+    pl.DataFrame({"id": list(people), "answer": answers, "other": answers}).write_csv(path)
+    return path
+
+
+def keys(folder: Path) -> Keys:
+    return Keys(file=folder / "my.key", ids="id")
+
+
+def run(
+    folder: Path,
+    *,
+    specification: Specification | CollectionSpecification | None = None,
+    late: Any = "next",
+    interrupted: Any = None,
+    **more: Any,
+) -> BatchRun:
+    request = Request(**{"base_folder": folder, "min_batch": 50, **more})
+    spec = specification or parse_collection(ONE)
+    return collect_batch(spec, out=folder / "out", request=request, late=late, interrupted=interrupted)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def state(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "out.state.json").read_text(encoding="utf-8"))
+    return found
+
+
+def taken(folder: Path) -> dict[str, int]:
+    return {Path(one["path"]).name: one["batch"] for one in state(folder)["files"]}
+
+
+def test_files_arrive_and_each_is_collected_once(folder: Path) -> None:
+    first = run(folder)
+    assert isinstance(first.collected, Collected)
+    assert (first.number, first.collected.manifest.people, len(first.files)) == (1, 60, 1)
+    assert first.collected.files[0] == folder / "out" / "batch-0001" / "reports.parquet"
+    assert run(folder) == BatchRun(number=None, collected=None, files=())
+    arrive(folder, "day-2", range(60, 80))
+    waiting = run(folder)
+    assert (waiting.number, waiting.collected, len(waiting.files)) == (None, None, 1)
+    arrive(folder, "day-3", range(80, 115))
+    second = run(folder)
+    assert isinstance(second.collected, Collected)
+    assert (second.number, second.collected.manifest.people) == (2, 55)
+    assert names(folder / "out") == ["batch-0001", "batch-0002"]
+    assert taken(folder) == {"day-1.csv": 1, "day-2.csv": 2, "day-3.csv": 2}
+    assert (folder / "out.state.json").stat().st_mode & 0o077 == 0
+    assert names(folder) == ["arrivals", "my.key", "out", "out.state.json"]
+    assert tally_columns([folder / "out"])[""].manifest.people == 115
+
+
+def test_taken_files_are_known_by_their_content(folder: Path) -> None:
+    run(folder)
+    path = folder / "arrivals" / "day-1.csv"
+    os.utime(path, (1, 1))  # read again, and the same
+    path.with_name("renamed.csv").write_bytes(path.read_bytes())
+    assert run(folder).files == ()
+    path.with_name("renamed.csv").unlink()
+    arrive(folder, "day-1", range(61))
+    with pytest.raises(DataError, match="has changed since batch 1 took it: its people would report again"):
+        run(folder)
+    arrive(folder, "day-1", range(60))
+    arrive(folder, "day-2", range(200, 300))
+    arrive(folder, "day-3", range(200, 300))
+    with pytest.raises(DataError, match=r"day-3.csv has the same content as .*day-2.csv"):
+        run(folder)
+    assert names(folder / "out") == ["batch-0001"]
+
+
+@pytest.mark.parametrize("late", ["next", "drop", "refuse"])
+def test_late_files(folder: Path, late: str) -> None:
+    run(folder)
+    for one in range(7):
+        arrive(folder, f"day-0-{one}", range(1000 + 10 * one, 1010 + 10 * one))
+    arrive(folder, "day-2", range(60, 130))
+    if late == "refuse":
+        with pytest.raises(DataError, match=r"7 files are late: .* before day-1.csv, .*\(day-0-0.csv, .*, \.\.\.\)"):
+            run(folder, late=late)
+        assert taken(folder) == {"day-1.csv": 1}
+        return
+    found = run(folder, late=late)
+    assert isinstance(found.collected, Collected)
+    assert found.collected.manifest.people == (140 if late == "next" else 70)
+    assert len(found.dropped) == (0 if late == "next" else 7)
+    assert taken(folder)["day-0-0.csv"] == (2 if late == "next" else 0)
+    assert run(folder).files == ()
+    if late == "drop":
+        arrive(folder, "day-0-0", range(5000, 5100))
+        with pytest.raises(DataError, match="has changed since it was left out"):
+            run(folder)
+
+
+def test_only_late_files(folder: Path) -> None:
+    run(folder)
+    arrive(folder, "day-0", range(500, 600))
+    found = run(folder, late="drop")
+    assert (found.number, found.files, len(found.dropped)) == (None, (), 1)
+    arrive(folder, "day-00", range(600, 610))
+    assert run(folder, late="refuse", min_batch=1, sources=[str(folder / "arrivals" / "day-1.csv")]).files == ()
+
+
+class PowerCut(BaseException):
+    """Nothing after this is executed."""
+
+
+def cut(monkeypatch: pytest.MonkeyPatch, folder: Path, *, released: bool = False) -> None:
+    """End a run after the batch was claimed, as if the machine had been switched off."""
+
+    def publish(release: Path, out: Path) -> None:
+        if released:
+            new_folder.publish(release, out)
+        shutil.copy(folder / "out.state.json", folder / "kept")
+        raise PowerCut
+
+    with monkeypatch.context() as broken:
+        broken.setattr(module, "publish", publish)
+        with pytest.raises(PowerCut):
+            run(folder)
+    (folder / "kept").replace(folder / "out.state.json")
+    assert state(folder)["claimed"] == 1
+
+
+def test_an_interrupted_batch_is_not_randomized_again_unasked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut(monkeypatch, folder)
+    with pytest.raises(DataError, match="Batch 1 was about to be released when a run ended"):
+        run(folder)
+    before = (folder / "out.state.json").read_bytes()
+    assert names(folder / "out") == []
+    skipped = run(folder, interrupted="skip")
+    assert (skipped.number, skipped.files) == (None, ())
+    arrive(folder, "day-2", range(60, 130))
+    assert run(folder).number == 2
+    (folder / "out.state.json").write_bytes(before)
+    shutil.rmtree(folder / "out")
+    repeated = run(folder, interrupted="repeat")
+    assert isinstance(repeated.collected, Collected)
+    assert (repeated.number, repeated.collected.manifest.people) == (1, 130)
+    assert state(folder)["claimed"] is None
+
+
+def test_a_batch_that_was_released_before_the_end_is_noted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut(monkeypatch, folder, released=True)
+    assert run(folder).files == ()
+    assert state(folder)["claimed"] is None
+    assert names(folder / "out") == ["batch-0001"]
+
+
+def test_with_a_key_an_interrupted_batch_is_repeated_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[int]] = []
+
+    def publish(release: Path, _out: Path) -> None:
+        seen.append(sorted(pl.read_parquet(release / "reports.parquet")["report"]))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(module, "publish", publish)
+        with pytest.raises(KeyboardInterrupt):
+            run(folder, keys=keys(folder))
+    assert state(folder)["claimed"] == 1
+    arrive(folder, "day-2", range(60, 130))
+    first = run(folder, keys=keys(folder))
+    assert isinstance(first.collected, Collected)
+    assert (first.number, first.collected.manifest.people, first.collected.repeated) == (1, 60, True)
+    assert sorted(pl.read_parquet(first.collected.files[0])["report"]) == seen[0]
+    assert run(folder, keys=keys(folder)).number == 2
+    assert state(folder)["claimed"] is None
+
+
+def test_a_claimed_file_that_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def publish(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(module, "publish", publish)
+        with pytest.raises(KeyboardInterrupt):
+            run(folder, keys=keys(folder))
+    arrive(folder, "day-1", range(70))
+    with pytest.raises(DataError, match="has changed since it was looked at, or is gone: nothing leaves"):
+        run(folder, keys=keys(folder))
+    (folder / "arrivals" / "day-1.csv").unlink()
+    with pytest.raises(DataError, match="or is gone"):
+        run(folder, keys=keys(folder))
+
+
+@pytest.mark.parametrize("what", ["prepare", "publish"])
+def test_ctrl_c_leaves_nothing_claimed(folder: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(module, what, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run(folder)
+    assert names(folder / "out") == []
+    assert run(folder).number == 1
+
+
+def test_the_ledger_knows_people_who_come_again(folder: Path) -> None:
+    run(folder, keys=keys(folder))
+    arrive(folder, "day-2", range(50, 130))
+    with pytest.raises(DataError, match="10 people are in an earlier batch"):
+        run(folder, keys=keys(folder))
+    assert state(folder)["claimed"] is None
+    assert taken(folder) == {"day-1.csv": 1}
+    arrive(folder, "day-2", range(60, 130))
+    assert run(folder, keys=keys(folder)).number == 2
+
+
+def test_a_state_that_was_lost(folder: Path) -> None:
+    run(folder)
+    (folder / "out.state.json").unlink()
+    with pytest.raises(DataError, match=r"holds batch-0001, of which .*out.state.json knows nothing"):
+        run(folder)
+    with alone(folder / "out"), pytest.raises(DataError, match="Another collection is putting batches"):
+        run(folder)
+
+
+def test_several_columns(folder: Path) -> None:
+    columns = "".join(
+        f"""
+        [[columns]]
+        column = "{name}"
+        categories = ["no", "yes"]
+        randomizer = {{ kind = "randomized-response", epsilon = 1.0 }}
+        """
+        for name in ("answer", "other")
+    )
+    specification = parse_collection(f"""
+        population = {{ data = "arrivals/*.csv" }}
+        shuffler = {{ kind = "uniform" }}
+        targets = {{ delta = 1e-6 }}
+        {columns}
+    """)
+    first = run(folder, specification=specification, keys=keys(folder))
+    assert isinstance(first.collected, CollectedColumns)
+    assert names(folder / "out" / "batch-0001") == ["answer", "manifest.json", "other"]
+    arrive(folder, "day-2", range(60, 130))
+    assert run(folder, specification=specification, keys=keys(folder)).number == 2
+    tallies = tally_columns([folder / "out"])
+    assert {name: tally.manifest.people for name, tally in tallies.items()} == {"answer": 130, "other": 130}
+
+
+def test_what_cannot_be_batches(folder: Path) -> None:
+    bundled = ONE.replace("arrivals/*.csv", "statsmodels:fair")
+    with pytest.raises(DataError, match="a bundled data set is none"):
+        run(folder, specification=parse_collection(bundled))
+    counted = parse_collection(
+        ONE.replace('data = "arrivals/*.csv", column = "answer"', "n = 3").replace(', missing = "drop"', "")
+    )
+    with pytest.raises(DataError, match="Batches need files"):
+        run(folder, specification=counted)
+    found = run(folder, specification=counted, sources=[str(folder / "arrivals")], column="answer")
+    assert found.number == 1
+    mallows = ONE.replace('{ kind = "uniform" }', '{ kind = "mallows", alpha = 2.0, groups = { column = "id" } }')
+    with pytest.raises(DataError, match="with a Mallows shuffle there are no batches"):
+        run(folder, specification=parse_collection(mallows.replace('missing = "drop"', 'missing = "refuse"')))

@@ -60,15 +60,15 @@ def certs(
     from hushuffle.runtime.document import read_document  # noqa: PLC0415
     from hushuffle.workflows.network_certificates import make_certificates  # noqa: PLC0415
 
-    wanted = list(names or ())
+    wanted = dict.fromkeys(names or ())
     if document is not None:
         run = read_document(document)
-        wanted += [*run.servers, *run.places]
+        wanted |= dict.fromkeys([*run.servers, *run.places])
     if not wanted:
         message = "name one node or more, or a run's --document."
         raise UsageError(message)
     try:
-        made = make_certificates(wanted, out=out, days=days)
+        made = make_certificates(list(wanted), out=out, days=days)
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
     sys.stdout.write(f"Wrote {len(made):,} files for {len(wanted):,} nodes into {out}\n")

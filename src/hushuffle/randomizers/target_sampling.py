@@ -132,6 +132,37 @@ class TargetSampling(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, HasVal
         )
 
     def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
+        return self._flooded(self._first_targets(values, rng)[0], rng)
+
+    def sample(
+        self, values: npt.ArrayLike, *, rng: Randomness
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Return reports, the same as those of `randomize`, and which of them are true on purpose, shape (n,).
+
+        A report is on purpose with probability theta, the difference of the chances of the own target and of
+        another, whatever that target is; all others are draws of the blanket, which may be true by luck. Whoever knows
+        who was on purpose learns nothing from it about where the others' messages went.
+
+        Source: theory.md sections 1.2 and 6.
+
+        >>> from hushuffle.randomness import reproducible
+        >>> sampling = TargetSampling(targets=2, sigma=0.5)
+        >>> reports, on_purpose = sampling.sample([1] * 1000, rng=reproducible(1))
+        >>> int(reports.sum()), int(on_purpose.sum())
+        (762, 530)
+        """
+        first, honest = self._first_targets(values, rng)
+        reports = self._flooded(first, rng)
+        if self.convention == "exclusive":
+            # An honest message is one of the blanket's with probability lie/truth.
+            law = self._first()
+            honest = honest & rng.coins(math.floor(SCALE * (law.truth - law.lie) / law.truth), first.size)
+        return reports, honest
+
+    def _first_targets(
+        self, values: npt.ArrayLike, rng: Randomness
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Return where the first messages go, and which were sent to their own target by the coin."""
         truth = _checks.codes("values", values, k=self.targets)
         honest = rng.coins(self.threshold, truth.size)
         if self.convention == "uniform":
@@ -139,7 +170,7 @@ class TargetSampling(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, HasVal
         else:
             other = rng.integers(self.targets - 1, truth.size)
             other += other >= truth
-        return self._flooded(np.where(honest, truth, other), rng)
+        return np.where(honest, truth, other), honest
 
     def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
         """Return reports of uniform targets."""

@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import Counter
-from dataclasses import dataclass
 from typing import Final
 
 from hushuffle.errors import DataError
-from hushuffle.plans import GroupStatistics
 from hushuffle.runtime.connections import Connection, ConnectionLostError
 from hushuffle.runtime.document import RESULT, RunDocument
 from hushuffle.runtime.frames import Control, Kind, Message, Reason
 from hushuffle.runtime.identities import Identity
+from hushuffle.runtime.intake import Intake, take_batch
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node
 from hushuffle.runtime.records import Part, PartCodec, RecordCodec
-from hushuffle.runtime.seals import Once, SealKey
+from hushuffle.runtime.seals import SealKey
 
 _SLACK: Final = 2
 """How many times `patience` a target waits longer than a scrambler: for start-up, and for sending."""
 
 
-@dataclass(kw_only=True)
-class _Sum:
-    """What came whole so far."""
-
-    statistics: GroupStatistics
-    sources: int = 0
-    messages: int = 0
-    batches: int = 0
-
-
 class ComputeNode(Node):
     """A target of one step.
 
-    A batch counts when all of it came: what a scrambler had sent before it failed is dropped, and the batch is lost.
+    A batch counts when all of it came: what a scrambler had sent before it failed is dropped, and the batch is lost;
+    what a source had sent before its connection broke is dropped too, and counts when it comes again as a whole.
 
     Args:
         document: of the run.
@@ -63,21 +52,18 @@ class ComputeNode(Node):
             message = f"{identity.name} is no compute node of this run, or its seal key is not the one in the document."
             raise DataError(message)
         self._number, self._node = place
-        self._key = key
-        self._step, self._seals = document.step(self._number), document.seals(self._number)
         self._codec = RecordCodec(query=document.grouping, position=self._number - 1)
-        self._sum = _Sum(statistics=self._codec.statistics(()))
-        self._once = Once()
-        # Who sends, and behind how many sources it can stand.
-        self._senders: dict[str, int] = {}
-        for batch in self._step.batches:
-            if batch.scrambler is None:
-                self._senders |= Counter(batch.holders)
-            else:
-                self._senders[batch.scrambler] = len(batch.holders)
-        self._ended: set[str] = set()
-        self._all_ended = asyncio.Event()
-        super().__init__(document, identity, journal, where=where, known=frozenset(self._senders))
+        self._statistics = self._codec.statistics(())
+        self._intake = Intake(
+            document,
+            self._number,
+            identity.name,
+            key=key,
+            check=lambda content: self._codec.check(content, node=self._node),
+            merge=self._merge,
+            journal=journal,
+        )
+        super().__init__(document, identity, journal, where=where, known=self._intake.senders)
 
     async def run(self) -> None:
         """Serve until everybody has sent all, or time is over; then tell the result.
@@ -86,9 +72,9 @@ class ComputeNode(Node):
             ConnectionLostError: the result cannot be reached, or refuses.
         """
         document = self._document
-        self._journal.enter("computing", senders=len(self._senders))
+        self._journal.enter("computing", senders=len(self._intake.senders))
         async with self._listening():
-            await self._wait(self._all_ended, document.collect + _SLACK * document.patience)
+            await self._wait(self._intake.all_ended, document.collect + _SLACK * document.patience)
         if self._stop.is_set():
             self._journal.enter("gave up", reason=Reason.STOPPED.words)
             return
@@ -97,67 +83,23 @@ class ComputeNode(Node):
 
     async def _take(self, connection: Connection) -> Control:
         """Take the batch of one scrambler, or the messages of one source."""
-        contents, count, end = list[bytes](), 0, list[Control]()
-        async for message in self._messages(connection, end):
-            count += 1
-            self._open(message, contents)
-        if end[0].kind is Kind.HEALTH:
-            return self._journal.health()
-        return self._end(connection.peer, end[0], count, contents)
+        ends = list[Control]()
+        messages = self._messages(connection, ends)
+        return await take_batch(messages, ends, connection.peer, {self._number: self._intake}, self._journal)
 
-    def _open(self, message: Message, contents: list[bytes]) -> None:
-        """Open a message, and keep what is in it until its batch is whole."""
-        reason = Reason.STEP if message.step != self._number else self._opened(message.sealed, contents)
-        if reason is Reason.NONE:
-            self._journal.accepted += 1
-        else:
-            self._journal.reject(reason)
-
-    def _opened(self, sealed: bytes, contents: list[bytes]) -> Reason:
-        try:
-            content = self._seals.open(sealed, self._key, target=self.name)
-        except DataError:
-            return Reason.UNREADABLE
-        if not self._once.first(sealed):
-            return Reason.DUPLICATE
-        if content is None:
-            return Reason.NONE  # a dummy
-        try:
-            self._codec.check(content, node=self._node)
-        except DataError:
-            return Reason.MALFORMED
-        contents.append(content)
-        return Reason.NONE
-
-    def _end(self, peer: str, end: Control, count: int, contents: list[bytes]) -> Control:
-        """Count a batch that came whole, or say that it is lost."""
-        if peer in self._ended:
-            self._journal.reject(Reason.DUPLICATE)
-            return Control(Kind.REFUSED, self._number, Reason.DUPLICATE)
-        self._ended.add(peer)
-        if len(self._ended) == len(self._senders):
-            self._all_ended.set()
-        announced, sources = end.numbers[:2]
-        whole = (end.kind, end.step, announced) == (Kind.END, self._number, count) and sources <= self._senders[peer]
-        if not whole:
-            reason = end.reason or Reason.TRUNCATED
-            self._journal.reject(reason)
-            return Control(Kind.REFUSED, self._number, reason)
-        self._sum.statistics = self._sum.statistics.plus(self._codec.statistics(contents))
-        self._sum.sources += sources
-        self._sum.messages += count
-        self._sum.batches += 1
-        return Control(Kind.ACCEPTED, self._number)
+    def _merge(self, contents: list[bytes]) -> None:
+        """Add the records of a batch that came whole."""
+        self._statistics = self._statistics.plus(self._codec.statistics(contents))
 
     async def _tell(self) -> None:
         """Send what was found to the result: as many messages whatever it is."""
         document, name = self._document, self._document.result
         seals, key = document.seals(RESULT), document.seal_key(name)
         part = Part(
-            statistics=self._sum.statistics,
-            sources=self._sum.sources,
-            messages=self._sum.messages,
-            lost=len(self._senders) - self._sum.batches,
+            statistics=self._statistics,
+            sources=self._intake.sources,
+            messages=self._intake.messages,
+            lost=self._intake.lost,
         )
         codec = PartCodec(query=document.grouping, position=self._number - 1, room=seals.room)
         messages = [

@@ -8,9 +8,10 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
-from hushuffle.errors import HushuffleError
+from hushuffle.errors import DataError, HushuffleError
 from hushuffle.runtime.frames import HEAD, Control, Frame, Kind, Layout, Reason
 from hushuffle.runtime.identities import Identity, peer_name
 from hushuffle.runtime.journal import Journal
@@ -20,6 +21,9 @@ _BUFFER: Final = 1 << 18
 
 MOST: Final = 128
 """Connections that a node has open at a time; others wait until they are accepted."""
+
+_BLOCK: Final = 1 << 16
+"""Bytes that are read at a time."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
@@ -48,6 +52,8 @@ class Connection:
         self.peer = peer
         self._reader, self._writer = reader, writer
         self._layout, self._patience = layout, patience
+        # What was read and not yet taken, from `_place` on: frames come in blocks, and are cut out of them.
+        self._block, self._place = b"", 0
 
     async def receive(self, *, patience: float | None = None) -> Frame | None:
         """Return the next frame; None where the other end has closed between two frames.
@@ -56,32 +62,56 @@ class Connection:
             ConnectionLostError: the connection broke within a frame, or nothing came in time.
             DataError: this is no frame.
         """
+        frame = self._next()
+        if frame is not None:
+            return frame
         try:
             async with asyncio.timeout(patience or self._patience):
-                head = await self._reader.readexactly(HEAD)
-                rest = await self._reader.readexactly(self._layout.left(head))
-        except asyncio.IncompleteReadError as error:
-            if not error.partial:
-                return None
-            raise _lost(self.peer, Reason.TRUNCATED) from None
+                while frame is None:
+                    if not (more := await self._reader.read(_BLOCK)):
+                        if self._place == len(self._block):
+                            return None
+                        raise _lost(self.peer, Reason.TRUNCATED)
+                    self._block, self._place = self._block[self._place :] + more, 0
+                    frame = self._next()
         except TimeoutError:
             raise _lost(self.peer, Reason.SLOW) from None
         except ssl.SSLError as error:
             raise _refused(self.peer, error) from None
         except OSError:
             raise _lost(self.peer, Reason.TRUNCATED) from None
-        return self._layout.unpack(head, rest)
+        return frame
 
-    async def send(self, frame: Frame) -> None:
-        """Send a frame; wait while the other end is behind.
+    def _next(self) -> Frame | None:
+        """Return the next frame of what was read, None where it is not there as a whole.
+
+        Raises:
+            DataError: this is no frame.
+        """
+        first = self._place + HEAD
+        head = self._block[self._place : first]
+        if len(head) < HEAD:
+            return None
+        end = first + self._layout.left(head)
+        if end > len(self._block):
+            return None
+        self._place = end
+        return self._layout.unpack(head, self._block[first:end])
+
+    async def send(self, *frames: Frame) -> None:
+        """Send frames, each a record of TLS of its own; wait while the other end is behind.
 
         Raises:
             ConnectionLostError: the connection broke, or the other end took nothing in time.
         """
+        writer, transport = self._writer, self._writer.transport
+        # Of asyncio's ways to write, this one makes a record of every line, and one call of the system of them all.
+        writer.writelines([self._layout.pack(frame) for frame in frames])
+        if transport.get_write_buffer_size() <= _BUFFER and not transport.is_closing():
+            return
         try:
-            self._writer.write(self._layout.pack(frame))  # one record of TLS
             async with asyncio.timeout(self._patience):
-                await self._writer.drain()
+                await writer.drain()
         except TimeoutError:
             raise _lost(self.peer, Reason.SLOW) from None
         except ssl.SSLError as error:
@@ -94,9 +124,11 @@ class Connection:
 
         Raises:
             ConnectionLostError: it closed, or sent something else.
-            DataError: it sent no frame.
         """
-        frame = await self.receive()
+        try:
+            frame = await self.receive()
+        except DataError:
+            raise _lost(self.peer, Reason.MALFORMED) from None
         if not isinstance(frame, Control):
             raise _lost(self.peer, Reason.TRUNCATED)
         return frame
@@ -117,40 +149,74 @@ Handler = Callable[[Connection], Awaitable[None]]
 
 
 async def listen(
-    where: socket.socket, identity: Identity, handler: Handler, *, layout: Layout, patience: float, journal: Journal
+    where: socket.socket,
+    context: ssl.SSLContext,
+    handler: Handler,
+    *,
+    layout: Layout,
+    patience: float,
+    journal: Journal,
 ) -> None:
     """Accept connections until cancelled, at most `MOST` at a time, and give each to `handler`.
 
     Who has no certificate of the authority, or one that is expired or not valid yet, is refused and counted. What goes
     wrong within a connection ends that connection, is counted by its reason, and told to the other end.
     """
-    context, loop = identity.server(), asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
     where.setblocking(False)  # noqa: FBT003 - the socket's own way
     free, tasks = asyncio.Semaphore(MOST), set[asyncio.Task[None]]()
 
     async def serve(accepted: socket.socket) -> None:
         try:
             connection = await _accepted(accepted, context, layout, patience)
+        except ConnectionAbortedError:  # what asyncio says where the handshake takes too long
+            journal.reject(Reason.SLOW)
+            return
+        except ConnectionResetError:
+            journal.reject(Reason.TRUNCATED)
+            return
         except OSError:  # so are all errors of TLS
             journal.reject(Reason.CERTIFICATE)
             return
         await _handled(connection, handler, journal)
 
-    def done(task: asyncio.Task[None]) -> None:
+    def done(accepted: socket.socket, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            accepted.close()  # it may never have begun
         tasks.discard(task)
         free.release()
 
     try:
         while True:
             await free.acquire()
-            accepted, _address = await loop.sock_accept(where)
+            try:
+                accepted = await _next(where)
+            except OSError:
+                # Too many open files, or who came is gone already: nothing that others should suffer from for long.
+                free.release()
+                await asyncio.sleep(_FIRST_PAUSE)
+                continue
             task = loop.create_task(serve(accepted))
             tasks.add(task)
-            task.add_done_callback(done)
+            task.add_done_callback(partial(done, accepted))
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _next(where: socket.socket) -> socket.socket:
+    """Return the next connection. `loop.sock_accept` would lose, and complain of, one that comes as it is cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        with suppress(BlockingIOError):
+            return where.accept()[0]
+        readable = asyncio.Event()
+        loop.add_reader(where, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(where)
 
 
 async def _accepted(accepted: socket.socket, context: ssl.SSLContext, layout: Layout, patience: float) -> Connection:
@@ -168,16 +234,17 @@ async def _accepted(accepted: socket.socket, context: ssl.SSLContext, layout: La
 
 async def _handled(connection: Connection, handler: Handler, journal: Journal) -> None:
     try:
-        await handler(connection)
-    except ConnectionLostError as error:
-        journal.reject(error.reason)
-        await _refuse(connection, error.reason)
-    except HushuffleError:
-        journal.reject(Reason.MALFORMED)
-        await _refuse(connection, Reason.MALFORMED)
+        try:
+            await handler(connection)
+        except ConnectionLostError as error:
+            journal.reject(error.reason)
+            await _refuse(connection, error.reason)
+        except HushuffleError:
+            journal.reject(Reason.MALFORMED)
+            await _refuse(connection, Reason.MALFORMED)
+        await connection.close()
     finally:
-        with suppress(asyncio.CancelledError):
-            await connection.close()
+        connection.abort()  # a node that ends does not wait for peers that are slow to say goodbye
 
 
 async def _refuse(connection: Connection, reason: Reason) -> None:
@@ -186,9 +253,16 @@ async def _refuse(connection: Connection, reason: Reason) -> None:
 
 
 async def connect(
-    name: str, place: tuple[str, int], identity: Identity, *, layout: Layout, patience: float, until: float
+    name: str,
+    place: tuple[str, int],
+    identity: Identity,
+    *,
+    layout: Layout,
+    patience: float,
+    until: float,
+    stop: asyncio.Event | None = None,
 ) -> Connection:
-    """Return a connection to the node `name`, tried again and again until the loop's time is `until`.
+    """Return a connection to the node `name`, tried again until the loop's time is `until`, or until `stop`.
 
     Raises:
         ConnectionLostError: nobody there in time; or (`final`) not the node that was wanted, or it refuses us.
@@ -207,7 +281,7 @@ async def connect(
             raise ConnectionLostError(message, reason=Reason.CERTIFICATE, final=True) from None
         except (OSError, TimeoutError):
             left = until - loop.time()
-            if left <= 0:
+            if left <= 0 or (stop is not None and stop.is_set()):
                 message = f"{name} could not be reached in time."
                 raise ConnectionLostError(message, reason=Reason.SLOW) from None
             # How long is no secret, and depends on nobody's data: it only keeps thousands from coming back at once.
@@ -215,8 +289,11 @@ async def connect(
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
+_WORDS: Final = {Reason.SLOW: "was too slow", Reason.MALFORMED: "does not speak this protocol"}
+
+
 def _lost(peer: str, reason: Reason) -> ConnectionLostError:
-    words = "was too slow" if reason is Reason.SLOW else "ended the connection early"
+    words = _WORDS.get(reason, "ended the connection early")
     return ConnectionLostError(f"{peer or 'a node without a name'} {words}.", reason=reason)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, NoReturn, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.plans import GroupingQuery, GroupingSet
+from hushuffle.plans import CentroidNoise, GroupingQuery, GroupingSet
 from hushuffle.plans.aggregates import Function
 from hushuffle.randomizers import TargetSampling
 from hushuffle.randomizers.target_sampling import Convention
@@ -22,6 +22,7 @@ from hushuffle.shufflers import Scrambler
 
 Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9-]*$")]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Coordinates = Annotated[tuple[Annotated[float, Field(allow_inf_nan=False)], ...], Field(min_length=1)]
 
 RESULT: Final = 0
 """The step number of what compute nodes send to the result; the steps of the plan start at 1."""
@@ -67,6 +68,8 @@ class Step(_Part):
     capped: bool = False
     min_batch: Annotated[int, Field(ge=1)]
     """Sources without which a scrambler releases nothing: the guarantee is computed for so many."""
+    only_on_purpose: bool = False
+    """Whether a message that falls on its own target by luck carries no data either (`TargetSampling.sample`)."""
     batches: Annotated[tuple[Batch, ...], Field(min_length=1)]
 
     @property
@@ -115,6 +118,36 @@ class Aggregate(_Part):
         return cls(grouping_sets=sets, values=query.values, functions=query.functions, partitions=query.partitions)
 
 
+class Noise(_Part):
+    """Noise on released centroids."""
+
+    kind: Literal["gaussian", "laplace"]
+    radius: Annotated[float, Field(gt=0)]
+    scale: Annotated[float, Field(gt=0)]
+
+    def build(self) -> CentroidNoise:
+        """Return the noise."""
+        return CentroidNoise(kind=self.kind, radius=self.radius, scale=self.scale)
+
+
+class KMeans(_Part):
+    """K-means with public centroids: every step is an iteration, its compute nodes are the centroids."""
+
+    kind: Literal["k-means"] = "k-means"
+    initial: Annotated[tuple[Coordinates, ...], Field(min_length=2)]
+    """The first centroids, public."""
+    noise: Noise | None = None
+    """On what every iteration releases; None: the centroids are assumed public."""
+
+    @property
+    def dimensions(self) -> int:
+        """Coordinates of a point."""
+        return len(self.initial[0])
+
+
+AnyQuery = Annotated[Aggregate | KMeans, Field(discriminator="kind")]
+
+
 class RunDocument(_Part):
     """Who takes part in one run of a plan, in which step, under which name and key; and what is run.
 
@@ -132,7 +165,7 @@ class RunDocument(_Part):
     """The plan's specification, TOML, every default spelled out."""
     people: Annotated[int, Field(ge=1)]
     """How many people there are in all, whether or not everybody is asked in every step."""
-    query: Aggregate
+    query: AnyQuery
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
     result: Name
     servers: dict[Name, Server]
@@ -148,21 +181,28 @@ class RunDocument(_Part):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         try:
-            query = self.query.query()
+            targets = _targets(self.query, self.steps)
             for step in self.steps:
                 _ = step.sampling
         except InvalidInputError as error:
             raise ValueError(str(error)) from None
-        if len(self.steps) != len(query.grouping_sets):
-            _wrong("steps must be as many as grouping sets")
         for step in self.steps:
-            _check(step, query.partitions)
+            _check(step, targets)
             for name in step.computes:
                 self._server(name, sealed=True)
             for batch in step.batches:
                 if batch.scrambler is not None:
                     self._server(batch.scrambler, sealed=False)
         self._server(self.result, sealed=True)
+        # The nodes of centroids are the same in every iteration.
+        steps = self.steps if isinstance(self.query, Aggregate) else self.steps[:1]
+        roles = [self.result, *(name for step in steps for name in step.computes)]
+        roles += {batch.scrambler for step in self.steps for batch in step.batches if batch.scrambler is not None}
+        roles += {name for step in self.steps for batch in step.batches for name in batch.holders}
+        if len(set(roles)) < len(roles):
+            _wrong(
+                "result, computes, scramblers and holders must be different nodes, and each compute in one grouping set"
+            )
         return self
 
     def _server(self, name: str, *, sealed: bool) -> None:
@@ -186,8 +226,23 @@ class RunDocument(_Part):
 
     @cached_property
     def grouping(self) -> GroupingQuery:
-        """The query."""
+        """The query of a run with grouping sets."""
+        assert isinstance(self.query, Aggregate)
         return self.query.query()
+
+    @cached_property
+    def clustering(self) -> KMeans:
+        """The query of a run of k-means."""
+        assert isinstance(self.query, KMeans)
+        return self.query
+
+    def deadline(self, number: int) -> float:
+        """Return the seconds after a node's start in which the sources of a step may come.
+
+        Grouping sets are answered side by side, iterations one after the other: each has room for the slowest.
+        """
+        before = number - 1 if isinstance(self.query, KMeans) else 0
+        return before * (self.collect + 3 * self.patience) + self.collect
 
     def seals(self, step: int) -> Seals:
         """Return the seals of a step of the plan, from 1 on, or of `RESULT`."""
@@ -237,7 +292,7 @@ def read_document(path: Path) -> RunDocument:
         DataError: no such file, or no document that makes sense, with every problem.
     """
     try:
-        text = path.read_text("utf-8")
+        text = path.read_bytes().decode("utf-8")
         document = RunDocument.model_validate_json(text)
     except ValidationError as error:
         lines = [f"  {'.'.join(map(str, one['loc'])) or 'document'}: {one['msg']}" for one in error.errors()[:20]]
@@ -251,6 +306,29 @@ def read_document(path: Path) -> RunDocument:
         message = f"{path} was changed or laid out anew: all nodes must hold the same bytes."
         raise DataError(message)
     return document
+
+
+def _targets(query: Aggregate | KMeans, steps: tuple[Step, ...]) -> int:
+    """Return how many targets each step has."""
+    if isinstance(query, Aggregate):
+        if len(steps) != len(query.grouping_sets):
+            _wrong("steps must be as many as grouping sets")
+        return query.query().partitions
+    if len({len(centroid) for centroid in query.initial}) > 1:
+        _wrong("initial centroids must have as many coordinates each")
+    if len({step.computes for step in steps}) > 1:
+        _wrong("computes must be the same nodes in every iteration")
+    if len({_everybody(step) for step in steps}) > 1:
+        _wrong("holders must be the same in every iteration: each point takes part in all")
+    if query.noise is not None:
+        query.noise.build()
+        if not all(step.only_on_purpose for step in steps):
+            _wrong("only_on_purpose must be true where centroids are released with noise")
+    return len(query.initial)
+
+
+def _everybody(step: Step) -> tuple[str, ...]:
+    return tuple(sorted(name for batch in step.batches for name in batch.holders))
 
 
 def _check(step: Step, partitions: int) -> None:

@@ -34,6 +34,8 @@ class Kind(enum.IntEnum):
     """reason."""
     HEALTH = 6
     """A question; the answer has numbers = (state, accepted, rejected, sent, repeated)."""
+    WANT = 7
+    """A question after the centroids that a step starts from; the answer is messages and an END."""
 
 
 class Reason(enum.IntEnum):
@@ -61,6 +63,8 @@ class Reason(enum.IntEnum):
     SLOW = 12
     BELOW_MINIMUM = 13
     STOPPED = 14
+    NOT_YET = 15
+    """Ask again."""
 
     @property
     def words(self) -> str:

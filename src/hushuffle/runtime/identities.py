@@ -14,7 +14,12 @@ from typing import Any, Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hushuffle import _checks
@@ -119,6 +124,24 @@ class Authority:
         builder = self._builder(self._name, self._key, dt.timedelta())
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         self._certificate = builder.add_extension(usage, critical=True).sign(self._key, None)
+
+    @classmethod
+    def read(cls, *, certificate: str, key: str, days: float = 30.0) -> Authority:
+        """Return an authority that was made before, from its PEM texts.
+
+        Raises:
+            DataError: these are no certificate and key, or do not belong together.
+        """
+        found = cls(days=days)
+        try:
+            loaded, own = load_pem_private_key(key.encode(), None), x509.load_pem_x509_certificate(certificate.encode())
+        except (ValueError, TypeError):  # the second: it is locked with a password
+            loaded, own = Ed25519PrivateKey.generate(), None
+        if not isinstance(loaded, Ed25519PrivateKey) or own is None or own.public_key() != loaded.public_key():
+            message = "the authority's certificate and key cannot be used: damaged, or not belonging together."
+            raise DataError(message)
+        found._key, found._certificate = loaded, own
+        return found
 
     @property
     def certificate(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
@@ -49,14 +50,22 @@ class Journal:
         """Write one line."""
         if self.out is not None:
             line = {"time": round(time.time(), 3), "node": self.node, "event": what, **facts}
-            self.out.write(json.dumps(line) + "\n")
-            self.out.flush()
+            with suppress(OSError, ValueError):  # a full disk or a closed pipe must not end a node
+                self.out.write(json.dumps(line) + "\n")
+                self.out.flush()
 
     def health(self) -> Control:
         """Return the answer to a question after health."""
         state = _STATES.index(self.state) if self.state in _STATES else 0
         numbers = (state, self.accepted, self.rejected.total(), self.sent, self.repeated)
         return Control(Kind.HEALTH, numbers=numbers)
+
+    @staticmethod
+    def read(answer: Control) -> dict[str, Any]:
+        """Return what such an answer says."""
+        state, accepted, rejected, sent, repeated = (*answer.numbers, 0, 0, 0, 0, 0)[:5]
+        known = _STATES[state] if state < len(_STATES) else "unknown"
+        return {"state": known, "accepted": accepted, "rejected": rejected, "sent": sent, "repeated": repeated}
 
     def counters(self) -> dict[str, Any]:
         """Return all counters, for a file or a page."""

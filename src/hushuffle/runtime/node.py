@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from hushuffle.runtime.connections import Connection, ConnectionLostError, Handler, connect, listen
 from hushuffle.runtime.document import RunDocument
@@ -81,10 +82,11 @@ class Node:
         assert self._where is not None
         document, handler = self._document, self._handle
         accepting: Handler = handler
+        context = self._identity.server()  # a certificate that cannot be used is no news for later
         task = asyncio.create_task(
             listen(
                 self._where,
-                self._identity,
+                context,
                 accepting,
                 layout=document.layout,
                 patience=document.patience,
@@ -109,7 +111,7 @@ class Node:
                 with suppress(asyncio.CancelledError):
                     await task
 
-    async def _connect(self, name: str, *, until: float | None = None) -> Connection:
+    async def _connect(self, name: str, *, until: float | None = None, stop: asyncio.Event | None = None) -> Connection:
         """Return a connection to another node, tried until the loop's time is `until`, or for `patience` seconds."""
         document = self._document
         return await connect(
@@ -119,6 +121,7 @@ class Node:
             layout=document.layout,
             patience=document.patience,
             until=asyncio.get_running_loop().time() + document.patience if until is None else until,
+            stop=stop,
         )
 
     async def _deliver(self, name: str, messages: list[Message], *, sources: int, until: float) -> Control:
@@ -130,7 +133,7 @@ class Node:
         loop, step = asyncio.get_running_loop(), messages[0].step
         while True:
             try:
-                connection = await self._connect(name, until=until)
+                connection = await self._connect(name, until=until, stop=self._stop)
                 try:
                     for message in messages:
                         await connection.send(message)
@@ -145,3 +148,24 @@ class Node:
 
 
 _PAUSE = 0.2
+
+
+async def health(document: RunDocument, identity: Identity) -> dict[str, Any]:
+    """Ask a node, under its own name, how it is: its state and counters.
+
+    Raises:
+        ConnectionLostError: nobody answers.
+    """
+    connection = await connect(
+        identity.name,
+        document.servers[identity.name].place,
+        identity,
+        layout=document.layout,
+        patience=document.patience,
+        until=asyncio.get_running_loop().time(),
+    )
+    try:
+        await connection.send(Control(Kind.HEALTH))
+        return Journal.read(await connection.answer())
+    finally:
+        await connection.close()

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Final, Self
 
@@ -74,11 +75,14 @@ class Trace:
         Raises:
             DataError: the file cannot be written, for example because the disk is full.
         """
+        whole = BytesIO()
+        self.table().write_parquet(whole)
         try:
-            self.table().write_parquet(path)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            reason = (error.strerror if isinstance(error, OSError) else None) or str(error).split("\n")[0]
-            message = f"the trace {path} cannot be written: {reason}."
+            path.write_bytes(whole.getbuffer())
+        except OSError as error:
+            if path.is_file():
+                path.unlink()  # half a table is none
+            message = f"the trace {path} cannot be written: {error.strerror or 'an error'}."
             raise DataError(message) from None
 
 
@@ -147,7 +151,8 @@ class Recorder:
             task = asyncio.current_task()
             assert task is not None
             self._open.add(task)
-            with suppress(OSError):
+            # Cancelled when the recorder ends: asyncio would take that for an error of the connection, and complain.
+            with suppress(OSError, asyncio.CancelledError):
                 await self._pass(reader, writer, place)
             self._open.discard(task)
 

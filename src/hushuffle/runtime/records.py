@@ -144,7 +144,7 @@ class PartCodec:
         """Return the part in the contents of `messages` messages; all other groups are empty.
 
         Raises:
-            DataError: these are not all bytes of a part.
+            DataError: these are not all bytes of a part, or numbers of records that are none.
         """
         whole = b"".join(contents)
         if len(whole) != self._size:
@@ -155,6 +155,8 @@ class PartCodec:
         columns = np.full((1 + 3 * len(names), total), np.nan)
         columns[: 1 + len(names)] = 0.0  # counts and sums
         columns[:, groups] = floats.reshape(columns.shape[0], groups.size)
+        if not (np.isfinite(columns[0]) & (columns[0] >= 0)).all():
+            _fail("what a compute node sent counts records that cannot be.")
         sums, least, greatest = (
             dict(zip(names, columns[1 + start * len(names) :], strict=False)) for start in range(3)
         )

@@ -10,7 +10,7 @@ from typing import Final
 
 from hushuffle.errors import DataError, HushuffleError
 from hushuffle.plans import GroupStatistics, use_chance
-from hushuffle.runtime.connections import Connection
+from hushuffle.runtime.connections import Connection, ConnectionLostError
 from hushuffle.runtime.document import RESULT, RunDocument
 from hushuffle.runtime.frames import Control, Kind, Reason
 from hushuffle.runtime.identities import Identity
@@ -98,7 +98,12 @@ class ResultNode(Node):
     async def _take(self, connection: Connection) -> Control:
         """Take the part of one compute node."""
         seals, contents, end = self._document.seals(RESULT), list[bytes](), list[Control]()
+        place = self._document.target_of(connection.peer)
+        most = 0 if place is None else self._codec(place[0]).messages
         async for message in self._messages(connection, end):
+            if len(contents) == most:
+                error = f"{connection.peer} sends more messages than a part of the result has."
+                raise ConnectionLostError(error, reason=Reason.MALFORMED)
             try:
                 contents.append(seals.open(message.sealed, self._key, target=self.name) or b"")
             except DataError:
@@ -106,19 +111,22 @@ class ResultNode(Node):
                 return Control(Kind.REFUSED, RESULT, Reason.UNREADABLE)
         if end[0].kind is Kind.HEALTH:
             return self._journal.health()
-        return self._end(connection.peer, contents)
+        if place is None:
+            return Control(Kind.REFUSED, RESULT, Reason.IDENTITY)
+        return self._end(connection.peer, place, contents)
 
-    def _end(self, peer: str, contents: list[bytes]) -> Control:
+    def _codec(self, number: int) -> PartCodec:
+        document = self._document
+        return PartCodec(query=document.grouping, position=number - 1, room=document.seals(RESULT).room)
+
+    def _end(self, peer: str, place: tuple[int, int], contents: list[bytes]) -> Control:
         """Keep a part."""
         if peer in self._parts:
             # The same part again: the answer to the first was lost.
             self._journal.repeated += 1
             return Control(Kind.ACCEPTED, RESULT)
-        place = self._document.target_of(peer)
-        assert place is not None
         number, node = place
-        codec = PartCodec(query=self._document.grouping, position=number - 1, room=self._document.seals(RESULT).room)
-        self._parts[peer] = codec.unpack(contents, node=node)
+        self._parts[peer] = self._codec(number).unpack(contents, node=node)
         self._journal.accepted += 1
         if len(self._parts) == len(self._nodes):
             self._all.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node
+
+_TOGETHER: Final = 16
+"""Messages that a target is sent at a time, on average."""
 
 
 class Gathering:
@@ -114,7 +118,7 @@ class ScramblerNode(Node):
     async def _finish(self, gathering: Gathering) -> None:
         """Wait for a batch, then release it or give it up."""
         document = self._document
-        await self._wait(gathering.whole, document.collect)
+        await self._wait(gathering.whole, document.deadline(gathering.number))
         gathering.closed = True
         n, wanted = len(gathering.messages), len(gathering.batch.holders)
         stragglers = wanted - n
@@ -141,8 +145,10 @@ class ScramblerNode(Node):
     async def _tell(self, name: str, end: Control) -> None:
         with suppress(ConnectionLostError):
             connection = await self._connect(name)
-            await connection.send(end)
-            await connection.close()
+            try:
+                await connection.send(end)
+            finally:
+                await connection.close()
 
     async def _release(self, gathering: Gathering) -> None:
         """Send the batch and its dummies in uniformly random order; a channel to every target, used or not."""
@@ -153,34 +159,45 @@ class ScramblerNode(Node):
         # The dummies' targets come last; under a cap they depend on how full the targets are.
         targets = shuffler.complete(sent, draw=lambda count: step.sampling.dummies(count, rng=self._rng))
         order = self._rng.permutation(targets.size)
-        channels = dict(
-            zip(step.computes, await asyncio.gather(*(self._channel(name) for name in step.computes)), strict=True)
-        )
-        sealed = [gathering.messages[slot].sealed for slot in slots]
         # All seals are made before the first message leaves: when a message is sent must not tell what it is.
-        sealed += [self._dummy(gathering.number, int(target)) for target in targets[len(slots) :]]
+        # Nor does a target wait for them: it would lose patience.
+        sealed = [gathering.messages[slot].sealed for slot in slots]
+        for target in targets[len(slots) :].tolist():
+            sealed.append(self._dummy(gathering.number, target))
+            if len(sealed) % _TOGETHER == 0:
+                await asyncio.sleep(0)  # sources still get their answers
+        # One after the other, all scramblers in the same order: two can never wait for a place that the other holds.
+        channels = {name: await self._channel(name) for name in step.computes}
         counts = np.zeros(len(step.computes), dtype=np.int64)
-        for place in order.tolist():
-            target = int(targets[place])
-            name = step.computes[target]
-            channel = channels[name]
-            if channel is None:
-                continue
-            try:
-                await channel.send(Message(gathering.number, 0, target, sealed[place]))
-            except ConnectionLostError as error:
-                self._lost(name, error.reason)
-                channel.abort()
-                channels[name] = None
-            else:
-                counts[target] += 1
-                self._journal.sent += 1
+        together = _TOGETHER * len(step.computes)
+        for start in range(0, order.size, together):
+            parts = dict[int, list[Message]]()
+            for place in order[start : start + together].tolist():
+                target = int(targets[place])
+                parts.setdefault(target, []).append(Message(gathering.number, 0, target, sealed[place]))
+            for target, messages in parts.items():
+                counts[target] += await self._send(step.computes[target], channels, messages)
         ends = {
             name: Control(Kind.END, gathering.number, numbers=(int(count), len(slots)))
             for name, count in zip(step.computes, counts, strict=True)
         }
         await asyncio.gather(*(self._end(name, channel, ends[name]) for name, channel in channels.items()))
         self._journal.event("released", step=step.name, sources=len(slots), sent=int(counts.sum()))
+
+    async def _send(self, name: str, channels: dict[str, Connection | None], messages: list[Message]) -> int:
+        """Send messages to one target, and return how many were sent; a target that is lost stays lost."""
+        channel = channels[name]
+        if channel is None:
+            return 0
+        try:
+            await channel.send(*messages)
+        except ConnectionLostError as error:
+            self._lost(name, error.reason)
+            channel.abort()
+            channels[name] = None
+            return 0
+        self._journal.sent += len(messages)
+        return len(messages)
 
     def _dummy(self, number: int, target: int) -> bytes:
         document = self._document

@@ -64,13 +64,18 @@ class Seals:
 
         Raises:
             InvalidInputError: more than `room` bytes.
+            DataError: the key is one of the few that hide nothing.
         """
         if content is not None and len(content) > self.room:
             rule = f"at most {self.room} bytes, so that all messages have one size"
             _checks.reject("content", rule, f"<{len(content)} bytes>", "Make the messages of the plan larger.")
         length = _NO_DATA if content is None else len(content)
         padded = _LENGTH.pack(length) + (content or b"").ljust(self.room, b"\0")
-        return _SUITE.encrypt(padded, key.key, info=self._info(target))
+        try:
+            return _SUITE.encrypt(padded, key.key, info=self._info(target))
+        except ValueError:
+            message = f"nothing can be sealed for {target}: its public seal key is no key that anybody has."
+            raise DataError(message) from None
 
     def open(self, sealed: bytes, key: SealKey, *, target: str) -> bytes | None:
         """Return what is in a seal; None for a dummy.
@@ -83,10 +88,10 @@ class Seals:
         except (InvalidTag, ValueError):
             message = "a message was not sealed for this node in this step of this run, or is damaged."
             raise DataError(message) from None
-        (length,) = _LENGTH.unpack_from(padded)
+        length = _LENGTH.unpack_from(padded)[0] if len(sealed) == self.size else None
         if length == _NO_DATA:
             return None
-        if len(padded) != self.room + _LENGTH.size or length > self.room:
+        if length is None or length > self.room:
             message = "a sealed message is not of the size of this run."
             raise DataError(message)
         return padded[_LENGTH.size : _LENGTH.size + length]
@@ -165,6 +170,9 @@ class Once:
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
+
+    def __contains__(self, sealed: bytes) -> bool:
+        return sealed[:KEY] in self._seen
 
     def first(self, sealed: bytes) -> bool:
         """Say whether this seal was never seen before, and remember it."""

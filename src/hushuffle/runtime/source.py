@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -61,12 +62,13 @@ def deliveries(document: RunDocument, entries: Sequence[Entry], key: bytes) -> l
         step, seals = document.step(number), document.seals(number)
         own = [entry for entry in entries if entry.step == number]
         rng = coins(key, run=document.run, step=number, records=[entry.record for entry in own])
-        sent = step.sampling.randomize([entry.own for entry in own], rng=rng).reshape(len(own), -1)
-        for entry, targets in zip(own, sent.tolist(), strict=True):
+        sent, on_purpose = step.sampling.sample([entry.own for entry in own], rng=rng)
+        for entry, targets, meant in zip(own, sent.reshape(len(own), -1).tolist(), on_purpose.tolist(), strict=True):
             scrambler = step.batches[entry.batch].scrambler
             for target in targets:
                 name = step.computes[target]
-                content = entry.content if target == entry.own else None
+                carries = target == entry.own and (meant or not step.only_on_purpose)
+                content = entry.content if carries else None
                 sealed = seals.seal(content, document.seal_key(name), target=name)
                 message = Message(number, entry.slot, target, sealed)
                 found.setdefault(scrambler or name, []).append(message)
@@ -110,20 +112,27 @@ class SourceNode(Node):
         self._entries, self._key = entries, key
         self._path = state / f"{document.run}-{identity.name}.messages"
 
-    async def run(self) -> None:
+    async def run(self, limit: asyncio.Semaphore | None = None) -> None:
         """Send everything, each node its own messages, until it is taken, refused, or time is over.
+
+        `limit`: how many nodes of this process may be busy at a time.
 
         Raises:
             DataError: the state cannot be read or written; nothing was sent.
         """
-        kept = _read(self._path, self._document)
-        found = deliveries(self._document, self._entries, self._key) if kept is None else kept
-        if kept is None:
-            await asyncio.to_thread(_write, self._path, self._document, found)  # waits for the disk
-        self._journal.enter("sending", messages=sum(len(one.messages) for one in found))
         until = asyncio.get_running_loop().time() + self._document.collect
-        await asyncio.gather(*(self._send(delivery, until) for delivery in found))
+        async with limit or nullcontext():
+            await self._settle(self._path, self._entries, until)
         self._journal.enter("done")
+
+    async def _settle(self, path: Path, entries: Sequence[Entry], until: float) -> None:
+        """Send records, or what was sent for them before if `path` is there."""
+        found = _read(path, self._document)
+        if found is None:
+            found = deliveries(self._document, entries, self._key)
+            await asyncio.to_thread(_write, path, self._document, found)  # waits for the disk
+        self._journal.enter("sending", messages=sum(len(one.messages) for one in found))
+        await asyncio.gather(*(self._send(delivery, until) for delivery in found))
 
     async def _send(self, delivery: Delivery, until: float) -> None:
         count = len(delivery.messages)
@@ -171,14 +180,19 @@ def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
         raise DataError(message)
     found, place, size = [], 32, document.layout.size
     while place < len(data):
-        to = bytes(data[place : place + _NAME]).decode().rstrip()
+        to = bytes(data[place : place + _NAME]).decode("ascii", errors="replace").rstrip()
         count = int.from_bytes(data[place + _NAME : place + _NAME + 4], "little")
         place += _NAME + 4
-        messages = []
-        for _ in range(count):
-            frame = document.layout.unpack(bytes(data[place : place + HEAD]), bytes(data[place + HEAD : place + size]))
-            assert isinstance(frame, Message)
-            messages.append(frame)
-            place += size
-        found.append(Delivery(to=to, messages=tuple(messages)))
+        if to not in document.servers or not 0 < count <= (len(data) - place) // size:
+            message = f"{path} is damaged: nothing is sent. Remove it only if nothing of it was ever sent."
+            raise DataError(message)
+        frames = (bytes(data[start : start + size]) for start in range(place, place + count * size, size))
+        found.append(Delivery(to=to, messages=tuple(_message(document, frame) for frame in frames)))
+        place += count * size
+    return found
+
+
+def _message(document: RunDocument, frame: bytes) -> Message:
+    found = document.layout.unpack(frame[:HEAD], frame[HEAD:])
+    assert isinstance(found, Message)  # as it was written
     return found

@@ -8,14 +8,16 @@ from typing import NoReturn
 
 import tomli_w
 
-from hushuffle.errors import DataError, Problem, SpecificationError
+from hushuffle.errors import DataError, Problem, SpecificationError, UnsupportedProtocolError
+from hushuffle.plans.centroids import Floats
 from hushuffle.randomness import secure
 from hushuffle.runtime.document import RunDocument, Server
 from hushuffle.runtime.seals import PublicSealKey
-from hushuffle.specification import PlanSpecification
-from hushuffle.specification.hosts import Hosts, load_hosts
+from hushuffle.specification import KMeansQuery, PlanSpecification
+from hushuffle.specification.hosts import NAME_RULE, Hosts, is_name, load_hosts
 from hushuffle.workflows.network_run import DOCUMENT, RESULT_FILE
 from hushuffle.workflows.network_setup import RESULT, draw_up, server_names
+from hushuffle.workflows.plan_data import first_centroids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,7 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path) -> Prep
 
     Raises:
         SpecificationError: the file of hosts is wrong, or names not all nodes.
-        DataError: a file cannot be read or written.
+        DataError: a file cannot be read or written, or holds names that cannot be nodes'.
         UnsupportedProtocolError: this plan cannot run on a network.
     """
     wanted = load_hosts(hosts)
@@ -47,6 +49,10 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path) -> Prep
     plan = specification.plan(len(names))
     servers = server_names(specification, plan)
     missing = [name for name in servers if name not in wanted.servers]
+    both = sorted({*servers} & {*names})
+    if both:
+        problem = Problem(key="sources", rule="must be other nodes than the servers", value=", ".join(both))
+        raise SpecificationError(str(hosts), (problem,))
     if missing:
         hint = "Host and port of each: " + ", ".join(missing)
         problem = Problem(key="servers", rule="must name all nodes", value=f"{len(missing)} missing", hint=hint)
@@ -56,10 +62,11 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path) -> Prep
         seal = None if name.startswith("scrambler") else _seal(hosts.parent / wanted.seals / f"{name}.seal.pub")
         return Server(address=wanted.servers[name], seal=seal)
 
-    document = draw_up(specification, plan, names, server=server, rng=secure())
-    if out.exists() and any(out.iterdir()):
-        _fail(f"{out} is there already, and not empty: give a new folder.")
+    initial = _initial(specification)
+    document = draw_up(specification, plan, names, server=server, initial=initial, rng=secure())
     try:
+        if out.exists() and any(out.iterdir()):
+            _fail(f"{out} is there already, and not empty: give a new folder.")
         return _written(document, servers, out)
     except OSError as error:
         _fail(f"{out} cannot be written: {error.strerror or 'an error'}.")
@@ -81,15 +88,32 @@ def _written(document: RunDocument, servers: list[str], out: Path) -> Prepared:
     return Prepared(document=out / DOCUMENT, commands=tuple(commands))
 
 
+def _initial(specification: PlanSpecification) -> Floats | None:
+    """Return the public first centroids, which do not depend on anybody's points."""
+    query = specification.query
+    if not isinstance(query, KMeansQuery):
+        return None
+    if query.columns is None:
+        message = "On hosts of their own, points are read from tables: the plan must have [query.columns] with ranges."
+        raise UnsupportedProtocolError(message)
+    return first_centroids(query, len(query.columns))
+
+
 def _sources(wanted: Hosts, folder: Path) -> list[str]:
     if wanted.sources_file is None:
         return list(wanted.sources)
     path = folder / wanted.sources_file
     try:
-        return path.read_text("utf-8").split()
+        names = path.read_text("utf-8").split()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text"
         _fail(f"{path} cannot be read: {reason or 'an error'}.")
+    wrong = [name for name in dict.fromkeys(names) if not is_name(name)]
+    if wrong or not names:
+        _fail(
+            f"{path} must hold names of {NAME_RULE}, one on a line{''.join(f', not {name!r}' for name in wrong[:3])}."
+        )
+    return names
 
 
 def _seal(path: Path) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import NoReturn, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -132,7 +133,7 @@ def read_prepared(path: Path, document: RunDocument) -> dict[str, Sequence[Held]
             if "points" in file:
                 return _with_points(document, names, file["records"].tolist(), file["points"])
             return _with_entries(names, file["entries"].tolist(), file["contents"].tobytes())
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, LookupError, EOFError, TypeError, AttributeError, BadZipFile):
         _fail(f"{path} cannot be read: it was not written by hushuffle plan run, or is damaged.")
 
 

@@ -18,7 +18,7 @@ from hushuffle.runtime.points import PointCodec
 from hushuffle.runtime.records import RecordCodec
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry
-from hushuffle.specification import AggregateQuery, PlanSpecification
+from hushuffle.specification import AggregateQuery, KMeansQuery, PlanSpecification
 from hushuffle.specification.network import Network
 from hushuffle.workflows.network_records import Held, people
 from hushuffle.workflows.plan_data import Records
@@ -48,10 +48,16 @@ def draw_up(
         rng: of the assignment to scramblers.
 
     Raises:
-        UnsupportedProtocolError: a plan without guarantee, or records too large for one message.
+        UnsupportedProtocolError: a plan without guarantee, hidden centroids, or records too large for one message.
     """
     if not plan.applies:
         message = f"A plan whose traffic has no guarantee is not run with people's data. {plan.refusals()[0]}"
+        raise UnsupportedProtocolError(message)
+    if isinstance(specification.query, KMeansQuery) and specification.query.variant == "hidden":
+        message = (
+            "Over a network everybody who takes part reads the centroids of every iteration: "
+            "choose the variant private-centroids, or public-centroids."
+        )
         raise UnsupportedProtocolError(message)
     network = specification.network or Network()
     clusters = [cluster for cluster in plan.clusters if cluster.reads]

@@ -155,13 +155,13 @@ def _wire(run: NetworkRun) -> Table:
         else:
             planned["source", "scrambler"] += cluster.sources
             planned["scrambler", "compute"] += costs.messages - cluster.sources
-    rows = [
-        (f"{start} to {end}", planned[start, end] or seen[start, end], seen[start, end]) for start, end in sorted(seen)
+    rows: list[tuple[Cell, ...]] = [
+        (f"{start} to {end}", planned.get((start, end), "-"), seen[start, end]) for start, end in sorted(seen | planned)
     ]
     return Table(
         key="wire",
         title="What was seen on the wire",
-        caption="Messages between roles: by the plan, and counted in the trace.",
+        caption="Messages between roles: by the plan, where it counts them, and counted in the trace.",
         columns=("from and to", "planned", "seen"),
         rows=tuple(rows),
     )
@@ -194,10 +194,14 @@ def _concerns(specification: PlanSpecification, run: NetworkRun) -> Iterator[War
             sentence=f"The traffic of this plan has no guarantee. {refusal(run.plan)}",
             advice="`hushuffle plan analyse` says more.",
         )
+    for sentence in run.plan.assumptions:
+        yield Warned(
+            key="assumption", sentence=sentence, advice="State it wherever the figure is stated, and see that it holds."
+        )
     yield Warned(
         key="one-machine",
         sentence="All nodes ran on this machine, under keys that it made: a rehearsal, not a protection.",
-        advice="`hushuffle plan run` without --network prepares a run on hosts of their own.",
+        advice="`hushuffle plan run` with --hosts prepares a run on hosts of their own.",
     )
     for name, why in run.failures.items():
         yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="The counters say what was lost.")

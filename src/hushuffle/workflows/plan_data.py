@@ -97,7 +97,7 @@ def _points(query: KMeansQuery, base_folder: Path) -> Records:
         source=found.source,
         dropped=found.dropped,
         points=points,
-        initial=_in_the_box(query, points.shape[1]),
+        initial=first_centroids(query, points.shape[1]),
     )
 
 
@@ -121,7 +121,7 @@ def _made_up(query: KMeansQuery) -> Records:
         n=made.people,
         source="made-up points",
         points=points,
-        initial=_in_the_box(query, made.dimensions),
+        initial=first_centroids(query, made.dimensions),
         known=Known(points=points, labels=labels, what="the centres that the points were made around"),
     )
 
@@ -147,7 +147,7 @@ def _digits(query: KMeansQuery, folder: Path, name: str) -> Records:
     )
 
 
-def _in_the_box(query: KMeansQuery, dimensions: int) -> Floats:
+def first_centroids(query: KMeansQuery, dimensions: int) -> Floats:
     """Return public first centroids: uniform in the box from -1 to 1."""
     generator = np.random.default_rng([_FIRST_CENTROIDS, query.start])
     return generator.uniform(-1, 1, (query.centroids, dimensions))

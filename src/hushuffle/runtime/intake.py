@@ -1,0 +1,180 @@
+"""`Intake`: what one target takes in one step; a batch counts when all of it came, once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TypeAlias
+
+from hushuffle.errors import DataError, HushuffleError
+from hushuffle.runtime.connections import ConnectionLostError
+from hushuffle.runtime.document import RunDocument
+from hushuffle.runtime.frames import Control, Kind, Message, Reason
+from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.seals import KEY, Once, SealKey
+
+Arrived: TypeAlias = dict[bytes, bytes | None]
+"""What came on one connection, by the one-time keys of its seals; None for dummies."""
+
+
+class Intake:
+    """The batches of one step on their way into one target.
+
+    `sources` stand behind the `batches` that came whole, `messages` of these were accepted; `all_ended` is set when
+    nothing more is to come.
+
+    Args:
+        document: of the run.
+        number: of the step.
+        name: of the target.
+        key: opens what is sealed for it.
+        check: refuses a content that is no record of this target (DataError).
+        merge: takes the contents of a batch that came whole.
+        journal: where to count.
+    """
+
+    def __init__(
+        self,
+        document: RunDocument,
+        number: int,
+        name: str,
+        *,
+        key: SealKey,
+        check: Callable[[bytes], None],
+        merge: Callable[[list[bytes]], None],
+        journal: Journal,
+    ) -> None:
+        self._number, self._name, self._key = number, name, key
+        self._step, self._seals = document.step(number), document.seals(number)
+        self._check, self._merge, self._journal = check, merge, journal
+        self._once = Once()
+        # Who sends, and behind how many sources it can stand.
+        self._senders: dict[str, int] = {}
+        for batch in self._step.batches:
+            if batch.scrambler is None:
+                self._senders |= Counter(batch.holders)
+            else:
+                self._senders[batch.scrambler] = len(batch.holders)
+        self._ended: set[str] = set()
+        self._closed = False
+        self.all_ended = asyncio.Event()
+        self.sources = self.messages = self.batches = 0
+
+    @property
+    def senders(self) -> frozenset[str]:
+        """Who may send."""
+        return frozenset(self._senders)
+
+    @property
+    def lost(self) -> int:
+        """Batches that have not come whole."""
+        return len(self._senders) - self.batches
+
+    def close(self) -> None:
+        """Take nothing more: what was to be made of the step is made."""
+        self._closed = True
+
+    def most(self, peer: str) -> int:
+        """Return how many messages a sender can have."""
+        return self._senders.get(peer, 0) + self._step.dummies
+
+    def open(self, message: Message, arrived: Arrived) -> None:
+        """Open a message, and keep what is in it until its batch is whole."""
+        reason = Reason.STEP if message.step != self._number else self._opened(message.sealed, arrived)
+        if reason is not Reason.NONE:
+            self._journal.reject(reason)
+
+    def _opened(self, sealed: bytes, arrived: Arrived) -> Reason:
+        try:
+            content = self._seals.open(sealed, self._key, target=self._name)
+        except DataError:
+            return Reason.UNREADABLE
+        if sealed[:KEY] in arrived:
+            return Reason.DUPLICATE
+        if content is not None:
+            try:
+                self._check(content)
+            except DataError:
+                return Reason.MALFORMED
+        arrived[sealed[:KEY]] = content
+        return Reason.NONE
+
+    def broke(self, peer: str) -> None:
+        """Give up the batch of a scrambler whose connection broke: it sends its batch once."""
+        if self._step.scrambled and peer in self._senders:
+            self._ends(peer)
+
+    def _ends(self, peer: str) -> None:
+        self._ended.add(peer)
+        if len(self._ended) == len(self._senders):
+            self.all_ended.set()
+
+    def end(self, peer: str, end: Control, count: int, arrived: Arrived) -> Control:
+        """Count a batch that came whole and in time, or say that it is lost; return the answer."""
+        if peer in self._ended:
+            if not self._step.scrambled and all(key in self._once for key in arrived):
+                # A source that sends the same again: the answer to the first was lost.
+                self._journal.repeated += count
+                return Control(Kind.ACCEPTED, self._number)
+            self._journal.reject(Reason.DUPLICATE)
+            return Control(Kind.REFUSED, self._number, Reason.DUPLICATE)
+        if self._closed:
+            self._journal.reject(Reason.LATE)
+            return Control(Kind.REFUSED, self._number, Reason.LATE)
+        self._ends(peer)
+        announced, sources = end.numbers[:2]
+        whole = (end.kind, end.step, announced) == (Kind.END, self._number, count) and sources <= self._senders[peer]
+        if not whole:
+            reason = end.reason or Reason.TRUNCATED
+            self._journal.reject(reason)
+            return Control(Kind.REFUSED, self._number, reason)
+        # Only now are seals remembered: what came on a connection that broke may come again, and count then.
+        fresh = [content for key, content in arrived.items() if self._once.first(key)]
+        if len(fresh) < len(arrived):
+            self._journal.reject(Reason.DUPLICATE, len(arrived) - len(fresh))
+        self._journal.accepted += len(fresh)
+        self._merge([content for content in fresh if content is not None])
+        self.sources += sources
+        self.messages += count
+        self.batches += 1
+        return Control(Kind.ACCEPTED, self._number)
+
+
+async def take_batch(
+    messages: AsyncIterator[Message], ends: list[Control], peer: str, intakes: Mapping[int, Intake], journal: Journal
+) -> Control:
+    """Take what one sender has for one step, and return the answer.
+
+    Args:
+        messages: of one connection, `ends` with the frame that ends them.
+        ends: filled when the messages are over.
+        peer: the sender.
+        intakes: by number of step, one or more.
+        journal: where to count; it answers questions after health.
+
+    Raises:
+        ConnectionLostError: the connection broke, or there are more messages than a sender can have.
+    """
+    arrived, count, intake = Arrived(), 0, next(iter(intakes.values()))
+    try:
+        async for message in messages:
+            if not count:
+                intake = intakes.get(message.step, intake)
+            count += 1
+            if count > intake.most(peer):
+                error = f"{peer} sends more messages than it has sources and dummies."
+                raise ConnectionLostError(error, reason=Reason.MALFORMED)
+            intake.open(message, arrived)
+    except HushuffleError:
+        if count:
+            intake.broke(peer)
+        raise
+    (end,) = ends
+    if end.kind is Kind.HEALTH:
+        return journal.health()
+    if not count:
+        intake = intakes.get(end.step, intake)
+    if peer not in intake.senders:  # the node's own name, or a sender of another step
+        return Control(Kind.REFUSED, end.step, Reason.IDENTITY)
+    return intake.end(peer, end, count, arrived)

@@ -1,0 +1,232 @@
+"""The nodes of k-means: people with points, and one node for each centroid."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hushuffle.errors import DataError
+from hushuffle.plans.centroids import Floats
+from hushuffle.randomness import Randomness, secure
+from hushuffle.runtime.connections import Connection, ConnectionLostError
+from hushuffle.runtime.document import RESULT, RunDocument
+from hushuffle.runtime.frames import Control, Kind, Message, Reason
+from hushuffle.runtime.identities import Identity
+from hushuffle.runtime.intake import Intake, take_batch
+from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.node import Node
+from hushuffle.runtime.points import PointCodec, Released, ReleasedCodec, moved
+from hushuffle.runtime.seals import SealKey
+from hushuffle.runtime.source import Entry, SourceNode
+
+_SLACK: Final = 2
+_PAUSE: Final = 0.5
+"""Seconds between two questions after centroids that are not there yet."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Person:
+    """One person's point, its number for the coins, and its place (batch, slot) in every step."""
+
+    record: int
+    places: Mapping[int, tuple[int, int]]
+    point: Floats = field(repr=False)
+
+
+class PointSource(SourceNode):
+    """A node that speaks for one or more points: in every iteration each goes to its nearest centroid, or elsewhere.
+
+    Args:
+        document: of the run.
+        identity: its own.
+        people: the points and their places, all of `document.places[identity.name]`.
+        key: secret bytes of this node, for its coins.
+        state: a private folder: what is sent in an iteration is kept there first.
+        journal: where to count.
+
+    Raises:
+        DataError: the points are not this node's.
+    """
+
+    def __init__(
+        self,
+        document: RunDocument,
+        identity: Identity,
+        people: Sequence[Person],
+        *,
+        key: bytes,
+        state: Path,
+        journal: Journal,
+    ) -> None:
+        placed = [
+            Entry(step=step, batch=batch, slot=slot, record=one.record, own=0, content=b"")
+            for one in people
+            for step, (batch, slot) in one.places.items()
+        ]
+        super().__init__(document, identity, placed, key=key, state=state, journal=journal)
+        self._people, self._state = tuple(people), state
+        self._codec = PointCodec(query=document.clustering)
+
+    async def run(self, limit: asyncio.Semaphore | None = None) -> None:
+        """Take part in every iteration, until the last one or until time is over.
+
+        `limit`: how many nodes of this process may be busy at a time.
+
+        Raises:
+            DataError: the state cannot be read or written.
+            ConnectionLostError: the centroids could not be had in time.
+        """
+        document, start = self._document, asyncio.get_running_loop().time()
+        centroids = np.array(document.clustering.initial)
+        for number in range(1, len(document.steps) + 1):
+            until = start + document.deadline(number)
+            if number > 1:
+                centroids = await self._centroids(number, until, limit)
+            async with limit or nullcontext():
+                path = self._state / f"{document.run}-{self.name}-{number}.messages"
+                await self._settle(path, self._entries_of(number, centroids), until)
+        self._journal.enter("done")
+
+    def _entries_of(self, number: int, centroids: Floats) -> list[Entry]:
+        entries = []
+        for one in self._people:
+            batch, slot = one.places[number]
+            own, content = self._codec.own(one.point, centroids), self._codec.pack(one.point)
+            entries.append(Entry(step=number, batch=batch, slot=slot, record=one.record, own=own, content=content))
+        return entries
+
+    async def _centroids(self, number: int, until: float, limit: asyncio.Semaphore | None) -> Floats:
+        """Ask the result until it has the centroids that a step starts from."""
+        loop = asyncio.get_running_loop()
+        while True:
+            over = loop.time() >= until or self._stop.is_set()
+            try:
+                async with limit or nullcontext():
+                    return await self._asked(number, until)
+            except ConnectionLostError as error:
+                if error.final or over:
+                    raise
+            await asyncio.sleep(_PAUSE)
+
+    async def _asked(self, number: int, until: float) -> Floats:
+        codec = ReleasedCodec(query=self._document.clustering, room=self._document.layout.sealed)
+        size = 8 * codec.query.dimensions * len(codec.query.initial)
+        connection = await self._connect(self._document.result, until=until, stop=self._stop)
+        found, ends = b"", list[Control]()
+        try:
+            await connection.send(Control(Kind.WANT, number))
+            async for message in self._messages(connection, ends):
+                found = (found + message.sealed)[:size]
+        finally:
+            await connection.close()
+        (end,) = ends
+        if end.kind is Kind.END:
+            return codec.read_board([found])
+        error = f"the centroids of step {number} could not be had ({end.reason.words})."
+        raise ConnectionLostError(error, reason=end.reason, final=end.reason is not Reason.NOT_YET)
+
+
+class CentroidNode(Node):
+    """The node of one centroid, a target in every iteration: it moves its centroid, and releases it.
+
+    Args:
+        document: of the run.
+        identity: its own.
+        where: a listening socket.
+        key: opens what is sealed for it.
+        journal: where to count.
+        rng: of the noise, `secure()` unless given.
+
+    Raises:
+        DataError: the document does not list the node as a target, or another key.
+    """
+
+    def __init__(
+        self,
+        document: RunDocument,
+        identity: Identity,
+        where: socket.socket,
+        *,
+        key: SealKey,
+        journal: Journal,
+        rng: Randomness | None = None,
+    ) -> None:
+        place = document.target_of(identity.name)
+        if place is None or key.public.text != document.servers[identity.name].seal:
+            message = f"{identity.name} is no compute node of this run, or its seal key is not the one in the document."
+            raise DataError(message)
+        self._codec = PointCodec(query=document.clustering)
+        self._rng = secure() if rng is None else rng
+        self._points: dict[int, list[bytes]] = {number: [] for number in range(1, len(document.steps) + 1)}
+        self._intakes = {
+            number: Intake(
+                document,
+                number,
+                identity.name,
+                key=key,
+                check=self._codec.check,
+                merge=points.extend,
+                journal=journal,
+            )
+            for number, points in self._points.items()
+        }
+        self._centroid = np.array(document.clustering.initial[place[1]])
+        known = frozenset[str]().union(*(one.senders for one in self._intakes.values()))
+        super().__init__(document, identity, journal, where=where, known=known)
+
+    async def run(self) -> None:
+        """Serve every iteration: wait for its batches, release the centroid.
+
+        Raises:
+            ConnectionLostError: the result cannot be reached, or refuses.
+        """
+        document, loop = self._document, asyncio.get_running_loop()
+        start = loop.time()
+        async with self._listening():
+            for number, intake in self._intakes.items():
+                self._journal.enter("computing", step=number)
+                end = start + document.deadline(number) + _SLACK * document.patience
+                await self._wait(intake.all_ended, end - loop.time())
+                if self._stop.is_set():
+                    self._journal.enter("gave up", reason=Reason.STOPPED.words)
+                    return
+                intake.close()
+                points = self._codec.unpack(self._points[number])
+                self._points[number].clear()
+                self._centroid = moved(points, self._centroid, document.clustering, rng=self._rng)
+                await self._tell(number, intake)
+        self._journal.enter("done")
+
+    async def _take(self, connection: Connection) -> Control:
+        ends = list[Control]()
+        messages = self._messages(connection, ends)
+        return await take_batch(messages, ends, connection.peer, self._intakes, self._journal)
+
+    async def _tell(self, number: int, intake: Intake) -> None:
+        document, name = self._document, self._document.result
+        seals, key = document.seals(RESULT), document.seal_key(name)
+        released = Released(
+            iteration=number,
+            centroid=self._centroid,
+            sources=intake.sources,
+            messages=intake.messages,
+            lost=intake.lost,
+        )
+        codec = ReleasedCodec(query=document.clustering, room=seals.room)
+        messages = [
+            Message(RESULT, slot, number, seals.seal(content, key, target=name))
+            for slot, content in enumerate(codec.pack(released))
+        ]
+        until = asyncio.get_running_loop().time() + document.patience
+        answer = await self._deliver(name, messages, sources=1, until=until)
+        if answer.kind is not Kind.ACCEPTED:
+            message = f"{name} refused what {self.name} found ({answer.reason.words})."
+            raise ConnectionLostError(message, reason=answer.reason)
+        self._journal.sent += len(messages)

@@ -139,6 +139,9 @@ def run(
         ran = run_on_network(spec, out=folder, base_folder=specification.parent, trace=trace, progress=tell)
         study = network_study(spec, ran)
     _write(study, folder, json=json)
+    if not json:
+        for file in ran.files:
+            sys.stdout.write(f"Wrote {file}\n")
     return Exit.DONE
 
 

@@ -110,9 +110,8 @@ def _sources(wanted: Hosts, folder: Path) -> list[str]:
         _fail(f"{path} cannot be read: {reason or 'an error'}.")
     wrong = [name for name in dict.fromkeys(names) if not is_name(name)]
     if wrong or not names:
-        _fail(
-            f"{path} must hold names of {NAME_RULE}, one on a line{''.join(f', not {name!r}' for name in wrong[:3])}."
-        )
+        got = ", ".join(map(repr, wrong[:3])) or "none"
+        _fail(f"{path} must hold names of {NAME_RULE}, one on a line; got {got}.")
     return names
 
 

@@ -46,7 +46,7 @@ class NetworkRun:
     """What a run over the network came to.
 
     `result` is what the result node wrote; `counters` of every node by name; `failures` of processes and nodes;
-    `trace` is what was seen on the wire.
+    `trace` is what was seen on the wire; `files` are what was written.
     """
 
     deployment: Deployment
@@ -56,6 +56,7 @@ class NetworkRun:
     counters: Mapping[str, Mapping[str, Any]]
     failures: Mapping[str, str]
     trace: Trace = field(repr=False)
+    files: tuple[Path, ...] = ()
     coins: bytes = field(repr=False)
 
 
@@ -178,7 +179,8 @@ def run_on_network(
             message = f"{out} cannot be written: {error.strerror or 'an error'}."
             raise DataError(message) from None
         result = json.loads(result_file.read_bytes())
-    seen.write(trace or out / TRACE)
+    trace_file = trace or out / TRACE
+    seen.write(trace_file)
     tell("done", 1.0)
     return NetworkRun(
         deployment=deployment,
@@ -189,6 +191,7 @@ def run_on_network(
         failures=failures,
         trace=seen,
         coins=key,
+        files=(out / RESULT_FILE, out / DOCUMENT, trace_file),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import secrets
 import shutil
 import signal
 import socket
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +38,10 @@ Progress = Callable[[str, float], None]
 TRACE: Final = "trace.parquet"
 RESULT_FILE: Final = "result.json"
 DOCUMENT: Final = "run.json"
+
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a private folder in it
+_EACH: Final = 1 << 16
+"""Bytes of files for each source, generously."""
 
 _GRACE: Final = 15.0
 """Seconds that other nodes have to end by themselves when the result is there."""
@@ -161,7 +167,11 @@ def run_on_network(
         clean.callback(loopback.close)
         tell("making certificates", 0.05)
         deployment = deploy(specification, plan, records, address=loopback.listening, rng=rng)
-        place = Path(clean.enter_context(tempfile.TemporaryDirectory(prefix="hushuffle-run-")))
+        place = Path(
+            clean.enter_context(
+                tempfile.TemporaryDirectory(prefix="hushuffle-run-", dir=_in_memory(len(deployment.entries)))
+            )
+        )
         (place / DOCUMENT).write_text(deployment.document.text, encoding="utf-8")
         processes = _configure(deployment, loopback, place, key, (specification.network or Network()).processes)
         seen = Trace(hosts=loopback.names, cell=record_size(deployment.document.message))
@@ -170,7 +180,7 @@ def run_on_network(
         failures |= said
         result_file = place / RESULT_FILE
         if not result_file.exists():
-            raise RunFailedError(_why(failures))
+            raise RunFailedError(_why(failures, counters))
         try:
             out.mkdir(parents=True, exist_ok=True)
             for name in (DOCUMENT, RESULT_FILE):
@@ -262,6 +272,15 @@ def _identify(place: Path, identity: Identity) -> None:
     write_private(place / "identities" / f"{identity.name}.key", identity.key.encode(), durable=False)
 
 
+def _in_memory(sources: int) -> Path | None:
+    """Return a folder in memory with room for a run: some disks take long to delete thousands of small files."""
+    try:
+        roomy = shutil.disk_usage(_MEMORY).free > sources * _EACH
+    except OSError:
+        return None
+    return _MEMORY if roomy and os.access(_MEMORY, os.W_OK | os.X_OK) else None
+
+
 def _shared(names: Sequence[str], count: int) -> Iterator[list[str]]:
     """Yield the names in at most `count` parts, none empty."""
     parts = min(count, len(names))
@@ -287,7 +306,7 @@ async def _watch(
             loopback.close_private()  # where a node's process has ended, nobody listens any more
             folder = processes[0].configuration.parent
             beside = None if interfere is None else asyncio.create_task(interfere(running, folder))
-            await _progress(running[RESULT], seen, deployment, tell)
+            await _progress(running, seen, deployment, tell)
             if beside is not None:
                 await beside
             with contextlib.suppress(TimeoutError):
@@ -325,16 +344,25 @@ async def _start(process: Process) -> asyncio.subprocess.Process:
         )
 
 
-async def _progress(result: asyncio.subprocess.Process, seen: Trace, deployment: Deployment, tell: Progress) -> None:
-    """Wait for the end of the result's process, and say how many messages were seen meanwhile."""
+async def _progress(
+    running: Mapping[str, asyncio.subprocess.Process], seen: Trace, deployment: Deployment, tell: Progress
+) -> None:
+    """Wait for the end of the result's process, and say how many messages were seen meanwhile.
+
+    Without one of its compute nodes there is no result: then it need not wait until time is over.
+    """
     document = deployment.document
     expected = sum(
         step.sources * (2 if step.scrambled else step.flood + 1) + len(step.batches) * step.dummies
         for step in document.steps
     )
-    waiting = asyncio.create_task(result.wait())
+    computes = [process for name, process in running.items() if name.startswith("compute")]
+    waiting, told = asyncio.create_task(running[RESULT].wait()), False
     while not waiting.done():
         await asyncio.wait([waiting], timeout=0.5)
+        if not told and any(process.returncode not in (None, 0) for process in computes):
+            running[RESULT].send_signal(signal.SIGTERM)
+            told = True
         tell("running", 0.15 + 0.8 * min(seen.cells / expected, 1.0))
 
 
@@ -360,6 +388,19 @@ def _statuses(processes: list[Process]) -> tuple[dict[str, dict[str, Any]], dict
     return counters, failures
 
 
-def _why(failures: Mapping[str, str]) -> str:
-    lines = [f"  {name}: {why}" for name, why in sorted(failures.items(), key=lambda one: one[0] != RESULT)]
-    return "\n".join(["the run ended without a result; nothing was written.", *lines])
+_LINES: Final = 10
+
+
+def _why(failures: Mapping[str, str], counters: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return who said what, the result first, and what nodes of each kind have counted as lost or refused."""
+    said = [f"  {name}: {why}" for name, why in sorted(failures.items(), key=lambda one: one[0] != RESULT)]
+    if len(said) > _LINES:
+        said[_LINES:] = [f"  and {len(said) - _LINES:,} others failed"]
+    counted: dict[str, Counter[str]] = {}
+    for name, node in counters.items():
+        counted.setdefault(name.split("-")[0], Counter()).update(node["rejected"])
+    for kind, reasons in sorted(counted.items()):
+        if reasons:
+            numbers = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
+            said.append(f"  counted by {kind} nodes: {numbers}")
+    return "\n".join(["the run ended without a result; nothing was written.", *said])

@@ -61,6 +61,7 @@ class ComputeNode(Node):
             key=key,
             check=lambda content: self._codec.check(content, node=self._node),
             merge=self._merge,
+            sample=self._codec.sample(node=self._node),
             journal=journal,
         )
         super().__init__(document, identity, journal, where=where, known=self._intake.senders)
@@ -87,9 +88,9 @@ class ComputeNode(Node):
         messages = self._messages(connection, ends)
         return await take_batch(messages, ends, connection.peer, {self._number: self._intake}, self._journal)
 
-    def _merge(self, contents: list[bytes]) -> None:
+    def _merge(self, contents: list[bytes], used: list[bool]) -> None:
         """Add the records of a batch that came whole."""
-        self._statistics = self._statistics.plus(self._codec.statistics(contents))
+        self._statistics = self._statistics.plus(self._codec.statistics(contents, used))
 
     async def _tell(self) -> None:
         """Send what was found to the result: as many messages whatever it is."""

@@ -298,6 +298,11 @@ def _lost(peer: str, reason: Reason) -> ConnectionLostError:
 
 
 def _refused(peer: str, error: ssl.SSLError) -> ConnectionLostError:
-    """Return what a failure of TLS after the handshake means: with TLS 1.3 the other end refuses us then."""
+    """Return what a failure of TLS after the handshake means: with TLS 1.3 the other end refuses us then.
+
+    Anything else, a damaged record for example, is worth another try.
+    """
     why = (error.reason or "an error").replace("_", " ").lower()
+    if "certificate" not in why and "unknown ca" not in why:
+        return _lost(peer, Reason.TRUNCATED)
     return ConnectionLostError(f"{peer} refuses our certificate ({why}).", reason=Reason.CERTIFICATE, final=True)

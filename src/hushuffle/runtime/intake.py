@@ -14,8 +14,8 @@ from hushuffle.runtime.frames import Control, Kind, Message, Reason
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.seals import KEY, Once, SealKey
 
-Arrived: TypeAlias = dict[bytes, bytes | None]
-"""What came on one connection, by the one-time keys of its seals; None for dummies."""
+Arrived: TypeAlias = dict[bytes, tuple[bytes, bool]]
+"""What came on one connection, by the one-time keys of its seals: a record, and whether it counts (no dummy does)."""
 
 
 class Intake:
@@ -30,7 +30,9 @@ class Intake:
         name: of the target.
         key: opens what is sealed for it.
         check: refuses a content that is no record of this target (DataError).
-        merge: takes the contents of a batch that came whole.
+        merge: takes the records of a batch that came whole, and which of them count.
+        sample: some record of this target. A dummy is worked on as if it held this one, so that the time until the
+            target answers does not tell how many of its messages carried data.
         journal: where to count.
     """
 
@@ -42,12 +44,13 @@ class Intake:
         *,
         key: SealKey,
         check: Callable[[bytes], None],
-        merge: Callable[[list[bytes]], None],
+        merge: Callable[[list[bytes], list[bool]], None],
+        sample: bytes,
         journal: Journal,
     ) -> None:
         self._number, self._name, self._key = number, name, key
         self._step, self._seals = document.step(number), document.seals(number)
-        self._check, self._merge, self._journal = check, merge, journal
+        self._check, self._merge, self._sample, self._journal = check, merge, sample, journal
         self._once = Once()
         # Who sends, and behind how many sources it can stand.
         self._senders: dict[str, int] = {}
@@ -92,12 +95,12 @@ class Intake:
             return Reason.UNREADABLE
         if sealed[:KEY] in arrived:
             return Reason.DUPLICATE
-        if content is not None:
-            try:
-                self._check(content)
-            except DataError:
-                return Reason.MALFORMED
-        arrived[sealed[:KEY]] = content
+        record = self._sample if content is None else content
+        try:
+            self._check(record)
+        except DataError:
+            return Reason.MALFORMED
+        arrived[sealed[:KEY]] = record, content is not None
         return Reason.NONE
 
     def broke(self, peer: str) -> None:
@@ -130,11 +133,11 @@ class Intake:
             self._journal.reject(reason)
             return Control(Kind.REFUSED, self._number, reason)
         # Only now are seals remembered: what came on a connection that broke may come again, and count then.
-        fresh = [content for key, content in arrived.items() if self._once.first(key)]
+        fresh = [one for key, one in arrived.items() if self._once.first(key)]
         if len(fresh) < len(arrived):
             self._journal.reject(Reason.DUPLICATE, len(arrived) - len(fresh))
         self._journal.accepted += len(fresh)
-        self._merge([content for content in fresh if content is not None])
+        self._merge([record for record, _ in fresh], [counts for _, counts in fresh])
         self.sources += sources
         self.messages += count
         self.batches += 1

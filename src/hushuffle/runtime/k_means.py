@@ -7,6 +7,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -164,7 +165,7 @@ class CentroidNode(Node):
             raise DataError(message)
         self._codec = PointCodec(query=document.clustering)
         self._rng = secure() if rng is None else rng
-        self._points: dict[int, list[bytes]] = {number: [] for number in range(1, len(document.steps) + 1)}
+        self._held: dict[int, list[tuple[bytes, bool]]] = {n: [] for n in range(1, len(document.steps) + 1)}
         self._intakes = {
             number: Intake(
                 document,
@@ -172,10 +173,11 @@ class CentroidNode(Node):
                 identity.name,
                 key=key,
                 check=self._codec.check,
-                merge=points.extend,
+                merge=partial(_hold, held),
+                sample=self._codec.sample,
                 journal=journal,
             )
-            for number, points in self._points.items()
+            for number, held in self._held.items()
         }
         self._centroid = np.array(document.clustering.initial[place[1]])
         known = frozenset[str]().union(*(one.senders for one in self._intakes.values()))
@@ -198,9 +200,9 @@ class CentroidNode(Node):
                     self._journal.enter("gave up", reason=Reason.STOPPED.words)
                     return
                 intake.close()
-                points = self._codec.unpack(self._points[number])
-                self._points[number].clear()
-                self._centroid = moved(points, self._centroid, document.clustering, rng=self._rng)
+                held = self._held.pop(number)
+                points, used = self._codec.unpack([one for one, _ in held]), [counts for _, counts in held]
+                self._centroid = moved(points, self._centroid, document.clustering, used=used, rng=self._rng)
                 await self._tell(number, intake)
         self._journal.enter("done")
 
@@ -230,3 +232,7 @@ class CentroidNode(Node):
             message = f"{name} refused what {self.name} found ({answer.reason.words})."
             raise ConnectionLostError(message, reason=answer.reason)
         self._journal.sent += len(messages)
+
+
+def _hold(held: list[tuple[bytes, bool]], contents: list[bytes], used: list[bool]) -> None:
+    held.extend(zip(contents, used, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -14,6 +15,8 @@ from hushuffle.randomness import Randomness
 from hushuffle.runtime.document import KMeans
 
 _HEAD: Final = struct.Struct("<4Q")
+_LARGEST: Final = 1e100
+"""Of the absolute values of coordinates: neither sums nor squares of them overflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +51,18 @@ class PointCodec:
         if len(content) != self.size:
             _fail("a message does not hold a point of this plan.")
         point = self.unpack([content])
-        if not np.isfinite(point).all():
-            _fail("a message holds coordinates that are not finite.")
+        if not (np.abs(point) <= _LARGEST).all():
+            _fail("a message holds coordinates that are not finite, or so large that sums of them would not be.")
         noise = self.query.noise
         if noise is not None and not np.array_equal(noise.build().shorten(point), point):
             _fail("a message holds a point that is longer than the radius.")
 
-    def unpack(self, contents: list[bytes]) -> Floats:
+    @property
+    def sample(self) -> bytes:
+        """The bytes of some point: what is computed with where a message carries no data."""
+        return bytes(self.size)
+
+    def unpack(self, contents: Sequence[bytes]) -> Floats:
         """Return the points, shape (n, dimensions)."""
         return np.frombuffer(b"".join(contents), dtype="<f8").reshape(-1, self.query.dimensions)
 
@@ -124,12 +132,15 @@ class ReleasedCodec:
         return np.frombuffer(whole, dtype="<f8").reshape(k, self.query.dimensions)
 
 
-def moved(points: Floats, previous: Floats, query: KMeans, *, rng: Randomness) -> Floats:
+def moved(
+    points: Floats, previous: Floats, query: KMeans, *, used: Sequence[bool] | None = None, rng: Randomness
+) -> Floats:
     """Return one centroid after an iteration, shape (dimensions,), from the points of its node, shape (n, dimensions).
 
-    With noise on their sum and their number, drawn from `rng`, if the run has any.
+    With noise on their sum and their number, drawn from `rng`, if the run has any. `used` says which points count.
     """
-    sums, counts = points.sum(axis=0)[None, :], np.array([float(len(points))])
+    mask = np.ones(len(points)) if used is None else np.array(used, dtype=np.float64)
+    sums, counts = (points * mask[:, None]).sum(axis=0)[None, :], np.array([mask.sum()])
     if query.noise is None:
         centroids = means(sums, counts, previous[None, :])
     else:

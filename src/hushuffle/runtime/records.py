@@ -84,9 +84,20 @@ class RecordCodec:
         if not inside or not finite or int(self.own(table)[0]) != node:
             _fail("a message holds a record of other groups than this node's.")
 
-    def statistics(self, contents: Sequence[bytes]) -> GroupStatistics:
-        """Return the statistics of records that `check` has let through."""
-        return group_statistics(self.query, self.position, self._table(b"".join(contents)))
+    def sample(self, *, node: int) -> bytes:
+        """Return some record of this node's groups: what is computed with where a message carries no data."""
+        groups = self.query.grouping_sets[self.position]
+        everyone = np.arange(groups.groups)
+        group = int(everyone[self.query.nodes(self.position, everyone) == node][0])
+        row = np.zeros(1, dtype=self._type)
+        for place, code in enumerate(np.unravel_index(group, groups.sizes)):
+            row[f"c{place}"] = code
+        return row.tobytes()
+
+    def statistics(self, contents: Sequence[bytes], used: Sequence[bool] | None = None) -> GroupStatistics:
+        """Return the statistics of records that `check` has let through, of those `used` (default: all)."""
+        mask = None if used is None else np.array(used, dtype=np.bool_)
+        return group_statistics(self.query, self.position, self._table(b"".join(contents)), used=mask)
 
     def _table(self, content: bytes) -> dict[str, npt.NDArray[np.generic]]:
         rows = np.frombuffer(content, dtype=self._type)

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, Self
 import numpy as np
 
 from hushuffle.errors import DataError, HushuffleError
+from hushuffle.io.ledger import derived
 from hushuffle.io.secret_keys import key_in_environment, key_in_file, text_of_secret
 from hushuffle.runtime.board import BoardNode, KMeansResult
 from hushuffle.runtime.compute import ComputeNode
@@ -212,6 +213,9 @@ def _source(
 ) -> SourceNode:
     assert config.records is not None
     key, state = _coins(config.records, folder), folder / config.records.state
+    if config.records.prepared is None:
+        # The rows of every table are numbered from 0 on: nodes that share a key must not share their coins.
+        key = derived(key, f"node {identity.name}")
     journal = Journal(node=identity.name)  # there may be thousands: what they say is in their counters
     if isinstance(document.query, KMeans):
         points = [one for one in held if isinstance(one, Person)]

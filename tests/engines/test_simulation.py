@@ -13,7 +13,7 @@ import pytest
 from hushuffle.engines import exchange
 from hushuffle.errors import InvalidInputError
 from hushuffle.plans import Cluster, cluster_costs, messages
-from hushuffle.randomness import reproducible
+from hushuffle.randomness import keyed, reproducible
 from oracles.plan_enumeration import scrambled
 
 
@@ -92,3 +92,26 @@ def test_inputs_that_do_not_fit() -> None:
         exchange(cluster(2, 3, 0.5), [0, 3])
     with pytest.raises(InvalidInputError, match="one with data-dependent messages"):
         exchange(Cluster(name="fixed", sources=2, targets=3), [0, 1])
+
+
+@pytest.mark.parametrize("changes", [{}, {"flood": 1}, {"dummies": 2, "batch": 5}])
+def test_coins_of_the_sources_own_decide_where_messages_go(changes: dict[str, Any]) -> None:
+    made, own = cluster(20, 4, 0.5, **changes), np.arange(20) % 4
+
+    def run(seed: int, records: Any = range(20)) -> Any:
+        coins = keyed(key=bytes(32), records=np.array(records), round=1)
+        return exchange(made, own, coins=coins, rng=reproducible(seed))
+
+    assert made.sampling is not None
+    sent = made.sampling.randomize(own, rng=keyed(key=bytes(32), records=np.arange(20), round=1))
+    expected = (sent.reshape(20, -1) == own[:, None]).any(axis=1)
+    assert 0 < np.count_nonzero(expected) < 20
+    for seed in (1, 2):
+        assert np.array_equal(run(seed).used, expected)
+    assert not np.array_equal(run(1, range(20, 40)).used, expected)
+    if made.scrambler is None:
+        assert np.array_equal(run(1).graph, sent.reshape(20, -1))
+    else:
+        # Dummies and who shares a scrambler are drawn by `rng`, not by the sources.
+        assert not np.array_equal(run(1).graph, run(2).graph)
+        assert np.array_equal(run(1).graph, run(1).graph)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hushuffle.io.private_files import write_private
+from hushuffle.io.private_files import mark_once, write_private
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -34,3 +34,13 @@ def test_nothing_is_left_where_it_cannot_be_written(tmp_path: Path, monkeypatch:
     assert [one.name for one in tmp_path.iterdir()] == ["state"]
     with pytest.raises(OSError, match="No such file"):
         write_private(tmp_path / "none" / "state", b"new")
+
+
+def test_a_mark_is_made_once(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "released"
+    assert mark_once(path)
+    assert not mark_once(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(OSError, match="exists"):
+        mark_once(path / "more")

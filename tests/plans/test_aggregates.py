@@ -141,3 +141,15 @@ def test_made_up_tables_repeat_and_have_their_shape() -> None:
     assert all(np.array_equal(skewed[name], again[name]) for name in ("age", "bmi", "x", "y"))
     with pytest.raises(InvalidInputError, match="`distribution` must be uniform or skewed"):
         generate_table(QUERY, 1, distribution="odd", seed=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("position", [0, 1])
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_statistics_of_two_parts_add_up_to_those_of_all_rows(position: int, share: float) -> None:
+    data = table(5, 30)
+    first = np.random.default_rng(6).random(30) < share
+    one, other, both = (group_statistics(QUERY, position, data, used=mask) for mask in (first, ~first, None))
+    for sum_ in (one.plus(other), other.plus(one)):
+        assert sum_.name == both.name
+        for name, values in both.results(QUERY).items():
+            assert sum_.results(QUERY)[name] == pytest.approx(values, nan_ok=True)

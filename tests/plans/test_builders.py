@@ -174,3 +174,24 @@ def test_drawings_escape_and_shorten_names() -> None:
     picture = svg(plan)
     ET.fromstring(picture)  # noqa: S314 - our own
     assert "send by a&lt;b &amp; a rather long name …" in picture
+
+
+def test_fewest_sources_of_a_scrambler_in_every_cluster() -> None:
+    traffic: dict[str, Any] = {"sigma": 0.2, "dummies": 5, "batch": 50, "min_batch": 30}
+    for plan in (
+        aggregate(QUERY, people=200, **traffic),
+        k_means(people=200, centroids=2, iterations=3, variant="hidden", **traffic),
+    ):
+        sent = [cluster for cluster in plan.clusters if cluster.reads]
+        assert [(cluster.min_batch, cluster.protocol.n) for cluster in sent] == [(30, 30)] * len(sent)
+    (everybody, *_) = aggregate(QUERY, people=200, sigma=0.2, dummies=5, batch=50).clusters
+    assert everybody.min_batch == 50
+
+
+def test_fewest_sources_need_scramblers_and_all_of_them_under_a_cap() -> None:
+    with pytest.raises(InvalidInputError, match="`min_batch` must be None without scramblers"):
+        aggregate(QUERY, people=200, sigma=0.2, min_batch=3)
+    capped: dict[str, Any] = {"people": 200, "sigma": 0.2, "dummies": 5, "batch": 50, "capped": True}
+    assert aggregate(QUERY, **capped, min_batch=50).clusters[0].protocol.n == 50
+    with pytest.raises(InvalidInputError, match="`min_batch` must be the 50 sources of every batch under a cap"):
+        aggregate(QUERY, **capped, min_batch=49)

@@ -196,3 +196,32 @@ def test_data_reach_their_own_clusters_only() -> None:
     made = plan(send(), send("drive", reads=("cars",)), data=(PEOPLE, cars))
     assert [[c.name for c in made.reachable(d.name)] for d in made.data] == [["send"], ["drive"]]
     assert made.releases_reached("cars") == ()
+
+
+def test_a_guarantee_is_stated_for_the_fewest_that_a_scrambler_releases() -> None:
+    batches: dict[str, Any] = {"sources": 7, "scrambler": Scrambler(dummies=2), "batch": 4}
+    everybody, fewer = send(**batches), send(**batches, min_batch=2)
+    assert (everybody.smallest, everybody.min_batch, everybody.protocol.n) == (3, 3, 3)
+    assert (fewer.smallest, fewer.min_batch, fewer.protocol.n) == (3, 2, 2)
+    assert "sources and" in everybody.describe()
+    assert "sources (2 at least) and" in fewer.describe()
+    assert send().min_batch is None
+    assert send().protocol.n == 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"min_batch": 1}, "`min_batch` must be None without a scrambler"),
+        ({"scrambler": Scrambler(dummies=1), "min_batch": 0}, "`min_batch` must be an integer from 1 to 6"),
+        ({"scrambler": Scrambler(dummies=1), "min_batch": 7}, "`min_batch` must be an integer from 1 to 6"),
+        ({"scrambler": Scrambler(dummies=1), "batch": 4, "min_batch": 4}, "`min_batch` must be an integer from 1 to 3"),
+        (
+            {"scrambler": Scrambler(dummies=1, cap=3), "batch": 3, "min_batch": 2},
+            "`min_batch` must be the 3 sources of every batch under a cap",
+        ),
+    ],
+)
+def test_fewest_sources_that_do_not_fit(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        send(**changes)

@@ -233,3 +233,54 @@ def test_the_plan_of_the_guide_loads() -> None:
     page = (ROOT / "docs" / "how-to" / "plan-a-query.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```toml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
     assert parse_plan(block).plan(20_000).applies
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ("min_batch = 5\n", "traffic.min_batch: must be left out without scramblers, got 5. Give batch and dummies."),
+        ("batch = 20\nmin_batch = 21\n", "traffic.min_batch: must be at most batch = 20, got 21."),
+        ("batch = 20\nmin_batch = 0\n", "traffic.min_batch: must be greater than or equal to 1, got 0."),
+        ("batch = 20\n[network]\nmessage = 255\n", "network.message: must be greater than or equal to 256, got 255."),
+        (
+            "batch = 20\n[network]\nmessage = 16385\n",
+            "network.message: must be less than or equal to 16384, got 16385.",
+        ),
+        ("batch = 20\n[network]\nleast = 0\n", "network.least: must be greater than 0, got 0."),
+        ("batch = 20\n[network]\nleast = 1.5\n", "network.least: must be less than or equal to 1, got 1.5."),
+        ("batch = 20\n[network]\ncollect = 0\n", "network.collect: must be greater than 0, got 0."),
+        ("batch = 20\n[network]\npatience = -1\n", "network.patience: must be greater than 0, got -1."),
+        ("batch = 20\n[network]\nprocesses = 0\n", "network.processes: must be greater than or equal to 1, got 0."),
+        ("batch = 20\n[network]\ncolect = 3\n", "network.colect: "),
+        ("network = 3\n", "traffic.network: "),
+    ],
+)
+def test_one_problem_of_how_a_plan_is_run(more: str, problem: str) -> None:
+    (found,) = problems(SETS + TRAFFIC + more + TARGETS)
+    assert found.startswith(problem.removesuffix("."))
+
+
+def test_fewest_sources_and_the_network_come_through() -> None:
+    text = SETS + TRAFFIC + "batch = 100\nmin_batch = 80\n" + TARGETS
+    spec = parse_plan(text)
+    assert spec.network is None
+    assert "network" not in spec.plain()
+    assert {cluster.protocol.n for cluster in spec.plan(1000).clusters if cluster.reads} == {80}
+    again = parse_plan(text + "[network]\ncollect = 5\n")
+    assert again.network is not None
+    assert again.network.model_dump() == {
+        "message": 1024,
+        "collect": 5.0,
+        "patience": 30.0,
+        "least": 0.9,
+        "processes": 2,
+    }
+    assert parse_plan(again.effective()) == again
+    with pytest.raises(SpecificationError, match=r"traffic.min_batch: must be an integer from 1 to 75, got 80"):
+        spec.plan(150)
+
+
+def test_the_network_example_loads() -> None:
+    spec = load_plan(ROOT / "examples" / "aggregate-network.toml")
+    assert spec.network is not None
+    assert {cluster.protocol.n for cluster in spec.plan(6366).clusters if cluster.reads} == {750}

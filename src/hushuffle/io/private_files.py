@@ -26,6 +26,34 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
             if durable:
                 os.fsync(file.fileno())
         partial.replace(path)
+        if durable:
+            _flush_folder(path.parent)
     except OSError:
         partial.unlink(missing_ok=True)
         raise
+
+
+def mark_once(path: Path) -> bool:
+    """Create an empty private file, through to the disk, and say whether it was not there before.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    os.fsync(number)
+    os.close(number)
+    _flush_folder(path.parent)
+    return True
+
+
+def _flush_folder(folder: Path) -> None:
+    """Wait until the disk has the names in a folder."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -6,6 +6,7 @@ import asyncio
 import random
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -21,6 +22,12 @@ _BUFFER: Final = 1 << 18
 
 MOST: Final = 128
 """Connections that a node has open at a time; others wait until they are accepted."""
+
+OF_ONE: Final = 4
+"""Of these, connections of one node at a time."""
+
+_HANDSHAKE: Final = 10.0
+"""Seconds that a stranger may take to show a certificate."""
 
 _BLOCK: Final = 1 << 16
 """Bytes that are read at a time."""
@@ -157,14 +164,14 @@ async def listen(
     patience: float,
     journal: Journal,
 ) -> None:
-    """Accept connections until cancelled, at most `MOST` at a time, and give each to `handler`.
+    """Accept connections until cancelled, at most `MOST` at a time, `OF_ONE` of one node, and give each to `handler`.
 
     Who has no certificate of the authority, or one that is expired or not valid yet, is refused and counted. What goes
     wrong within a connection ends that connection, is counted by its reason, and told to the other end.
     """
     loop = asyncio.get_running_loop()
     where.setblocking(False)  # noqa: FBT003 - the socket's own way
-    free, tasks = asyncio.Semaphore(MOST), set[asyncio.Task[None]]()
+    free, tasks, peers = asyncio.Semaphore(MOST), set[asyncio.Task[None]](), Counter[str]()
 
     async def serve(accepted: socket.socket) -> None:
         try:
@@ -178,7 +185,11 @@ async def listen(
         except OSError:  # so are all errors of TLS
             journal.reject(Reason.CERTIFICATE)
             return
-        await _handled(connection, handler, journal)
+        peers[connection.peer] += 1
+        try:
+            await _handled(connection, handler if peers[connection.peer] <= OF_ONE else _busy, journal)
+        finally:
+            peers[connection.peer] -= 1
 
     def done(accepted: socket.socket, task: asyncio.Task[None]) -> None:
         if task.cancelled():
@@ -225,7 +236,11 @@ async def _accepted(accepted: socket.socket, context: ssl.SSLContext, layout: La
     reader = asyncio.StreamReader(limit=_BUFFER)
     protocol = asyncio.StreamReaderProtocol(reader)
     transport, _ = await loop.connect_accepted_socket(
-        lambda: protocol, accepted, ssl=context, ssl_handshake_timeout=patience, ssl_shutdown_timeout=patience
+        lambda: protocol,
+        accepted,
+        ssl=context,
+        ssl_handshake_timeout=min(patience, _HANDSHAKE),
+        ssl_shutdown_timeout=patience,
     )
     writer = asyncio.StreamWriter(transport, protocol, reader, loop)
     peer = peer_name(transport.get_extra_info("ssl_object"))
@@ -245,6 +260,11 @@ async def _handled(connection: Connection, handler: Handler, journal: Journal) -
         await connection.close()
     finally:
         connection.abort()  # a node that ends does not wait for peers that are slow to say goodbye
+
+
+async def _busy(connection: Connection) -> None:
+    message = f"{connection.peer} has {OF_ONE} connections already."
+    raise ConnectionLostError(message, reason=Reason.BUSY)
 
 
 async def _refuse(connection: Connection, reason: Reason) -> None:

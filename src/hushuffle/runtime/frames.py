@@ -65,6 +65,8 @@ class Reason(enum.IntEnum):
     STOPPED = 14
     NOT_YET = 15
     """Ask again."""
+    BUSY = 16
+    """Too many connections of one node at a time."""
 
     @property
     def words(self) -> str:

@@ -139,7 +139,7 @@ class Intake:
         self._journal.accepted += len(fresh)
         self._merge([record for record, _ in fresh], [counts for _, counts in fresh])
         self.sources += sources
-        self.messages += count
+        self.messages += len(fresh)
         self.batches += 1
         return Control(Kind.ACCEPTED, self._number)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from hushuffle.io.private_files import mark_once
 from hushuffle.randomness import Randomness, secure
 from hushuffle.runtime.connections import Connection, ConnectionLostError
 from hushuffle.runtime.document import Batch, RunDocument
@@ -16,6 +19,7 @@ from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node
+from hushuffle.runtime.seals import KEY
 
 _TOGETHER: Final = 16
 """Messages that a target is sent at a time, on average."""
@@ -33,6 +37,7 @@ class Gathering:
     def __init__(self, number: int, batch: Batch, targets: int) -> None:
         self.number, self.batch, self.targets = number, batch, targets
         self.messages: dict[int, Message] = {}
+        self._forgotten: dict[int, tuple[int, bytes]] = {}
         self.closed = False
         self.whole = asyncio.Event()
 
@@ -42,6 +47,9 @@ class Gathering:
             return Reason.SLOT
         if not 0 <= message.target < self.targets:
             return Reason.TARGET
+        if message.slot in self._forgotten:
+            same = self._forgotten[message.slot] == (message.target, message.sealed[:KEY])
+            return Reason.NONE if same else Reason.CONFLICT
         known = self.messages.get(message.slot)
         if known is not None:
             return Reason.NONE if known == message else Reason.CONFLICT
@@ -51,6 +59,11 @@ class Gathering:
         if len(self.messages) == len(self.batch.holders):
             self.whole.set()
         return Reason.NONE
+
+    def forget(self) -> None:
+        """Let go of the messages; who sends the same again is still told that it was taken."""
+        self._forgotten = {slot: (one.target, one.sealed[:KEY]) for slot, one in self.messages.items()}
+        self.messages.clear()
 
 
 class ScramblerNode(Node):
@@ -65,6 +78,9 @@ class ScramblerNode(Node):
         identity: its own.
         where: a listening socket.
         journal: where to count.
+        state: a private folder that remembers which batches were released, also if the node is killed and started
+            again: sources would come again, and a second release of the same messages would show what the dummies
+            hide. None: for as long as this object lives.
         rng: of the order and the dummies, `secure()` unless given.
     """
 
@@ -75,15 +91,17 @@ class ScramblerNode(Node):
         where: socket.socket,
         *,
         journal: Journal,
+        state: Path | None = None,
         rng: Randomness | None = None,
     ) -> None:
+        self._state = state
         self._rng = secure() if rng is None else rng
         self._gatherings = {
             number: Gathering(number, batch, len(document.step(number).computes))
             for number, batch in document.batches_of(identity.name)
         }
-        holders = frozenset[str]().union(*(one.batch.holders for one in self._gatherings.values()))
-        super().__init__(document, identity, journal, where=where, known=holders)
+        self._places = Counter(name for one in self._gatherings.values() for name in one.batch.holders)
+        super().__init__(document, identity, journal, where=where, known=frozenset(self._places))
 
     async def run(self) -> None:
         """Serve until every batch is released or given up."""
@@ -95,7 +113,12 @@ class ScramblerNode(Node):
     async def _take(self, connection: Connection) -> Control:
         """Take the messages of one source."""
         problem, taken, end = Reason.NONE, 0, list[Control]()
+        most, count = 2 * self._places[connection.peer], 0  # the same ones may come again
         async for message in self._messages(connection, end):
+            count += 1
+            if count > most:
+                error = f"{connection.peer} sends more messages than it has places."
+                raise ConnectionLostError(error, reason=Reason.MALFORMED)
             reason = self._put(connection.peer, message)
             problem, taken = problem or reason, taken + (reason is Reason.NONE)
         if end[0].kind is Kind.HEALTH:
@@ -128,11 +151,24 @@ class ScramblerNode(Node):
             await self._give_up(gathering, Reason.STOPPED)
         elif n < step.min_batch:
             await self._give_up(gathering, Reason.BELOW_MINIMUM)
+        elif (reason := await asyncio.to_thread(self._remember, gathering.number)) is not Reason.NONE:
+            await self._give_up(gathering, reason)
         else:
             self._journal.enter("releasing", step=step.name, sources=n, stragglers=stragglers)
             self._journal.facts["stragglers"] = self._journal.facts.get("stragglers", 0) + stragglers
             await self._release(gathering)
-        gathering.messages.clear()
+        gathering.forget()
+
+    def _remember(self, number: int) -> Reason:
+        """Remember that a batch is released, before its first message leaves; NONE, or why it must not leave."""
+        if self._state is None:
+            return Reason.NONE
+        try:
+            first = mark_once(self._state / f"{self._document.digest.hex()}-{self.name}-{number}.released")
+        except OSError as error:
+            self._journal.event("state lost", reason=error.strerror or "an error")
+            return Reason.STOPPED
+        return Reason.NONE if first else Reason.DUPLICATE
 
     async def _give_up(self, gathering: Gathering, reason: Reason) -> None:
         """Forget the batch, and tell the targets that none will come."""

@@ -48,6 +48,8 @@ class NodeConfiguration(Section):
     """The local address that a node sends from."""
     records: NodeRecords | None = None
     """For source nodes."""
+    state: Text = "state"
+    """A private folder in which scramblers remember what they have released."""
     status: Text | None = None
     """A file for the counters, written at the end."""
     result: Text | None = None

@@ -195,7 +195,7 @@ def _nodes(config: NodeConfiguration, document: RunDocument, folder: Path, socke
             _fail(f"{name} takes no part in this run: the document does not name it.")
         where = sockets.listening(config.listen.get(name) or document.servers[name].address, name)
         if name in scramblers:
-            nodes.append(ScramblerNode(document, identity, where, journal=journal))
+            nodes.append(ScramblerNode(document, identity, where, journal=journal, state=folder / config.state))
             continue
         key = _seal_key(config, name, folder)
         clusters = isinstance(document.query, KMeans)

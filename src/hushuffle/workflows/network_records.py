@@ -128,7 +128,7 @@ def read_prepared(path: Path, document: RunDocument) -> dict[str, Sequence[Held]
         DataError: it cannot be read.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:
             names = file["names"].tolist()
             if "points" in file:
                 return _with_points(document, names, file["records"].tolist(), file["points"])

@@ -1,0 +1,230 @@
+"""Small runs for the tests of nodes: documents written by hand, identities, clients that say what they like."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from hushuffle.plans import GroupingQuery, GroupingSet, generate_table
+from hushuffle.randomness import Randomness
+from hushuffle.runtime.compute import ComputeNode
+from hushuffle.runtime.connections import Connection, connect, listen
+from hushuffle.runtime.document import Aggregate, Batch, RunDocument, Server, Step
+from hushuffle.runtime.frames import Control, Frame, Kind
+from hushuffle.runtime.identities import Authority, Identity
+from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.records import RecordCodec
+from hushuffle.runtime.result import ResultNode
+from hushuffle.runtime.scrambler import ScramblerNode
+from hushuffle.runtime.seals import SealKey
+from hushuffle.runtime.source import Entry, SourceNode
+
+Found = TypeVar("Found")
+
+COINS: Final = bytes(range(32))
+LONG: Final = 120.0
+"""Seconds that nothing in these tests takes unless it hangs."""
+
+
+@cache
+def authority() -> Authority:
+    """Return one authority for all tests: keys take time."""
+    return Authority(days=1)
+
+
+@cache
+def identity(name: str) -> Identity:
+    """Return a good identity."""
+    return authority().issue(name)
+
+
+def shifted(name: str, **shift: float) -> Identity:
+    """Return an identity whose time of validity is moved."""
+    return authority().issue(name, shift=dt.timedelta(**shift))
+
+
+@cache
+def seal_key(name: str) -> SealKey:
+    """Return the secret seal key of a node."""
+    del name
+    return SealKey.generate()
+
+
+def bounded(work: Coroutine[Any, Any, Found]) -> Found:
+    """Run to the end, or fail."""
+    return asyncio.run(asyncio.wait_for(work, LONG))
+
+
+async def until(done: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    while not done():  # noqa: ASYNC110 - what is waited for is no event
+        await asyncio.sleep(0.005)
+
+
+class Case:
+    """A run with everything that its nodes need."""
+
+    def __init__(self, document: RunDocument, sockets: dict[str, socket.socket], people: int) -> None:
+        self.document, self.sockets = document, sockets
+        self.table = generate_table(document.grouping, people, seed=1)
+        self.journals: dict[str, Journal] = {}
+
+    def journal(self, name: str) -> Journal:
+        return self.journals.setdefault(name, Journal(node=name))
+
+    def entries(self, name: str) -> tuple[Entry, ...]:
+        """Return the records of a source: source-3 holds row 3."""
+        found = []
+        for number, batch, slot in self.document.places[name]:
+            codec, row = RecordCodec(query=self.document.grouping, position=number - 1), int(name.split("-")[1])
+            own, content = int(codec.own(self.table)[row]), codec.pack(self.table)[row]
+            found.append(Entry(step=number, batch=batch, slot=slot, record=row, own=own, content=content))
+        return tuple(found)
+
+    def source(self, name: str, folder: Path) -> SourceNode:
+        return SourceNode(
+            self.document,
+            identity(name),
+            self.entries(name),
+            key=COINS,
+            state=folder / "state",
+            journal=self.journal(name),
+        )
+
+    def scrambler(
+        self, name: str = "scrambler-1-1", *, rng: Randomness | None = None, state: Path | None = None
+    ) -> ScramblerNode:
+        return ScramblerNode(
+            self.document, identity(name), self.sockets[name], journal=self.journal(name), rng=rng, state=state
+        )
+
+    def compute(self, name: str = "compute-1-1") -> ComputeNode:
+        where = self.sockets[name]
+        return ComputeNode(self.document, identity(name), where, key=seal_key(name), journal=self.journal(name))
+
+    def result(self) -> ResultNode:
+        where = self.sockets["result"]
+        return ResultNode(self.document, identity("result"), where, key=seal_key("result"), journal=self.journal("r"))
+
+    async def client(self, name: str, to: str, *, who: Identity | None = None) -> Connection:
+        """Return a connection of `name` to a node."""
+        loop, document = asyncio.get_running_loop(), self.document
+        place, layout = document.servers[to].place, document.layout
+        return await connect(to, place, who or identity(name), layout=layout, patience=LONG, until=loop.time() + LONG)
+
+    async def say(self, name: str, to: str, frames: Sequence[Frame]) -> Control:
+        """Send frames and return the answer."""
+        connection = await self.client(name, to)
+        try:
+            await connection.send(*frames)
+            return await connection.answer()
+        finally:
+            await connection.close()
+
+    @asynccontextmanager
+    async def played(self, name: str, play: Callable[[Connection], Awaitable[None]]) -> AsyncIterator[Journal]:
+        """Put a function of the test in the place of a node."""
+        journal, context, patience = Journal(node=name), identity(name).server(), self.document.patience
+        where, layout = self.sockets[name], self.document.layout
+        task = asyncio.create_task(listen(where, context, play, layout=layout, patience=patience, journal=journal))
+        try:
+            yield journal
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    @asynccontextmanager
+    async def tapped(self, *names: str) -> AsyncIterator[list[tuple[str, str, Frame]]]:
+        """Put nodes that take everything in the place of others; give what they were sent: to, from, frame."""
+        heard: list[tuple[str, str, Frame]] = []
+
+        def tap(name: str) -> Callable[[Connection], Awaitable[None]]:
+            async def play(connection: Connection) -> None:
+                while (frame := await connection.receive()) is not None:
+                    heard.append((name, connection.peer, frame))
+                    if isinstance(frame, Control):
+                        await connection.send(Control(Kind.ACCEPTED, frame.step))
+
+            return play
+
+        async with AsyncExitStack() as stack:
+            for name in names:
+                await stack.enter_async_context(self.played(name, tap(name)))
+            yield heard
+
+
+def query(sets: int = 1, values: Sequence[str] = ("x",), groups: int = 6) -> GroupingQuery:
+    """Return a query with three partitions."""
+    names = ("age", "size", "place")[:sets]
+    return GroupingQuery(
+        grouping_sets=tuple(GroupingSet(columns=(name,), sizes=(groups,)) for name in names),
+        values=tuple(values),
+        functions=("count", "sum", "avg", "min", "max") if values else ("count",),
+        partitions=3,
+    )
+
+
+def step(number: int, batches: Sequence[Sequence[str]], *, scrambled: bool = True, **changes: Any) -> Step:
+    """Return a step with three targets."""
+    made = tuple(
+        Batch(scrambler=f"scrambler-{number}-{place}" if scrambled else None, holders=tuple(own))
+        for place, own in enumerate(batches, start=1)
+    )
+    computes = tuple(f"compute-{number}-{target}" for target in (1, 2, 3))
+    values: dict[str, Any] = {"name": f"step {number}", "sigma": 0.5, "min_batch": 1, "dummies": 2 if scrambled else 0}
+    return Step(computes=computes, batches=made, **(values | changes))
+
+
+def holders(count: int, *, start: int = 0) -> list[str]:
+    """Return the names of sources."""
+    return [f"source-{row}" for row in range(start, start + count)]
+
+
+@contextmanager
+def case(*steps: Step, values: Sequence[str] = ("x",), groups: int = 6, **changes: Any) -> Iterator[Case]:
+    """Give a run of these steps; one of three sources behind one scrambler by default."""
+    parts = steps or (step(1, [holders(3)]),)
+    names = ["result"]
+    for part in parts:
+        names += [*part.computes, *(batch.scrambler for batch in part.batches if batch.scrambler is not None)]
+    sockets = {name: socket.create_server(("127.0.0.1", 0), backlog=64) for name in dict.fromkeys(names)}
+    servers = {
+        name: Server(
+            address=f"127.0.0.1:{own.getsockname()[1]}",
+            seal=None if name.startswith("scrambler") else seal_key(name).public.text,
+        )
+        for name, own in sockets.items()
+    }
+    rows = {int(name.split("-")[1]) for part in parts for batch in part.batches for name in batch.holders}
+    options: dict[str, Any] = {
+        "run": "5e" * 16,  # the same coins every time
+        "plan": "none",
+        "people": max(rows) + 1,
+        "query": Aggregate.of(query(len(parts), values, groups)),
+        "steps": parts,
+        "result": "result",
+        "servers": servers,
+        "message": 256,
+        "collect": 60.0,
+        "patience": 30.0,
+        "least": 0.5,
+    }
+    try:
+        document = RunDocument(**(options | changes))
+        yield Case(document, sockets, document.people)
+    finally:
+        for own in sockets.values():
+            own.close()
+
+
+def plain(arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, list[float]]:
+    """Return arrays as lists."""
+    return {name: values.tolist() for name, values in arrays.items()}

@@ -4,11 +4,15 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hushuffle.cli import main
 from hushuffle.cli.exits import Exit
+from hushuffle.io.private_files import write_private
+from hushuffle.randomness import reproducible
+from hushuffle.workflows import network_run
 
 SPEC = """
 [query]
@@ -106,3 +110,125 @@ def test_the_examples_take_half_a_minute_at_most(verb: str, name: str, tmp_path:
     example = Path(__file__).parents[2] / "examples" / f"{name}.toml"
     assert main(["plan", verb, os.fspath(example), "--out", os.fspath(tmp_path)]) == Exit.DONE
     assert time.process_time() - start < 30
+
+
+SMALL = """
+[query]
+kind = "aggregate"
+generated = { people = 20 }
+columns = { age = 4 }
+grouping_sets = [["age"]]
+partitions = 2
+[traffic]
+sigma = 0.2
+dummies = 2
+batch = 10
+[targets]
+delta = 0
+[run]
+seed = 7
+[network]
+processes = 1
+"""
+SERVERS = ("result", "compute-1-1", "compute-1-2", "scrambler-1-1", "scrambler-1-2")
+
+
+def test_run_with_real_nodes_says_and_writes_no_key(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "small.toml").write_text(SMALL, encoding="utf-8")
+    private, logs = dict[str, bytes](), list[str]()
+    statuses = network_run._statuses
+
+    def remember(path: Path, content: bytes, *, durable: bool = True) -> None:
+        private[path.name] = content
+        write_private(path, content, durable=durable)
+
+    def read_logs(processes: list[network_run.Process]) -> Any:
+        logs.extend(one.configuration.with_suffix(".log").read_text() for one in processes)
+        place = processes[0].configuration.parent
+        modes = {one.stat().st_mode & 0o777 for one in (place / "identities").iterdir() if one.suffix != ".pem"}
+        modes |= {(place / "coins.key").stat().st_mode & 0o777}
+        modes |= {one.stat().st_mode & 0o777 for one in place.glob("*.npz")}
+        modes |= {one.stat().st_mode & 0o777 for one in place.glob("*.state/*")}
+        assert modes == {0o600}
+        return statuses(processes)
+
+    monkeypatch.setattr(network_run, "write_private", remember)
+    monkeypatch.setattr(network_run, "_statuses", read_logs)
+    ran, run = list[network_run.NetworkRun](), network_run.run_on_network
+
+    def run_once(*arguments: Any, **options: Any) -> network_run.NetworkRun:
+        if not ran:
+            ran.append(run(*arguments, **options))
+        return ran[0]
+
+    monkeypatch.setattr(network_run, "run_on_network", run_once)
+    assert main(["plan", "run", "small.toml", "--network", "--trace", "seen.parquet"]) == Exit.DONE
+    said = capfd.readouterr()
+    assert "20 of 20 messages of sources came through to the result." in said.out
+    assert said.err == ""
+    written = folder / "hushuffle-out" / "plan-small-network"
+    names = ["result.json", "run.json", "study.html", "study.json"]
+    assert sorted(path.name for path in written.iterdir()) == names
+    assert (folder / "seen.parquet").exists()
+    study = json.loads((written / "study.json").read_text(encoding="utf-8"))
+    assert "fixed-seed" in {one["key"] for one in study["warnings"]}
+    everything = said.out + "".join(logs) + "".join((written / name).read_text(encoding="utf-8") for name in names)
+    everything += (folder / "seen.parquet").read_bytes().decode("latin-1")
+    assert main(["plan", "run", "small.toml", "--network", "--json"]) == Exit.DONE
+    said = capfd.readouterr()
+    assert json.loads(said.out) == json.loads((written / "study.json").read_text(encoding="utf-8"))
+    everything += said.out
+    keys = [own for name, own in private.items() if name.endswith((".key", ".seal"))]
+    assert len(keys) == 20 + 5 + 3 + 1  # certificates, seals, coins
+    assert reproducible(7).words(4).tobytes().hex().encode() in keys
+    lines = [line for own in keys for line in own.decode().splitlines() if line and not line.startswith("-----")]
+    assert len(lines) >= len(keys)
+    assert not any(line in everything for line in lines)
+    assert "PRIVATE KEY" not in everything
+
+
+def test_run_on_other_hosts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "small.toml").write_text(SMALL, encoding="utf-8")
+    assert main(["node", "certs", *SERVERS, "--out", "keys"]) == Exit.DONE
+    sources = [f"person-{number}" for number in range(60)]
+    places = [f'{name} = "{name}.example.org:9000"' for name in SERVERS]
+
+    def hosts(count: int, people: int) -> None:
+        lines = ['seals = "keys"', f"sources = {json.dumps(sources[:people])}", "[servers]", *places[:count]]
+        (folder / "hosts.toml").write_text("\n".join(lines), encoding="utf-8")
+
+    run = ["plan", "run", "small.toml", "--hosts", "hosts.toml", "--out", "run"]
+    hosts(3, 20)
+    assert main(run) == Exit.USAGE
+    assert "Host and port of each: scrambler-1-1, scrambler-1-2" in capsys.readouterr().err
+    assert not (folder / "run").exists()
+    hosts(5, 20)
+    assert main(run) == Exit.DONE
+    said = capsys.readouterr().out
+    assert f"Wrote {Path('run', 'run.json')} and 25 configurations beside it." in said
+    commands = [line.strip() for line in said.splitlines() if line.startswith("  ")]
+    assert len(commands) == 25
+    assert commands[:5] == [f"hushuffle node start {name}.toml" for name in SERVERS]
+    assert "more alike" not in said
+    assert {path.name for path in (folder / "run").iterdir()} == {"run.json", *(one.split()[-1] for one in commands)}
+    assert main(run) == Exit.FAILED
+    assert "run is there already, and not empty" in capsys.readouterr().err
+    hosts(5, 20)
+    text = SMALL.replace("batch = 10", "batch = 30")
+    (folder / "small.toml").write_text(text, encoding="utf-8")
+    hosts(5, 60)
+    assert main([*run[:-1], "other"]) == Exit.DONE
+    assert "  ... and 25 more alike" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_is_run_here_or_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("hosts.toml").touch()
+    for more in ([], ["--network", "--hosts", "hosts.toml"]):
+        assert main(["plan", "run", "sets.toml", *more]) == Exit.USAGE
+        assert "say either --network" in capsys.readouterr().err
+    assert main(["plan", "run", "hidden.toml", "--network"]) == Exit.FAILED
+    assert "has no guarantee is not run with people's data" in capsys.readouterr().err
+    assert not Path("hushuffle-out").exists()

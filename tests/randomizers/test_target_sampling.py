@@ -12,6 +12,7 @@ from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.randomizers import HasChannel, HasSymmetricLaw
 from hushuffle.randomizers.target_sampling import Convention, TargetSampling
 from hushuffle.randomness import keyed, reproducible
+from oracles.target_coins import sampled
 from oracles.traffic_enumeration import flooded
 
 F = Fraction
@@ -165,3 +166,63 @@ def test_wrong_arguments_are_named(arguments: dict[str, object], name: str) -> N
 def test_wrong_reports_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="`reports`"):
         TargetSampling(targets=5, sigma=0.1, flood=1).counts(np.zeros(4, dtype=np.int64))
+
+
+def test_the_coin_of_purpose_and_reports_have_the_laws_of_the_enumerated_coins() -> None:
+    for targets, sigma, flood, convention in SETTINGS:
+        purpose, others = [], []
+        for x in range(targets):
+            law = sampled(x, targets, sigma, flood, convention)
+            reports: dict[tuple[int, ...], Fraction] = {}
+            for (report, _), chance in law.items():
+                reports[report] = reports.get(report, F(0)) + chance
+            expected = flooded(x, targets, sigma, flood, convention)
+            assert reports == {report: chance for report, chance in expected.items() if chance}
+            purpose.append(sum((chance for (_, meant), chance in law.items() if meant), F(0)))
+            others.append({report: chance for (report, meant), chance in law.items() if not meant})
+            assert all(x in report for (report, meant) in law if meant)
+        assert all(one == others[0] for one in others)  # whoever was not on purpose: the same law for every value
+        lie = sigma / targets if convention == "uniform" else sigma / (targets - 1)
+        assert set(purpose) == {1 - targets * lie}
+
+
+@pytest.mark.parametrize("convention", ["uniform", "exclusive"])
+@pytest.mark.parametrize("flood", [0, 2])
+def test_samples_are_the_reports_and_say_which_are_on_purpose(convention: Convention, flood: int) -> None:
+    randomizer = TargetSampling(targets=5, sigma=0.5, flood=flood, convention=convention)
+    values = np.arange(4000) % 5
+    for make in (lambda: reproducible(3), lambda: keyed(key=bytes(32), records=np.arange(4000))):
+        reports, meant = randomizer.sample(values, rng=make())
+        assert np.array_equal(reports, randomizer.randomize(values, rng=make()))
+        assert meant.shape == (4000,)
+        own = (reports.reshape(4000, -1) == values[:, None]).any(axis=1)
+        assert own[meant].all()
+        assert (own & ~meant).any()
+
+
+@pytest.mark.parametrize("convention", ["uniform", "exclusive"])
+@pytest.mark.parametrize("value", [0, 3])
+@pytest.mark.parametrize("flood", [0, 2])
+@pytest.mark.parametrize("way", ["one after the other", "keyed"])
+def test_samples_follow_their_law(convention: Convention, value: int, flood: int, way: str) -> None:
+    # chi-square at false-alarm rate 1e-7 for each of 16 tests
+    setting, size = (4, F(3, 8), flood, convention), 40_000
+    randomizer = sampling(*setting)
+    rng = reproducible(11) if way != "keyed" else keyed(key=bytes(range(32)), records=np.arange(size))
+    reports, meant = randomizer.sample(np.full(size, value), rng=rng)
+    law = sampled(value, *setting)
+    rows = reports.reshape(size, -1)
+    observed = {key: int((np.all(rows == np.array(key[0]), axis=1) & (meant == key[1])).sum()) for key in law}
+    assert sum(observed.values()) == size
+    statistic = sum((observed[key] - size * float(share)) ** 2 / (size * float(share)) for key, share in law.items())
+    assert statistic < chi2.isf(1e-7, len(law) - 1)
+
+
+@pytest.mark.parametrize("convention", ["uniform", "exclusive"])
+def test_nobody_or_everybody_on_purpose(convention: Convention) -> None:
+    values = np.arange(300) % 3
+    reports, meant = TargetSampling(targets=3, sigma=0.0, convention=convention).sample(values, rng=reproducible(1))
+    assert meant.all()
+    assert np.array_equal(reports, values)
+    most = 1.0 if convention == "uniform" else 2 / 3
+    assert not TargetSampling(targets=3, sigma=most, convention=convention).sample(values, rng=reproducible(1))[1].any()

@@ -243,11 +243,9 @@ def test_a_source_that_is_stopped_asks_no_longer(tmp_path: Path) -> None:
 
 
 def test_a_source_gives_up_when_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with clusters(plan_text(collect=0.5, patience=0.1)) as one:
-        # Enough for handshakes, however busy the machine is; but no time for a second question.
+    with clusters(plan_text()) as one:
+        # Enough for the first step, however busy the machine is; but no time for a second question.
         monkeypatch.setattr(type(one.document), "deadline", lambda _self, number: 60.0 if number == 1 else 0.0)
-        generous = one.document.model_copy(update={"patience": 60.0})
-        one.document = generous
         with pytest.raises(ConnectionLostError, match="not yet"):
             bounded(asked(one, tmp_path, [Reason.NOT_YET]))
 

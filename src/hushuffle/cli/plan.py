@@ -132,7 +132,7 @@ def run(
         message = "say either --network, to run everything on this machine, or --hosts FILE, to prepare it for others."
         raise UsageError(message)
     spec = load_plan(specification)
-    folder = _folder(out, f"plan-{specification.stem}-network")
+    folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-network")
     if hosts is not None:
         return _prepare(spec, hosts, folder)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:

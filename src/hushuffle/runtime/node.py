@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from hushuffle.runtime.connections import Connection, ConnectionLostError, Handler, connect, listen
@@ -97,8 +97,9 @@ class Node:
             yield
         finally:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            (ended,) = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(ended, Exception):
+                raise ended
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:
         """Wait for an event, but no longer, and not after `stop`."""
@@ -108,8 +109,7 @@ class Node:
         finally:
             for task in waits:
                 task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+            await asyncio.wait(waits)
 
     async def _connect(self, name: str, *, until: float | None = None, stop: asyncio.Event | None = None) -> Connection:
         """Return a connection to another node, tried until the loop's time is `until`, or for `patience` seconds."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from hushuffle.analysis.traffic import plan_guarantee
-from hushuffle.model import Cell, Finding, HeatMap, Study, Table, Warned
+from hushuffle.model import Cell, Finding, Guarantee, HeatMap, Study, Table, Warned
 from hushuffle.model.citation import LADJEL
 from hushuffle.plans import cluster_costs, group_statistics
 from hushuffle.specification import AggregateQuery, PlanSpecification
@@ -18,6 +18,7 @@ from hushuffle.workflows.plan_aggregate import result_tables
 from hushuffle.workflows.plan_clusters import compared
 from hushuffle.workflows.plan_parts import about_records, refusal, settings
 from hushuffle.workflows.plan_results import Simulated
+from hushuffle.workflows.plan_study import concerns
 from hushuffle.workflows.reproduce.base import software
 
 _QUESTION: Final = "What did the nodes of this plan compute together, and what could be seen of it on the wire?"
@@ -28,17 +29,18 @@ _ROLES: Final = ("source", "scrambler", "compute", "result")
 def network_study(specification: PlanSpecification, run: NetworkRun) -> Study:
     """Return the report of a run: answers beside the truth, the guarantee, counters, the observed graph."""
     found = _answers(specification, run)
+    guarantee = plan_guarantee(run.plan, delta=specification.targets.delta) if run.plan.applies else None
     return Study(
         key="plan-network",
         title=specification.title or run.plan.name,
         question=_QUESTION,
         answers=(*_sentences(run), *found.answers),
         settings=(("run", run.deployment.document.run), *settings(specification, run.records)),
-        findings=tuple(_promised(specification, run)),
+        findings=() if guarantee is None else (_promised(specification, run, guarantee),),
         tables=(_coverage(run), *found.tables, _nodes(run), _wire(run)),
         charts=found.charts,
         heat_maps=tuple(_graph(run)),
-        warnings=tuple(_concerns(specification, run)),
+        warnings=tuple(_concerns(specification, run, guarantee)),
         citations=(LADJEL.at("execution model"),),
         software=software("polars", "cryptography"),
     )
@@ -78,16 +80,14 @@ def _sentences(run: NetworkRun) -> Iterator[str]:
     )
 
 
-def _promised(specification: PlanSpecification, run: NetworkRun) -> Iterator[Finding]:
-    """Yield the guarantee of the plan, if there is one: for batches as small as it lets through."""
-    if not run.plan.applies:
-        return
-    guarantee = plan_guarantee(run.plan, delta=specification.targets.delta)
-    yield Finding(
+def _promised(specification: PlanSpecification, run: NetworkRun, guarantee: Guarantee) -> Finding:
+    """Return the guarantee of the plan: for batches as small as it lets through."""
+    seen = "the traffic and the released centroids tell" if run.plan.releases else "the traffic tells"
+    return Finding(
         question="plan-dp",
         adversary="somebody who watches all messages",
         sentence=(
-            f"What the traffic tells about one person, at delta = {specification.targets.delta:g}, also if batches "
+            f"What {seen} about one person, at delta = {specification.targets.delta:g}, also if batches "
             "are as small as the plan allows."
         ),
         bound=guarantee.epsilon,
@@ -187,17 +187,14 @@ def _graph(run: NetworkRun) -> Iterator[HeatMap]:
     )
 
 
-def _concerns(specification: PlanSpecification, run: NetworkRun) -> Iterator[Warned]:
+def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guarantee | None) -> Iterator[Warned]:
     if not run.plan.applies:
         yield Warned(
             key="no-guarantee",
             sentence=f"The traffic of this plan has no guarantee. {refusal(run.plan)}",
             advice="`hushuffle plan analyse` says more.",
         )
-    for sentence in run.plan.assumptions:
-        yield Warned(
-            key="assumption", sentence=sentence, advice="State it wherever the figure is stated, and see that it holds."
-        )
+    yield from concerns(run.plan, guarantee)
     yield Warned(
         key="one-machine",
         sentence="All nodes ran on this machine, under keys that it made: a rehearsal, not a protection.",

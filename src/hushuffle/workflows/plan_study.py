@@ -102,7 +102,7 @@ def analyse_plan(
         tables=(_guarantees(plan, clusters, guarantee, summed), _costs(plan), *_releases(plan)),
         charts=charts,
         diagrams=(diagram(specification, plan, records.n),),
-        warnings=(*_concerns(plan, guarantee, met=met), *about_records(records)),
+        warnings=(*concerns(plan, guarantee, met=met), *about_records(records)),
         citations=(LADJEL.at("execution plans, corrected"),),
         software=software("polars", "cryptography"),
     )
@@ -244,8 +244,8 @@ def _releases(plan: Plan) -> Iterator[Table]:
         )
 
 
-def _concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None) -> Iterator[Warned]:
-    """Yield the warnings, the gravest first."""
+def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None) -> Iterator[Warned]:
+    """Yield the warnings about a plan and its guarantee, the gravest first; `met`: whether it is what was asked for."""
     for sentence in plan.assumptions:
         yield Warned(
             key="assumption", sentence=sentence, advice="State it wherever the figure is stated, and see that it holds."

@@ -1,0 +1,148 @@
+"""Small runs of k-means for tests: a plan of a dozen people, real TLS on loopback, one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hushuffle.engines import exchange
+from hushuffle.plans import Plan
+from hushuffle.plans.centroids import Floats, nearest, sums_and_counts
+from hushuffle.randomness import Randomness, reproducible
+from hushuffle.runtime.board import BoardNode
+from hushuffle.runtime.document import RunDocument
+from hushuffle.runtime.k_means import CentroidNode, Person, PointSource
+from hushuffle.runtime.points import Released, ReleasedCodec
+from hushuffle.runtime.source import coins
+from hushuffle.specification import PlanSpecification, parse_plan
+from hushuffle.workflows.network_run import Loopback
+from hushuffle.workflows.network_setup import Deployment, deploy
+from hushuffle.workflows.plan_data import Records, read_records
+from runtime_cases import COINS, Case, identity
+
+SCRAMBLED = "dummies = 2\nbatch = 6\nmin_batch = 3"
+NOISE = 'noise = { kind = "gaussian", radius = 2.0, scale = 0.01 }'
+
+
+def plan_text(
+    *,
+    people: int = 12,
+    iterations: int = 2,
+    traffic: str = SCRAMBLED,
+    private: bool = False,
+    collect: float = 60.0,
+    patience: float = 30.0,
+    more: str = "",
+) -> str:
+    """Return the text of a plan with three centroids."""
+    return f"""
+[query]
+kind = "k-means"
+generated = {{ people = {people} }}
+centroids = 3
+iterations = {iterations}
+variant = "{"private" if private else "public"}-centroids"
+{NOISE if private else ""}
+{more}
+[traffic]
+sigma = 0.4
+{traffic}
+[targets]
+delta = 1e-6
+[network]
+collect = {collect}
+patience = {patience}
+least = 0.6
+processes = 1
+"""
+
+
+@dataclass(kw_only=True, eq=False)
+class Clusters(Case):
+    """A run of k-means with everything that its nodes need."""
+
+    specification: PlanSpecification
+    plan: Plan
+    records: Records
+    deployment: Deployment
+    loopback: Loopback
+    journals: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.document, self.sockets = self.deployment.document, self.loopback.private
+
+    @property
+    def scramblers(self) -> list[str]:
+        """Names of the scramblers."""
+        return [name for name in self.document.servers if name.startswith("scrambler")]
+
+    def points(self, name: str) -> tuple[Person, ...]:
+        """Return the points of a source."""
+        return tuple(one for one in self.deployment.entries[name] if isinstance(one, Person))
+
+    def person(self, name: str, folder: Path, *, point: Floats | None = None) -> PointSource:
+        """Return a source; `point`: another than its own."""
+        held = self.points(name)
+        if point is not None:
+            held = tuple(Person(record=one.record, places=one.places, point=point) for one in held)
+        journal = self.journal(name)
+        return PointSource(self.document, identity(name), held, key=COINS, state=folder / "state", journal=journal)
+
+    def centroid(self, name: str = "compute-1", *, rng: Randomness | None = None) -> CentroidNode:
+        """Return the node of a centroid."""
+        key, journal = self.deployment.seals[name], self.journal(name)
+        return CentroidNode(self.document, identity(name), self.sockets[name], key=key, journal=journal, rng=rng)
+
+    def board(self) -> BoardNode:
+        """Return the result."""
+        key, journal = self.deployment.seals["result"], self.journal("result")
+        return BoardNode(self.document, identity("result"), self.sockets["result"], key=key, journal=journal)
+
+    def simulated(self, number: int, centroids: Floats, *, only_honest: bool) -> tuple[Floats, Floats]:
+        """Return sums and numbers of the points that arrive in one iteration, on the coins of the sources."""
+        noise = self.specification.query.centroid_noise()  # type: ignore[union-attr]
+        points = self.records.points
+        assert points is not None
+        held = points if noise is None else noise.shorten(points)
+        cluster = [one for one in self.plan.clusters if one.reads][number - 1]
+        own, everybody = nearest(held, centroids), range(self.records.n)
+        drawn = coins(COINS, run=self.document.run, step=number, records=everybody)
+        run = exchange(cluster, own, only_honest=only_honest, coins=drawn, rng=reproducible(1))
+        return sums_and_counts(held, own, len(centroids), used=run.used)
+
+
+@contextmanager
+def clusters(text: str, *, change: dict[str, Any] | None = None) -> Iterator[Clusters]:
+    """Give a run that nobody has started; `change`: other values in its document."""
+    specification, loopback = parse_plan(text), Loopback(recorded=False)
+    try:
+        records = read_records(specification.query, Path())
+        plan = specification.plan(records.n)
+        made = deploy(specification, plan, records, address=loopback.listening, rng=reproducible(1))
+        # One number for all runs, and so the same coins.
+        values = made.document.model_dump() | {"run": "0123456789abcdef" * 2} | (change or {})
+        document = RunDocument.model_validate(values)
+        made = Deployment(document=document, seals=made.seals, entries=made.entries)
+        yield Clusters(specification=specification, plan=plan, records=records, deployment=made, loopback=loopback)
+    finally:
+        loopback.close()
+
+
+async def ended(*tasks: asyncio.Task[Any]) -> None:
+    """End tasks."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def release(one: Clusters, number: int, centroid: Floats, **counts: int) -> list[bytes]:
+    """Return the contents of what a node tells of its centroid."""
+    values = {"sources": 12, "messages": 5, "lost": 0} | counts
+    codec = ReleasedCodec(query=one.document.clustering, room=one.document.seals(0).room)
+    return codec.pack(Released(iteration=number, centroid=np.asarray(centroid, dtype=np.float64), **values))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
+from hushuffle import plans
 from hushuffle.errors import InvalidInputError, NumericalError
 
 
@@ -102,3 +103,14 @@ def test_wrong_kinds_of_arguments_are_named() -> None:
         hs.pie.best_hashing_for_error(0.5, k=None, n=10, frequency=0.1)  # type: ignore[arg-type]
     with pytest.raises(NumericalError, match="hardly depend"):
         hs.pie.variance_by_buckets(1e-17, k=10, n=10, buckets=np.array([4]))
+
+
+@pytest.mark.parametrize("scale", [0.7, 0.5, 0.3])
+def test_released_centroids_with_hardly_any_noise(scale: float) -> None:
+    # The releases alone cost an epsilon above rho = 2 (radius/scale)**2: a lattice must not take them for no noise.
+    noise = plans.CentroidNoise(kind="gaussian", radius=2.0, scale=scale)
+    plan = plans.k_means(
+        people=12, centroids=3, iterations=2, variant="private-centroids", sigma=0.2, flood=1, noise=noise
+    )
+    found = hs.traffic.plan_guarantee(plan, delta=1e-6).epsilon
+    assert found.lower < 2 < 2 * (2 / scale) ** 2 < found.upper

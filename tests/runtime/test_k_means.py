@@ -355,7 +355,7 @@ def test_what_a_node_takes_and_what_not() -> None:
         journal = one.journal("compute-1")
         assert journal.state == "done"
         assert journal.rejected == {
-            Reason.IDENTITY: 3,
+            Reason.IDENTITY: 10,
             Reason.STEP: 2,
             Reason.MALFORMED: 2,
             Reason.UNREADABLE: 1,
@@ -418,5 +418,5 @@ def test_a_node_that_the_result_refuses_fails() -> None:
 def test_only_a_node_of_the_run_with_its_own_key_can_be_one() -> None:
     with clusters(plan_text()) as one:
         for name, key in (("compute-1", SealKey.generate()), ("scrambler-1-1", one.deployment.seals["compute-1"])):
-            with pytest.raises(DataError, match="is no compute node of this run"):
+            with pytest.raises(DataError, match="has no such part in this run"):
                 CentroidNode(one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name))

@@ -46,6 +46,9 @@ _GROWTH: Final = 0.02
 _FARTHEST: Final = 300.0
 """What is left beyond this epsilon counts as a loss at infinity."""
 
+_VERY_FAR: Final = 16.0
+"""Standard deviation of the loss of a Gaussian pair whose total variation is 1 but for the last bit."""
+
 _BLOCKS: Final = 600
 """Blocks of compositions for k = 2: costs at most 0.5/600 of epsilon, and a third of the time of `Binary.of`."""
 
@@ -156,7 +159,7 @@ def typical_loss(law: Divergence) -> float:
     """
     apart = law.upper(0.0)
     if apart >= 1:
-        return law.pure
+        return _VERY_FAR if math.isinf(law.pure) and law.upper(_FARTHEST) < 1 else law.pure
     least = 0.0 if math.isinf(law.pure) else 1e-9 * law.pure
     return float(min(max(2 * float(ndtri((1 + apart) / 2)), least), law.pure))
 

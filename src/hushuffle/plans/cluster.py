@@ -141,7 +141,9 @@ class Cluster:
         """
         if self.sampling is None:
             _checks.reject("cluster", "one with data-dependent messages", self.name, "A fixed one reveals nothing.")
-        return Protocol(randomizer=self.sampling, shuffler=self.scrambler or NoShuffle(), n=self.min_batch or self.smallest)
+        return Protocol(
+            randomizer=self.sampling, shuffler=self.scrambler or NoShuffle(), n=self.min_batch or self.smallest
+        )
 
     def describe(self) -> str:
         """Return the cluster in one line."""

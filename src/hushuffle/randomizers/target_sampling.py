@@ -134,9 +134,7 @@ class TargetSampling(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, HasVal
     def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
         return self._flooded(self._first_targets(values, rng)[0], rng)
 
-    def sample(
-        self, values: npt.ArrayLike, *, rng: Randomness
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def sample(self, values: npt.ArrayLike, *, rng: Randomness) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Return reports, the same as those of `randomize`, and which of them are true on purpose, shape (n,).
 
         A report is on purpose with probability theta, the difference of the chances of the own target and of

@@ -16,7 +16,7 @@ from hushuffle.runtime.document import RESULT, RunDocument
 from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.node import Node
+from hushuffle.runtime.node import Node, check_key
 from hushuffle.runtime.points import Released, ReleasedCodec
 from hushuffle.runtime.result import RunFailedError
 from hushuffle.runtime.seals import SealKey
@@ -64,9 +64,7 @@ class BoardNode(Node):
     def __init__(
         self, document: RunDocument, identity: Identity, where: socket.socket, *, key: SealKey, journal: Journal
     ) -> None:
-        if identity.name != document.result or key.public.text != document.servers[identity.name].seal:
-            message = f"{identity.name} is not the result of this run, or its seal key is not the one in the document."
-            raise DataError(message)
+        check_key(document, identity, key, part=identity.name == document.result)
         self._key, self._nodes = key, document.steps[0].computes
         self._codec = ReleasedCodec(query=document.clustering, room=document.seals(RESULT).room)
         self._parts: dict[int, dict[str, Released]] = {number + 1: {} for number in range(len(document.steps))}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from typing import Final
 
-from hushuffle.errors import DataError
-from hushuffle.runtime.connections import Connection, ConnectionLostError
+from hushuffle.runtime.connections import Connection
 from hushuffle.runtime.document import RESULT, RunDocument
-from hushuffle.runtime.frames import Control, Kind, Message, Reason
+from hushuffle.runtime.frames import Control, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.intake import Intake, take_batch
 from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.node import Node
+from hushuffle.runtime.node import Node, check_key
 from hushuffle.runtime.records import Part, PartCodec, RecordCodec
 from hushuffle.runtime.seals import SealKey
 
@@ -48,9 +46,8 @@ class ComputeNode(Node):
         journal: Journal,
     ) -> None:
         place = document.target_of(identity.name)
-        if place is None or key.public.text != document.servers[identity.name].seal:
-            message = f"{identity.name} is no compute node of this run, or its seal key is not the one in the document."
-            raise DataError(message)
+        check_key(document, identity, key, part=place is not None)
+        assert place is not None
         self._number, self._node = place
         self._codec = RecordCodec(query=document.grouping, position=self._number - 1)
         self._statistics = self._codec.statistics(())
@@ -94,22 +91,12 @@ class ComputeNode(Node):
 
     async def _tell(self) -> None:
         """Send what was found to the result: as many messages whatever it is."""
-        document, name = self._document, self._document.result
-        seals, key = document.seals(RESULT), document.seal_key(name)
+        document = self._document
         part = Part(
             statistics=self._statistics,
             sources=self._intake.sources,
             messages=self._intake.messages,
             lost=self._intake.lost,
         )
-        codec = PartCodec(query=document.grouping, position=self._number - 1, room=seals.room)
-        messages = [
-            Message(RESULT, slot, 0, seals.seal(content, key, target=name))
-            for slot, content in enumerate(codec.pack(part, node=self._node))
-        ]
-        until = asyncio.get_running_loop().time() + document.patience
-        answer = await self._deliver(name, messages, sources=1, until=until)
-        if answer.kind is not Kind.ACCEPTED:
-            message = f"{name} refused what {self.name} found ({answer.reason.words})."
-            raise ConnectionLostError(message, reason=answer.reason)
-        self._journal.sent += len(messages)
+        codec = PartCodec(query=document.grouping, position=self._number - 1, room=document.seals(RESULT).room)
+        await self._report(codec.pack(part, node=self._node))

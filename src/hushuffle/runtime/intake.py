@@ -179,5 +179,6 @@ async def take_batch(
     if not count:
         intake = intakes.get(end.step, intake)
     if peer not in intake.senders:  # the node's own name, or a sender of another step
+        journal.reject(Reason.IDENTITY)
         return Control(Kind.REFUSED, end.step, Reason.IDENTITY)
     return intake.end(peer, end, count, arrived)

@@ -13,16 +13,15 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.errors import DataError
 from hushuffle.plans.centroids import Floats
 from hushuffle.randomness import Randomness, secure
 from hushuffle.runtime.connections import Connection, ConnectionLostError
 from hushuffle.runtime.document import RESULT, RunDocument
-from hushuffle.runtime.frames import Control, Kind, Message, Reason
+from hushuffle.runtime.frames import Control, Kind, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.intake import Intake, take_batch
 from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.node import Node
+from hushuffle.runtime.node import Node, check_key
 from hushuffle.runtime.points import PointCodec, Released, ReleasedCodec, moved
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry, SourceNode
@@ -160,9 +159,8 @@ class CentroidNode(Node):
         rng: Randomness | None = None,
     ) -> None:
         place = document.target_of(identity.name)
-        if place is None or key.public.text != document.servers[identity.name].seal:
-            message = f"{identity.name} is no compute node of this run, or its seal key is not the one in the document."
-            raise DataError(message)
+        check_key(document, identity, key, part=place is not None)
+        assert place is not None
         self._codec = PointCodec(query=document.clustering)
         self._rng = secure() if rng is None else rng
         self._held: dict[int, list[tuple[bytes, bool]]] = {n: [] for n in range(1, len(document.steps) + 1)}
@@ -212,8 +210,7 @@ class CentroidNode(Node):
         return await take_batch(messages, ends, connection.peer, self._intakes, self._journal)
 
     async def _tell(self, number: int, intake: Intake) -> None:
-        document, name = self._document, self._document.result
-        seals, key = document.seals(RESULT), document.seal_key(name)
+        document = self._document
         released = Released(
             iteration=number,
             centroid=self._centroid,
@@ -221,17 +218,8 @@ class CentroidNode(Node):
             messages=intake.messages,
             lost=intake.lost,
         )
-        codec = ReleasedCodec(query=document.clustering, room=seals.room)
-        messages = [
-            Message(RESULT, slot, number, seals.seal(content, key, target=name))
-            for slot, content in enumerate(codec.pack(released))
-        ]
-        until = asyncio.get_running_loop().time() + document.patience
-        answer = await self._deliver(name, messages, sources=1, until=until)
-        if answer.kind is not Kind.ACCEPTED:
-            message = f"{name} refused what {self.name} found ({answer.reason.words})."
-            raise ConnectionLostError(message, reason=answer.reason)
-        self._journal.sent += len(messages)
+        codec = ReleasedCodec(query=document.clustering, room=document.seals(RESULT).room)
+        await self._report(codec.pack(released), number=number)
 
 
 def _hold(held: list[tuple[bytes, bool]], contents: list[bytes], used: list[bool]) -> None:

@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from hushuffle.errors import DataError
 from hushuffle.runtime.connections import Connection, ConnectionLostError, Handler, connect, listen
-from hushuffle.runtime.document import RunDocument
+from hushuffle.runtime.document import RESULT, RunDocument
 from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.seals import SealKey
 
 
 class Node:
@@ -124,6 +126,25 @@ class Node:
             stop=stop,
         )
 
+    async def _report(self, contents: list[bytes], *, number: int = 0) -> None:
+        """Send what was found to the result, sealed, and count it; `number` tells one time from another.
+
+        Raises:
+            ConnectionLostError: the result cannot be reached in time, or refuses.
+        """
+        document, name = self._document, self._document.result
+        seals, key = document.seals(RESULT), document.seal_key(name)
+        messages = [
+            Message(RESULT, slot, number, seals.seal(content, key, target=name))
+            for slot, content in enumerate(contents)
+        ]
+        until = asyncio.get_running_loop().time() + document.patience
+        answer = await self._deliver(name, messages, sources=1, until=until)
+        if answer.kind is not Kind.ACCEPTED:
+            message = f"{name} refused what {self.name} found ({answer.reason.words})."
+            raise ConnectionLostError(message, reason=answer.reason)
+        self._journal.sent += len(messages)
+
     async def _deliver(self, name: str, messages: list[Message], *, sources: int, until: float) -> Control:
         """Send messages to a node until it has answered, the same ones at every try.
 
@@ -148,6 +169,17 @@ class Node:
 
 
 _PAUSE = 0.2
+
+
+def check_key(document: RunDocument, identity: Identity, key: SealKey, *, part: bool) -> None:
+    """Refuse a node that has no part in a run, or whose seal key is not the one that others seal for.
+
+    Raises:
+        DataError: one or the other.
+    """
+    if not part or key.public.text != document.servers[identity.name].seal:
+        message = f"{identity.name} has no such part in this run, or its seal key is not the one in the document."
+        raise DataError(message)
 
 
 async def health(document: RunDocument, identity: Identity) -> dict[str, Any]:

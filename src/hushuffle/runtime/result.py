@@ -15,7 +15,7 @@ from hushuffle.runtime.document import RESULT, RunDocument
 from hushuffle.runtime.frames import Control, Kind, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.node import Node
+from hushuffle.runtime.node import Node, check_key
 from hushuffle.runtime.records import Part, PartCodec
 from hushuffle.runtime.seals import SealKey
 
@@ -68,9 +68,7 @@ class ResultNode(Node):
     def __init__(
         self, document: RunDocument, identity: Identity, where: socket.socket, *, key: SealKey, journal: Journal
     ) -> None:
-        if identity.name != document.result or key.public.text != document.servers[identity.name].seal:
-            message = f"{identity.name} is not the result of this run, or its seal key is not the one in the document."
-            raise DataError(message)
+        check_key(document, identity, key, part=identity.name == document.result)
         self._key = key
         self._parts: dict[str, Part] = {}
         self._nodes = frozenset(name for step in document.steps for name in step.computes)

@@ -9,7 +9,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.model import Assessment, Utility, number
 from hushuffle.specification import load, parse
-from hushuffle.workflows import assess
+from hushuffle.workflows.assess import assess
 from hushuffle.workflows.findings import percent
 from hushuffle.workflows.trials import deviation
 from hushuffle.workflows.warnings import _about_accuracy

@@ -8,7 +8,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.model import Assessment, Utility
 from hushuffle.specification import load, parse
-from hushuffle.workflows import assess
+from hushuffle.workflows.assess import assess
 from hushuffle.workflows.curves import privacy_charts
 from hushuffle.workflows.warnings import _about_accuracy
 

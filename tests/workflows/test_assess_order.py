@@ -15,7 +15,8 @@ from hushuffle.errors import SpecificationError, UnsupportedProtocolError
 from hushuffle.evaluation.synthetic import crescents
 from hushuffle.model import Assessment
 from hushuffle.specification import load, parse
-from hushuffle.workflows import assess, curves, order_charts, order_findings
+from hushuffle.workflows import curves, order_charts, order_findings
+from hushuffle.workflows.assess import assess
 from hushuffle.workflows.calibrate import calibrate
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

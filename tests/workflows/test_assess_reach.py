@@ -17,7 +17,8 @@ from hushuffle.estimation.reach import Reach, planned
 from hushuffle.model import Assessment, Bound
 from hushuffle.specification import ReachPopulation, load, parse
 from hushuffle.specification.specification import Run
-from hushuffle.workflows import assess, reach_charts, reach_privacy, reach_study, reach_trials, reach_warnings
+from hushuffle.workflows import reach_charts, reach_privacy, reach_study, reach_trials, reach_warnings
+from hushuffle.workflows.assess import assess
 from hushuffle.workflows.reach_design import Design
 from hushuffle.workflows.reproduce.bloom_worst_pairs import every_pair
 

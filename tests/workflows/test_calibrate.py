@@ -8,8 +8,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import load, parse
-from hushuffle.workflows import Choice, calibrate
-from hushuffle.workflows.calibrate import _least, _people, worst_error
+from hushuffle.workflows.calibrate import Choice, _least, _people, calibrate, worst_error
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

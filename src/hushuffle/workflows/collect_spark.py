@@ -23,11 +23,11 @@ from hushuffle.specification import Specification
 from hushuffle.workflows.collect_release import (
     Asked,
     central_of,
-    manifest_of,
-    told,
     dummy_key_of,
+    manifest_of,
     mechanism_of,
     refuse_shuffler,
+    told,
 )
 from hushuffle.workflows.collect_request import MANIFEST, REPORTS, Release, Request, TooFewPeople
 

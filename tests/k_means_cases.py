@@ -112,7 +112,7 @@ class Clusters(Case):
         held = points if noise is None else noise.shorten(points)
         cluster = [one for one in self.plan.clusters if one.reads][number - 1]
         own, everybody = nearest(held, centroids), range(self.records.n)
-        drawn = coins(COINS, run=self.document.run, step=number, records=everybody)
+        drawn = coins(COINS, run=self.document.drawn, step=number, records=everybody)
         run = exchange(cluster, own, only_honest=only_honest, coins=drawn, rng=reproducible(1))
         return sums_and_counts(held, own, len(centroids), used=run.used)
 

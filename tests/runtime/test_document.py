@@ -119,6 +119,10 @@ def change(table: Any, path: str, value: Any) -> None:
             {"steps.0.min_batch": 2, "steps.0.capped": True},
             "min_batch of 'step 1' must be the size of every batch under a cap",
         ),
+        (
+            {"steps.1.capped": True, "steps.1.min_batch": 5, "steps.1.dummies": 11},
+            "dummies of 'step 2' must fit under the cap",
+        ),
         ({"result": "compute-1-1"}, "holders must be different nodes, and each compute in one"),
         ({"steps.1.computes.0": "compute-1-1"}, "holders must be different nodes, and each compute in one"),
         ({"steps.1.batches.0.scrambler": "compute-1-1"}, "must be different nodes"),

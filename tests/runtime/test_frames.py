@@ -75,6 +75,19 @@ def test_messages_have_one_size() -> None:
             Layout(size=size)
 
 
+def test_frames_of_another_run_are_not_heard() -> None:
+    one, other = Layout(size=SMALLEST, run=7), Layout(size=SMALLEST, run=2**32 - 1)
+    for frame in (Message(1, 2, 3, bytes(one.sealed)), Control(Kind.END, 1)):
+        packed = one.pack(frame)
+        assert len(packed) == len(other.pack(frame))
+        assert one.left(packed[:HEAD]) == len(packed) - HEAD
+        with pytest.raises(DataError, match="of another run"):
+            other.left(packed[:HEAD])
+    for run in (-1, 2**32):
+        with pytest.raises(InvalidInputError, match="`run` must be"):
+            Layout(size=SMALLEST, run=run)
+
+
 def test_reasons_in_words() -> None:
     assert Reason.BELOW_MINIMUM.words == "below minimum"
     assert len({reason.words for reason in Reason}) == len(Reason)

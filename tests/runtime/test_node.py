@@ -75,7 +75,7 @@ def compare(one: Case, result: AggregateResult) -> None:
             **(scrambled if part.scrambled else {}),
         )
         own = query.nodes(position, query.grouping_sets[position].codes(one.table)[rows])
-        drawn = coins(COINS, run=document.run, step=position + 1, records=rows.tolist())
+        drawn = coins(COINS, run=document.drawn, step=position + 1, records=rows.tolist())
         simulated = exchange(cluster, own, coins=drawn, rng=reproducible(1))
         used = np.zeros(document.people, dtype=np.bool_)
         used[rows[simulated.used]] = True

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from hushuffle.randomness import Randomness, reproducible
-from hushuffle.runtime.connections import ConnectionLostError
+from hushuffle.runtime.connections import ConnectionLostError, connect
 from hushuffle.runtime.document import Batch
 from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.runtime.node import Node
@@ -445,3 +445,26 @@ def test_a_holder_cannot_keep_a_scrambler_busy_for_ever() -> None:
 
     with case(step(1, [holders(3)])) as one:
         bounded(work(one))
+
+
+def test_who_still_sends_for_an_earlier_run_is_not_heard() -> None:
+    async def work(now: Case, before: Case) -> None:
+        node = now.scrambler()
+        running = asyncio.create_task(node.run())
+        place = now.document.servers["scrambler-1-1"].place
+        loop, layout = asyncio.get_running_loop(), before.document.layout
+        old = await connect(
+            "scrambler-1-1", place, identity("source-0"), layout=layout, patience=5, until=loop.time() + 5
+        )
+        await old.send(message(0, 0), Control(Kind.END, 1, numbers=(1, 1)))
+        with pytest.raises(ConnectionLostError):
+            await old.answer()
+        await old.close()
+        assert not node._gatherings[1].messages
+        assert now.journal("scrambler-1-1").rejected[Reason.MALFORMED] == 1
+        running.cancel()
+        await asyncio.wait([running])
+
+    with case(step(1, [holders(3)])) as now, case(step(1, [holders(3)])) as before:
+        assert now.document.digest != before.document.digest
+        bounded(work(now, before))

@@ -44,7 +44,7 @@ def test_targets_are_those_of_the_coins_and_redirected_messages_carry_nothing() 
             (entry,) = one.entries(name)
             (delivery,) = deliveries(one.document, [entry], COINS)
             (message,) = delivery.messages
-            rng = coins(COINS, run=one.document.run, step=1, records=[entry.record])
+            rng = coins(COINS, run=one.document.drawn, step=1, records=[entry.record])
             (target,) = one.document.step(1).sampling.randomize([entry.own], rng=rng).tolist()
             assert (delivery.to, message.step, message.slot, message.target) == ("scrambler-1-1", 1, entry.slot, target)
             assert opened(one, message) == (entry.content if target == entry.own else None)

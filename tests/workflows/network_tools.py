@@ -273,7 +273,7 @@ def arrived(made: Deployment, *, lost: Sequence[str] = (), key: bytes = KEY) -> 
             for entry in entries
             if entry.step == number and name not in lost
         ]
-        rng = coins(key, run=document.run, step=number, records=[entry.record for entry in own])
+        rng = coins(key, run=document.drawn, step=number, records=[entry.record for entry in own])
         sent = step.sampling.randomize([entry.own for entry in own], rng=rng).reshape(len(own), -1)
         codec = RecordCodec(query=document.grouping, position=number - 1)
         contents = [entry.content for entry, row in zip(own, sent.tolist(), strict=True) if entry.own in row]
@@ -328,7 +328,7 @@ def simulation(
         assert cluster.sampling is not None
         rows = np.array(sorted(entry.record for entry in entries if entry.step == position + 1))
         own = query.nodes(position, grouping.codes(table)[rows])
-        drawn = coins(key, run=document.run, step=position + 1, records=rows.tolist())
+        drawn = coins(key, run=document.drawn, step=position + 1, records=rows.tolist())
         seen = exchange(cluster, own, coins=drawn, rng=reproducible(1))
         used = np.zeros(people, dtype=np.bool_)
         used[rows[seen.used]] = True

@@ -19,6 +19,7 @@ from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry
 from hushuffle.specification import parse_plan
 from hushuffle.specification.node import NodeConfiguration
+from hushuffle.workflows.network_check import check_promise
 from hushuffle.workflows.network_records import Held, held_records, read_prepared, write_prepared
 from hushuffle.workflows.network_setup import Deployment, deploy, draw_up
 from hushuffle.workflows.plan_data import read_records
@@ -196,3 +197,59 @@ def test_points_need_public_ranges(tmp_path: Path) -> None:
     document = deployed("k-means", CLUSTERS).document
     with pytest.raises(DataError, match=r"the plan must have \[query.columns\]"):
         held_records(config({"data": "own.csv"}, "source-1"), document, tmp_path)
+
+
+SCRAMBLED = AGES.replace("sigma = 0.2", "sigma = 0.2\ndummies = 2\nbatch = 5")
+NOISY = POINTS.replace("public-centroids", "private-centroids").replace(
+    "[traffic]", 'noise = { kind = "gaussian", radius = 2.0, scale = 4.0 }\n[traffic]'
+)
+
+
+def changed(document: RunDocument, path: str, value: Any) -> RunDocument:
+    """Return the document with another value at a place."""
+    whole = document.model_dump()
+    *before, last = path.split(".")
+    part: Any = whole
+    for key in before:
+        part = part[int(key)] if isinstance(part, list | tuple) else part[key]
+    part[last] = value
+    return RunDocument.model_validate(whole)
+
+
+@pytest.mark.parametrize("text", [AGES, SCRAMBLED, POINTS, NOISY])
+def test_a_document_that_was_drawn_up_keeps_its_plan(text: str) -> None:
+    document = drawn(text, ["ann", "bob", "cara", "dan", "eve"])
+    assert check_promise(document).effective() == document.plan
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "value", "why"),
+    [
+        (AGES, "steps.0.sigma", 0.0, "sigma of the step 'send by age'"),
+        (AGES, "steps.1.convention", "exclusive", "convention of the step 'send by sex'"),
+        (AGES, "steps.0.flood", 1, "flood of the step"),
+        (AGES, "people", 7, "sources of the step"),
+        (AGES, "query.functions", ("count",), "its query is not that of its plan"),
+        (SCRAMBLED, "steps.0.dummies", 0, "dummies of the step"),
+        (SCRAMBLED, "steps.0.min_batch", 1, "min_batch of the step"),
+        (NOISY, "query.noise.scale", 0.1, "its query is not that of its plan"),
+        (POINTS, "steps.0.only_on_purpose", True, "only_on_purpose of the step"),
+        (POINTS, "plan", POINTS.replace("iterations = 2", "iterations = 3"), "its plan has 3 steps, the document 2"),
+        (POINTS, "plan", POINTS.replace("public-centroids", "hidden"), "its plan has no guarantee"),
+    ],
+)
+def test_a_source_takes_no_part_where_a_document_breaks_its_plan(
+    text: str, path: str, value: Any, why: str, tmp_path: Path
+) -> None:
+    document = changed(drawn(text, ["ann", "bob", "cara", "dan", "eve"]), path, value)
+    with pytest.raises(DataError, match=f"does not keep what its plan promises: .*{why}"):
+        check_promise(document)
+    with pytest.raises(DataError, match="Nothing is sent for it"):
+        held_records(config({"data": "own.csv"}, "ann"), document, tmp_path)
+
+
+def test_a_changed_document_has_other_coins() -> None:
+    document = drawn(AGES, ["ann", "bob", "cara", "dan", "eve"])
+    for path, value in (("steps.0.sigma", 0.9), ("query.functions", ("count",)), ("plan", SCRAMBLED), ("run", "0" * 32)):
+        assert changed(document, path, value).drawn != document.drawn
+    assert changed(document, "patience", 5.0).drawn == document.drawn

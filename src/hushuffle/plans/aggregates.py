@@ -179,19 +179,20 @@ def group_statistics(
     rows = np.ones(codes.size, dtype=np.bool_) if used is None else used
     if rows.shape != codes.shape:
         _checks.reject("used", f"of {codes.size:,} rows like the table", f"<shape {rows.shape}>")
-    codes = codes[rows]
+    # What is not used goes into a group of its own that is dropped: the work must not tell how many rows are used.
     size = grouping.groups
+    codes = np.where(rows, codes, size)
     sums: dict[str, Floats] = {}
     least: dict[str, Floats] = {}
     greatest: dict[str, Floats] = {}
     for column in query.values:
         numbers = _numbers(table, column, rows)
-        sums[column] = np.bincount(codes, weights=numbers, minlength=size).astype(np.float64)
+        sums[column] = np.bincount(codes, weights=numbers, minlength=size + 1)[:size].astype(np.float64)
         for extremes, extreme, start in ((least, np.minimum, np.inf), (greatest, np.maximum, -np.inf)):
-            found = np.full(size, start)
+            found = np.full(size + 1, start)
             extreme.at(found, codes, numbers)
-            extremes[column] = np.where(np.isfinite(found), found, np.nan)
-    count = np.bincount(codes, minlength=size).astype(np.float64)
+            extremes[column] = np.where(np.isfinite(found[:size]), found[:size], np.nan)
+    count = np.bincount(codes, minlength=size + 1)[:size].astype(np.float64)
     return GroupStatistics(name=grouping.name, count=count, sum=sums, min=least, max=greatest)
 
 
@@ -203,7 +204,7 @@ def _numbers(table: Mapping[str, npt.ArrayLike], column: str, rows: Mask) -> Flo
     wrong = int(np.count_nonzero(~np.isfinite(numbers)))
     if wrong:
         _checks.reject(column, "finite numbers", f"<{wrong:,} that are not>")
-    return numbers[rows]
+    return numbers
 
 
 def column_of(table: Mapping[str, npt.ArrayLike], name: str) -> Any:

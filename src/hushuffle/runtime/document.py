@@ -220,9 +220,15 @@ class RunDocument(_Part):
         return hashlib.sha256(self.text.encode()).digest()
 
     @cached_property
+    def drawn(self) -> str:
+        """SHA-256 of the run and all that decides where a message goes: coins are drawn anew if any of it changes."""
+        chosen = self.model_dump(include={"run", "plan", "people", "query", "steps"})
+        return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
     def layout(self) -> Layout:
         """The sizes of frames."""
-        return Layout(size=self.message)
+        return Layout(size=self.message, run=int.from_bytes(self.digest[:4], "little"))
 
     @cached_property
     def grouping(self) -> GroupingQuery:
@@ -349,6 +355,8 @@ def _check(step: Step, partitions: int) -> None:
             _wrong(f"batches of {step.name!r} must have {step.min_batch} sources or more")
         if step.capped and len(batch.holders) != step.min_batch:
             _wrong(f"min_batch of {step.name!r} must be the size of every batch under a cap")
+        if step.capped and step.dummies > (partitions - 1) * len(batch.holders):
+            _wrong(f"dummies of {step.name!r} must fit under the cap")
 
 
 def _wrong(rule: str) -> NoReturn:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from hushuffle import _checks
 from hushuffle.errors import DataError
 
-_HEAD: Final = struct.Struct("<BBHIII")  # version, kind, step, slot, target, 0
+_HEAD: Final = struct.Struct("<BBHIII")  # version, kind, step, slot, target, run
 _REST: Final = struct.Struct("<H2x5Q4x")  # of a control frame: reason, numbers
 VERSION: Final = 1
 
@@ -99,19 +99,24 @@ Frame: TypeAlias = Message | Control
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The sizes of frames: `size` bytes for every message, header and seal included.
+    """The frames of one run: `size` bytes for every message, header and seal included.
+
+    Every frame carries the number `run`, 32 bits of the digest of the run's document: nodes of an earlier run that
+    still try, on the same hosts and under the same names, are not heard.
 
     Raises:
-        InvalidInputError: not from 256 to 16,384 bytes.
+        InvalidInputError: not from 256 to 16,384 bytes, or no number of 32 bits.
 
     >>> Layout(size=1024).sealed, len(Layout(size=1024).pack(Control(kind=Kind.END)))
     (1008, 64)
     """
 
     size: int
+    run: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", _checks.integer("size", self.size, low=SMALLEST, high=LARGEST))
+        object.__setattr__(self, "run", _checks.integer("run", self.run, low=0, high=2**32 - 1))
 
     @property
     def sealed(self) -> int:
@@ -123,19 +128,22 @@ class Layout:
         if isinstance(frame, Message):
             if len(frame.sealed) != self.sealed:
                 _checks.reject("sealed", f"of {self.sealed} bytes", f"<{len(frame.sealed)} bytes>")
-            return _HEAD.pack(VERSION, Kind.MESSAGE, frame.step, frame.slot, frame.target, 0) + frame.sealed
+            return _HEAD.pack(VERSION, Kind.MESSAGE, frame.step, frame.slot, frame.target, self.run) + frame.sealed
         numbers = (*frame.numbers, 0, 0, 0, 0, 0)[:5]
-        return _HEAD.pack(VERSION, frame.kind, frame.step, 0, 0, 0) + _REST.pack(frame.reason, *numbers)
+        return _HEAD.pack(VERSION, frame.kind, frame.step, 0, 0, self.run) + _REST.pack(frame.reason, *numbers)
 
     def left(self, head: bytes) -> int:
         """Return how many bytes follow the first `HEAD` ones.
 
         Raises:
-            DataError: this is no frame.
+            DataError: this is no frame, or one of another run.
         """
-        version, kind = head[0], head[1]
+        version, kind, *_, run = _HEAD.unpack(head)
         if version != VERSION or kind not in _KINDS:
             message = "these bytes are no frame of this protocol."
+            raise DataError(message)
+        if run != self.run:
+            message = "a frame is of another run."
             raise DataError(message)
         return self.sealed if kind == Kind.MESSAGE else _REST.size
 
@@ -145,7 +153,7 @@ class Layout:
         Raises:
             DataError: this is no frame.
         """
-        _version, kind, step, slot, target, _zero = _HEAD.unpack(head)
+        _version, kind, step, slot, target, _run = _HEAD.unpack(head)
         if kind == Kind.MESSAGE:
             return Message(step, slot, target, rest)
         reason, *numbers = _REST.unpack(rest)

@@ -40,7 +40,7 @@ def coins(key: bytes, *, run: str, step: int, records: Sequence[int]) -> KeyedRa
 
     Args:
         key: at least 32 secret bytes.
-        run: the run's number; every run has coins of its own.
+        run: what the coins are for, `RunDocument.drawn`; every run has coins of its own.
         step: its step.
         records: their numbers, distinct.
     """
@@ -61,7 +61,7 @@ def deliveries(document: RunDocument, entries: Sequence[Entry], key: bytes) -> l
     for number in sorted({entry.step for entry in entries}):
         step, seals = document.step(number), document.seals(number)
         own = [entry for entry in entries if entry.step == number]
-        rng = coins(key, run=document.run, step=number, records=[entry.record for entry in own])
+        rng = coins(key, run=document.drawn, step=number, records=[entry.record for entry in own])
         sent, on_purpose = step.sampling.sample([entry.own for entry in own], rng=rng)
         for entry, targets, meant in zip(own, sent.reshape(len(own), -1).tolist(), on_purpose.tolist(), strict=True):
             scrambler = step.batches[entry.batch].scrambler

@@ -19,8 +19,9 @@ from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.k_means import Person
 from hushuffle.runtime.records import RecordCodec
 from hushuffle.runtime.source import Entry
-from hushuffle.specification import AggregateQuery, KMeansQuery, parse_plan
+from hushuffle.specification import AggregateQuery, KMeansQuery
 from hushuffle.specification.node import NodeConfiguration
+from hushuffle.workflows.network_check import check_promise
 from hushuffle.workflows.plan_data import scaled_points
 
 Held: TypeAlias = Entry | Person
@@ -31,7 +32,8 @@ def held_records(config: NodeConfiguration, document: RunDocument, folder: Path)
     """Return the records of every source node of a configuration.
 
     Raises:
-        DataError: there are none, they cannot be read, or there are not as many as the document says.
+        DataError: there are none, they cannot be read, there are not as many as the document says, or the document
+            does not keep what its plan promises.
     """
     if config.records is None:
         _fail("the configuration of source nodes must have [records]: where their data, coins and state are.")
@@ -41,7 +43,7 @@ def held_records(config: NodeConfiguration, document: RunDocument, folder: Path)
         _fail("a table of records belongs to one source node: give each a configuration of its own.")
     assert config.records.data is not None
     (name,) = config.nodes
-    query = parse_plan(document.plan, file="the plan in the run's document").query
+    query = check_promise(document).query
     places = document.places[name]
     every = isinstance(query, KMeansQuery) or query.per_person == "all"
     wanted = len(places) // len(document.steps) if every else len(places)

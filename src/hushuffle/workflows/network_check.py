@@ -1,0 +1,83 @@
+"""A source's own look at a run's document: do its steps keep what its plan promises?"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from hushuffle.errors import DataError
+from hushuffle.plans import Cluster, Plan
+from hushuffle.runtime.document import Aggregate, KMeans, Noise, RunDocument, Step
+from hushuffle.specification import AggregateQuery, PlanSpecification, parse_plan
+
+
+def check_promise(document: RunDocument) -> PlanSpecification:
+    """Return the plan in a document; refuse a document whose steps or query are not those of its plan.
+
+    The guarantee is that of the plan's text, which people read; what nodes do is said by the steps. A source takes part
+    only where both are one.
+
+    Raises:
+        DataError: they differ, or the plan's traffic has no guarantee.
+        SpecificationError: the plan in the document is none.
+    """
+    specification = parse_plan(document.plan, file="the plan in the run's document")
+    plan = specification.plan(document.people)
+    if not plan.applies:
+        _refuse("its plan has no guarantee")
+    clusters = [cluster for cluster in plan.clusters if cluster.reads]
+    if len(clusters) != len(document.steps):
+        _refuse(f"its plan has {len(clusters)} steps, the document {len(document.steps)}")
+    for cluster, step in zip(clusters, document.steps, strict=True):
+        promised, asked = _promised(plan, cluster), _asked(step)
+        different = [name for name, value in promised.items() if asked[name] != value]
+        if different:
+            _refuse(f"{', '.join(different)} of the step {step.name!r} are not those of its plan")
+    if not _same_query(specification, document.query):
+        _refuse("its query is not that of its plan")
+    return specification
+
+
+def _promised(plan: Plan, cluster: Cluster) -> dict[str, Any]:
+    sampling, scrambler = cluster.sampling, cluster.scrambler
+    assert sampling is not None
+    return {
+        "sources": cluster.sources,
+        "targets": cluster.targets,
+        "sigma": sampling.sigma,
+        "convention": sampling.convention,
+        "flood": sampling.flood,
+        "scramblers": cluster.scramblers,
+        "dummies": 0 if scrambler is None else scrambler.dummies,
+        "capped": scrambler is not None and scrambler.cap is not None,
+        "min_batch": cluster.min_batch or 1,
+        "only_on_purpose": plan.coins_known(cluster),
+    }
+
+
+def _asked(step: Step) -> dict[str, Any]:
+    return {
+        "sources": step.sources,
+        "targets": len(step.computes),
+        "sigma": step.sigma,
+        "convention": step.convention,
+        "flood": step.flood,
+        "scramblers": len(step.batches) if step.scrambled else 0,
+        "dummies": step.dummies,
+        "capped": step.capped,
+        "min_batch": step.min_batch,
+        "only_on_purpose": step.only_on_purpose,
+    }
+
+
+def _same_query(specification: PlanSpecification, query: Aggregate | KMeans) -> bool:
+    wanted = specification.query
+    if isinstance(wanted, AggregateQuery):
+        return query == Aggregate.of(wanted.query())
+    noise = wanted.noise
+    same = None if noise is None else Noise(kind=noise.kind, radius=noise.radius, scale=noise.scale)
+    return isinstance(query, KMeans) and query.noise == same and len(query.initial) == wanted.centroids
+
+
+def _refuse(why: str) -> NoReturn:
+    message = f"the run's document does not keep what its plan promises: {why}. Nothing is sent for it."
+    raise DataError(message)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hushuffle.errors import DataError
+from hushuffle.io import batch_state
 from hushuffle.io.batch_state import Arrival, BatchState, alone, arrival
 
 
@@ -23,16 +24,32 @@ def test_there_and_back(tmp_path: Path, file: Path) -> None:
     assert BatchState.load(path) == BatchState()
     found = arrival(file)
     assert found.same_place(file)
-    state = BatchState(claimed=2).with_files([found], 2)
+    state = BatchState(claimed=2, coins="00").with_files([found], 2)
     state.save(path)
     assert BatchState.load(path) == state
     assert path.stat().st_mode & 0o777 == 0o600
     assert (state.last, state.latest, len(state.of_batch(2)), state.of_batch(1)) == (2, str(file), 1, ())
     assert state.without(2) == BatchState()
+    assert state.settled() == BatchState().with_files([found], 2)
     assert BatchState().with_files([found], 0).latest == ""
     file.write_text("a\n22\n", encoding="utf-8")
     assert not found.same_place(file)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["day-1.csv", "out.state.json"]
+
+
+def test_a_state_without_coins(tmp_path: Path) -> None:
+    path = tmp_path / "out.state.json"
+    document = {"content": "batches", "schema_version": 1, "claimed": 1, "files": []}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert BatchState.load(path) == BatchState(claimed=1)
+
+
+def test_its_name_is_on_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[tuple[Path, bool]] = []
+    path = tmp_path / "out.state.json"
+    monkeypatch.setattr(batch_state, "flush_folder", lambda folder: flushed.append((folder, path.exists())))
+    BatchState().save(path)
+    assert flushed == [(tmp_path, True)]
 
 
 def test_a_file_that_is_being_written(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -59,6 +76,7 @@ ENTRY = {"path": "/a.csv", "digest": "00", "size": 1, "modified": 2, "batch": 1}
         {"content": "batches", "schema_version": 1, "claimed": None, "files": [ENTRY | {"size": True}]},
         {"content": "batches", "schema_version": 1, "claimed": None, "files": [ENTRY | {"path": 3}]},
         {"content": "batches", "schema_version": 1, "claimed": None, "files": [3]},
+        {"content": "batches", "schema_version": 1, "claimed": 1, "coins": 3, "files": []},
     ],
 )
 def test_damaged_states(document: Any, tmp_path: Path) -> None:

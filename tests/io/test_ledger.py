@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from hushuffle.errors import DataError
+from hushuffle.io import ledger as ledger_module
 from hushuffle.io.ledger import Entries, Tags, _alone, admit, admit_all, derived, ledger_of, record_numbers
 
 KEY = bytes(range(32))
@@ -55,6 +56,14 @@ def test_coins_that_are_used_up(key_file: Path, again: Entries, message: str) ->
     with pytest.raises(DataError, match=message):
         admit(key_file, again)
     assert ledger_of(key_file).read_bytes() == before
+
+
+def test_its_name_is_on_the_disk_too(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[tuple[Path, bool]] = []
+    path = ledger_of(key_file)
+    monkeypatch.setattr(ledger_module, "flush_folder", lambda folder: flushed.append((folder, path.exists())))
+    admit(key_file, batch([1], [0]))
+    assert flushed == [(path.parent, True)]
 
 
 @pytest.mark.parametrize("records", [[1, 1], [1, 2, 1]])

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hushuffle.io.private_files import mark_once, write_private
+from hushuffle.io import new_folder, private_files
+from hushuffle.io.private_files import make_folder, mark_once, write_private
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -44,3 +45,23 @@ def test_a_mark_is_made_once(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
     with pytest.raises(OSError, match="exists"):
         mark_once(path / "more")
+
+
+def test_new_folders_are_on_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr(private_files, "flush_folder", flushed.append)
+    make_folder(tmp_path / "a" / "b")
+    assert sorted(flushed) == [tmp_path, tmp_path / "a"]
+    flushed.clear()
+    assert mark_once(tmp_path / "a" / "c" / "mark")
+    assert flushed == [tmp_path / "a", tmp_path / "a" / "c"]
+
+
+def test_a_published_folder_is_on_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release, out = tmp_path / "release", tmp_path / "out"
+    (release / "column").mkdir(parents=True)
+    (release / "column" / "reports").write_bytes(b"1")
+    flushed: list[tuple[Path, bool]] = []
+    monkeypatch.setattr(new_folder, "flush_folder", lambda folder: flushed.append((folder, out.exists())))
+    new_folder.publish(release, out)
+    assert flushed == [(release / "column", False), (release, False), (tmp_path, True)]

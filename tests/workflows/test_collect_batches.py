@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,88 @@ def test_a_claimed_file_that_has_changed(folder: Path, monkeypatch: pytest.Monke
         run(folder, keys=keys(folder))
 
 
+def claim(folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
+    """End a run after the batch was claimed, and before it is there."""
+
+    def publish(*_: Any) -> None:
+        shutil.copy(folder / "out.state.json", folder / "kept")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(module, "publish", publish)
+        with pytest.raises(KeyboardInterrupt):
+            run(folder, **more)
+    (folder / "kept").replace(folder / "out.state.json")
+    assert state(folder)["claimed"] == 1
+
+
+def other(folder: Path, what: str) -> Keys | None:
+    """Return keys whose coins are not those of `keys`."""
+    if what == "key":
+        (folder / "b.key").write_text(secrets.token_hex(32), encoding="ascii")
+        (folder / "b.key").chmod(0o600)
+        return replace(keys(folder), file=folder / "b.key")
+    return {"none": None, "round": replace(keys(folder), round=1), "ids": replace(keys(folder), ids="code")}[what]
+
+
+@pytest.mark.parametrize(
+    ("claimed", "now"), [("none", "same"), ("same", "none"), ("same", "round"), ("same", "key"), ("same", "ids")]
+)
+@pytest.mark.parametrize("interrupted", ["repeat", "skip"])
+def test_an_interrupted_batch_never_gets_other_coins_unasked(
+    folder: Path, claimed: str, now: str, interrupted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / "arrivals" / "day-1.csv"
+    pl.read_csv(path).with_columns(code=pl.col("id") + 1000).write_csv(path)
+    options: list[dict[str, Any]] = [
+        {"keys": keys(folder) if what == "same" else other(folder, what)} for what in (claimed, now)
+    ]
+    first, second = options
+    claim(folder, monkeypatch, **first)
+    before, ledgers = (folder / "out.state.json").read_bytes(), sorted(folder.glob("*.ledger"))
+    with pytest.raises(DataError, match="Batch 1 was about to be released") as found:
+        run(folder, **second)
+    assert ("It was made with a key" in str(found.value)) is (claimed == "same")
+    assert (folder / "out.state.json").read_bytes() == before
+    assert sorted(folder.glob("*.ledger")) == ledgers  # nothing was admitted
+    assert names(folder / "out") == []
+    assert run(folder, interrupted=interrupted, **second).number == (1 if interrupted == "repeat" else None)
+    assert (state(folder)["claimed"], taken(folder)) == (None, {"day-1.csv": 1})
+
+
+def test_a_claim_of_an_earlier_version_is_asked_about(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim(folder, monkeypatch, keys=keys(folder))
+    old = state(folder)
+    assert len(old.pop("coins")) == 64
+    (folder / "out.state.json").write_text(json.dumps(old), encoding="utf-8")
+    with pytest.raises(DataError, match="Batch 1 was about to be released"):
+        run(folder, keys=keys(folder))
+
+
+def test_a_claim_stays_if_the_ledger_refuses_the_repetition(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim(folder, monkeypatch, keys=keys(folder))
+    (folder / "my.key.ledger").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match="is damaged"):
+        run(folder, keys=keys(folder))
+    assert (state(folder)["claimed"], taken(folder)) == (1, {"day-1.csv": 1})
+
+
+def test_a_batch_that_was_released_and_moved_at_once_stays_claimed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def publish(release: Path, out: Path) -> None:
+        new_folder.publish(release, out)
+        out.rename(folder / "moved")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(module, "publish", publish)
+        with pytest.raises(KeyboardInterrupt):
+            run(folder)
+    with pytest.raises(DataError, match="Batch 1 was about to be released"):
+        run(folder)
+
+
 @pytest.mark.parametrize("what", ["prepare", "publish"])
 def test_ctrl_c_leaves_nothing_claimed(folder: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any) -> None:
@@ -271,29 +354,46 @@ def test_a_state_that_was_lost(folder: Path) -> None:
         run(folder)
 
 
-def test_several_columns(folder: Path) -> None:
-    columns = "".join(
+def of_columns(*columns: str) -> CollectionSpecification:
+    parts = "".join(
         f"""
         [[columns]]
         column = "{name}"
         categories = ["no", "yes"]
         randomizer = {{ kind = "randomized-response", epsilon = 1.0 }}
         """
-        for name in ("answer", "other")
+        for name in columns
     )
-    specification = parse_collection(f"""
+    found = parse_collection(f"""
         population = {{ data = "arrivals/*.csv" }}
         shuffler = {{ kind = "uniform" }}
         targets = {{ delta = 1e-6 }}
-        {columns}
+        {parts}
     """)
+    assert isinstance(found, CollectionSpecification)
+    return found
+
+
+def test_several_columns(folder: Path) -> None:
+    specification = of_columns("answer", "other")
     first = run(folder, specification=specification, keys=keys(folder))
     assert isinstance(first.collected, CollectedColumns)
     assert names(folder / "out" / "batch-0001") == ["answer", "manifest.json", "other"]
     arrive(folder, "day-2", range(60, 130))
     assert run(folder, specification=specification, keys=keys(folder)).number == 2
+    assert state(folder)["coins"] is None
     tallies = tally_columns([folder / "out"])
     assert {name: tally.manifest.people for name, tally in tallies.items()} == {"answer": 130, "other": 130}
+
+
+def test_several_columns_are_repeated_as_they_were(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    specification = of_columns("answer", "other")
+    claim(folder, monkeypatch, specification=specification, keys=keys(folder))
+    with pytest.raises(DataError, match="It was made with a key"):
+        run(folder, specification=of_columns("answer"), keys=keys(folder))
+    again = run(folder, specification=of_columns("other", "answer"), keys=keys(folder))
+    assert isinstance(again.collected, CollectedColumns)
+    assert (again.number, {one.repeated for one in again.collected.columns.values()}) == (1, {True})
 
 
 def test_what_cannot_be_batches(folder: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 from hushuffle.errors import DataError
+from hushuffle.io.private_files import flush_folder, make_folder
 
 _CONTENT: Final = "batches"
 _VERSION: Final = 1
@@ -54,10 +55,15 @@ def arrival(path: Path) -> Arrival:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchState:
-    """`files` that were taken; `claimed` is a batch that was about to be released when last heard of."""
+    """`files` that were taken; `claimed` is a batch that was about to be released when last heard of.
+
+    `coins` is a digest of the coins and values of the claimed batch, which says nothing without their key: the same
+    digest, the same reports. None: the coins were fresh, or nobody knows.
+    """
 
     files: tuple[Arrival, ...] = ()
     claimed: int | None = None
+    coins: str | None = None
 
     @property
     def last(self) -> int:
@@ -79,7 +85,11 @@ class BatchState:
 
     def without(self, number: int) -> Self:
         """Return the state in which a batch was never claimed."""
-        return replace(self, files=tuple(file for file in self.files if file.batch != number), claimed=None)
+        return replace(self.settled(), files=tuple(file for file in self.files if file.batch != number))
+
+    def settled(self) -> Self:
+        """Return the state in which what was claimed needs no more thought: its files are taken."""
+        return replace(self, claimed=None, coins=None)
 
     def save(self, path: Path) -> None:
         """Write the state through to the disk, whole or not at all; only its owner can read it."""
@@ -87,6 +97,7 @@ class BatchState:
             "schema_version": _VERSION,
             "content": _CONTENT,
             "claimed": self.claimed,
+            "coins": self.coins,
             "files": [vars(file) for file in self.files],
         }
         new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
@@ -96,6 +107,7 @@ class BatchState:
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(path)
+            flush_folder(path.parent)
         finally:
             new.unlink(missing_ok=True)
 
@@ -119,7 +131,11 @@ class BatchState:
         if document.get("schema_version") != _VERSION:
             _fail(f"{path} was written by another version of hushuffle.")
         try:
-            return cls(files=tuple(_arrival(**one) for one in document["files"]), claimed=_count(document["claimed"]))
+            return cls(
+                files=tuple(_arrival(**one) for one in document["files"]),
+                claimed=_count(document["claimed"]),
+                coins=_text(document.get("coins")),
+            )
         except (KeyError, TypeError):
             _damaged(path)
 
@@ -132,7 +148,7 @@ def alone(folder: Path) -> Iterator[None]:
         DataError: another one is at it, or the folder cannot be made.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         _fail(f"{folder} cannot be written: {error.strerror or 'an error'}.")
     if os.name != "posix":  # pragma: no cover - there is no such lock
@@ -160,6 +176,13 @@ def _arrival(*, path: str, digest: str, size: int, modified: int, batch: int | N
 def _count(value: Any) -> int | None:
     """Return a number from 0 on, or None."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise TypeError
+    return value
+
+
+def _text(value: Any) -> str | None:
+    """Return a text, or None."""
+    if value is not None and not isinstance(value, str):
         raise TypeError
     return value
 

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle.errors import DataError
+from hushuffle.io.private_files import flush_folder
 
 Words = npt.NDArray[np.uint64]
 
@@ -210,6 +211,7 @@ def _write(path: Path, table: pl.DataFrame) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(path)
+            flush_folder(path.parent)
         except OSError as error:
             _fail(f"the ledger {path} cannot be written: {error.strerror or 'an error'}. Nothing was released.")
 

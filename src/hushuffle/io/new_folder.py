@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from hushuffle.errors import DataError
+from hushuffle.io.private_files import flush_folder
 
 
 @contextmanager
@@ -42,14 +43,18 @@ def _remove_empty(folder: Path) -> None:
 
 
 def publish(release: Path, out: Path) -> None:
-    """Move the folder `release` to the place `out` at once, its files written through to the disk."""
+    """Move the folder `release` to the place `out` at once, all of it written through to the disk."""
     for path in release.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
+        else:
+            flush_folder(path)
+    flush_folder(release)
     if out.is_dir():
         out.rmdir()  # empty; a rename onto it would do on some systems only
     release.rename(out)
+    flush_folder(out.parent)
 
 
 def _fail(message: str) -> NoReturn:

@@ -27,7 +27,7 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
                 os.fsync(file.fileno())
         partial.replace(path)
         if durable:
-            _flush_folder(path.parent)
+            flush_folder(path.parent)
     except OSError:
         partial.unlink(missing_ok=True)
         raise
@@ -39,19 +39,37 @@ def mark_once(path: Path) -> bool:
     Raises:
         OSError: it cannot be created.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent, mode=0o700)
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return False
     os.fsync(number)
     os.close(number)
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
     return True
 
 
-def _flush_folder(folder: Path) -> None:
-    """Wait until the disk has the names in a folder."""
+def make_folder(folder: Path, *, mode: int = 0o777) -> None:
+    """Make a folder, and those above it that are missing, through to the disk; it may be there already.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    for one in missing:
+        flush_folder(one.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Wait until the disk has the names in a folder: after a rename, whatever happens then, the new one is there.
+
+    Raises:
+        OSError: the disk does not take them.
+    """
+    if os.name != "posix":  # pragma: no cover - a folder cannot be opened there
+        return
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -2,12 +2,13 @@
 
 A batch is claimed in the state file before it is released, and released by one renaming of a folder. If a run ends
 between the two for good (the machine is switched off), nobody can tell whether the batch was seen: the same
-records would be randomized a second time, with other coins. So the next run stops and asks, unless there is a key,
-whose coins repeat the same reports.
+records would be randomized a second time, with other coins. So the next run stops and asks, unless it has the key,
+the round and the ids of the claim, whose coins repeat the same reports: a digest of them is in the claim.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,10 @@ Interrupted: TypeAlias = Literal["repeat", "skip"]
 """What becomes of a batch that was claimed and is not there: its files are collected again, or never."""
 
 _SHOWN: Final = 5
+
+
+class _OtherCoins(Exception):  # noqa: N818 - what is the case
+    """A claimed batch would not be released as it was."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +70,8 @@ def collect_batch(
             their names and digests of their content.
         request: what is asked besides.
         late: see `Late`.
-        interrupted: see `Interrupted`; None: the run stops with an error that says so. Not asked for with a key.
+        interrupted: see `Interrupted`; None: the run stops with an error that says so. Not asked for where key, round
+            and ids are those of the interrupted run: the batch is repeated as it was.
 
     Raises:
         DataError: as `collect`; a file has changed since it was taken; the state is lost, or in use; a batch was
@@ -79,14 +85,10 @@ def collect_batch(
         state = BatchState.load(notebook)
         _refuse_lost(state, out, notebook)
         if state.claimed is not None:
-            number, files = state.claimed, state.of_batch(state.claimed)
-            if _folder(out, number).exists():
-                state = replace(state, claimed=None)
-            elif request.keys is not None:
-                _refuse_changed(files)
-                return _release(specification, request, out, notebook, state.without(number), files, number)
-            else:
-                state = _settled(state, number, interrupted, out)
+            again = _repeated(specification, request, out, notebook, state, state.claimed)
+            if again is not None:
+                return again
+            state = _settled(state, state.claimed, interrupted, out)
             state.save(notebook)
         new = _new(state, _found(specification, request))
         kept, dropped = _in_time(new, state, late)
@@ -103,6 +105,25 @@ def collect_batch(
     return replace(run, dropped=names)
 
 
+def _repeated(
+    specification: Specification | CollectionSpecification,
+    request: Request,
+    out: Path,
+    notebook: Path,
+    state: BatchState,
+    number: int,
+) -> BatchRun | None:
+    """Release a claimed batch as it was; return None if it is there, or would have other coins or values."""
+    if request.keys is None or state.coins is None or _folder(out, number).exists():
+        return None
+    files = state.of_batch(number)
+    _refuse_changed(files)
+    try:
+        return _release(specification, request, out, notebook, state.without(number), files, number, state.coins)
+    except _OtherCoins:
+        return None
+
+
 def _release(
     specification: Specification | CollectionSpecification,
     request: Request,
@@ -111,29 +132,46 @@ def _release(
     state: BatchState,
     files: Sequence[Arrival],
     number: int,
+    repeats: str | None = None,
 ) -> BatchRun:
-    """Collect files as a batch: claim it, release it, note that it is released. `state` has nothing of it."""
+    """Collect files as a batch: claim it, release it, note that it is released. `state` has nothing of it.
+
+    `repeats` is the digest of the coins that it must have, because somebody may have seen it.
+    """
     target = _folder(out, number)
     asked = replace(request, sources=tuple(file.path for file in files))
-    claim = replace(state.with_files(files, number), claimed=number)
     with workplace(target) as place:
         made = _prepare(specification, asked, place)
         _refuse_changed(files)
+        coins = _coins(made)
+        if repeats not in {None, coins}:
+            raise _OtherCoins
+        claim = replace(state.with_files(files, number), claimed=number, coins=coins)
         claim.save(notebook)
         try:
             fresh = made.admit(asked)
         except DataError:
-            state.save(notebook)  # nothing was admitted, and nothing released
+            if repeats is None:
+                state.save(notebook)  # nothing was admitted, and nothing released, now or before
             raise
         try:
             publish(made.folder, target)
         except BaseException:
-            if request.keys is None and not target.exists():
-                state.save(notebook)  # certainly nobody has seen it; with a key, this batch has to be repeated as it is
+            # As long as it is in the private folder, nobody has seen it (whether it is at `target` says less: it may
+            # have been moved on). With a key the ledger has it, so that this batch has to be repeated as it is.
+            if request.keys is None and made.folder.exists():
+                state.save(notebook)
             raise
-    replace(claim, claimed=None).save(notebook)
+    claim.settled().save(notebook)
     request.tell("done", 1.0)
     return BatchRun(number=number, collected=made.collected(target, fresh=fresh), files=tuple(asked.sources))
+
+
+def _coins(made: Prepared | PreparedColumns) -> str | None:
+    """Return a digest of whose coins go with which values, under the key; None without a key."""
+    releases = [made.release] if isinstance(made, Prepared) else list(made.releases.values())
+    digests = [one.entries.digest for one in releases if one.entries is not None]
+    return hashlib.sha256(b"".join(sorted(digests))).hexdigest() if digests else None
 
 
 def _prepare(
@@ -192,15 +230,21 @@ def _in_time(new: Sequence[Arrival], state: BatchState, late: Late) -> tuple[tup
 
 
 def _settled(state: BatchState, number: int, interrupted: Interrupted | None, out: Path) -> BatchState:
-    """Return the state after somebody has decided about an interrupted batch."""
+    """Return the state after an interrupted batch was found, or somebody has decided about it."""
+    if _folder(out, number).exists():
+        return state.settled()
     if interrupted is None:
-        _fail(
-            f"Batch {number} was about to be released when a run ended, and {_folder(out, number)} is not there. If "
-            "somebody may have seen or moved it, collecting its files again would let them compare two reports of "
-            "everybody: say --interrupted skip, and they are never collected again. If it was certainly never "
-            "released, say --interrupted repeat."
+        keyed = (
+            " It was made with a key, and this run would randomize answers with other coins: with the same key, round, "
+            "id column, categories and randomizer it would be repeated as it was."
         )
-    return state.without(number) if interrupted == "repeat" else replace(state, claimed=None)
+        _fail(
+            f"Batch {number} was about to be released when a run ended, and {_folder(out, number)} is not there."
+            f"{keyed if state.coins else ''} If somebody may have seen or moved it, collecting its files again would "
+            "let them compare two reports of everybody: say --interrupted skip, and they are never collected again. If "
+            "it was certainly never released, say --interrupted repeat."
+        )
+    return state.without(number) if interrupted == "repeat" else state.settled()
 
 
 def _refuse_lost(state: BatchState, out: Path, notebook: Path) -> None:

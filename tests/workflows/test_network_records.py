@@ -250,6 +250,11 @@ def test_a_source_takes_no_part_where_a_document_breaks_its_plan(
 
 def test_a_changed_document_has_other_coins() -> None:
     document = drawn(AGES, ["ann", "bob", "cara", "dan", "eve"])
-    for path, value in (("steps.0.sigma", 0.9), ("query.functions", ("count",)), ("plan", SCRAMBLED), ("run", "0" * 32)):
+    for path, value in (
+        ("steps.0.sigma", 0.9),
+        ("query.functions", ("count",)),
+        ("plan", SCRAMBLED),
+        ("run", "0" * 32),
+    ):
         assert changed(document, path, value).drawn != document.drawn
     assert changed(document, "patience", 5.0).drawn == document.drawn

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -20,8 +19,6 @@ from hushuffle.runtime.node import Node, check_key
 from hushuffle.runtime.points import Released, ReleasedCodec
 from hushuffle.runtime.result import RunFailedError
 from hushuffle.runtime.seals import SealKey
-
-_SLACK: Final = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,10 +75,10 @@ class BoardNode(Node):
         Raises:
             RunFailedError: a node of a centroid is missing, or too many sources are.
         """
-        document, count = self._document, len(self._document.steps)
+        document = self._document
         self._journal.enter("gathering", nodes=len(self._nodes))
         async with self._listening():
-            await self._wait(self._all, document.deadline(count) + _SLACK * document.patience)
+            await self._wait(self._all, document.result_deadline)
         try:
             iterations = tuple(self._iteration(number) for number in self._parts)
         except RunFailedError as error:

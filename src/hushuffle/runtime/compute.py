@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from typing import Final
 
 from hushuffle.runtime.connections import Connection
 from hushuffle.runtime.document import RESULT, RunDocument
@@ -14,9 +13,6 @@ from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, check_key
 from hushuffle.runtime.records import Part, PartCodec, RecordCodec
 from hushuffle.runtime.seals import SealKey
-
-_SLACK: Final = 2
-"""How many times `patience` a target waits longer than a scrambler: for start-up, and for sending."""
 
 
 class ComputeNode(Node):
@@ -72,7 +68,7 @@ class ComputeNode(Node):
         document = self._document
         self._journal.enter("computing", senders=len(self._intake.senders))
         async with self._listening():
-            await self._wait(self._intake.all_ended, document.collect + _SLACK * document.patience)
+            await self._wait(self._intake.all_ended, document.target_deadline(self._number))
         if self._stop.is_set():
             self._journal.enter("gave up", reason=Reason.STOPPED.words)
             return

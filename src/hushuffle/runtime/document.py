@@ -24,6 +24,12 @@ Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Coordinates = Annotated[tuple[Annotated[float, Field(allow_inf_nan=False)], ...], Field(min_length=1)]
 
+_TARGET_SLACK: Final = 2
+"""How many times `patience` a target waits longer than a scrambler: for start-up, and for sending."""
+
+_RESULT_SLACK: Final = 3
+"""The same for the result, which waits for the targets."""
+
 RESULT: Final = 0
 """The step number of what compute nodes send to the result; the steps of the plan start at 1."""
 
@@ -248,7 +254,16 @@ class RunDocument(_Part):
         Grouping sets are answered side by side, iterations one after the other: each has room for the slowest.
         """
         before = number - 1 if isinstance(self.query, KMeans) else 0
-        return before * (self.collect + 3 * self.patience) + self.collect
+        return before * (self.collect + _RESULT_SLACK * self.patience) + self.collect
+
+    def target_deadline(self, number: int) -> float:
+        """Return the seconds after its start in which a target waits for the batches of a step."""
+        return self.deadline(number) + _TARGET_SLACK * self.patience
+
+    @property
+    def result_deadline(self) -> float:
+        """The seconds after its start in which the result waits for the targets."""
+        return self.deadline(len(self.steps)) + _RESULT_SLACK * self.patience
 
     def seals(self, step: int) -> Seals:
         """Return the seals of a step of the plan, from 1 on, or of `RESULT`."""

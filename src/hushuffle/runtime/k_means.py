@@ -26,7 +26,6 @@ from hushuffle.runtime.points import PointCodec, Released, ReleasedCodec, moved
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry, SourceNode
 
-_SLACK: Final = 2
 _PAUSE: Final = 0.5
 """Seconds between two questions after centroids that are not there yet."""
 
@@ -192,7 +191,7 @@ class CentroidNode(Node):
         async with self._listening():
             for number, intake in self._intakes.items():
                 self._journal.enter("computing", step=number)
-                end = start + document.deadline(number) + _SLACK * document.patience
+                end = start + document.target_deadline(number)
                 await self._wait(intake.all_ended, end - loop.time())
                 if self._stop.is_set():
                     self._journal.enter("gave up", reason=Reason.STOPPED.words)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hushuffle.errors import DataError
-from hushuffle.runtime.connections import Connection, ConnectionLostError, Handler, connect, listen
+from hushuffle.runtime.connections import Connection, ConnectionLostError, connect, listen
 from hushuffle.runtime.document import RESULT, RunDocument
 from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.runtime.identities import Identity
@@ -82,14 +82,13 @@ class Node:
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
         assert self._where is not None
-        document, handler = self._document, self._handle
-        accepting: Handler = handler
+        document = self._document
         context = self._identity.server()  # a certificate that cannot be used is no news for later
         task = asyncio.create_task(
             listen(
                 self._where,
                 context,
-                accepting,
+                self._handle,
                 layout=document.layout,
                 patience=document.patience,
                 journal=self._journal,

@@ -6,7 +6,6 @@ import asyncio
 import socket
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
 
 from hushuffle.errors import DataError, HushuffleError
 from hushuffle.plans import GroupStatistics, use_chance
@@ -18,8 +17,6 @@ from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, check_key
 from hushuffle.runtime.records import Part, PartCodec
 from hushuffle.runtime.seals import SealKey
-
-_SLACK: Final = 3
 
 
 class RunFailedError(HushuffleError):
@@ -84,7 +81,7 @@ class ResultNode(Node):
         document = self._document
         self._journal.enter("gathering", nodes=len(self._nodes))
         async with self._listening():
-            await self._wait(self._all, document.collect + _SLACK * document.patience)
+            await self._wait(self._all, document.result_deadline)
         try:
             result = self._assembled()
         except RunFailedError as error:

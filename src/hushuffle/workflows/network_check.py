@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 from hushuffle.errors import DataError
 from hushuffle.plans import Cluster, Plan
-from hushuffle.runtime.document import Aggregate, KMeans, Noise, RunDocument, Step
-from hushuffle.specification import AggregateQuery, PlanSpecification, parse_plan
+from hushuffle.runtime.document import Aggregate, KMeans, Noise, RunDocument
+from hushuffle.specification import AggregateQuery, KMeansQuery, PlanSpecification, parse_plan
 
 
 def check_promise(document: RunDocument) -> PlanSpecification:
@@ -28,8 +28,14 @@ def check_promise(document: RunDocument) -> PlanSpecification:
     if len(clusters) != len(document.steps):
         _refuse(f"its plan has {len(clusters)} steps, the document {len(document.steps)}")
     for cluster, step in zip(clusters, document.steps, strict=True):
-        promised, asked = _promised(plan, cluster), _asked(step)
-        different = [name for name, value in promised.items() if asked[name] != value]
+        scramblers = len(step.batches) if step.scrambled else 0
+        sizes = {
+            "sources": (cluster.sources, step.sources),
+            "targets": (cluster.targets, len(step.computes)),
+            "scramblers": (cluster.scramblers, scramblers),
+        }
+        traffic = {name: (value, getattr(step, name)) for name, value in traffic_of(plan, cluster).items()}
+        different = [name for name, (promised, asked) in (sizes | traffic).items() if promised != asked]
         if different:
             _refuse(f"{', '.join(different)} of the step {step.name!r} are not those of its plan")
     if not _same_query(specification, document.query):
@@ -37,16 +43,14 @@ def check_promise(document: RunDocument) -> PlanSpecification:
     return specification
 
 
-def _promised(plan: Plan, cluster: Cluster) -> dict[str, Any]:
+def traffic_of(plan: Plan, cluster: Cluster) -> dict[str, Any]:
+    """Return what hides the messages of a cluster, as the fields of a `Step`."""
     sampling, scrambler = cluster.sampling, cluster.scrambler
     assert sampling is not None
     return {
-        "sources": cluster.sources,
-        "targets": cluster.targets,
         "sigma": sampling.sigma,
         "convention": sampling.convention,
         "flood": sampling.flood,
-        "scramblers": cluster.scramblers,
         "dummies": 0 if scrambler is None else scrambler.dummies,
         "capped": scrambler is not None and scrambler.cap is not None,
         "min_batch": cluster.min_batch or 1,
@@ -54,28 +58,17 @@ def _promised(plan: Plan, cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _asked(step: Step) -> dict[str, Any]:
-    return {
-        "sources": step.sources,
-        "targets": len(step.computes),
-        "sigma": step.sigma,
-        "convention": step.convention,
-        "flood": step.flood,
-        "scramblers": len(step.batches) if step.scrambled else 0,
-        "dummies": step.dummies,
-        "capped": step.capped,
-        "min_batch": step.min_batch,
-        "only_on_purpose": step.only_on_purpose,
-    }
+def noise_of(query: KMeansQuery) -> Noise | None:
+    """Return the noise of released centroids as part of a document."""
+    noise = query.noise
+    return None if noise is None else Noise(kind=noise.kind, radius=noise.radius, scale=noise.scale)
 
 
 def _same_query(specification: PlanSpecification, query: Aggregate | KMeans) -> bool:
     wanted = specification.query
     if isinstance(wanted, AggregateQuery):
         return query == Aggregate.of(wanted.query())
-    noise = wanted.noise
-    same = None if noise is None else Noise(kind=noise.kind, radius=noise.radius, scale=noise.scale)
-    return isinstance(query, KMeans) and query.noise == same and len(query.initial) == wanted.centroids
+    return isinstance(query, KMeans) and query.noise == noise_of(wanted) and len(query.initial) == wanted.centroids
 
 
 def _refuse(why: str) -> NoReturn:

@@ -28,7 +28,7 @@ from hushuffle.runtime.result import AggregateResult, ResultNode
 from hushuffle.runtime.scrambler import ScramblerNode
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry, SourceNode
-from hushuffle.specification.node import NodeConfiguration, NodeRecords, load_node
+from hushuffle.specification.node import NodeConfiguration, load_node
 from hushuffle.workflows.network_records import Held, held_records
 
 AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode | CentroidNode | BoardNode
@@ -182,14 +182,14 @@ class _Sockets:
 
 def _nodes(config: NodeConfiguration, document: RunDocument, folder: Path, sockets: _Sockets) -> list[AnyNode]:
     scramblers = {batch.scrambler for step in document.steps for batch in step.batches}
-    held = None
+    held, coins = None, b""
     nodes: list[AnyNode] = []
     for name in config.nodes:
         journal, identity = Journal(node=name, out=sys.stderr), _identity(config, name, folder)
         if name in document.places:
             if held is None:
-                held = held_records(config, document, folder)
-            nodes.append(_source(config, document, identity, held.get(name, ()), folder))
+                held, coins = held_records(config, document, folder), _coins(config, folder)
+            nodes.append(_source(config, document, identity, held.get(name, ()), coins, folder))
             continue
         if name != document.result and name not in scramblers and document.target_of(name) is None:
             _fail(f"{name} takes no part in this run: the document does not name it.")
@@ -209,10 +209,15 @@ def _nodes(config: NodeConfiguration, document: RunDocument, folder: Path, socke
 
 
 def _source(
-    config: NodeConfiguration, document: RunDocument, identity: Identity, held: Sequence[Held], folder: Path
+    config: NodeConfiguration,
+    document: RunDocument,
+    identity: Identity,
+    held: Sequence[Held],
+    key: bytes,
+    folder: Path,
 ) -> SourceNode:
     assert config.records is not None
-    key, state = _coins(config.records, folder), folder / config.records.state
+    state = folder / config.records.state
     if config.records.prepared is None:
         # The rows of every table are numbered from 0 on: nodes that share a key must not share their coins.
         key = derived(key, f"node {identity.name}")
@@ -244,7 +249,9 @@ def _placed(where: str | None, folder: Path) -> str | None:
     return where if where is None or where.startswith("env:") else str(folder / where)
 
 
-def _coins(records: NodeRecords, folder: Path) -> bytes:
+def _coins(config: NodeConfiguration, folder: Path) -> bytes:
+    records = config.records
+    assert records is not None
     if records.coins.startswith("env:"):
         return key_in_environment(records.coins.removeprefix("env:"))
     return key_in_file(folder / records.coins)

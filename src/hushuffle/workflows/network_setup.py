@@ -13,13 +13,14 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.plans import Cluster, Plan
 from hushuffle.plans.centroids import Floats
 from hushuffle.randomness import Randomness
-from hushuffle.runtime.document import Aggregate, Batch, KMeans, Noise, RunDocument, Server, Step
+from hushuffle.runtime.document import Aggregate, Batch, KMeans, RunDocument, Server, Step
 from hushuffle.runtime.points import PointCodec
 from hushuffle.runtime.records import RecordCodec
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry
 from hushuffle.specification import AggregateQuery, KMeansQuery, PlanSpecification
 from hushuffle.specification.network import Network
+from hushuffle.workflows.network_check import noise_of, traffic_of
 from hushuffle.workflows.network_records import Held, people
 from hushuffle.workflows.plan_data import Records
 
@@ -97,11 +98,7 @@ def _query(specification: PlanSpecification, initial: Floats | None) -> Aggregat
     if isinstance(query, AggregateQuery):
         return Aggregate.of(query.query())
     assert initial is not None
-    noise = query.noise
-    return KMeans(
-        initial=tuple(map(tuple, initial.tolist())),
-        noise=None if noise is None else Noise(kind=noise.kind, radius=noise.radius, scale=noise.scale),
-    )
+    return KMeans(initial=tuple(map(tuple, initial.tolist())), noise=noise_of(query))
 
 
 def _largest(document: RunDocument) -> int:
@@ -155,7 +152,6 @@ def _step(
     holders: Sequence[str],
     rng: Randomness,
 ) -> Step:
-    assert cluster.sampling is not None
     scramblers: tuple[str | None, ...] = _scramblers(number, cluster) or (None,)
     order = rows[rng.permutation(rows.size)].tolist()
     batches = tuple(
@@ -165,14 +161,8 @@ def _step(
     return Step(
         name=cluster.name,
         computes=computes,
-        sigma=cluster.sampling.sigma,
-        convention=cluster.sampling.convention,
-        flood=cluster.sampling.flood,
-        dummies=0 if cluster.scrambler is None else cluster.scrambler.dummies,
-        capped=cluster.scrambler is not None and cluster.scrambler.cap is not None,
-        min_batch=cluster.min_batch or 1,
-        only_on_purpose=plan.coins_known(cluster),
         batches=batches,
+        **traffic_of(plan, cluster),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ from hushuffle.specification import AggregateQuery, PlanSpecification
 from hushuffle.workflows.network_run import NetworkRun
 from hushuffle.workflows.plan_aggregate import result_tables
 from hushuffle.workflows.plan_clusters import compared
-from hushuffle.workflows.plan_parts import about_records, refusal, settings
+from hushuffle.workflows.plan_parts import about_run, no_guarantee, settings
 from hushuffle.workflows.plan_results import Simulated
 from hushuffle.workflows.plan_study import concerns
 from hushuffle.workflows.reproduce.base import software
@@ -29,6 +29,7 @@ _ROLES: Final = ("source", "scrambler", "compute", "result")
 def network_study(specification: PlanSpecification, run: NetworkRun) -> Study:
     """Return the report of a run: answers beside the truth, the guarantee, counters, the observed graph."""
     found = _answers(specification, run)
+    seen = {(sender, receiver): count for sender, receiver, count in run.trace.messages().iter_rows()}
     guarantee = plan_guarantee(run.plan, delta=specification.targets.delta) if run.plan.applies else None
     return Study(
         key="plan-network",
@@ -37,9 +38,9 @@ def network_study(specification: PlanSpecification, run: NetworkRun) -> Study:
         answers=(*_sentences(run), *found.answers),
         settings=(("run", run.deployment.document.run), *settings(specification, run.records)),
         findings=() if guarantee is None else (_promised(specification, run, guarantee),),
-        tables=(_coverage(run), *found.tables, _nodes(run), _wire(run)),
+        tables=(_coverage(run), *found.tables, _nodes(run), _wire(run, seen)),
         charts=found.charts,
-        heat_maps=tuple(_graph(run)),
+        heat_maps=tuple(_graph(run, seen)),
         warnings=tuple(_concerns(specification, run, guarantee)),
         citations=(LADJEL.at("execution model"),),
         software=software("polars", "cryptography"),
@@ -142,10 +143,10 @@ def _nodes(run: NetworkRun) -> Table:
     )
 
 
-def _wire(run: NetworkRun) -> Table:
-    """Return how many messages went from role to role, as planned and as seen."""
+def _wire(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Table:
+    """Return how many messages went from role to role, as planned and as seen: `counts` by sender and receiver."""
     seen: Counter[tuple[str, str]] = Counter()
-    for sender, receiver, count in run.trace.messages().iter_rows():
+    for (sender, receiver), count in counts.items():
         seen[sender.split("-")[0], receiver.split("-")[0]] += count
     planned: Counter[tuple[str, str]] = Counter()
     for cluster in (one for one in run.plan.clusters if one.reads):
@@ -167,12 +168,11 @@ def _wire(run: NetworkRun) -> Table:
     )
 
 
-def _graph(run: NetworkRun) -> Iterator[HeatMap]:
+def _graph(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Iterator[HeatMap]:
     """Yield how many messages each scrambler of the first step was seen to send to each compute node."""
     step = run.deployment.document.step(1)
     if not step.scrambled:
         return
-    counts = {(sender, receiver): count for sender, receiver, count in run.trace.messages().iter_rows()}
     scramblers = [batch.scrambler or "" for batch in step.batches][:_MOST_SHOWN]
     computes = step.computes[:_MOST_SHOWN]
     yield HeatMap(
@@ -188,12 +188,7 @@ def _graph(run: NetworkRun) -> Iterator[HeatMap]:
 
 
 def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guarantee | None) -> Iterator[Warned]:
-    if not run.plan.applies:
-        yield Warned(
-            key="no-guarantee",
-            sentence=f"The traffic of this plan has no guarantee. {refusal(run.plan)}",
-            advice="`hushuffle plan analyse` says more.",
-        )
+    yield from no_guarantee(run.plan)
     yield from concerns(run.plan, guarantee)
     yield Warned(
         key="one-machine",
@@ -202,16 +197,4 @@ def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guar
     )
     for name, why in run.failures.items():
         yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="The counters say what was lost.")
-    if specification.run.seed != "secure":
-        yield Warned(
-            key="fixed-seed",
-            sentence="The coins came from a fixed seed: whoever knows it can undo the protection of this run.",
-            advice='Use seed = "secure" for anything but tests.',
-        )
-    if specification.query.data is not None:
-        yield Warned(
-            key="true-values-shown",
-            sentence="This report was made with everybody's records and shows the true result.",
-            advice="Keep it inside, with whoever holds the records anyway.",
-        )
-    yield from about_records(run.records)
+    yield from about_run(specification, run.records)

@@ -54,6 +54,33 @@ def about_records(records: Records) -> Iterator[Warned]:
         )
 
 
+def no_guarantee(plan: Plan) -> Iterator[Warned]:
+    """Yield the warning that what was run has no guarantee."""
+    if not plan.applies:
+        yield Warned(
+            key="no-guarantee",
+            sentence=f"The traffic of this plan has no guarantee. {refusal(plan)}",
+            advice="`hushuffle plan analyse` says more.",
+        )
+
+
+def about_run(specification: PlanSpecification, records: Records) -> Iterator[Warned]:
+    """Yield the warnings about the coins and records of one run."""
+    if specification.run.seed != "secure":
+        yield Warned(
+            key="fixed-seed",
+            sentence="The coins came from a fixed seed: whoever knows it can undo the protection of this run.",
+            advice='Use seed = "secure" for anything but tests.',
+        )
+    if specification.query.data is not None:
+        yield Warned(
+            key="true-values-shown",
+            sentence="This report was made with everybody's records and shows the true result.",
+            advice="Keep it inside, with whoever holds the records anyway.",
+        )
+    yield from about_records(records)
+
+
 def _flat(values: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, str]]:
     for key, value in values.items():
         name = f"{start}{key}"

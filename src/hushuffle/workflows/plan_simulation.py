@@ -19,7 +19,7 @@ from hushuffle.workflows.findings import percent
 from hushuffle.workflows.plan_aggregate import simulated_aggregate
 from hushuffle.workflows.plan_clusters import simulated_k_means
 from hushuffle.workflows.plan_data import Records, read_records
-from hushuffle.workflows.plan_parts import about_records, refusal, settings
+from hushuffle.workflows.plan_parts import about_run, no_guarantee, settings
 from hushuffle.workflows.reproduce.base import software
 
 Progress = Callable[[str, float], None]
@@ -168,22 +168,5 @@ def _seen(one: Exchange) -> Iterator[HeatMap]:
 
 
 def _concerns(specification: PlanSpecification, plan: Plan, records: Records) -> Iterator[Warned]:
-    if not plan.applies:
-        yield Warned(
-            key="no-guarantee",
-            sentence=f"The traffic of this plan has no guarantee. {refusal(plan)}",
-            advice="`hushuffle plan analyse` says more.",
-        )
-    if specification.run.seed != "secure":
-        yield Warned(
-            key="fixed-seed",
-            sentence="The coins came from a fixed seed: whoever knows it can undo the protection of this run.",
-            advice='Use seed = "secure" for anything but tests.',
-        )
-    if specification.query.data is not None:
-        yield Warned(
-            key="true-values-shown",
-            sentence="This report was made with everybody's records and shows the true result.",
-            advice="Keep it inside, with whoever holds the records anyway.",
-        )
-    yield from about_records(records)
+    yield from no_guarantee(plan)
+    yield from about_run(specification, records)

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import itertools
 import math
 import os
 import pickle
+import sys
+import threading
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from cryptography.hazmat.primitives.ciphers import CipherContext
 
 import hushuffle as hs
 from hushuffle import randomness
@@ -313,39 +318,112 @@ def test_representations_show_no_key() -> None:
         assert not [value for value in vars(source).values() if isinstance(value, bytes) and len(value) in (16, 32)]
 
 
-def test_a_forked_process_draws_other_words() -> None:
-    source = hs.secure()
+def words_of_a_fork(source: Randomness, fork: Callable[[], int] = os.fork) -> tuple[bytes, bytes]:
+    """Four words of a forked child, and four that the parent draws afterwards."""
     read, write = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads of numpy: the child only draws and leaves
-        child = os.fork()
+        child = fork()
     if child == 0:  # pragma: no cover - another process
         os.write(write, source.words(4).tobytes())
         os._exit(0)
-    theirs = os.read(read, 32)
     os.waitpid(child, 0)
+    theirs = os.read(read, 33)
     os.close(read)
     os.close(write)
-    assert len(theirs) == 32
-    assert theirs != source.words(4).tobytes()
+    return theirs, source.words(4).tobytes()
 
 
-def test_a_new_process_id_means_a_new_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys: list[bytes] = []
-
-    def urandom(size: int) -> bytes:
-        keys.append(bytes([len(keys)]) * size)
-        return keys[-1]
-
-    monkeypatch.setattr(os, "urandom", urandom)
+def test_a_forked_process_draws_other_words() -> None:
     source = hs.secure()
-    first = source.words(2)
-    assert len(keys) == 1
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-    second = source.words(2)
-    third = source.words(2)
-    assert len(keys) == 2  # changed once, not on every call
-    assert len(np.unique(np.concatenate([first, second, third]))) == 6
+    source.words(3)
+    theirs, ours = words_of_a_fork(source)
+    assert len(theirs) == 32
+    assert theirs != ours
+
+
+def test_a_forked_process_draws_other_words_under_the_same_process_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Ids come round again, and the first process of every container has number 1.
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    source = hs.secure()
+    source.words(3)
+    theirs, ours = words_of_a_fork(source)
+    assert len(theirs) == 32
+    assert theirs != ours
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a fork behind Python's back goes unseen")
+def test_a_fork_behind_pythons_back_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    source = hs.secure()
+    source.words(3)
+    theirs, ours = words_of_a_fork(source, ctypes.PyDLL(None).fork)
+    assert len(theirs) == 32
+    assert theirs != ours
+
+
+def test_a_fork_in_the_middle_of_a_draw_repeats_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn_before: list[npt.NDArray[np.uint64]] = []
+    plain = randomness._next_words
+
+    def forked_meanwhile(encryptor: CipherContext, count: int) -> npt.NDArray[np.uint64]:
+        words = plain(encryptor, count)
+        if not drawn_before:
+            randomness._FORKS._forked()  # as in the child of a signal handler that forks
+        drawn_before.append(words)
+        return words
+
+    source = hs.secure()
+    monkeypatch.setattr(randomness, "_next_words", forked_meanwhile)
+    words = source.words(3)
+    assert len(drawn_before) == 2
+    assert not np.intersect1d(words, drawn_before[0]).size
+
+
+def test_threads_share_a_secure_generator_and_repeat_nothing() -> None:
+    source, drawn_by_all = hs.secure(), list[npt.NDArray[np.uint64]]()
+
+    def draw() -> None:
+        drawn_by_all.extend(source.words(70_000) for _ in range(20))
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    words = np.concatenate(drawn_by_all)
+    assert words.size == 4 * 20 * 70_000
+    assert np.unique(words).size == words.size  # a repeat by chance: 1 in a million
+
+
+@pytest.mark.parametrize("make", [lambda: hs.reproducible(1), lambda: hs.keyed(key=KEY, records=[1])])
+def test_two_threads_do_not_draw_from_one_stream_at_once(make: Callable[[], Any]) -> None:
+    source = make()
+    with source._one_thread, pytest.raises(InvalidInputError, match=r"`rng` is in use by another thread\. Give every"):
+        source.words(1)
+    assert source.words(1)[0] == make().words(1)[0]  # the refused call drew nothing
+
+
+def test_a_key_is_dropped_after_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: list[bytes | bytearray] = []
+    plain = randomness._encryptor
+
+    def remembered(key: bytes | bytearray) -> CipherContext:
+        keys.append(key)
+        return plain(key)
+
+    monkeypatch.setattr(randomness, "_encryptor", remembered)
+    monkeypatch.setattr(os, "urandom", lambda size: b"k" * size)
+    source = hs.secure()
+    words = [source.words(2) for _ in range(3)]
+    # Each call takes its words, then the next key, from one stream; what lies in memory afterwards is the next key's.
+    expected, key = [], b"k" * 32
+    for _ in range(3):
+        stream = plain(key).update(bytes(48))
+        expected.append(stream[:16])
+        key = stream[16:]
+    assert [drawn_words.tobytes() for drawn_words in words] == expected
+    assert keys == [b"k" * 32, *[bytes(32)] * 3]
 
 
 # Keyed streams.

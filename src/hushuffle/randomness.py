@@ -14,8 +14,12 @@ known exactly; uniform integers are drawn by rejection, so they are exactly unif
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
+import sys
+import threading
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import ClassVar, Final, NoReturn
@@ -23,16 +27,23 @@ from typing import ClassVar, Final, NoReturn
 import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle import _checks
+from hushuffle.errors import InvalidInputError
 
 SCALE: Final = 2**64
 """Thresholds are integers from 0 to SCALE; a coin with threshold T is heads with probability T / SCALE."""
 
 _CHUNK: Final = 1 << 16
 """Words per call of the cipher: small enough to stay in the processor's cache."""
+
+_ZEROS: Final = bytes(8 * _CHUNK)
+"""What is encrypted: the key stream itself comes out."""
+
+_MADV_WIPEONFORK: Final = 18
+"""Linux's number for "this memory reads as zeros in a child"; Python 3.11 has no name for it."""
 
 _PRECISION: Final = Context(prec=60)
 """For the logarithms behind a threshold: 60 decimal digits, whatever the caller's own context."""
@@ -131,58 +142,139 @@ class Randomness(ABC):
         return values.astype(np.int64)
 
 
-class _Stream(Randomness):
-    """Words of one AES-256-CTR key stream, in order."""
+class _Forks:
+    """Counts the forks between this process and the one that imported the module; process ids play no part.
 
-    def __init__(self, key: bytes) -> None:
-        self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-        self._zeros = bytes(8 * _CHUNK)
-
-    def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
-        wanted = size if at is None else at.size
-        result = np.empty(wanted, dtype=np.uint64)
-        out, zeros = result.data.cast("B") if wanted else memoryview(bytearray()), memoryview(self._zeros)
-        for start in range(0, 8 * wanted, 8 * _CHUNK):
-            stop = min(start + 8 * _CHUNK, 8 * wanted)
-            self._encryptor.update_into(zeros[: stop - start], out[start:stop])
-        return result
-
-    def __getstate__(self) -> NoReturn:
-        message = f"{type(self).__name__} cannot be copied or pickled: two copies would repeat the same coins"
-        raise TypeError(message)
-
-    __copy__ = __getstate__
-    __repr__ = object.__repr__  # never a key
-
-
-class SecureRandomness(_Stream):
-    """Words nobody can predict or repeat; a forked process gets a key of its own."""
+    Python tells of its own forks. A fork behind its back, by a C library or a system call, shows in a page of memory
+    that the kernel wipes in every child (Linux; elsewhere such forks go unseen).
+    """
 
     def __init__(self) -> None:
-        self._process = os.getpid()
-        super().__init__(os.urandom(32))
+        self._count = 0
+        self._page = _wiped_on_fork()
+        self._forked()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self._count += 1
+        self._page[0] = 1
+
+    @property
+    def count(self) -> int:
+        """A number that differs between a process and every process that was forked from it."""
+        if not self._page[0]:
+            self._forked()
+        return self._count
+
+
+def _wiped_on_fork() -> mmap.mmap | bytearray:
+    """Return memory that reads as zeros in a forked child, or ordinary memory where the system has no such thing."""
+    if sys.platform == "linux":
+        page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        with suppress(OSError):  # a kernel before 4.14 has no such thing
+            page.madvise(_MADV_WIPEONFORK)
+        return page
+    return bytearray(1)  # pragma: no cover - another system
+
+
+_FORKS: Final = _Forks()
+
+
+def _encryptor(key: bytes | bytearray) -> CipherContext:
+    """Return the stream of AES-256 in counter mode, from its start."""
+    return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+
+
+def _next_words(encryptor: CipherContext, count: int) -> npt.NDArray[np.uint64]:
+    """Return the next `count` words of a stream."""
+    words = np.empty(count, dtype=np.uint64)
+    out, zeros = words.data.cast("B") if count else memoryview(bytearray()), memoryview(_ZEROS)
+    for start in range(0, 8 * count, 8 * _CHUNK):
+        stop = min(start + 8 * _CHUNK, 8 * count)
+        encryptor.update_into(zeros[: stop - start], out[start:stop])
+    return words
+
+
+def _no_copies(source: Randomness) -> NoReturn:
+    message = f"{type(source).__name__} cannot be copied or pickled: two copies would repeat the same coins"
+    raise TypeError(message)
+
+
+class _OneThread:
+    """Lets one thread at a time draw: two at once would draw the same coins, or coins that do not repeat."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            message = (
+                "`rng` is in use by another thread. Give every thread a generator of its own; secure() may be shared."
+            )
+            raise InvalidInputError(message)
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class SecureRandomness(Randomness):
+    """Words nobody can predict or repeat; may be shared by threads and survives forks.
+
+    Every thread, and every process that is forked off, draws under a key of its own from the operating system. After
+    each call the key is replaced by words of its own stream and dropped, so that what was drawn cannot be drawn again
+    from what is left in memory.
+    """
+
+    def __init__(self) -> None:
+        self._local = threading.local()
 
     def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
-        if os.getpid() != self._process:
-            self._process = os.getpid()
-            super().__init__(os.urandom(32))
-        return super().words(size, at=at)
+        while True:
+            forks = _FORKS.count
+            keyed_at, encryptor = getattr(self._local, "stream", (0, None))
+            if encryptor is None or keyed_at != forks:
+                encryptor = _encryptor(os.urandom(32))
+            words = _next_words(encryptor, size if at is None else at.size)
+            key = bytearray(32)
+            encryptor.update_into(bytes(32), key)
+            self._local.stream = (forks, _encryptor(key))
+            key[:] = bytes(32)
+            if _FORKS.count == forks:  # else a signal handler forked meanwhile, and the parent has these words
+                return words
+
+    __getstate__ = __copy__ = _no_copies
 
 
-class ReproducibleRandomness(_Stream):
-    """Words that anyone who knows the seed can repeat: for tests and simulation, never for people's data."""
+class ReproducibleRandomness(Randomness):
+    """Words that anyone who knows the seed can repeat: for tests and simulation, never for people's data.
+
+    Raises:
+        InvalidInputError: two threads draw at once.
+    """
 
     def __init__(self, seed: int) -> None:
         number = _checks.integer("seed", seed, low=0)
-        super().__init__(hashlib.sha256(b"hushuffle reproducible randomness 1:" + str(number).encode()).digest())
+        key = hashlib.sha256(b"hushuffle reproducible randomness 1:" + str(number).encode()).digest()
+        self._encryptor = _encryptor(key)
+        self._one_thread = _OneThread()
+
+    def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
+        with self._one_thread:
+            return _next_words(self._encryptor, size if at is None else at.size)
+
+    __getstate__ = __copy__ = _no_copies
 
 
 class KeyedRandomness(Randomness):
-    """One stream of words per record, fixed by (key, record, round): a retry repeats the same coins.
+    """One stream of words per record, fixed by (key, record, round): a retry repeats the same coins, in any process.
 
     Word j of record r is half of the AES-256 block of (r, j), under a key derived from the secret
     key and the round. An *edited* value under the same key, record and round shares coins with the
     old one, which can reveal both: take a new round for new values.
+
+    Raises:
+        InvalidInputError: two threads draw at once.
     """
 
     sequential = False
@@ -205,17 +297,21 @@ class KeyedRandomness(Randomness):
         self._encryptor = Cipher(algorithms.AES(subkey), modes.ECB()).encryptor()  # noqa: S305
         self._records = identifiers.astype(np.uint64)
         self._drawn = np.zeros(identifiers.size, dtype=np.uint64)
+        self._one_thread = _OneThread()
 
     def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
         if size != self._records.size:
             _checks.reject("size", f"the number of records, {self._records.size}", size)
         chosen = slice(None) if at is None else at
-        blocks = np.empty((self._records[chosen].size, 2), dtype="<u8")
-        blocks[:, 0] = self._records[chosen]
-        blocks[:, 1] = self._drawn[chosen]
-        self._drawn[chosen] += np.uint64(1)
-        stream = np.frombuffer(self._encryptor.update(blocks.tobytes()), dtype="<u8")
+        with self._one_thread:
+            blocks = np.empty((self._records[chosen].size, 2), dtype="<u8")
+            blocks[:, 0] = self._records[chosen]
+            blocks[:, 1] = self._drawn[chosen]
+            self._drawn[chosen] += np.uint64(1)
+            stream = np.frombuffer(self._encryptor.update(blocks.tobytes()), dtype="<u8")
         return stream[::2].astype(np.uint64)
+
+    __getstate__ = __copy__ = _no_copies
 
     def permutation(self, size: int) -> NoReturn:  # noqa: ARG002
         """Refuse: the order of release must not be a function of the records."""

@@ -51,3 +51,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load_reference(tmp_path / "order.npy", n=3)
     with pytest.raises(DataError, match="cannot be read: Is a directory"):
         load_reference(tmp_path, n=3)
+
+
+def test_a_header_that_is_no_python_is_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "order.npy"
+    np.save(path, np.arange(5))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"'fortran_order': False", b"'fortran_order': (((((").replace(b"}", b" "))
+    with pytest.raises(DataError, match="no file of NumPy"):
+        load_reference(path, n=5)

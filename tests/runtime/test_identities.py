@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import ssl
 from pathlib import Path
@@ -69,6 +70,7 @@ def test_contexts_are_tls_1_3_with_certificates_on_both_sides() -> None:
         {"key": "junk"},
         {"authority": ""},
         {"authority": "junk"},
+        {"authority": "no ASCII: \xe9"},
     ],
 )
 def test_damaged_identities_are_refused_without_showing_the_key(change: dict[str, str]) -> None:
@@ -132,6 +134,14 @@ def test_an_authority_is_read_again() -> None:
         Authority(days=0)
 
 
+def changed(pem: str, place: int, value: int) -> str:
+    """Return PEM text with another byte at one place of what it encodes."""
+    first, *lines, last = pem.splitlines()
+    content = bytearray(base64.b64decode("".join(lines)))
+    content[place] = value
+    return "\n".join([first, base64.b64encode(content).decode(), last, ""])
+
+
 def test_authorities_that_cannot_be_used() -> None:
     one, other = Authority(), Authority()
     elliptic = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -144,6 +154,9 @@ def test_authorities_that_cannot_be_used() -> None:
         (one.certificate, "junk"),
         (one.certificate, elliptic.decode()),
         (one.certificate, locked.decode()),
+        (one.certificate, changed(one.key, 9, 0)),  # UnsupportedAlgorithm
+        (one.certificate, changed(one.key, 11, 113)),  # InternalError
+        (changed(one.certificate, 12, 1), one.key),  # InvalidVersion
     ):
         with pytest.raises(DataError, match="authority's certificate and key cannot be used"):
             Authority.read(certificate=certificate_text, key=key)

@@ -262,6 +262,9 @@ def test_damaged_state_is_refused(tmp_path: Path, cut: int) -> None:
         fails(one, tmp_path, "is damaged: nothing is sent")
         kept.write_bytes(whole[:32] + b"\xff" + whole[33:])
         fails(one, tmp_path, "is damaged: nothing is sent")
+        for kind in (Kind.END, 99):  # a frame of another kind, and none of the protocol
+            kept.write_bytes(whole[:101] + bytes([kind]) + whole[102:])
+            fails(one, tmp_path, "is damaged: nothing is sent")
         kept.write_bytes(whole)
         written(one, tmp_path)
 

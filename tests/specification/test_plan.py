@@ -284,3 +284,16 @@ def test_the_network_example_loads() -> None:
     spec = load_plan(ROOT / "examples" / "aggregate-network.toml")
     assert spec.network is not None
     assert {cluster.protocol.n for cluster in spec.plan(6366).clusters if cluster.reads} == {750}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("partitions = 20", "partitions = 20\nvalues = 10", "query.values: must be a list"),
+        ('[["age"], ["bmi"]]', '[[["age"]]]', "query.grouping_sets[0]: must name grouping columns, got ['age']"),
+        ('[["age"], ["bmi"]]', "[[{ age = 1 }]]", "query.grouping_sets[0]: must name grouping columns"),
+    ],
+)
+def test_lists_of_another_form_are_problems(old: str, new: str, problem: str) -> None:
+    found = problems(SETS.replace(old, new) + TRAFFIC + TARGETS)
+    assert any(line.startswith(problem) for line in found), found

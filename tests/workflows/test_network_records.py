@@ -129,7 +129,7 @@ def test_damaged_files_are_said_to_be_so(kind: str, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="was not written by hushuffle plan run, or is damaged"):
             read_prepared(path, made.document)
     path.unlink()
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="does not exist"):
         read_prepared(path, made.document)
 
 
@@ -258,3 +258,29 @@ def test_a_changed_document_has_other_coins() -> None:
     ):
         assert changed(document, path, value).drawn != document.drawn
     assert changed(document, "patience", 5.0).drawn == document.drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("ann", "does not list ann equally often in every step"), ("zoe", "zoe speaks for 0 in this run")],
+)
+def test_a_node_that_steps_list_unevenly_is_refused(name: str, message: str, tmp_path: Path) -> None:
+    document = drawn(AGES, ["ann", "bob", "ann", "cara", "ann"])
+    second = document.steps[1]
+    holders = tuple("bob" if holder == "ann" else holder for holder in second.batches[0].holders)
+    batch = second.batches[0].model_copy(update={"holders": holders})
+    steps = (document.steps[0], second.model_copy(update={"batches": (batch,)}))
+    uneven = RunDocument.model_validate({**document.model_dump(), "steps": [step.model_dump() for step in steps]})
+    (tmp_path / "own.csv").write_text("age,sex,income\n10,f,1.5\n")
+    with pytest.raises(DataError, match=message):
+        held_records(config({"data": "own.csv"}, name), uneven, tmp_path)
+
+
+def test_an_archive_that_numpy_cannot_unpack_is_said_to_be_damaged(tmp_path: Path) -> None:
+    made, path = deployed("aggregate", GROUPS), tmp_path / "records.npz"
+    write_prepared(path, made.entries)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 10] = 99  # a way of compression that nobody knows: NotImplementedError
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="is damaged"):
+        read_prepared(path, made.document)

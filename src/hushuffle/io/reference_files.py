@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.errors import DataError
+from hushuffle.io.array_files import refused
 
 _BLOCK: Final = 1 << 20
 _RAW: Final = np.dtype("<i8")
@@ -51,19 +52,13 @@ def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
 
 def _mapped(path: Path) -> npt.NDArray[Any]:
     raw = path.suffix != ".npy"
-    try:
+    with refused(path, f"{path} is no file of NumPy with an array, or it is empty or cut off."):
         whole = path.stat().st_size % _RAW.itemsize == 0
         found: npt.NDArray[Any] = (
             np.memmap(path, dtype=_RAW if whole else np.uint8, mode="r")
             if raw
             else np.load(path, mmap_mode="r", allow_pickle=False)
         )
-    except FileNotFoundError:
-        _fail(f"{path} does not exist.")
-    except OSError as error:
-        _fail(f"{path} cannot be read: {error.strerror or 'it may be cut off'}.")
-    except (ValueError, EOFError):
-        _fail(f"{path} is no file of NumPy with an array, or it is empty or cut off.")
     if raw and not whole:
         _fail(f"{path} is not a whole number of 64-bit integers: it may be cut off.")
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.io import _public
+from hushuffle.io.array_files import refused
 
 _SUFFIXES: Final = (".npz", ".csv", ".txt", ".dat")
 
@@ -65,11 +65,11 @@ def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str,
 
 
 def _archive(path: Path) -> dict[str, npt.NDArray[np.generic]]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, zipfile.BadZipFile):
-        _public.fail(f"{path} cannot be read as a NumPy archive of plain arrays.")
+    with (
+        refused(path, f"{path} cannot be read as a NumPy archive of plain arrays."),
+        np.load(path, allow_pickle=False) as archive,
+    ):
+        arrays = {name: archive[name] for name in archive.files}
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     if not matrices:
         _public.fail(f"{path} holds no matrix.")

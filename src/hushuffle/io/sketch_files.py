@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle.errors import DataError
+from hushuffle.io.array_files import refused
 from hushuffle.io.sources import open_source
 
 _FORMAT: Final = "hushuffle bloom filter"
@@ -94,13 +94,12 @@ def load_filter(path: Path | str) -> StoredFilter:
         DataError: not such a file, cut off, damaged, or of a later version.
     """
     source = _named(path)
-    try:
-        with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            manifest, packed = json.loads(file["manifest"].tobytes()), file["packed"]
-    except FileNotFoundError:
-        _fail(f"{source} does not exist.")
-    except (OSError, EOFError, KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile):
-        _fail(f"{source} is not a Bloom filter of hushuffle, or it is cut off or damaged. Write it anew.")
+    with (
+        refused(source, f"{source} is not a Bloom filter of hushuffle, or it is cut off or damaged. Write it anew."),
+        source.open("rb") as raw,
+        np.load(raw, allow_pickle=False) as file,
+    ):
+        manifest, packed = json.loads(file["manifest"].tobytes()), file["packed"]
     _check(manifest, source)
     return StoredFilter(
         bits=manifest["bits"],

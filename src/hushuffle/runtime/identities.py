@@ -68,7 +68,7 @@ class Identity:
             context.load_verify_locations(cadata=self.authority)
             with _as_file(self.certificate + self.key) as path:
                 context.load_cert_chain(path)
-        except (ssl.SSLError, OSError, ValueError):
+        except (ssl.SSLError, OSError, ValueError, TypeError):  # the last: text that is not ASCII
             message = f"the certificate or key of {self.name} cannot be used: damaged, or not belonging together."
             raise DataError(message) from None
         return context
@@ -135,9 +135,10 @@ class Authority:
         found = cls(days=days)
         try:
             loaded, own = load_pem_private_key(key.encode(), None), x509.load_pem_x509_certificate(certificate.encode())
-        except (ValueError, TypeError):  # the second: it is locked with a password
-            loaded, own = Ed25519PrivateKey.generate(), None
-        if not isinstance(loaded, Ed25519PrivateKey) or own is None or own.public_key() != loaded.public_key():
+            fits = isinstance(loaded, Ed25519PrivateKey) and own.public_key() == loaded.public_key()
+        except Exception:  # noqa: BLE001 - locked, of an unknown kind or version, damaged: each raises something else
+            fits = False
+        if not fits or not isinstance(loaded, Ed25519PrivateKey):
             message = "the authority's certificate and key cannot be used: damaged, or not belonging together."
             raise DataError(message)
         found._key, found._certificate = loaded, own

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import numpy as np
 
@@ -184,15 +184,25 @@ def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
         count = int.from_bytes(data[place + _NAME : place + _NAME + 4], "little")
         place += _NAME + 4
         if to not in document.servers or not 0 < count <= (len(data) - place) // size:
-            message = f"{path} is damaged: nothing is sent. Remove it only if nothing of it was ever sent."
-            raise DataError(message)
+            _damaged(path)
         frames = (bytes(data[start : start + size]) for start in range(place, place + count * size, size))
-        found.append(Delivery(to=to, messages=tuple(_message(document, frame) for frame in frames)))
+        found.append(Delivery(to=to, messages=tuple(_message(document, frame, path) for frame in frames)))
         place += count * size
     return found
 
 
-def _message(document: RunDocument, frame: bytes) -> Message:
-    found = document.layout.unpack(frame[:HEAD], frame[HEAD:])
-    assert isinstance(found, Message)  # as it was written
+def _message(document: RunDocument, frame: bytes, path: Path) -> Message:
+    head, rest = frame[:HEAD], frame[HEAD:]
+    try:
+        whole = document.layout.left(head) == len(rest)
+    except DataError:
+        whole = False
+    found = document.layout.unpack(head, rest) if whole else None
+    if not isinstance(found, Message):
+        _damaged(path)
     return found
+
+
+def _damaged(path: Path) -> NoReturn:
+    message = f"{path} is damaged: nothing is sent. Remove it only if nothing of it was ever sent."
+    raise DataError(message) from None

@@ -47,7 +47,7 @@ def _grouping_sets(query: Mapping[str, Any]) -> Iterator[Problem]:
     columns, sets = _table(query, "columns"), _lists(query, "grouping_sets")
     for place, names in enumerate(sets):
         here = f"query.grouping_sets[{place}]"
-        unknown = [str(name) for name in names if name not in columns]
+        unknown = [str(name) for name in names if not (isinstance(name, str) and name in columns)]
         if unknown and "columns" in query:
             hint = "Say in [query.columns] how its values fall into groups."
             yield Problem(key=here, rule="must name grouping columns", value=", ".join(unknown), hint=hint)
@@ -66,7 +66,8 @@ def _grouping_sets(query: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _values(query: Mapping[str, Any]) -> Iterator[Problem]:
-    values = [str(name) for name in query.get("values", ()) if isinstance(query.get("values"), list | tuple)]
+    given = query.get("values", ())
+    values = list(map(str, given)) if isinstance(given, list | tuple) else []
     functions = query.get("functions", ("count",))
     more = [name for name in functions if name != "count"] if isinstance(functions, list | tuple) else []
     if more and not values:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import NoReturn, TypeAlias
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle.errors import DataError
+from hushuffle.io.array_files import refused
 from hushuffle.io.private_files import write_private
 from hushuffle.io.private_table import load_table
 from hushuffle.plans.centroids import Points
@@ -44,9 +45,12 @@ def held_records(config: NodeConfiguration, document: RunDocument, folder: Path)
     assert config.records.data is not None
     (name,) = config.nodes
     query = check_promise(document).query
-    places = document.places[name]
+    places = document.places.get(name, ())
     every = isinstance(query, KMeansQuery) or query.per_person == "all"
     wanted = len(places) // len(document.steps) if every else len(places)
+    by_step = Counter(step for step, _, _ in places)
+    if every and any(by_step[step] != wanted for step in range(1, len(document.steps) + 1)):
+        _fail(f"the run's document does not list {name} equally often in every step, as its plan says.")
     if isinstance(query, KMeansQuery):
         points = _own_points(query, config.records.data, folder)
         _check(config.records.data, len(points), name, wanted)
@@ -129,14 +133,14 @@ def read_prepared(path: Path, document: RunDocument) -> dict[str, Sequence[Held]
     Raises:
         DataError: it cannot be read.
     """
-    try:
-        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:
-            names = file["names"].tolist()
-            if "points" in file:
-                return _with_points(document, names, file["records"].tolist(), file["points"])
-            return _with_entries(names, file["entries"].tolist(), file["contents"].tobytes())
-    except (OSError, ValueError, LookupError, EOFError, TypeError, AttributeError, BadZipFile):
-        _fail(f"{path} cannot be read: it was not written by hushuffle plan run, or is damaged.")
+    with (
+        refused(path, f"{path} cannot be read: it was not written by hushuffle plan run, or is damaged."),
+        np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file,
+    ):
+        names = file["names"].tolist()
+        if "points" in file:
+            return _with_points(document, names, file["records"].tolist(), file["points"])
+        return _with_entries(names, file["entries"].tolist(), file["contents"].tobytes())
 
 
 def _with_points(

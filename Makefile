@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml README.md src/hushuffle/_version.py
 
+# One worker for each core.
+SIDE_BY_SIDE := -n auto --dist worksteal
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-spark check docs bench clean
 
@@ -13,7 +16,7 @@ demo: .venv/.examples ## assess a real survey and print where the report is
 	$(BIN)/hushuffle assess examples/affairs.toml --out hushuffle-out/affairs
 
 test: .venv/.test ## run the tests
-	$(BIN)/python -m pytest -m "not slow and not spark"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow and not spark" --durations=20
 
 test-slow: .venv/.test ## run the tests that take long
 	$(BIN)/python -m pytest -m "slow and not spark"

@@ -156,6 +156,28 @@ def test_nodes_that_cannot_start(
     assert not any(line in said.out + said.err for line in secrets(folder))
 
 
+@pytest.mark.parametrize("name", ["ann", "result", "compute-1-1"])
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"sigma": 0.2', '"sigma": 0.0', "sigma of the step 'send by age' are not those of its plan"),
+        ("delta = 0.0", "delta = 0.0\\nepsilon = 1.0", "above its own targets.epsilon = 1"),
+        ("partitions = 2", "partitions = two", "the plan in the run's document: 1 problem"),
+    ],
+)
+def test_every_role_refuses_a_document_that_does_not_keep_its_plan(
+    name: str, old: str, new: str, words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn(folder)
+    text = (folder / "run.json").read_text()
+    assert old in text
+    (folder / "run.json").write_text(text.replace(old, new))
+    assert main(["node", "start", config(folder, name)]) in (Exit.FAILED, Exit.USAGE)
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
+
+
 def test_a_configuration_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["node", "start", "none.toml"]) == Exit.USAGE
     assert main(["node", "health", "none.toml"]) == Exit.USAGE

@@ -551,3 +551,37 @@ def test_one_node_has_few_connections_at_a_time() -> None:
             assert server.journal.rejected[Reason.BUSY] == 1
 
     bounded(work())
+
+
+def test_whoever_holds_another_document_is_not_heard() -> None:
+    nearly = Layout(size=LAYOUT.size, digest=LAYOUT.digest[:-1] + b"\1")
+
+    async def work() -> None:
+        async with serving() as server:
+            then, own = asyncio.get_running_loop().time() + LONG, identity("source-1")
+            one = await connect("compute-1", server.place, own, layout=nearly, patience=LONG, until=then)
+            await one.send(message(), Control(Kind.END, 1))
+            with pytest.raises(ConnectionLostError, match="holds another document than this run's") as caught:
+                await one.answer()
+            assert (caught.value.reason, caught.value.final) == (Reason.OTHER_RUN, False)
+            await one.close()
+            await until(lambda: server.journal.rejected)
+            assert server.journal.rejected == {Reason.OTHER_RUN: 1}
+            assert server.heard == []
+
+    bounded(work())
+
+
+def test_whoever_does_not_greet_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        async with serving() as server:
+            with monkeypatch.context() as patched:
+                patched.setattr(Connection, "greet", lambda _self: None)
+                one = await client(server.place)
+                await one.send(message(), Control(Kind.END, 1))
+                await until(lambda: server.journal.rejected)
+                await one.close()
+            assert server.journal.rejected == {Reason.OTHER_RUN: 1}
+            assert server.heard == []
+
+    bounded(work())

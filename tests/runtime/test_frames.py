@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.runtime.frames import CONTROL, HEAD, LARGEST, SMALLEST, Control, Kind, Layout, Message, Reason
+from hushuffle.runtime.frames import CONTROL, HEAD, LARGEST, SMALLEST, VERSION, Control, Kind, Layout, Message, Reason
 
 LAYOUT = Layout(size=256)
 WORD, HALF = st.integers(0, 2**32 - 1), st.integers(0, 2**16 - 1)
@@ -42,7 +42,7 @@ def test_control_frames_come_back(kind: Kind, step: int, reason: Reason, numbers
 @given(head=st.binary(min_size=HEAD, max_size=HEAD), rest=st.binary(min_size=256, max_size=256), known=st.booleans())
 def test_random_bytes_are_a_frame_or_refused(head: bytes, rest: bytes, known: bool) -> None:
     if known:
-        head = bytes([1, 1 + head[1] % len(Kind)]) + head[2:]
+        head = bytes([VERSION, 1 + head[1] % len(Kind)]) + head[2:]
     with suppress(DataError):
         frame = LAYOUT.unpack(head, rest[: LAYOUT.left(head)])
         assert isinstance(frame, Message | Control)
@@ -50,7 +50,7 @@ def test_random_bytes_are_a_frame_or_refused(head: bytes, rest: bytes, known: bo
         assert LAYOUT.unpack(packed[:HEAD], packed[HEAD:]) == frame
 
 
-@pytest.mark.parametrize("start", [b"\0\1", b"\2\1", b"\1\0", b"\1\x63", b"\1\xff"])
+@pytest.mark.parametrize("start", [b"\0\1", b"\1\1", b"\2\0", b"\2\x63", b"\2\xff"])
 def test_other_versions_and_kinds_are_refused(start: bytes) -> None:
     with pytest.raises(DataError, match="no frame of this protocol"):
         LAYOUT.left(start.ljust(HEAD, b"\0"))
@@ -75,17 +75,16 @@ def test_messages_have_one_size() -> None:
             Layout(size=size)
 
 
-def test_frames_of_another_run_are_not_heard() -> None:
-    one, other = Layout(size=SMALLEST, run=7), Layout(size=SMALLEST, run=2**32 - 1)
-    for frame in (Message(1, 2, 3, bytes(one.sealed)), Control(Kind.END, 1)):
-        packed = one.pack(frame)
-        assert len(packed) == len(other.pack(frame))
-        assert one.left(packed[:HEAD]) == len(packed) - HEAD
-        with pytest.raises(DataError, match="of another run"):
-            other.left(packed[:HEAD])
-    for run in (-1, 2**32):
-        with pytest.raises(InvalidInputError, match="`run` must be"):
-            Layout(size=SMALLEST, run=run)
+def test_a_greeting_is_the_whole_digest() -> None:
+    digest = bytes(range(32))
+    layout = Layout(size=SMALLEST, digest=digest)
+    packed = layout.pack(layout.hello)
+    assert len(packed) == CONTROL
+    assert digest in packed
+    assert layout.unpack(packed[:HEAD], packed[HEAD:]) == layout.hello
+    assert Layout(size=SMALLEST, digest=digest[:-1] + b"x").hello != layout.hello
+    with pytest.raises(InvalidInputError, match="`digest` must be of 32 bytes"):
+        Layout(size=SMALLEST, digest=digest[:4])
 
 
 def test_reasons_in_words() -> None:

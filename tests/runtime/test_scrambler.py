@@ -461,7 +461,7 @@ def test_who_still_sends_for_an_earlier_run_is_not_heard() -> None:
             await old.answer()
         await old.close()
         assert not node._gatherings[1].messages
-        assert now.journal("scrambler-1-1").rejected[Reason.MALFORMED] == 1
+        assert now.journal("scrambler-1-1").rejected[Reason.OTHER_RUN] == 1
         running.cancel()
         await asyncio.wait([running])
 

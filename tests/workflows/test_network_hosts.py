@@ -105,10 +105,26 @@ def test_the_identities_go_beside_the_configuration(tmp_path: Path) -> None:
 
 
 def test_names_may_be_in_a_file_and_one_node_may_speak_for_several(tmp_path: Path) -> None:
-    prepared = made(tmp_path, PLAN, hosts(tmp_path, names="ann\nbob ann\n\nann\ncara\nann\n"))
+    plan = PLAN.replace("batch = 3", "batch = 3\nmin_batch = 1")
+    prepared = made(tmp_path, plan, hosts(tmp_path, names="ann\nbob ann\n\nann\ncara\nann\n"))
     document = read_document(prepared.document)
     assert {name: len(places) for name, places in document.places.items()} == {"ann": 4, "bob": 1, "cara": 1}
     assert len(prepared.commands) == 5 + 3
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "words"),
+    [
+        (PLAN, ("ann", "ann", "ann", "ann", "bob", "cara"), "different holders, fewer than its min_batch = 3"),
+        (PLAN.replace("delta = 0", "delta = 0\nepsilon = 0.1"), SIX, r"above its own targets\.epsilon = 0\.1"),
+    ],
+)
+def test_what_every_node_would_refuse_is_not_handed_out(
+    text: str, names: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=words):
+        made(tmp_path, text, hosts(tmp_path, sources=names))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("names", ["", "Ann", "ann\nann.example\n"])

@@ -45,7 +45,7 @@ class ConnectionLostError(HushuffleError):
 
 
 class Connection:
-    """One connection to the node `peer`, whose certificate was checked."""
+    """One connection to the node `peer`, whose certificate was checked; it is heard if it holds the same document."""
 
     def __init__(
         self,
@@ -61,12 +61,18 @@ class Connection:
         self._layout, self._patience = layout, patience
         # What was read and not yet taken, from `_place` on: frames come in blocks, and are cut out of them.
         self._block, self._place = b"", 0
+        self._greeted = False
+
+    def greet(self) -> None:
+        """Say first which run this is: the whole digest of its document."""
+        self._writer.write(self._layout.pack(self._layout.hello))
 
     async def receive(self, *, patience: float | None = None) -> Frame | None:
         """Return the next frame; None where the other end has closed between two frames.
 
         Raises:
-            ConnectionLostError: the connection broke within a frame, or nothing came in time.
+            ConnectionLostError: the connection broke within a frame, nothing came in time, or the other end did not
+                say first that it holds the same document.
             DataError: this is no frame.
         """
         frame = self._next()
@@ -93,6 +99,7 @@ class Connection:
         """Return the next frame of what was read, None where it is not there as a whole.
 
         Raises:
+            ConnectionLostError: the first one is not the greeting of this run.
             DataError: this is no frame.
         """
         first = self._place + HEAD
@@ -103,7 +110,13 @@ class Connection:
         if end > len(self._block):
             return None
         self._place = end
-        return self._layout.unpack(head, self._block[first:end])
+        frame = self._layout.unpack(head, self._block[first:end])
+        if self._greeted:
+            return frame
+        if frame != self._layout.hello:
+            raise _lost(self.peer, Reason.OTHER_RUN)
+        self._greeted = True
+        return self._next()
 
     async def send(self, *frames: Frame) -> None:
         """Send frames, each a record of TLS of its own; wait while the other end is behind.
@@ -244,7 +257,9 @@ async def _accepted(accepted: socket.socket, context: ssl.SSLContext, layout: La
     )
     writer = asyncio.StreamWriter(transport, protocol, reader, loop)
     peer = peer_name(transport.get_extra_info("ssl_object"))
-    return Connection(peer, reader, writer, layout=layout, patience=patience)
+    connection = Connection(peer, reader, writer, layout=layout, patience=patience)
+    connection.greet()
+    return connection
 
 
 async def _handled(connection: Connection, handler: Handler, journal: Journal) -> None:
@@ -295,7 +310,6 @@ async def connect(
                 reader, writer = await asyncio.open_connection(
                     *place, ssl=context, server_hostname=name, local_addr=local, limit=_BUFFER
                 )
-            return Connection(name, reader, writer, layout=layout, patience=patience)
         except ssl.SSLCertVerificationError as error:
             message = f"{name} showed a certificate that cannot be trusted: {error.verify_message}."
             raise ConnectionLostError(message, reason=Reason.CERTIFICATE, final=True) from None
@@ -307,9 +321,17 @@ async def connect(
             # How long is no secret, and depends on nobody's data: it only keeps thousands from coming back at once.
             await asyncio.sleep(min(pause * random.uniform(0.5, 1.5), left))  # noqa: S311
             pause = min(2 * pause, _LONGEST_PAUSE)
+        else:
+            connection = Connection(name, reader, writer, layout=layout, patience=patience)
+            connection.greet()
+            return connection
 
 
-_WORDS: Final = {Reason.SLOW: "was too slow", Reason.MALFORMED: "does not speak this protocol"}
+_WORDS: Final = {
+    Reason.SLOW: "was too slow",
+    Reason.MALFORMED: "does not speak this protocol",
+    Reason.OTHER_RUN: "holds another document than this run's",
+}
 
 
 def _lost(peer: str, reason: Reason) -> ConnectionLostError:

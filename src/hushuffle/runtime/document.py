@@ -233,8 +233,8 @@ class RunDocument(_Part):
 
     @cached_property
     def layout(self) -> Layout:
-        """The sizes of frames."""
-        return Layout(size=self.message, run=int.from_bytes(self.digest[:4], "little"))
+        """The frames: their sizes, and the digest that both ends of a connection say first."""
+        return Layout(size=self.message, digest=self.digest)
 
     @cached_property
     def grouping(self) -> GroupingQuery:

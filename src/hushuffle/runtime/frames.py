@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from hushuffle import _checks
 from hushuffle.errors import DataError
 
-_HEAD: Final = struct.Struct("<BBHIII")  # version, kind, step, slot, target, run
+_HEAD: Final = struct.Struct("<BBHII4x")  # version, kind, step, slot, target
 _REST: Final = struct.Struct("<H2x5Q4x")  # of a control frame: reason, numbers
-VERSION: Final = 1
+_DIGEST: Final = struct.Struct("<4Q")  # 32 bytes as the numbers of a control frame
+VERSION: Final = 2
 
 CONTROL: Final = _HEAD.size + _REST.size
 """Bytes of a control frame."""
@@ -36,6 +37,8 @@ class Kind(enum.IntEnum):
     """A question; the answer has numbers = (state, accepted, rejected, sent, repeated)."""
     WANT = 7
     """A question after the centroids that a step starts from; the answer is messages and an END."""
+    HELLO = 8
+    """The first frame of each side on every connection: numbers = the digest of the run's document, 32 bytes."""
 
 
 class Reason(enum.IntEnum):
@@ -67,6 +70,8 @@ class Reason(enum.IntEnum):
     """Ask again."""
     BUSY = 16
     """Too many connections of one node at a time."""
+    OTHER_RUN = 17
+    """The other end holds another document: of another run, or a changed one."""
 
     @property
     def words(self) -> str:
@@ -101,22 +106,27 @@ Frame: TypeAlias = Message | Control
 class Layout:
     """The frames of one run: `size` bytes for every message, header and seal included.
 
-    Every frame carries the number `run`, 32 bits of the digest of the run's document: nodes of an earlier run that
-    still try, on the same hosts and under the same names, are not heard.
+    `digest` is the SHA-256 of the run's document, 32 bytes. Each end of a connection says it first, whole: whoever
+    holds another document, however alike, is not heard, nor are nodes of an earlier run on the same hosts.
 
     Raises:
-        InvalidInputError: not from 256 to 16,384 bytes, or no number of 32 bits.
+        InvalidInputError: not from 256 to 16,384 bytes, or no digest of 32 bytes.
 
     >>> Layout(size=1024).sealed, len(Layout(size=1024).pack(Control(kind=Kind.END)))
     (1008, 64)
     """
 
     size: int
-    run: int = 0
+    digest: bytes = bytes(_DIGEST.size)
+    hello: Control = field(init=False, repr=False, compare=False)
+    """What each end of a connection says first."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", _checks.integer("size", self.size, low=SMALLEST, high=LARGEST))
-        object.__setattr__(self, "run", _checks.integer("run", self.run, low=0, high=2**32 - 1))
+        if len(self.digest) != _DIGEST.size:
+            _checks.reject("digest", f"of {_DIGEST.size} bytes", f"<{len(self.digest)} bytes>")
+        numbers = (*_DIGEST.unpack(self.digest), 0)
+        object.__setattr__(self, "hello", Control(Kind.HELLO, numbers=numbers))
 
     @property
     def sealed(self) -> int:
@@ -128,22 +138,19 @@ class Layout:
         if isinstance(frame, Message):
             if len(frame.sealed) != self.sealed:
                 _checks.reject("sealed", f"of {self.sealed} bytes", f"<{len(frame.sealed)} bytes>")
-            return _HEAD.pack(VERSION, Kind.MESSAGE, frame.step, frame.slot, frame.target, self.run) + frame.sealed
+            return _HEAD.pack(VERSION, Kind.MESSAGE, frame.step, frame.slot, frame.target) + frame.sealed
         numbers = (*frame.numbers, 0, 0, 0, 0, 0)[:5]
-        return _HEAD.pack(VERSION, frame.kind, frame.step, 0, 0, self.run) + _REST.pack(frame.reason, *numbers)
+        return _HEAD.pack(VERSION, frame.kind, frame.step, 0, 0) + _REST.pack(frame.reason, *numbers)
 
     def left(self, head: bytes) -> int:
         """Return how many bytes follow the first `HEAD` ones.
 
         Raises:
-            DataError: this is no frame, or one of another run.
+            DataError: this is no frame.
         """
-        version, kind, *_, run = _HEAD.unpack(head)
+        version, kind, *_ = _HEAD.unpack(head)
         if version != VERSION or kind not in _KINDS:
             message = "these bytes are no frame of this protocol."
-            raise DataError(message)
-        if run != self.run:
-            message = "a frame is of another run."
             raise DataError(message)
         return self.sealed if kind == Kind.MESSAGE else _REST.size
 
@@ -153,7 +160,7 @@ class Layout:
         Raises:
             DataError: this is no frame.
         """
-        _version, kind, step, slot, target, _run = _HEAD.unpack(head)
+        _version, kind, step, slot, target = _HEAD.unpack(head)
         if kind == Kind.MESSAGE:
             return Message(step, slot, target, rest)
         reason, *numbers = _REST.unpack(rest)

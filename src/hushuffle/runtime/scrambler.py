@@ -19,7 +19,7 @@ from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node
-from hushuffle.runtime.seals import KEY
+from hushuffle.runtime.seals import KEY, Once
 
 _TOGETHER: Final = 16
 """Messages that a target is sent at a time, on average."""
@@ -38,6 +38,7 @@ class Gathering:
         self.number, self.batch, self.targets = number, batch, targets
         self.messages: dict[int, Message] = {}
         self._forgotten: dict[int, tuple[int, bytes]] = {}
+        self._once = Once()
         self.closed = False
         self.whole = asyncio.Event()
 
@@ -53,25 +54,32 @@ class Gathering:
         known = self.messages.get(message.slot)
         if known is not None:
             return Reason.NONE if known == message else Reason.CONFLICT
-        if self.closed:
-            return Reason.LATE
+        if self.closed or not self._once.first(message.sealed):  # a copy would make its target's count wrong
+            return Reason.LATE if self.closed else Reason.DUPLICATE
         self.messages[message.slot] = message
         if len(self.messages) == len(self.batch.holders):
             self.whole.set()
         return Reason.NONE
 
+    @property
+    def people(self) -> int:
+        """Different nodes whose messages are there: the places of one node count once."""
+        return len({self.batch.holders[slot] for slot in self.messages})
+
     def forget(self) -> None:
         """Let go of the messages; who sends the same again is still told that it was taken."""
         self._forgotten = {slot: (one.target, one.sealed[:KEY]) for slot, one in self.messages.items()}
         self.messages.clear()
+        self._once = Once()
 
 
 class ScramblerNode(Node):
     """The scrambler of one or more batches.
 
     A batch is released when all of its sources are there, or after `document.collect` seconds; with fewer than
-    `min_batch` sources never. A batch is released once: what breaks during a release is lost, and counted.
-    Until then it is held in memory, some 1,350 bytes for a message of 1,024; nothing of it stays afterwards.
+    `min_batch` sources never; a node that holds several places counts once. A batch is released once: what breaks
+    during a release is lost, and counted. Until then it is held in memory, some 1,350 bytes for a message of 1,024;
+    nothing of it stays afterwards.
 
     Args:
         document: of the run.
@@ -149,7 +157,7 @@ class ScramblerNode(Node):
         step = document.step(gathering.number)
         if self._stop.is_set() and not gathering.whole.is_set():
             await self._give_up(gathering, Reason.STOPPED)
-        elif n < step.min_batch:
+        elif gathering.people < step.min_batch:
             await self._give_up(gathering, Reason.BELOW_MINIMUM)
         elif (reason := await asyncio.to_thread(self._remember, gathering.number)) is not Reason.NONE:
             await self._give_up(gathering, reason)
@@ -172,7 +180,7 @@ class ScramblerNode(Node):
 
     async def _give_up(self, gathering: Gathering, reason: Reason) -> None:
         """Forget the batch, and tell the targets that none will come."""
-        sources, least = len(gathering.messages), self._document.step(gathering.number).min_batch
+        sources, least = gathering.people, self._document.step(gathering.number).min_batch
         gathering.messages.clear()
         self._journal.reject(reason)
         self._journal.enter("gave up", reason=reason.words, sources=sources, least=least)

@@ -1,23 +1,41 @@
-"""A source's own look at a run's document: do its steps keep what its plan promises?"""
+"""Every node's own look at a run's document: do its steps keep what its plan promises?"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
+from hushuffle.analysis.traffic import plan_guarantee
 from hushuffle.errors import DataError
+from hushuffle.model import Guarantee, number
 from hushuffle.plans import Cluster, Plan
-from hushuffle.runtime.document import Aggregate, KMeans, Noise, RunDocument
+from hushuffle.runtime.document import Aggregate, KMeans, Noise, RunDocument, Step
 from hushuffle.specification import AggregateQuery, KMeansQuery, PlanSpecification, parse_plan
 
 
-def check_promise(document: RunDocument) -> PlanSpecification:
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """The plan in a document whose steps keep it."""
+
+    specification: PlanSpecification
+    plan: Plan
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What the traffic of the whole plan tells about one person."""
+        return plan_guarantee(self.plan, delta=self.specification.targets.delta)
+
+
+def check_promise(document: RunDocument) -> Promise:
     """Return the plan in a document; refuse a document whose steps or query are not those of its plan.
 
-    The guarantee is that of the plan's text, which people read; what nodes do is said by the steps. A source takes part
-    only where both are one.
+    The guarantee is that of the plan's text, which people read; what nodes do is said by the steps. A node takes part,
+    whatever its role, only where both are one, and where the plan reaches the epsilon that it asks for itself.
 
     Raises:
-        DataError: they differ, or the plan's traffic has no guarantee.
+        DataError: they differ, the plan's traffic has no guarantee or misses `targets.epsilon`, or a batch has too few
+            different holders.
         SpecificationError: the plan in the document is none.
     """
     specification = parse_plan(document.plan, file="the plan in the run's document")
@@ -38,9 +56,29 @@ def check_promise(document: RunDocument) -> PlanSpecification:
         different = [name for name, (promised, asked) in (sizes | traffic).items() if promised != asked]
         if different:
             _refuse(f"{', '.join(different)} of the step {step.name!r} are not those of its plan")
+        _check_holders(step)
     if not _same_query(specification, document.query):
         _refuse("its query is not that of its plan")
-    return specification
+    promise = Promise(specification=specification, plan=plan)
+    wanted = specification.targets.epsilon
+    if wanted is not None and promise.guarantee.upper > wanted:
+        _refuse(f"{in_words(promise.guarantee)}, above its own targets.epsilon = {wanted:g}")
+    return promise
+
+
+def in_words(guarantee: Guarantee) -> str:
+    """Return what a guarantee promises, for a refusal."""
+    return f"epsilon is up to {number(guarantee.upper, up=True)} at delta = {guarantee.delta:g}"
+
+
+def _check_holders(step: Step) -> None:
+    """Refuse a batch in which fewer nodes than `min_batch` hold the places: somebody alone hides nobody."""
+    fewest = min(len(set(batch.holders)) for batch in step.batches) if step.scrambled else step.min_batch
+    if fewest < step.min_batch:
+        _refuse(
+            f"a batch of the step {step.name!r} has {fewest:,} different holders, fewer than its min_batch = "
+            f"{step.min_batch:,} (the places of one node count once; a smaller traffic.min_batch would say so)"
+        )
 
 
 def traffic_of(plan: Plan, cluster: Cluster) -> dict[str, Any]:

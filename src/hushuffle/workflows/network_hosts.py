@@ -15,6 +15,7 @@ from hushuffle.runtime.document import RunDocument, Server
 from hushuffle.runtime.seals import PublicSealKey
 from hushuffle.specification import KMeansQuery, PlanSpecification
 from hushuffle.specification.hosts import NAME_RULE, Hosts, is_name, load_hosts
+from hushuffle.workflows.network_check import check_promise
 from hushuffle.workflows.network_run import DOCUMENT, RESULT_FILE
 from hushuffle.workflows.network_setup import RESULT, draw_up, server_names
 from hushuffle.workflows.plan_data import first_centroids
@@ -41,7 +42,8 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path) -> Prep
 
     Raises:
         SpecificationError: the file of hosts is wrong, or names not all nodes.
-        DataError: a file cannot be read or written, or holds names that cannot be nodes'.
+        DataError: a file cannot be read or written, holds names that cannot be nodes', or the plan misses its own
+            `targets.epsilon` with so many people.
         UnsupportedProtocolError: this plan cannot run on a network.
     """
     wanted = load_hosts(hosts)
@@ -64,6 +66,7 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path) -> Prep
 
     initial = _initial(specification)
     document = draw_up(specification, plan, names, server=server, initial=initial, rng=secure())
+    check_promise(document)  # what every node would refuse is not handed out
     try:
         if out.exists() and any(out.iterdir()):
             _fail(f"{out} is there already, and not empty: give a new folder.")

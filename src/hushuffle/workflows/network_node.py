@@ -29,6 +29,7 @@ from hushuffle.runtime.scrambler import ScramblerNode
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry, SourceNode
 from hushuffle.specification.node import NodeConfiguration, load_node
+from hushuffle.workflows.network_check import Promise, check_promise
 from hushuffle.workflows.network_records import Held, held_records
 
 AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode | CentroidNode | BoardNode
@@ -54,12 +55,13 @@ def run_nodes(configuration: Path) -> Ran:
 
     Raises:
         SpecificationError: the configuration is wrong.
-        DataError: a file cannot be used, or does not fit the others.
+        DataError: a file cannot be used, does not fit the others, or the document does not keep what its plan promises.
     """
     config, folder = load_node(configuration), configuration.parent
     document = read_document(folder / config.document)
+    promise = check_promise(document)  # every role, before it listens or says a word
     with _Sockets() as sockets:
-        nodes = _nodes(config, document, folder, sockets)
+        nodes = _nodes(config, document, promise, folder, sockets)
         ran = asyncio.run(_run(nodes))
     if ran.result is not None and config.result is not None:
         _write(folder / config.result, result_table(document, ran.result))
@@ -180,7 +182,9 @@ class _Sockets:
         return found
 
 
-def _nodes(config: NodeConfiguration, document: RunDocument, folder: Path, sockets: _Sockets) -> list[AnyNode]:
+def _nodes(
+    config: NodeConfiguration, document: RunDocument, promise: Promise, folder: Path, sockets: _Sockets
+) -> list[AnyNode]:
     scramblers = {batch.scrambler for step in document.steps for batch in step.batches}
     held, coins = None, b""
     nodes: list[AnyNode] = []
@@ -188,7 +192,8 @@ def _nodes(config: NodeConfiguration, document: RunDocument, folder: Path, socke
         journal, identity = Journal(node=name, out=sys.stderr), _identity(config, name, folder)
         if name in document.places:
             if held is None:
-                held, coins = held_records(config, document, folder), _coins(config, folder)
+                held = held_records(config, document, promise.specification.query, folder)
+                coins = _coins(config, folder)
             nodes.append(_source(config, document, identity, held.get(name, ()), coins, folder))
             continue
         if name != document.result and name not in scramblers and document.target_of(name) is None:

@@ -22,19 +22,19 @@ from hushuffle.runtime.records import RecordCodec
 from hushuffle.runtime.source import Entry
 from hushuffle.specification import AggregateQuery, KMeansQuery
 from hushuffle.specification.node import NodeConfiguration
-from hushuffle.workflows.network_check import check_promise
 from hushuffle.workflows.plan_data import scaled_points
 
 Held: TypeAlias = Entry | Person
 """What a source node holds: a record in one step, or a point in all of them."""
 
 
-def held_records(config: NodeConfiguration, document: RunDocument, folder: Path) -> Mapping[str, Sequence[Held]]:
-    """Return the records of every source node of a configuration.
+def held_records(
+    config: NodeConfiguration, document: RunDocument, query: AggregateQuery | KMeansQuery, folder: Path
+) -> Mapping[str, Sequence[Held]]:
+    """Return the records of every source node of a configuration; `query` is that of the document's plan.
 
     Raises:
-        DataError: there are none, they cannot be read, there are not as many as the document says, or the document
-            does not keep what its plan promises.
+        DataError: there are none, they cannot be read, or there are not as many as the document says.
     """
     if config.records is None:
         _fail("the configuration of source nodes must have [records]: where their data, coins and state are.")
@@ -44,7 +44,6 @@ def held_records(config: NodeConfiguration, document: RunDocument, folder: Path)
         _fail("a table of records belongs to one source node: give each a configuration of its own.")
     assert config.records.data is not None
     (name,) = config.nodes
-    query = check_promise(document).query
     places = document.places.get(name, ())
     every = isinstance(query, KMeansQuery) or query.per_person == "all"
     wanted = len(places) // len(document.steps) if every else len(places)

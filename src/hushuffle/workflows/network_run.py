@@ -29,6 +29,7 @@ from hushuffle.runtime.recorder import Recorder, Trace, record_size
 from hushuffle.runtime.result import RunFailedError
 from hushuffle.specification import PlanSpecification
 from hushuffle.specification.network import Network
+from hushuffle.workflows.network_check import check_promise
 from hushuffle.workflows.network_records import write_prepared
 from hushuffle.workflows.network_setup import RESULT, Deployment, deploy
 from hushuffle.workflows.plan_data import Records, read_records
@@ -151,7 +152,8 @@ def run_on_network(
         progress: told what is going on.
 
     Raises:
-        DataError, MissingDependencyError: the data cannot be used, or a file not be written.
+        DataError, MissingDependencyError: the data cannot be used, a file not be written, or the plan misses its own
+            `targets.epsilon`.
         RunFailedError: there is no result; the message says who was missing, and which node said what.
         UnsupportedProtocolError: this plan cannot run on a network.
     """
@@ -167,6 +169,7 @@ def run_on_network(
         clean.callback(loopback.close)
         tell("making certificates", 0.05)
         deployment = deploy(specification, plan, records, address=loopback.listening, rng=rng)
+        check_promise(deployment.document)  # what every node would refuse is not started
         place = Path(
             clean.enter_context(
                 tempfile.TemporaryDirectory(prefix="hushuffle-run-", dir=_in_memory(len(deployment.entries)))

@@ -164,6 +164,18 @@ def test_what_libraries_say_is_not_passed_on() -> None:
         spark_tasks.quietly(fail)
     assert caught.value.__suppress_context__
 
+    def panic() -> None:
+        raise pl.exceptions.PanicException
+
+    with pytest.raises(DataError, match=r"a task of hushuffle failed \(PanicException\)\."):
+        spark_tasks.quietly(panic)
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        spark_tasks.quietly(stop)
+
 
 def test_all_orders_are_equally_likely() -> None:
     """Four records, 12,000 keys, 24 orders: chi-square; false alarm 1e-6."""

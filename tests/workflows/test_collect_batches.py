@@ -25,6 +25,7 @@ from hushuffle.workflows.collect_batches import BatchRun, collect_batch
 from hushuffle.workflows.collect_columns import CollectedColumns
 from hushuffle.workflows.estimate_columns import tally_columns
 
+CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
 ONE = """
 population = { data = "arrivals/*.csv", column = "answer", categories = ["no", "yes"], missing = "drop" }
 randomizer = { kind = "randomized-response", epsilon = 1.0 }
@@ -410,3 +411,41 @@ def test_what_cannot_be_batches(folder: Path) -> None:
     mallows = ONE.replace('{ kind = "uniform" }', '{ kind = "mallows", alpha = 2.0, groups = { column = "id" } }')
     with pytest.raises(DataError, match="with a Mallows shuffle there are no batches"):
         run(folder, specification=parse_collection(mallows.replace('missing = "drop"', 'missing = "refuse"')))
+
+
+@pytest.mark.parametrize("name", ["aborts.parquet", "panics.parquet"])
+def test_a_damaged_file_is_set_aside_and_comes_in_time_when_it_is_mended(name: str, folder: Path) -> None:
+    """It neither ends the run nor any later one, and is tried again each time."""
+    arrivals = folder / "arrivals"
+    table = pl.DataFrame({"id": range(60), "ans": ["a", "b"] * 30})
+    (arrivals / "day-1.csv").unlink()
+    (arrivals / "day-0.parquet").write_bytes((CORPUS / name).read_bytes())
+    asked = parse_collection(ONE.replace('"answer"', '"ans"').replace('"no", "yes"', '"a", "b", "c"'))
+    more: dict[str, Any] = {"specification": asked, "sources": (str(arrivals),), "late": "refuse"}
+    for number in (1, 2):
+        table.with_columns(pl.col("id") + 100 * number).write_csv(arrivals / f"day-{number}.csv")
+        made = run(folder, **more)
+        assert (made.number, made.files) == (number, (str(arrivals / f"day-{number}.csv"),))
+        (message,) = made.damaged
+        assert "is not a readable Parquet file" in message
+        assert not [place for place in names(folder) if "collecting" in place]
+        assert len(state(folder)["damaged"]) == 1
+    table.write_parquet(arrivals / "day-0.parquet")
+    with pytest.raises(DataError, match="late"):  # what is mended has arrived again
+        run(folder, **more)
+    made = run(folder, **(more | {"late": "next"}))
+    assert (made.number, len(made.files), made.damaged) == (3, 1, ())
+    assert state(folder)["damaged"] == []
+
+
+def test_nothing_but_damaged_files(folder: Path) -> None:
+    path = folder / "arrivals" / "day-1.csv"
+    path.write_text('id,answer\n1,"yes\n')
+    made = run(folder)
+    assert (made.number, made.files, len(made.damaged)) == (None, (), 1)
+    path.write_bytes(b"id,answer\n1,\xff\n")
+    arrive(folder, "day-2", range(20))
+    made = run(folder)
+    assert (made.number, made.files, len(made.damaged)) == (None, (str(folder / "arrivals" / "day-2.csv"),), 1)
+    assert "not UTF-8" in made.damaged[0]
+    assert names(folder) == ["arrivals", "my.key", "out", "out.state.json"]

@@ -76,7 +76,7 @@ def collect(
     from hushuffle.specification.collection import load_collection  # noqa: PLC0415 - only when needed
     from hushuffle.workflows.collect_request import Request  # noqa: PLC0415
 
-    keys = _keys(key_file, ids, round_number)
+    keys, damaged = _keys(key_file, ids, round_number), tuple[str, ...]()
     spec = load_collection(specification)
     with _termination(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
@@ -94,11 +94,13 @@ def collect(
                 from hushuffle.workflows.collect_batches import collect_batch  # noqa: PLC0415 - only when needed
 
                 run = collect_batch(spec, out=out, request=request, late=late or "next", interrupted=interrupted)
-                lines = _of_batch(run, min_batch)
+                lines, damaged = _of_batch(run, min_batch), run.damaged
             else:
                 lines = _of_any(_collected(spec, out, request))
         except InvalidInputError as error:  # options, or categories that cannot be collected
             raise UsageError(str(error)) from None
+    for message in damaged:
+        sys.stderr.write(f"hushuffle: set aside until the next run: {message}\n")
     sys.stdout.write("\n".join(lines) + "\n")
     return Exit.DONE
 
@@ -175,7 +177,7 @@ def _of_batch(run: BatchRun, least: int) -> list[str]:
     if run.collected is not None:
         return [*lines, f"Batch {run.number}, made of {_files(run.files)}.", *_of_any(run.collected)]
     if not run.files:
-        return [*lines, "No batch: there are no new files."]
+        return [*lines, f"No batch: there are no {'other ' if run.damaged else ''}new files."]
     wait = "which waits" if len(run.files) == 1 else "which wait"
     return [*lines, f"No batch: there are fewer than {least:,} people in {_files(run.files)}, {wait} for more."]
 

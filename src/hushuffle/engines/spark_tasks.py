@@ -257,9 +257,9 @@ def quietly(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kw
     """
     try:
         return work(*args, **kwargs)
-    except DataError:
+    except (DataError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # noqa: BLE001 - nothing may pass
+    except BaseException as error:  # noqa: BLE001 - nothing may pass, and a panic of Polars is no Exception
         message = f"a task of hushuffle failed ({type(error).__name__})."
         raise DataError(message) from None
 

@@ -58,12 +58,14 @@ class BatchState:
     """`files` that were taken; `claimed` is a batch that was about to be released when last heard of.
 
     `coins` is a digest of the coins and values of the claimed batch, which says nothing without their key: the same
-    digest, the same reports. None: the coins were fresh, or nobody knows.
+    digest, the same reports. None: the coins were fresh, or nobody knows. `damaged` are digests of files that could
+    not be read: no batch has them, and they are never late.
     """
 
     files: tuple[Arrival, ...] = ()
     claimed: int | None = None
     coins: str | None = None
+    damaged: tuple[str, ...] = ()
 
     @property
     def last(self) -> int:
@@ -99,6 +101,7 @@ class BatchState:
             "claimed": self.claimed,
             "coins": self.coins,
             "files": [vars(file) for file in self.files],
+            "damaged": self.damaged,
         }
         new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
         try:
@@ -135,6 +138,7 @@ class BatchState:
                 files=tuple(_arrival(**one) for one in document["files"]),
                 claimed=_count(document["claimed"]),
                 coins=_text(document.get("coins")),
+                damaged=_texts(document.get("damaged", [])),
             )
         except (KeyError, TypeError):
             _damaged(path)
@@ -185,6 +189,13 @@ def _text(value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError
     return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """Return a list of texts."""
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise TypeError
+    return tuple(value)
 
 
 def _damaged(path: Path) -> NoReturn:

@@ -73,7 +73,7 @@ def _tabbed(path: Path) -> pl.DataFrame:
             encoding="utf8-lossy",
             new_columns=list(_COLUMNS[fields]),
         )
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         _public.fail(f"{path} cannot be read: a line has more than {fields} fields separated by tabs.")
     frame = frame.select(
         pl.col("user").cast(pl.Int64, strict=False),

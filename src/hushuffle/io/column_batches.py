@@ -117,11 +117,7 @@ class ColumnBatches:
 
     def count(self) -> int:
         """Return about how many records there are, to tell how far the reading is."""
-        total = 0
-        for part in self._parts:
-            with part.plainly():
-                total += int(part.frame.select(pl.len()).collect(engine="streaming").item())
-        return total
+        return sum(part.count() for part in self._parts)
 
     def __iter__(self) -> Iterator[Batch]:
         code = None if self._instead is None else self.labels.index(self._instead)
@@ -135,11 +131,7 @@ class ColumnBatches:
         wanted = [self._rule.codes(reading).alias("code")]
         if self._ids is not None:
             wanted.append(pl.col(self._ids).cast(pl.String).alias("id"))
-        if not part.typed:
-            # Every field of a CSV file is looked at: only then is a row with too many fields noticed.
-            wanted.append(pl.any_horizontal(pl.all().is_null()).alias(" looked"))
-        with part.plainly():
-            yield from part.frame.select(wanted).collect_batches(chunk_size=BATCH, maintain_order=True)
+        return part.batches(*wanted, rows=BATCH)
 
     def _batch(self, frame: pl.DataFrame, part: Part, start: int, instead: int | None) -> Batch:
         codes = frame["code"].to_numpy()

@@ -148,8 +148,7 @@ def load_edges(
 
 def _ends(part: Part) -> npt.NDArray[np.str_]:
     """Return the first two columns of a file as text, shape (m, 2)."""
-    with part.plainly():
-        names = part.frame.collect_schema().names()
+    names = part.schema().names()
     if len(names) < 2:
         _fail(f"{part.name} must have two columns: who knows whom.")
     readings = [Reading.of(name, _dtype(part, name), numeric=False) for name in names[:2]]

@@ -18,6 +18,7 @@ from polars.io.plugins import register_io_source
 
 from hushuffle import _checks
 from hushuffle.errors import DataError
+from hushuffle.io.parquet import read_parquet
 
 Packed = npt.NDArray[np.void]
 """Reports as records of the fewest bytes, shape (n,), of the type `ReportLayout.dtype`."""
@@ -136,18 +137,12 @@ def read_reports(path: Path, *, layout: ReportLayout) -> Iterator[npt.NDArray[np
     Raises:
         DataError: the file cannot be read, or its columns are not those of `layout`.
     """
-    try:
-        table = pl.scan_parquet(path, glob=False)
-        if dict(table.collect_schema()) != layout.schema:
-            _fail(f"{path} has other columns than its manifest says. It must have: {', '.join(layout.names)}.")
-        for frame in table.collect_batches(chunk_size=_READ, maintain_order=True):
-            yield _checked(frame, layout, path)
-    except FileNotFoundError:
-        _fail(f"{path} does not exist.")
-    except OSError as error:
-        _fail(f"{path} cannot be read: {error.strerror or 'it may be cut off or damaged'}.")
-    except pl.exceptions.PolarsError:
-        _fail(f"{path} is not a readable Parquet file: it may be cut off or damaged.")
+    query = pl.scan_parquet(path.absolute(), glob=False)
+    frames = read_parquet(query, path, name=str(path), rows=_READ)
+    if dict(next(frames).schema) != layout.schema:
+        _fail(f"{path} has other columns than its manifest says. It must have: {', '.join(layout.names)}.")
+    for frame in frames:
+        yield _checked(frame, layout, path)
 
 
 def _checked(frame: pl.DataFrame, layout: ReportLayout, path: Path) -> npt.NDArray[np.int64]:

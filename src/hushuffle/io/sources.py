@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +19,14 @@ from typing import BinaryIO, Final, NoReturn, cast
 import polars as pl
 
 from hushuffle.errors import DataError, MissingDependencyError
+from hushuffle.io.parquet import ROWS, UnreadableFile, read_parquet
 
 _BUNDLED: Final = "statsmodels"
 _SCHEME: Final = re.compile(r"(\w{2,}):(.*)", re.DOTALL)  # one letter before the colon is a drive
 _KINDS: Final = (".csv", ".csv.gz", ".parquet")
 _SHOWN: Final = 30
 _BLOCK: Final = 1 << 20
+_LOOKED: Final = " looked"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,28 +48,67 @@ class Part:
         Raises:
             DataError: the file cannot be read, or has no such column, or has it twice.
         """
-        with self.plainly():
-            schema = self.frame.collect_schema()
+        schema = self.schema()
         if column not in schema:
             self._absent(column, schema.names())
         if not self.typed and f"{column}_duplicated_0" in schema:
             _fail(f"{self.name}: column {column!r} is there twice. Rename one of them.")
         return schema[column]
 
-    def collect(self, *wanted: pl.Expr) -> pl.DataFrame:
-        """Return the `wanted` expressions, read in chunks.
+    def schema(self) -> pl.Schema:
+        """Return all columns with their types.
 
-        Every field of a CSV file is looked at, because only then a row with too many fields, whose
-        values may stand in the wrong columns, is noticed; nothing but `wanted` is kept.
+        Raises:
+            DataError: the file cannot be read.
         """
-        looked = () if self.typed else (pl.any_horizontal(pl.all().is_null()).alias(" looked"),)
+        if self._apart:
+            return self._whole(self.frame.head(0)).schema
         with self.plainly():
-            return self.frame.select(*wanted, *looked).collect(engine="streaming").drop(" looked", strict=False)
+            return self.frame.collect_schema()
+
+    def collect(self, *wanted: pl.Expr) -> pl.DataFrame:
+        """Return the `wanted` expressions, read in chunks."""
+        return self._whole(self._looking(wanted)).drop(_LOOKED, strict=False)
+
+    def batches(self, *wanted: pl.Expr, rows: int) -> Iterator[pl.DataFrame]:
+        """Yield the `wanted` expressions, about so many rows at a time, in order."""
+        query = self._looking(wanted)
+        if self._apart:
+            yield from (frame for frame in self._answers(query, rows) if frame.height)
+            return
+        with self.plainly():
+            yield from query.collect_batches(chunk_size=rows, maintain_order=True)
 
     def distinct(self, wanted: pl.Expr) -> list[str]:
         """Return the different values of the text `wanted`, read in chunks."""
+        return self._whole(self.frame.select(wanted.unique())).to_series().to_list()
+
+    def count(self) -> int:
+        """Return the number of rows, without looking at all of them."""
+        return int(self._whole(self.frame.select(pl.len())).item())
+
+    @property
+    def _apart(self) -> bool:
+        """Whether another process reads the file, because it might end the one that does."""
+        return self.path is not None and self.path.suffix == ".parquet"
+
+    def _looking(self, wanted: Sequence[pl.Expr]) -> pl.LazyFrame:
+        """Return a query of `wanted` that looks at every field of a CSV file.
+
+        Only then a row with too many fields, whose values may stand in the wrong columns, is noticed.
+        """
+        looked = () if self.typed else (pl.any_horizontal(pl.all().is_null()).alias(_LOOKED),)
+        return self.frame.select(*wanted, *looked)
+
+    def _whole(self, query: pl.LazyFrame) -> pl.DataFrame:
+        if self._apart:
+            return pl.concat(self._answers(query))
         with self.plainly():
-            return self.frame.select(wanted.unique()).collect(engine="streaming").to_series().to_list()
+            return query.collect(engine="streaming")
+
+    def _answers(self, query: pl.LazyFrame, rows: int = ROWS) -> Iterator[pl.DataFrame]:
+        assert self.path is not None
+        return read_parquet(query, self.path, name=self.name, rows=rows)
 
     @contextmanager
     def plainly(self) -> Iterator[None]:
@@ -75,19 +116,22 @@ class Part:
         try:
             yield
         except pl.exceptions.NoDataError:
-            _fail(f"{self.name} is empty: not even a line with the names of the columns.")
+            _unreadable(f"{self.name} is empty: not even a line with the names of the columns.", self.path)
         except OSError as error:
-            _fail(f"{self.name} cannot be read: {error.strerror or 'it may be cut off or damaged'}.")
-        except pl.exceptions.PolarsError:
-            self._unreadable()
+            if error.strerror:
+                _fail(f"{self.name} cannot be read: {error.strerror}.")
+            _unreadable(f"{self.name} cannot be read: it may be cut off or damaged.", self.path)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            self._damaged()
 
-    def _unreadable(self) -> NoReturn:
-        if self.path is None or self.path.suffix == ".parquet":
-            _fail(f"{self.name} is not a readable Parquet file: it may be cut off or damaged. Write it anew.")
+    def _damaged(self) -> NoReturn:
+        if self.path is None:
+            _fail(f"{self.name} cannot be read.")
         _refuse_other_encodings(self.path, self.name)
-        _fail(
+        _unreadable(
             f"{self.name} is not a well-formed CSV file: a row has more fields than the first line has names, "
-            "or a quotation mark is never closed. Put quotation marks around fields that contain commas."
+            "or a quotation mark is never closed. Put quotation marks around fields that contain commas.",
+            self.path,
         )
 
     def _absent(self, column: str, names: list[str]) -> NoReturn:
@@ -140,7 +184,7 @@ def _file(path: Path, name: str) -> Part:
     if not path.name.endswith(_KINDS):
         _fail(f"{name} is no kind of file that can be read: {', '.join(_KINDS)}.")
     if path.suffix == ".parquet":
-        return Part(name=name, frame=pl.scan_parquet(path, glob=False), path=path)
+        return Part(name=name, frame=pl.scan_parquet(path.absolute(), glob=False), path=path)
     # No type is guessed: what a field means is for the categories to say.
     return Part(name=name, frame=pl.scan_csv(path, infer_schema=False, glob=False), path=path)
 
@@ -174,12 +218,13 @@ def _refuse_other_encodings(path: Path, name: str) -> None:
                 decoder.decode(block)
             decoder.decode(b"", final=True)
     except UnicodeDecodeError:
-        _fail(
+        _unreadable(
             f"{name} is not UTF-8 text. Save it as UTF-8, for example: "
-            f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8.csv (with the encoding that it has)."
+            f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8.csv (with the encoding that it has).",
+            path,
         )
     except (OSError, EOFError, zlib.error):
-        _fail(f"{name} cannot be unpacked: it may be cut off or damaged.")
+        _unreadable(f"{name} cannot be unpacked: it may be cut off or damaged.", path)
 
 
 def _bytes(path: Path) -> BinaryIO:
@@ -192,6 +237,11 @@ def _looks_like_a_number(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _unreadable(message: str, path: Path | None) -> NoReturn:
+    # What the reader said may quote the data: it is not chained.
+    raise UnreadableFile(message, path) from None
 
 
 def _fail(message: str) -> NoReturn:

@@ -18,6 +18,7 @@ from hushuffle.errors import DataError
 from hushuffle.io.batch_state import Arrival, BatchState, alone, arrival
 from hushuffle.io.column_batches import files_of
 from hushuffle.io.new_folder import publish, workplace
+from hushuffle.io.parquet import UnreadableFile
 from hushuffle.specification import DataPopulation, Specification
 from hushuffle.specification.collection import CollectionSpecification
 from hushuffle.workflows.collect import Prepared, prepare
@@ -42,13 +43,15 @@ class _OtherCoins(Exception):  # noqa: N818 - what is the case
 class BatchRun:
     """What one run did: the `number` of the batch it released and what was `collected`, or None: too few people yet.
 
-    `files` went into the batch, or wait; `dropped` came too late and are left out for good.
+    `files` went into the batch, or wait; `dropped` came too late and are left out for good; `damaged` says of each
+    file that could not be read why, and that the next run will try it again.
     """
 
     number: int | None
     collected: Collected | CollectedColumns | None
     files: tuple[str, ...]
     dropped: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
 
 
 def collect_batch(
@@ -61,8 +64,9 @@ def collect_batch(
 ) -> BatchRun:
     """Release the files that no batch has taken as the next folder in `out`: batch-0001, batch-0002, ...
 
-    Too few people (`request.min_batch`, in every column): nothing leaves, and the files wait for the next run. That
-    the people of different batches are different is for the caller to see to; with a key the ledger does.
+    Too few people (`request.min_batch`, in every column): nothing leaves, and the files wait for the next run. A file
+    that cannot be read (cut off, damaged, not of its kind) is set aside: the batch is made of the others. That the
+    people of different batches are different is for the caller to see to; with a key the ledger does.
 
     Args:
         specification: the deployment, of one column or several.
@@ -96,13 +100,41 @@ def collect_batch(
             state = state.with_files(dropped, 0)
             state.save(notebook)
         names = tuple(file.path for file in dropped)
-        if not kept:
-            return BatchRun(number=None, collected=None, files=(), dropped=names)
-        try:
-            run = _release(specification, request, out, notebook, state, kept, state.last + 1)
-        except TooFewPeople:
-            return BatchRun(number=None, collected=None, files=tuple(file.path for file in kept), dropped=names)
+        run = _release_readable(specification, request, out, notebook, state, kept)
     return replace(run, dropped=names)
+
+
+def _release_readable(
+    specification: Specification | CollectionSpecification,
+    request: Request,
+    out: Path,
+    notebook: Path,
+    state: BatchState,
+    files: Sequence[Arrival],
+) -> BatchRun:
+    """Release those of the files that can be read, if they are of enough people."""
+    # Those that were damaged come first: if they still are, nothing is read in vain.
+    left = sorted(files, key=lambda file: file.digest not in state.damaged)
+    state = replace(state, damaged=tuple(file.digest for file in left if file.digest in state.damaged))
+    messages: list[str] = []
+    while left:
+        try:
+            run = _release(specification, request, out, notebook, state, left, state.last + 1)
+        except TooFewPeople:
+            break
+        except UnreadableFile as error:
+            place = next((place for place, file in enumerate(left) if file.path == str(error.path)), None)
+            if place is None:
+                raise
+            digest = left.pop(place).digest
+            messages.append(str(error))
+            if digest not in state.damaged:
+                state = replace(state, damaged=(*state.damaged, digest))
+                state.save(notebook)
+        else:
+            return replace(run, damaged=tuple(messages))
+    waiting = tuple(file.path for file in left)
+    return BatchRun(number=None, collected=None, files=waiting, damaged=tuple(messages))
 
 
 def _repeated(
@@ -216,8 +248,8 @@ def _new(state: BatchState, paths: Sequence[Path]) -> tuple[Arrival, ...]:
 
 
 def _in_time(new: Sequence[Arrival], state: BatchState, late: Late) -> tuple[tuple[Arrival, ...], tuple[Arrival, ...]]:
-    """Return the files for the next batch, and those that are left out."""
-    behind = tuple(file for file in new if file.path < state.latest)
+    """Return the files for the next batch, and those that are left out; what could not be read before came in time."""
+    behind = tuple(file for file in new if file.path < state.latest and file.digest not in state.damaged)
     if not behind or late == "next":
         return tuple(new), ()
     if late == "refuse":

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.io import batch_state
+from hushuffle.io import private_files
 from hushuffle.io.batch_state import Arrival, BatchState, alone, arrival
 
 
@@ -47,7 +47,7 @@ def test_a_state_without_coins(tmp_path: Path) -> None:
 def test_its_name_is_on_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[tuple[Path, bool]] = []
     path = tmp_path / "out.state.json"
-    monkeypatch.setattr(batch_state, "flush_folder", lambda folder: flushed.append((folder, path.exists())))
+    monkeypatch.setattr(private_files, "flush_folder", lambda folder: flushed.append((folder, path.exists())))
     BatchState().save(path)
     assert flushed == [(tmp_path, True)]
 

@@ -9,7 +9,8 @@ import pytest
 
 from hushuffle.errors import DataError
 from hushuffle.io import ledger as ledger_module
-from hushuffle.io.ledger import Entries, Tags, _alone, admit, admit_all, derived, ledger_of, record_numbers
+from hushuffle.io.ledger import Entries, Tags, _alone, admit, admit_all, ledger_of, record_numbers
+from hushuffle.io.secret_keys import derived
 
 KEY = bytes(range(32))
 

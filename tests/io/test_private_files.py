@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 import pytest
 
 from hushuffle.io import new_folder, private_files
-from hushuffle.io.private_files import make_folder, mark_once, write_private
+from hushuffle.io.private_files import make_folder, mark_once, remove_unfinished, write_private
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -35,6 +36,48 @@ def test_nothing_is_left_where_it_cannot_be_written(tmp_path: Path, monkeypatch:
     assert [one.name for one in tmp_path.iterdir()] == ["state"]
     with pytest.raises(OSError, match="No such file"):
         write_private(tmp_path / "none" / "state", b"new")
+
+
+@pytest.mark.parametrize("name", [".ann.key.partial", ".ann.key.new"])
+def test_a_link_that_lies_in_wait_gets_nothing(tmp_path: Path, name: str) -> None:
+    stolen = tmp_path / "stolen"
+    stolen.write_bytes(b"")
+    stolen.chmod(0o666)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / name).symlink_to(stolen)
+    (folder / "ann.key").symlink_to(stolen)
+    write_private(folder / "ann.key", b"secret")
+    assert stolen.read_bytes() == b""
+    assert not (folder / "ann.key").is_symlink()
+    assert (folder / "ann.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_name_that_is_taken_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even who guesses the name of the new file cannot have the content in a file of their own."""
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "guessed")
+    taken = tmp_path / ".state.guessed.new"
+    taken.write_bytes(b"")
+    taken.chmod(0o666)
+    with pytest.raises(FileExistsError):
+        write_private(tmp_path / "state", b"secret")
+    assert taken.read_bytes() == b""
+
+
+def test_an_open_mask_does_not_open_the_file(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write_private(tmp_path / "state", b"secret")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".state.0123.new").write_bytes(b"half")
+    (tmp_path / ".other.0123.new").write_bytes(b"half")
+    remove_unfinished(tmp_path / "state")
+    assert [one.name for one in tmp_path.iterdir()] == [".other.0123.new"]
 
 
 def test_a_mark_is_made_once(tmp_path: Path) -> None:

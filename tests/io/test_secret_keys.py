@@ -21,7 +21,7 @@ def written(tmp_path: Path, text: str, mode: int = 0o600) -> Path:
 @pytest.mark.parametrize("text", [DIGITS, f"{DIGITS.upper()}\n", f"  {DIGITS}{DIGITS}\r\n"])
 def test_a_key_in_a_file(tmp_path: Path, text: str) -> None:
     assert key_in_file(written(tmp_path, text)) == bytes.fromhex(text.strip())
-    assert key_in_file(written(tmp_path, text, mode=0o640)) == bytes.fromhex(text.strip())
+    assert key_in_file(written(tmp_path, text, mode=0o400)) == bytes.fromhex(text.strip())
 
 
 @pytest.mark.parametrize("text", ["", DIGITS[:-2], DIGITS + "0", DIGITS[:-1] + "g", f"0x{DIGITS}", "é" * 80])
@@ -36,10 +36,20 @@ def test_what_is_no_key(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPat
         assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o602, 0o604])
-def test_a_key_that_everybody_can_read(tmp_path: Path, mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("mode", "others"),
+    [
+        (0o644, "everybody on this machine"),
+        (0o602, "everybody on this machine"),
+        (0o604, "everybody on this machine"),
+        (0o640, "its group"),
+        (0o620, "its group"),
+        (0o440, "its group"),  # a secret that Kubernetes mounts with fsGroup
+    ],
+)
+def test_a_key_that_others_can_read(tmp_path: Path, mode: int, others: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, DIGITS, mode)
-    with pytest.raises(DataError, match=r"everybody on this machine can read it\. Say: chmod 600 reach\.key"):
+    with pytest.raises(DataError, match=rf"{others} can read it\. Say: chmod 600 reach\.key .*install -m 600"):
         key_in_file(path)
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(os, "name", "nt")  # where modes say nothing

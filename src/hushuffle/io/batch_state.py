@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 from hushuffle.errors import DataError
-from hushuffle.io.private_files import flush_folder, make_folder
+from hushuffle.io.private_files import make_folder, write_private
 
 _CONTENT: Final = "batches"
 _VERSION: Final = 1
@@ -94,7 +93,11 @@ class BatchState:
         return replace(self, claimed=None, coins=None)
 
     def save(self, path: Path) -> None:
-        """Write the state through to the disk, whole or not at all; only its owner can read it."""
+        """Write the state through to the disk, whole or not at all; only its owner can read it.
+
+        Raises:
+            DataError: it cannot be written.
+        """
         document = {
             "schema_version": _VERSION,
             "content": _CONTENT,
@@ -103,16 +106,10 @@ class BatchState:
             "files": [vars(file) for file in self.files],
             "damaged": self.damaged,
         }
-        new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
         try:
-            with open(new, "x", opener=lambda name, flags: os.open(name, flags, 0o600), encoding="utf-8") as file:
-                json.dump(document, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
-            flush_folder(path.parent)
-        finally:
-            new.unlink(missing_ok=True)
+            write_private(path, json.dumps(document, indent=1).encode())
+        except OSError as error:
+            _fail(f"{path} cannot be written: {error.strerror or 'an error'}.")
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -18,27 +18,17 @@ from typing import Final, NoReturn
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle.errors import DataError
 from hushuffle.io.private_files import flush_folder
+from hushuffle.io.secret_keys import derived
 
 Words = npt.NDArray[np.uint64]
 
 _SCHEMA: Final = {"record": pl.UInt64, "value": pl.UInt64, "batch": pl.UInt64}
 _HALF: Final = 1 << 63
 _TWICE: Final = "an id is there twice: two records would share their coins. Give every record an id of its own."
-
-
-def derived(key: bytes, purpose: str) -> bytes:
-    """Return 32 bytes under `key` for one purpose: keys for different purposes say nothing about each other.
-
-    >>> derived(bytes(32), "a") == derived(bytes(32), "b")
-    False
-    """
-    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"hushuffle {purpose}".encode()).derive(key)
 
 
 def record_numbers(ids: pl.Series, *, key: bytes) -> Words:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
@@ -15,22 +19,49 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
         durable: whether to wait until the disk has it, so that it survives a loss of power.
 
     Raises:
-        OSError: it cannot be written; what was there before is still there.
+        OSError: it cannot be written; what was there before is still there, unless the disk only failed to confirm
+            the new name.
     """
-    partial = path.with_name(f".{path.name}.partial")
-    number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with private_file(path, durable=durable) as file:
+        file.write(content)
+
+
+@contextmanager
+def private_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
+    """Open a new file that takes the place of `path` when it is whole; only the owner may read it.
+
+    Its name until then cannot be guessed, and nothing that is there already is ever opened: who can write into the
+    folder cannot lead the content elsewhere by a link, nor have it in a file that others can read.
+
+    Raises:
+        OSError: as `write_private`.
+    """
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(number, "wb") as file:
-            file.write(content)
+            if os.name == "posix":
+                os.fchmod(file.fileno(), 0o600)  # a folder's default access list could have added readers
+            yield file
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        partial.replace(path)
-        if durable:
-            flush_folder(path.parent)
-    except OSError:
-        partial.unlink(missing_ok=True)
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
         raise
+    if durable:
+        flush_folder(path.parent)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what killed processes left of `path`. Only for whoever alone may write it now.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    for left in path.parent.glob(f".{path.name}.*.new"):
+        left.unlink(missing_ok=True)
 
 
 def mark_once(path: Path) -> bool:

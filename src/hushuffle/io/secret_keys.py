@@ -7,10 +7,14 @@ import re
 from pathlib import Path
 from typing import Final, NoReturn
 
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
 from hushuffle.errors import DataError
 
 _LEAST: Final = 64  # hexadecimal digits: 32 bytes
-_OTHERS: Final = 0o006  # may be read or written by everybody
+_OTHERS: Final = 0o066  # may be read or written by the group, or by everybody
+_EVERYBODY: Final = 0o006
 _MAKE: Final = "Make one with: python -c 'import secrets; print(secrets.token_hex(32))'"
 
 
@@ -18,7 +22,7 @@ def key_in_file(path: Path) -> bytes:
     """Return the key that the file holds as hexadecimal digits, 32 bytes or more.
 
     Raises:
-        DataError: no such file, one that everybody can read, or no such key; the message shows nothing of it.
+        DataError: no such file, one that others can read, or no such key; the message shows nothing of it.
     """
     return _key(_contents(path, _MAKE), str(path))
 
@@ -35,11 +39,20 @@ def key_in_environment(variable: str) -> bytes:
     return _key(text, f"the environment variable {variable}")
 
 
+def derived(key: bytes, purpose: str) -> bytes:
+    """Return 32 bytes under `key` for one purpose: keys for different purposes say nothing about each other.
+
+    >>> derived(bytes(32), "a") == derived(bytes(32), "b")
+    False
+    """
+    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=f"hushuffle {purpose}".encode()).derive(key)
+
+
 def text_of_secret(where: str) -> str:
     """Return a secret of several lines: `where` is a path, or "env:NAME" for an environment variable.
 
     Raises:
-        DataError: not there, or a file that everybody can read; the message shows nothing of it.
+        DataError: not there, or a file that others than its owner can read; the message shows nothing of it.
     """
     if where.startswith("env:"):
         text = os.environ.get(where.removeprefix("env:"))
@@ -50,7 +63,7 @@ def text_of_secret(where: str) -> str:
 
 
 def _contents(path: Path, advice: str = "") -> str:
-    """Return the text of a file that not everybody can read."""
+    """Return the text of a file that only its owner can read."""
     try:
         mode, text = path.stat().st_mode, path.read_bytes().decode("ascii", errors="replace")
     except FileNotFoundError:
@@ -58,7 +71,11 @@ def _contents(path: Path, advice: str = "") -> str:
     except OSError as error:
         _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
     if os.name == "posix" and mode & _OTHERS:
-        _fail(f"{path} holds a secret key, and everybody on this machine can read it. Say: chmod 600 {path.name}")
+        others = "everybody on this machine" if mode & _EVERYBODY else "its group"
+        _fail(
+            f"{path} holds a secret key, and {others} can read it. Say: chmod 600 {path.name} (or, where you may not: "
+            f"install -m 600 {path.name} COPY, and name the copy)."
+        )
     return text
 
 

@@ -12,8 +12,8 @@ from typing import Final, NoReturn
 import numpy as np
 
 from hushuffle.errors import DataError
-from hushuffle.io.ledger import derived
 from hushuffle.io.private_files import write_private
+from hushuffle.io.secret_keys import derived
 from hushuffle.randomness import KeyedRandomness, keyed
 from hushuffle.runtime.connections import ConnectionLostError
 from hushuffle.runtime.document import RunDocument

@@ -13,9 +13,10 @@ from hushuffle.engines.local import LocalCollection, OrderedCollection
 from hushuffle.errors import DataError, Problem, SpecificationError, UnsupportedProtocolError
 from hushuffle.io.categories import Categories
 from hushuffle.io.column_batches import ColumnBatches
-from hushuffle.io.ledger import Entries, Tags, derived, record_numbers
+from hushuffle.io.ledger import Entries, Tags, record_numbers
 from hushuffle.io.manifest import Manifest, figure, number
 from hushuffle.io.report_files import Packed, write_reports
+from hushuffle.io.secret_keys import derived
 from hushuffle.model import Bound
 from hushuffle.protocol import Protocol
 from hushuffle.randomizers import LocalHashing

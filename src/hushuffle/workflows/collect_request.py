@@ -10,9 +10,9 @@ from typing import Final
 from hushuffle import _checks
 from hushuffle.engines.external_shuffle import MEMORY
 from hushuffle.errors import DataError
-from hushuffle.io.ledger import Entries, derived
+from hushuffle.io.ledger import Entries
 from hushuffle.io.manifest import Manifest
-from hushuffle.io.secret_keys import key_in_file
+from hushuffle.io.secret_keys import derived, key_in_file
 from hushuffle.model import Bound
 from hushuffle.protocol import Protocol
 

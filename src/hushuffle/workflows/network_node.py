@@ -15,8 +15,7 @@ from typing import Any, Final, NoReturn, Self
 import numpy as np
 
 from hushuffle.errors import DataError, HushuffleError
-from hushuffle.io.ledger import derived
-from hushuffle.io.secret_keys import key_in_environment, key_in_file, text_of_secret
+from hushuffle.io.secret_keys import derived, key_in_environment, key_in_file, text_of_secret
 from hushuffle.runtime.board import BoardNode, KMeansResult
 from hushuffle.runtime.compute import ComputeNode
 from hushuffle.runtime.document import KMeans, RunDocument, read_document

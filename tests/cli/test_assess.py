@@ -141,7 +141,8 @@ def test_programs_get_no_progress(fakes: Fakes, monkeypatch: pytest.MonkeyPatch)
         (DataError("people.csv is empty."), Exit.FAILED, "people.csv is empty."),
         (NumericalError("too wide a bracket."), Exit.FAILED, "too wide a bracket."),
         (MissingDependencyError("install it."), Exit.FAILED, "install it."),
-        (FileNotFoundError(2, "No such file or directory", "x.csv"), Exit.FAILED, "x.csv: No such file or directory."),
+        (FileNotFoundError(2, "No such file", "specs/x/.y.new"), Exit.FAILED, "specs: No such file."),
+        (PermissionError(13, "Permission denied", "found/ann.csv"), Exit.FAILED, "Permission denied."),
         (OSError("odd"), Exit.FAILED, "OSError."),
         (MemoryError(), Exit.FAILED, "there is not enough memory."),
         (KeyboardInterrupt(), Exit.INTERRUPTED, "interrupted; nothing is half written."),
@@ -151,15 +152,27 @@ def test_failures(
     fakes: Fakes, capsys: pytest.CaptureFixture[str], error: BaseException, code: Exit, message: str
 ) -> None:
     fakes.error = error
-    assert main(["assess", "specs/town.toml"]) == code
+    assert main(["assess", "specs/town.toml", "--out=specs"]) == code
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", f"hushuffle: {message}\n")
     assert not Path("hushuffle-out").exists()
 
 
-def test_mistakes_in_the_program_are_not_hidden(fakes: Fakes) -> None:
-    fakes.error = ZeroDivisionError()
-    with pytest.raises(ZeroDivisionError):
+class Panic(BaseException):
+    """As engines in other languages raise it."""
+
+
+@pytest.mark.parametrize("kind", [ZeroDivisionError, Panic])
+def test_mistakes_in_the_program_are_placed_and_quote_nothing(
+    fakes: Fakes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    fakes.error = kind("could not parse 'SECRET' as a number")
+    assert main(["assess", "specs/town.toml"]) == Exit.FAILED
+    said = capsys.readouterr().err
+    assert said.startswith(f"hushuffle: an unexpected error ({kind.__name__}) at cli/assess.py:")
+    assert "SECRET" not in said
+    monkeypatch.setenv("HUSHUFFLE_TRACEBACK", "1")
+    with pytest.raises(kind, match="SECRET"):
         main(["assess", "specs/town.toml"])
 
 

@@ -22,7 +22,7 @@ def file(tmp_path: Path) -> Path:
 def test_there_and_back(tmp_path: Path, file: Path) -> None:
     path = tmp_path / "out.state.json"
     assert BatchState.load(path) == BatchState()
-    found = arrival(file)
+    found = arrival(file, "file 1")
     assert found.same_place(file)
     state = BatchState(claimed=2, coins="00").with_files([found], 2)
     state.save(path)
@@ -54,10 +54,10 @@ def test_its_name_is_on_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_file_that_is_being_written(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read: No such file"):
-        arrival(tmp_path / "none.csv")
+        arrival(tmp_path / "none.csv", "file 1")
     monkeypatch.setattr(Arrival, "same_place", lambda *_: False)
     with pytest.raises(DataError, match="is being written"):
-        arrival(file)
+        arrival(file, "file 1")
 
 
 ENTRY = {"path": "/a.csv", "digest": "00", "size": 1, "modified": 2, "batch": 1}

@@ -54,7 +54,7 @@ def test_what_is_no_layout(names: tuple[str, ...], limits: tuple[int, ...]) -> N
 
 
 def test_a_full_disk() -> None:
-    with pytest.raises(DataError, match="full cannot be written: the disk may be full"):
+    with pytest.raises(DataError, match="full cannot be written: No space left on device"):
         write_reports(Path("/dev/full"), [reports(1000, ONE)], layout=ONE)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from hushuffle.errors import DataError, MissingDependencyError
 from hushuffle.io import load_column
+from hushuffle.io.private_table import load_table
 
 YES_NO = ("no", "yes")
 
@@ -56,9 +57,13 @@ def test_nothing_there(tmp_path: Path, source: str, message: str) -> None:
     [
         ("", "people.csv is empty"),
         ("x,y\n", "no records."),
-        ("a,b,answers\nSECRET,no,no\n", "people.csv has no column 'x'. It has: a, b, answers."),
-        ("id,X\n1,no\n", "It has: id, X."),
-        ("17,SECRET\n18,no\n", "its first line does not look like column names."),
+        (
+            "a,b,answers\nSECRET,no,no\n",
+            "people.csv has no column 'x'. It has 3 others. Its first line must hold the names of the columns",
+        ),
+        ("id,X\n1,no\n", "It has 2 others. One is called so but for capital letters or spaces around it"),
+        ("SECRET,hiv\nbob,no\n", "it may be missing, or hold a quotation mark that is never closed."),
+        ('id,"ans,SECRET\n1,SECRET+,no\n2,SECRET,yes\n', "It has 2 others. Its first line must hold the names"),
         ("id;x\n1;SECRET\n", "its fields are not separated by commas."),
         ("x,y,x\nno,SECRET,no\n", "column 'x' is there twice"),
         ("x,name\nno,Smith, SECRET\n", "a row has more fields than the first line has names"),
@@ -74,10 +79,25 @@ def test_broken_csv(tmp_path: Path, content: str | bytes, message: str) -> None:
     assert message in refused("people.csv", tmp_path)
 
 
-def test_columns_are_suggested_and_not_too_many_are_listed(tmp_path: Path) -> None:
-    put(tmp_path, ",".join(f"question {number}" for number in range(100)) + "\n")
-    message = refused("people.csv", tmp_path, column="Question 7")
-    assert "question 29, ... (100 in all). Did you mean 'question 7'?" in message
+def test_a_stray_quotation_mark_shows_no_record(tmp_path: Path) -> None:
+    """All records are then names of columns."""
+    put(tmp_path, 'id,"ans,name\n' + "".join(f"{one},SECRET+,patient SECRET{one}\n" for one in range(5000)))
+    assert len(refused("people.csv", tmp_path)) < 300
+
+
+def test_types_show_no_value(tmp_path: Path) -> None:
+    odd = pl.Series([{"SECRET": "no"}]), pl.Series(["no"], dtype=pl.Enum(["SECRET", "no"]))
+    pl.DataFrame({"x": odd[0], "y": odd[1]}).write_parquet(tmp_path / "odd.parquet")
+    assert "column 'x' is of type Struct. It must hold" in refused("odd.parquet", tmp_path)
+    with pytest.raises(DataError, match=r"column 'y' is of type Enum\. It must hold numbers") as caught:
+        load_table("odd.parquet", categories={}, numbers=["y"], base_folder=tmp_path)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_found_file_is_called_by_its_place(tmp_path: Path) -> None:
+    for name in ("SECRET-ann", "SECRET-bob"):
+        put(tmp_path, "x\nmaybe\n", f"{name}.csv")
+    assert "*.csv (file 1 of 2, sorted by name)" in refused("*.csv", tmp_path)
 
 
 def test_broken_parquet(tmp_path: Path) -> None:
@@ -89,7 +109,9 @@ def test_broken_parquet(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         assert f"{name}.parquet is not a readable Parquet file" in refused(f"{name}.parquet", tmp_path)
     pl.DataFrame({"y": [1]}).write_parquet(tmp_path / "d.parquet")
-    assert "d.parquet has no column 'x'. It has: y." in refused("d.parquet", tmp_path)
+    assert "d.parquet has no column 'x'. It has 1 others. Capital letters and spaces matter." in refused(
+        "d.parquet", tmp_path
+    )
 
 
 def test_broken_packing(tmp_path: Path) -> None:

@@ -124,10 +124,9 @@ def test_both_files_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert paths[1].read_text(encoding="utf-8") == report.study_json(made)
 
     def full(*_: object) -> None:
-        message = "disk full"
-        raise OSError(message)
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OSError, match=r"No space left.*study\.html"):
         report.write_study(made, tmp_path / "other")
     assert [path.name for path in tmp_path.iterdir()] == ["new"]

@@ -120,7 +120,7 @@ def test_taken_files_are_known_by_their_content(folder: Path) -> None:
     arrive(folder, "day-1", range(60))
     arrive(folder, "day-2", range(200, 300))
     arrive(folder, "day-3", range(200, 300))
-    with pytest.raises(DataError, match=r"day-3.csv has the same content as .*day-2.csv"):
+    with pytest.raises(DataError, match=r"file 3 of 3, sorted by name\) has the same content as .*file 2 of 3"):
         run(folder)
     assert names(folder / "out") == ["batch-0001"]
 
@@ -132,7 +132,7 @@ def test_late_files(folder: Path, late: str) -> None:
         arrive(folder, f"day-0-{one}", range(1000 + 10 * one, 1010 + 10 * one))
     arrive(folder, "day-2", range(60, 130))
     if late == "refuse":
-        with pytest.raises(DataError, match=r"7 files are late: .* before day-1.csv, .*\(day-0-0.csv, .*, \.\.\.\)"):
+        with pytest.raises(DataError, match=r"7 of 8 new files are late: .*\(file 1 of 9, sorted by name\)"):
             run(folder, late=late)
         assert taken(folder) == {"day-1.csv": 1}
         return

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
@@ -25,6 +27,8 @@ from hushuffle.errors import HushuffleError, SpecificationError
 
 __all__ = ["main"]
 
+_KNOWN = (CycloptsError, UsageError, HushuffleError, OSError, MemoryError, KeyboardInterrupt)
+_WHOLE = "HUSHUFFLE_TRACEBACK"
 _EXITS = "Exit codes:\n" + "\n".join(f"{code.value:>5}  {code.meaning}" for code in Exit)
 
 
@@ -36,36 +40,68 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Greek letters is no reason to fail
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = _app()(sys.argv[1:] if arguments is None else list(arguments))
+        code = _app()(given)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read standard output has left; Python would complain once more when it flushes at the end.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.FAILED
-    except (CycloptsError, UsageError, HushuffleError, OSError, MemoryError, KeyboardInterrupt) as error:
-        message, code = _explained(error)
+    except SystemExit:
+        raise
+    except BaseException as error:  # what libraries raise may quote data, and is not all Exception
+        if not isinstance(error, _KNOWN) and os.environ.get(_WHOLE):
+            raise
+        message, code = _explained(error, given)
         with suppress(BrokenPipeError):
             sys.stderr.write(f"hushuffle: {message}\n")
     return Exit.DONE if code is None else code
 
 
-def _explained(error: BaseException) -> tuple[str, Exit]:
+def _explained(error: BaseException, given: Sequence[str]) -> tuple[str, Exit]:
     match error:
         case CycloptsError() | UsageError():
             return f"{error} (`hushuffle --help` says more.)", Exit.USAGE
-        case SpecificationError():
-            return str(error), Exit.USAGE
         case HushuffleError():
-            return str(error), Exit.FAILED
+            return str(error), Exit.USAGE if isinstance(error, SpecificationError) else Exit.FAILED
         case OSError():
-            place = f"{error.filename}: " if error.filename else ""
-            return f"{place}{error.strerror or type(error).__name__}.", Exit.FAILED
+            return _refused(error, given), Exit.FAILED
         case MemoryError():
             return "there is not enough memory.", Exit.FAILED
-        case _:
+        case KeyboardInterrupt():
             return "interrupted; nothing is half written.", Exit.INTERRUPTED
+        case _:
+            return _unexpected(error), Exit.FAILED
+
+
+def _refused(error: OSError, given: Sequence[str]) -> str:
+    """Say what the system refused, and of the names on the command line the one that it belongs to.
+
+    Another name may be that of a file which was found, and made of an id, or of a temporary file.
+    """
+    from hushuffle.io.causes import cause  # noqa: PLC0415 - only when needed
+
+    words = [word.rpartition("=")[2] if word.startswith("-") else word for word in (*given, "hushuffle-out")]
+    place = Path(os.fsdecode(error.filename)).absolute() if isinstance(error.filename, str | bytes) else None
+    names = [word for word in words if word and place is not None and place.is_relative_to(Path(word).absolute())]
+    name = f"{max(names, key=lambda word: len(Path(word).absolute().parts))}: " if names else ""
+    return f"{name}{cause(error, type(error).__name__)}."
+
+
+def _unexpected(error: BaseException) -> str:
+    """Say where a mistake of the program is. What a library says of it may quote data, and is not shown."""
+    home = Path(__file__).parents[1]
+    places = [
+        f"{Path(frame.filename).relative_to(home)}:{frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(home)
+    ]
+    return (
+        f"an unexpected error ({type(error).__name__}) at {', '.join(places[1:])}. Its text may quote data and is not "
+        f"shown; {_WHOLE}=1 in the environment shows everything. Please report this."
+    )
 
 
 def _app() -> App:

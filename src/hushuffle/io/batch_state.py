@@ -34,8 +34,8 @@ class Arrival:
         return self.path == str(path) and (self.size, self.modified) == (found.st_size, found.st_mtime_ns)
 
 
-def arrival(path: Path) -> Arrival:
-    """Return a file with the digest of its content.
+def arrival(path: Path, name: str) -> Arrival:
+    """Return a file with the digest of its content; messages call it `name`, for what it is called may be private.
 
     Raises:
         DataError: it cannot be read, or changes meanwhile.
@@ -45,10 +45,10 @@ def arrival(path: Path) -> Arrival:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
+        _fail(f"{name} cannot be read: {error.strerror or 'an error'}.")
     found = Arrival(path=str(path), digest=digest, size=before.st_size, modified=before.st_mtime_ns)
     if not found.same_place(path):
-        _fail(f"{path} is being written. Let files arrive under another name, and rename them when they are whole.")
+        _fail(f"{name} is being written. Let files arrive under another name, and rename them when they are whole.")
     return found
 
 

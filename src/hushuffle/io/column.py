@@ -14,7 +14,7 @@ from hushuffle import _checks
 from hushuffle.errors import DataError
 from hushuffle.io.categories import FROM_DATA, ByLabel, Categories, Coding, Reading, coding, missing_label
 from hushuffle.io.records import Records
-from hushuffle.io.sources import Part, open_source
+from hushuffle.io.sources import Part, open_source, type_name
 from hushuffle.model import Domain, Population, Warned
 
 _MOST_LABELS: Final = 100_000
@@ -152,7 +152,9 @@ def _dtypes(parts: tuple[Part, ...], column: str) -> list[pl.DataType]:
     for part, dtype in zip(parts, dtypes, strict=True):
         kind = _kind(dtype)
         if not kind:
-            _fail(f"{part.name}: column {column!r} is of type {dtype}. It must hold text, numbers or booleans.")
+            _fail(
+                f"{part.name}: column {column!r} is of type {type_name(dtype)}. It must hold text, numbers or booleans."
+            )
         if not part.typed or dtype == pl.Null:
             continue
         if first is not None and first[0] != kind:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -15,14 +15,13 @@ from hushuffle import _checks
 from hushuffle.errors import DataError
 from hushuffle.io.categories import MISSING, OVERLAP, UNSEEN, Categories, Coding, Reading, coding, missing_label
 from hushuffle.io.column import _dtypes
-from hushuffle.io.sources import Part, open_source
+from hushuffle.io.sources import Part, open_folder, open_source, type_name
 from hushuffle.model import Domain
 
 BATCH: Final = 1 << 18
 """Records in a batch, at most."""
 
 _SHOWN: Final = 5
-_KINDS: Final = (".csv", ".csv.gz", ".parquet")
 _WRONG: Final = {
     MISSING: (
         "are missing",
@@ -75,6 +74,7 @@ class ColumnBatches:
         missing: "refuse", "drop", or the category that missing values become.
         ids: a column whose text is read beside it, or None.
         base_folder: where relative paths start; None for the current folder.
+        called: what messages call a source instead of its name, which may be private.
 
     Raises:
         DataError: the data cannot be read or do not fit; the message shows no value.
@@ -90,6 +90,7 @@ class ColumnBatches:
         missing: str = "refuse",
         ids: str | None = None,
         base_folder: Path | None = None,
+        called: Mapping[str, str] | None = None,
     ) -> None:
         self._rule = _coding(categories)
         instead = missing_label(missing, () if isinstance(categories, int) else self._rule.labels)
@@ -97,7 +98,7 @@ class ColumnBatches:
             _checks.reject("missing", '"refuse" or "drop" where categories have no names', repr(missing))
         self._drop, self._instead = missing == "drop", instead
         self.column, self._ids = column, ids
-        self._parts = tuple(_opened(sources, Path() if base_folder is None else base_folder))
+        self._parts = tuple(_opened(sources, Path() if base_folder is None else base_folder, called or {}))
         dtypes = _dtypes(self._parts, column)
         self._readings = [Reading.of(column, dtype, numeric=self._rule.numeric) for dtype in dtypes]
         if ids is not None:
@@ -176,23 +177,24 @@ def _coding(categories: Categories | int) -> Coding:
     return coding(categories)
 
 
-def files_of(sources: Sequence[str], *, base_folder: Path | None = None) -> tuple[Path, ...]:
-    """Return the files that `sources` (as `ColumnBatches`) name, each once.
+def files_of(sources: Sequence[str], *, base_folder: Path | None = None) -> dict[Path, str]:
+    """Return the files that `sources` (as `ColumnBatches`) name, each once, with what messages call them.
 
     Raises:
         DataError: there is none, one is there twice, or a source is no file.
     """
-    parts = tuple(_opened(sources, Path() if base_folder is None else base_folder))
+    parts = tuple(_opened(sources, Path() if base_folder is None else base_folder, {}))
     if any(part.path is None for part in parts):
         _fail("Batches are made of files that arrive: a bundled data set is none.")
-    return tuple(part.path.resolve() for part in parts if part.path is not None)
+    return {part.path.resolve(): part.name for part in parts if part.path is not None}
 
 
-def _opened(sources: Sequence[str], base_folder: Path) -> Iterator[Part]:
+def _opened(sources: Sequence[str], base_folder: Path, called: Mapping[str, str]) -> Iterator[Part]:
     """Yield the parts of all sources, each file once."""
     seen: set[Path] = set()
     for source in sources:
-        for part in _of_source(source, base_folder):
+        for opened in _of_source(source, base_folder):
+            part = replace(opened, name=called.get(source, opened.name))
             if part.path is not None and (place := part.path.resolve()) in seen:
                 _fail(f"{part.name} is there twice: its people would report twice.")
             elif part.path is not None:
@@ -201,21 +203,16 @@ def _opened(sources: Sequence[str], base_folder: Path) -> Iterator[Part]:
 
 
 def _of_source(source: str, base_folder: Path) -> Iterator[Part]:
-    folder = base_folder / Path(source).expanduser()
-    if not folder.is_dir():
+    if (base_folder / Path(source).expanduser()).is_dir():
+        yield from open_folder(source, base_folder=base_folder)
+    else:
         yield from open_source(source, base_folder=base_folder)
-        return
-    files = sorted(path for path in folder.iterdir() if path.name.endswith(_KINDS) and path.is_file())
-    if not files:
-        _fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
-    for file in files:
-        yield from open_source(str(Path(source) / file.name), base_folder=base_folder)
 
 
 def _check_ids(part: Part, ids: str) -> None:
     dtype = part.dtype(ids)
     if not (dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)):
-        _fail(f"{part.name}: column {ids!r} is of type {dtype}. Ids must be text or integers.")
+        _fail(f"{part.name}: column {ids!r} is of type {type_name(dtype)}. Ids must be text or integers.")
 
 
 def _fail(message: str) -> NoReturn:

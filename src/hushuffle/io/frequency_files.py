@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from hushuffle import _checks
+from hushuffle.io.causes import naming
 from hushuffle.model import Estimate
 
 KINDS: Final = (".csv", ".parquet", ".json")
@@ -108,11 +109,10 @@ def save_text(path: Path, text: str) -> None:
 def _whole(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write, which comes to its place when it is whole."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
-    try:
+    with naming(path), ExitStack() as undo:
+        undo.callback(new.unlink, missing_ok=True)
         with new.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)

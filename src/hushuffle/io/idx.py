@@ -12,9 +12,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import DataError
 from hushuffle.io import _public
+from hushuffle.io.causes import cause
 
+_DAMAGED: Final = "it may be cut off or damaged"
 _TYPES: Final = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
@@ -81,6 +82,7 @@ def _read(path: Path) -> bytes:
     try:
         data = path.read_bytes()
         return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except (OSError, EOFError, zlib.error) as error:
-        message = f"{path}: cannot be read ({type(error).__name__})."
-        raise DataError(message) from error
+    except OSError as error:
+        _public.fail(f"{path} cannot be read: {cause(error, _DAMAGED)}.")
+    except (EOFError, zlib.error):
+        _public.fail(f"{path} cannot be read: {_DAMAGED}.")

@@ -14,7 +14,7 @@ import polars as pl
 from hushuffle.errors import DataError
 from hushuffle.io.categories import Categories, Reading
 from hushuffle.io.column import load_column
-from hushuffle.io.sources import open_source
+from hushuffle.io.sources import open_source, type_name
 
 _SHOWN: Final = 5
 
@@ -91,7 +91,7 @@ def _numbers(
     for part in open_source(source, base_folder=base_folder or Path()):
         dtype = part.dtype(column)
         if not dtype.is_numeric() and dtype not in (pl.String, pl.Boolean, pl.Null):
-            _fail(f"{part.name}: column {column!r} is of type {dtype}. It must hold numbers.")
+            _fail(f"{part.name}: column {column!r} is of type {type_name(dtype)}. It must hold numbers.")
         reading = Reading.of(column, dtype, numeric=True)
         tables.append(part.collect(reading.numbers.cast(pl.Float64).alias("number"), reading.missing.alias("missing")))
     table = pl.concat(tables)

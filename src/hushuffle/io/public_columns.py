@@ -12,7 +12,7 @@ import polars as pl
 
 from hushuffle.errors import DataError
 from hushuffle.io.categories import Reading
-from hushuffle.io.sources import Part, open_source
+from hushuffle.io.sources import Part, open_source, type_name
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -148,10 +148,14 @@ def load_edges(
 
 def _ends(part: Part) -> npt.NDArray[np.str_]:
     """Return the first two columns of a file as text, shape (m, 2)."""
-    names = part.schema().names()
-    if len(names) < 2:
+    schema = part.schema()
+    if len(schema) < 2:
         _fail(f"{part.name} must have two columns: who knows whom.")
-    readings = [Reading.of(name, _dtype(part, name), numeric=False) for name in names[:2]]
+    # Nobody has asked for their names, and without a line of names they are a record: messages call them by number.
+    readings = [
+        Reading.of(name, _readable(dtype, part, f"column {number}"), numeric=False)
+        for number, (name, dtype) in zip((1, 2), schema.items(), strict=False)
+    ]
     table = part.collect(*(reading.texts.alias(f"{place}") for place, reading in enumerate(readings)))
     if any(table[name].is_null().any() for name in table.columns):
         _fail(f"{part.name}: an end of an edge is missing.")
@@ -179,9 +183,12 @@ def _read(
 
 
 def _dtype(part: Part, column: str) -> pl.DataType:
-    dtype = part.dtype(column)
+    return _readable(part.dtype(column), part, f"column {column!r}")
+
+
+def _readable(dtype: pl.DataType, part: Part, called: str) -> pl.DataType:
     if not dtype.is_numeric() and dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null):
-        _fail(f"{part.name}: column {column!r} is of type {dtype}. It must hold text, numbers or booleans.")
+        _fail(f"{part.name}: {called} is of type {type_name(dtype)}. It must hold text, numbers or booleans.")
     return dtype
 
 

@@ -18,6 +18,7 @@ from polars.io.plugins import register_io_source
 
 from hushuffle import _checks
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.io.parquet import read_parquet
 
 Packed = npt.NDArray[np.void]
@@ -99,9 +100,8 @@ def write_reports(path: Path, blocks: Iterable[Packed], *, layout: ReportLayout)
             _hand_over((), waiting, written)
         try:
             written.result()
-        except pl.exceptions.PolarsError as error:
-            message = f"{path.name} cannot be written: the disk may be full."
-            raise DataError(message) from error
+        except (OSError, pl.exceptions.PolarsError) as error:
+            _fail(f"{path.name} cannot be written: {cause(OSError(str(error)), 'the disk may be full')}.")
 
 
 def _hand_over(

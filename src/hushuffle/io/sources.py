@@ -1,4 +1,9 @@
-"""Where a column comes from: files, globs, bundled data sets; opened lazily, errors in plain words."""
+"""Where a column comes from: files, globs, bundled data sets; opened lazily, errors in plain words.
+
+No message shows what a file holds: neither a value nor the name of a column that was not asked for (without a line of
+names, or with a stray quotation mark in it, records are taken for names). The name of a file that was found, in a
+folder or by a glob, is not shown either: it may be made of an id.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +24,19 @@ from typing import BinaryIO, Final, NoReturn, cast
 import polars as pl
 
 from hushuffle.errors import DataError, MissingDependencyError
+from hushuffle.io.causes import cause
 from hushuffle.io.parquet import ROWS, UnreadableFile, read_parquet
 
 _BUNDLED: Final = "statsmodels"
 _SCHEME: Final = re.compile(r"(\w{2,}):(.*)", re.DOTALL)  # one letter before the colon is a drive
 _KINDS: Final = (".csv", ".csv.gz", ".parquet")
-_SHOWN: Final = 30
 _BLOCK: Final = 1 << 20
 _LOOKED: Final = " looked"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One file or table: `name` for messages, `frame` with all its columns, `path` if it is a file."""
+    """One file or table: `name` for messages (see `found`), `frame` with all its columns, `path` if it is a file."""
 
     name: str
     frame: pl.LazyFrame
@@ -118,8 +123,8 @@ class Part:
         except pl.exceptions.NoDataError:
             _unreadable(f"{self.name} is empty: not even a line with the names of the columns.", self.path)
         except OSError as error:
-            if error.strerror:
-                _fail(f"{self.name} cannot be read: {error.strerror}.")
+            if known := cause(error, ""):
+                _fail(f"{self.name} cannot be read: {known}.")
             _unreadable(f"{self.name} cannot be read: it may be cut off or damaged.", self.path)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
             self._damaged()
@@ -137,15 +142,32 @@ class Part:
     def _absent(self, column: str, names: list[str]) -> NoReturn:
         if self.path is not None and not self.typed:
             _refuse_other_encodings(self.path, self.name)
-            if any(_looks_like_a_number(name) for name in names):
-                # The first line seems to be a record: its values are private.
-                _fail(f"{self.name} has no column {column!r}, and its first line does not look like column names.")
-            if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
-                _fail(f"{self.name} has no column {column!r}: its fields are not separated by commas.")
-        near = difflib.get_close_matches(column, names, n=1)
-        more = f", ... ({len(names)} in all)" if len(names) > _SHOWN else ""
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        _fail(f"{self.name} has no column {column!r}. It has: {', '.join(names[:_SHOWN])}{more}.{hint}")
+        missing = f"{self.name} has no column {column!r}"
+        if not self.typed and len(names) == 1 and (";" in names[0] or "\t" in names[0]):
+            _fail(f"{missing}: its fields are not separated by commas.")
+        _fail(f"{missing} (number of columns: {len(names):,}). {_advice(column, names, typed=self.typed)}")
+
+
+def _advice(column: str, names: list[str], *, typed: bool) -> str:
+    """Return why `column` may be missing, with no other name in it."""
+    plain = column.strip().casefold()
+    if any(name.strip().casefold() == plain for name in names):
+        return "One is called so but for capital letters or spaces around it, which matter."
+    if typed:
+        return "Capital letters and spaces matter."
+    return (
+        "Its first line must hold the names of the columns: it may be missing, or hold a quotation mark that is never "
+        "closed. Capital letters and spaces matter."
+    )
+
+
+def type_name(dtype: pl.DataType) -> str:
+    """Return the name of a type without what a file says of it: an Enum lists values, a Struct names of fields.
+
+    >>> type_name(pl.Enum(["positive", "negative"]))
+    'Enum'
+    """
+    return dtype.base_type().__name__
 
 
 def open_source(source: str, *, base_folder: Path) -> tuple[Part, ...]:
@@ -163,6 +185,34 @@ def open_source(source: str, *, base_folder: Path) -> tuple[Part, ...]:
     return (_bundled(scheme[2], source),)
 
 
+def open_folder(source: str, *, base_folder: Path) -> tuple[Part, ...]:
+    """Return the CSV and Parquet files in the folder `source`, sorted; those in folders in it are left out.
+
+    Raises:
+        DataError: there is none, or the folder cannot be read.
+    """
+    folder = base_folder / Path(source).expanduser()
+    try:
+        files = sorted(path for path in folder.iterdir() if path.name.endswith(_KINDS) and path.is_file())
+    except OSError as error:
+        _fail(f"{source} cannot be read: {error.strerror or 'an error'}.")
+    if not files:
+        _fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
+    return tuple(_file(path, name) for path, name in found(files, source))
+
+
+def found(paths: Sequence[Path], source: str) -> list[tuple[Path, str]]:
+    """Return files that were found in a folder or by a glob, each with a name for messages: its place in the list.
+
+    >>> [name for _, name in found([Path("in/ann.csv"), Path("in/bob.csv")], "in/")]
+    ['in/ (file 1 of 2, sorted by name)', 'in/ (file 2 of 2, sorted by name)']
+    """
+    return [
+        (path, f"{source} (file {place:,} of {len(paths):,}, sorted by name)")
+        for place, path in enumerate(paths, start=1)
+    ]
+
+
 def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
     written = Path(source).expanduser()
     path = base_folder / written
@@ -174,10 +224,10 @@ def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
         _fail(f"{source} does not exist. Relative paths start at the folder of the specification.")
     # Path.glob would take no absolute pattern.
     names = sorted(glob.glob(str(written), root_dir=base_folder, recursive=True))  # noqa: PTH207
-    found = [(base_folder / name, name) for name in names if not (base_folder / name).is_dir()]
-    if not found:
+    paths = [base_folder / name for name in names if not (base_folder / name).is_dir()]
+    if not paths:
         _fail(f"{source} matches no file. Relative paths start at the folder of the specification.")
-    return found
+    return found(paths, source)
 
 
 def _file(path: Path, name: str) -> Part:
@@ -220,7 +270,7 @@ def _refuse_other_encodings(path: Path, name: str) -> None:
     except UnicodeDecodeError:
         _unreadable(
             f"{name} is not UTF-8 text. Save it as UTF-8, for example: "
-            f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8.csv (with the encoding that it has).",
+            "iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv (with the encoding that it has).",
             path,
         )
     except (OSError, EOFError, zlib.error):
@@ -229,14 +279,6 @@ def _refuse_other_encodings(path: Path, name: str) -> None:
 
 def _bytes(path: Path) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
-
-
-def _looks_like_a_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _unreadable(message: str, path: Path | None) -> NoReturn:

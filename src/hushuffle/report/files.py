@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from hushuffle.io.causes import naming
 from hushuffle.model import Assessment, Study
 from hushuffle.report import page, result, study_document, study_page
 
@@ -58,11 +59,13 @@ def _write(texts: dict[str, str], folder: Path) -> list[Path]:
         for name, text in texts.items():
             new = folder / f".{name}.{mark}.new"
             temporary.callback(new.unlink, missing_ok=True)
-            _save(new, text)
+            with naming(folder / name):
+                _save(new, text)
             moves.append((new, folder / name))
         for new, path in moves:
             undo.callback(_keep(path, folder / f".{path.name}.{mark}.old", temporary))
-            new.replace(path)
+            with naming(path):
+                new.replace(path)
         undo.pop_all()
         folders.pop_all()
     return [path for _, path in moves]

@@ -142,7 +142,12 @@ def _as_bytes(identifiers: Identifiers) -> pl.Series:
     elif kind == pl.Null:  # no identifier at all
         series = series.cast(pl.Binary)
     elif kind != pl.Binary:
-        _checks.reject("identifiers", rule, f"<dtype {kind}>", "Cast them to text in one way for all publishers.")
+        _checks.reject(
+            "identifiers",
+            rule,
+            f"<dtype {kind.base_type().__name__}>",
+            "Cast them to text in one way for all publishers.",
+        )
     empty = int((series.bin.size() == 0).sum())
     if empty:
         _checks.reject("identifiers", "not empty", f"<{empty} empty>", "They would count as one person.")

@@ -18,6 +18,7 @@ from hushuffle.specification.specification import Specification
 from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
 
 _PLACE: Final = re.compile(r"(.*?)(?: \(at (?:line (\d+), column (\d+)|end of document)\))?", re.DOTALL)
+_UNNAMED: Final = "specification"
 AnySection = TypeVar("AnySection", bound=Section)
 """The whole of one kind of file."""
 
@@ -48,7 +49,7 @@ def read_text(path: str | Path) -> str:
         _fail(file, Problem(key="file", rule="must be UTF-8 text", value=f"something else at byte {error.start}"))
 
 
-def parse(text: str, *, file: str = "specification") -> Specification:
+def parse(text: str, *, file: str = _UNNAMED) -> Specification:
     """Return the specification that TOML `text` states; `file` is for messages.
 
     Raises:
@@ -82,7 +83,7 @@ def parsed(
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        _fail(file, _syntax(str(error), text))
+        _fail(file, _syntax(str(error), text, file))
     except RecursionError:
         _fail(file, Problem(key="file", rule="must not nest so deeply", value="hundreds of brackets"))
     broken, found = list(rules(raw)), []
@@ -96,13 +97,17 @@ def parsed(
     return specification
 
 
-def _syntax(message: str, text: str) -> Problem:
+def _syntax(message: str, text: str, file: str) -> Problem:
+    """Say where TOML is wrong. A line of a file that is called otherwise is not shown: it may be one of data."""
     found = _PLACE.fullmatch(message)
     assert found is not None  # the place is optional
     lines = text.rstrip().split("\n")
     line, column = int(found[2] or len(lines)), int(found[3] or len(lines[-1]) + 1)
-    rule = f"must be valid TOML ({found[1]})"
-    return Problem(key=f"line {line}, column {column}", rule=rule, value=shown(text.split("\n")[line - 1].strip()))
+    key = f"line {line}, column {column}"
+    if not file.endswith((".toml", _UNNAMED)):
+        hint = "Is it the specification? A line is shown only where the name of the file ends in .toml."
+        return Problem(key=key, rule="must be valid TOML", value="something else", hint=hint)
+    return Problem(key=key, rule=f"must be valid TOML ({found[1]})", value=shown(text.split("\n")[line - 1].strip()))
 
 
 def _in_order(problems: list[Problem], sections: list[str]) -> Iterator[Problem]:

@@ -9,10 +9,10 @@ the round and the ids of the claim, whose coins repeat the same reports: a diges
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 from hushuffle.errors import DataError
 from hushuffle.io.batch_state import Arrival, BatchState, alone, arrival
@@ -31,8 +31,6 @@ for good, or stops the run."""
 
 Interrupted: TypeAlias = Literal["repeat", "skip"]
 """What becomes of a batch that was claimed and is not there: its files are collected again, or never."""
-
-_SHOWN: Final = 5
 
 
 class _OtherCoins(Exception):  # noqa: N818 - what is the case
@@ -94,14 +92,14 @@ def collect_batch(
                 return again
             state = _settled(state, state.claimed, interrupted, out)
             state.save(notebook)
-        new = _new(state, _found(specification, request))
-        kept, dropped = _in_time(new, state, late)
+        names = _found(specification, request)
+        new = _new(state, names)
+        kept, dropped = _in_time(new, state, late, names)
         if dropped:
             state = state.with_files(dropped, 0)
             state.save(notebook)
-        names = tuple(file.path for file in dropped)
-        run = _release_readable(specification, request, out, notebook, state, kept)
-    return replace(run, dropped=names)
+        run = _release_readable(specification, request, out, notebook, state, kept, names)
+    return replace(run, dropped=tuple(file.path for file in dropped))
 
 
 def _release_readable(
@@ -111,6 +109,7 @@ def _release_readable(
     notebook: Path,
     state: BatchState,
     files: Sequence[Arrival],
+    names: Mapping[Path, str],
 ) -> BatchRun:
     """Release those of the files that can be read, if they are of enough people."""
     # Those that were damaged come first: if they still are, nothing is read in vain.
@@ -119,7 +118,8 @@ def _release_readable(
     messages: list[str] = []
     while left:
         try:
-            run = _release(specification, request, out, notebook, state, left, state.last + 1)
+            asked = _with(request, left, names)
+            run = _release(specification, asked, out, notebook, state, left, state.last + 1)
         except TooFewPeople:
             break
         except UnreadableFile as error:
@@ -149,9 +149,14 @@ def _repeated(
     if request.keys is None or state.coins is None or _folder(out, number).exists():
         return None
     files = state.of_batch(number)
-    _refuse_changed(files)
+    names = {
+        Path(file.path): f"file {place:,} of {len(files):,} of batch {number} in {notebook}"
+        for place, file in enumerate(files, start=1)
+    }
+    asked = _with(request, files, names)
+    _refuse_changed(files, asked)
     try:
-        return _release(specification, request, out, notebook, state.without(number), files, number, state.coins)
+        return _release(specification, asked, out, notebook, state.without(number), files, number, state.coins)
     except _OtherCoins:
         return None
 
@@ -168,20 +173,20 @@ def _release(
 ) -> BatchRun:
     """Collect files as a batch: claim it, release it, note that it is released. `state` has nothing of it.
 
-    `repeats` is the digest of the coins that it must have, because somebody may have seen it.
+    The sources of the `request` are the `files`. `repeats` is the digest of the coins that the batch must have, because
+    somebody may have seen it.
     """
     target = _folder(out, number)
-    asked = replace(request, sources=tuple(file.path for file in files))
     with workplace(target) as place:
-        made = _prepare(specification, asked, place)
-        _refuse_changed(files)
+        made = _prepare(specification, request, place)
+        _refuse_changed(files, request)
         coins = _coins(made)
         if repeats not in {None, coins}:
             raise _OtherCoins
         claim = replace(state.with_files(files, number), claimed=number, coins=coins)
         claim.save(notebook)
         try:
-            fresh = made.admit(asked)
+            fresh = made.admit(request)
         except DataError:
             if repeats is None:
                 state.save(notebook)  # nothing was admitted, and nothing released, now or before
@@ -196,7 +201,7 @@ def _release(
             raise
     claim.settled().save(notebook)
     request.tell("done", 1.0)
-    return BatchRun(number=number, collected=made.collected(target, fresh=fresh), files=tuple(asked.sources))
+    return BatchRun(number=number, collected=made.collected(target, fresh=fresh), files=tuple(request.sources))
 
 
 def _coins(made: Prepared | PreparedColumns) -> str | None:
@@ -214,8 +219,8 @@ def _prepare(
     return prepare(specification, request, place)
 
 
-def _found(specification: Specification | CollectionSpecification, request: Request) -> tuple[Path, ...]:
-    """Return the files that there are now."""
+def _found(specification: Specification | CollectionSpecification, request: Request) -> dict[Path, str]:
+    """Return the files that there are now, with what messages call them."""
     if request.sources:
         return files_of(request.sources)
     one = specification if isinstance(specification, Specification) else next(iter(specification.columns.values()))
@@ -224,39 +229,42 @@ def _found(specification: Specification | CollectionSpecification, request: Requ
     return files_of([one.population.data], base_folder=request.base_folder)
 
 
-def _new(state: BatchState, paths: Sequence[Path]) -> tuple[Arrival, ...]:
+def _new(state: BatchState, names: Mapping[Path, str]) -> tuple[Arrival, ...]:
     """Return the files that no batch has taken; a taken file is known by its content, under any name."""
     taken = {file.path: file for file in state.files}
     digests = {file.digest for file in state.files}
     new: dict[str, Arrival] = {}
-    for path in paths:
+    for path, name in names.items():
         before = taken.get(str(path))
         if before is not None and before.same_place(path):
             continue
-        found = arrival(path)
+        found = arrival(path, name)
         if before is not None and before.digest != found.digest:
             when = f"batch {before.batch} took it" if before.batch else "it was left out"
             _fail(
-                f"{path} has changed since {when}: its people would report again. Put it back as it was, and give "
+                f"{name} has changed since {when}: its people would report again. Put it back as it was, and give "
                 "what is new in a file of its own."
             )
         if found.digest in new:
-            _fail(f"{path} has the same content as {new[found.digest].path}: its people would report twice.")
+            other = names[Path(new[found.digest].path)]
+            _fail(f"{name} has the same content as {other}: its people would report twice.")
         if found.digest not in digests:
             new[found.digest] = found
     return tuple(new.values())
 
 
-def _in_time(new: Sequence[Arrival], state: BatchState, late: Late) -> tuple[tuple[Arrival, ...], tuple[Arrival, ...]]:
+def _in_time(
+    new: Sequence[Arrival], state: BatchState, late: Late, names: Mapping[Path, str]
+) -> tuple[tuple[Arrival, ...], tuple[Arrival, ...]]:
     """Return the files for the next batch, and those that are left out; what could not be read before came in time."""
     behind = tuple(file for file in new if file.path < state.latest and file.digest not in state.damaged)
     if not behind or late == "next":
         return tuple(new), ()
     if late == "refuse":
-        shown = ", ".join(Path(file.path).name for file in behind[:_SHOWN]) + (", ..." * (len(behind) > _SHOWN))
         _fail(
-            f"{len(behind):,} files are late: their names come before {Path(state.latest).name}, which has been "
-            f"collected ({shown}). Say --late next to collect them with the others, or --late drop to leave them out."
+            f"{len(behind):,} of {len(new):,} new files are late: their names come before one that has been collected "
+            f"(the first is {names[Path(behind[0].path)]}). Say --late next to collect them with the others, or --late "
+            "drop to leave them out."
         )
     return tuple(file for file in new if file not in behind), behind
 
@@ -290,12 +298,18 @@ def _refuse_lost(state: BatchState, out: Path, notebook: Path) -> None:
         )
 
 
-def _refuse_changed(files: Sequence[Arrival]) -> None:
+def _with(request: Request, files: Sequence[Arrival], names: Mapping[Path, str]) -> Request:
+    """Return the request for just these files; messages use their `names`."""
+    called = {file.path: names[Path(file.path)] for file in files}
+    return replace(request, sources=tuple(called), called=called)
+
+
+def _refuse_changed(files: Sequence[Arrival], request: Request) -> None:
     """Refuse files that are no longer what they were."""
     for file in files:
-        path = Path(file.path)
-        if not path.exists() or (not file.same_place(path) and arrival(path).digest != file.digest):
-            _fail(f"{file.path} has changed since it was looked at, or is gone: nothing leaves.")
+        path, name = Path(file.path), request.called[file.path]
+        if not path.exists() or (not file.same_place(path) and arrival(path, name).digest != file.digest):
+            _fail(f"{name} has changed since it was looked at, or is gone: nothing leaves.")
 
 
 def _folder(out: Path, number: int) -> Path:

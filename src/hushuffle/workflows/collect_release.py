@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -97,7 +97,10 @@ def refuse_shuffler(specification: Specification, request: Request) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Which column of which files is collected, and what its values mean; relative files start at `base_folder`."""
+    """Which column of which files is collected, and what its values mean; relative files start at `base_folder`.
+
+    Messages name a file as `called` says, if it does.
+    """
 
     files: Sequence[str]
     column: str
@@ -105,6 +108,7 @@ class Asked:
     missing: str
     ids: str | None
     base_folder: Path
+    called: Mapping[str, str]
 
     def __post_init__(self) -> None:
         if self.ids == self.column:
@@ -129,6 +133,7 @@ class Asked:
                 missing=population.missing,
                 ids=ids,
                 base_folder=Path() if sources else request.base_folder,
+                called=request.called,
             )
         if not isinstance(population, CountedPopulation):
             _refuse("population", "must be people with one value each, to be collected", "a reach study")
@@ -137,7 +142,15 @@ class Asked:
             _refuse("population", "must have data and column, to be collected", "a number of people", hint)
         categories = population.categories if population.k is None else population.k
         assert categories is not None
-        return cls(files=sources, column=column, categories=categories, missing="refuse", ids=ids, base_folder=Path())
+        return cls(
+            files=sources,
+            column=column,
+            categories=categories,
+            missing="refuse",
+            ids=ids,
+            base_folder=Path(),
+            called=request.called,
+        )
 
     def batches(self, files: Sequence[str]) -> ColumnBatches:
         """Return the records in `files`; without any it only knows what the values mean."""
@@ -148,6 +161,7 @@ class Asked:
             missing=self.missing,
             ids=self.ids,
             base_folder=self.base_folder,
+            called=self.called,
         )
 
 

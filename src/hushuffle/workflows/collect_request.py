@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -52,11 +52,13 @@ class Keys:
 class Request:
     """What is asked besides a specification; see `hushuffle.workflows.collect.collect`.
 
-    `one_of_several`: this is one column of a collection of several, whose coins are its own. `master`: the address
-    of a Spark cluster that randomizes and shuffles; None: this machine alone.
+    `called`: what messages call sources instead of their names, which may be private where they were found and not
+    given. `one_of_several`: this is one column of a collection of several, whose coins are its own. `master`: the
+    address of a Spark cluster that randomizes and shuffles; None: this machine alone.
     """
 
     sources: Sequence[str] = ()
+    called: Mapping[str, str] = field(default_factory=dict)
     column: str | None = None
     keys: Keys | None = None
     min_batch: int = 1

@@ -17,6 +17,7 @@ from hushuffle.errors import DataError, UnsupportedProtocolError
 from hushuffle.io.categories import MISSING, OVERLAP, UNSEEN, coding
 from hushuffle.io.column_batches import ByNumber, ColumnBatches
 from hushuffle.io.report_files import write_reports
+from hushuffle.io.sources import type_name
 from hushuffle.protocol import Protocol
 from hushuffle.shufflers import Reveals
 from hushuffle.specification import Specification
@@ -47,9 +48,13 @@ _WRONG: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Answers:
-    """Where the answers are, and what they mean: `batches` knows the categories, and has no file to read."""
+    """Where the answers are, and what they mean: `batches` knows the categories, and has no file to read.
+
+    `names` are what messages call the files.
+    """
 
     files: tuple[str, ...]
+    names: tuple[str, ...]
     reader: Reader
     batches: ColumnBatches
     ids: str | None
@@ -132,7 +137,10 @@ def _answers(specification: Specification, request: Request) -> _Answers:
     instead = batches.labels.index(asked.missing) if asked.missing not in ("refuse", "drop") else None
     reader = Reader(rule=rule, ids=asked.ids is not None, instead=instead)
     files = tuple(request.sources) or tuple(_at(file, asked.base_folder) for file in asked.files)
-    return _Answers(files=files, reader=reader, batches=batches, ids=asked.ids, drop=asked.missing == "drop")
+    names = tuple(request.called.get(file, file) for file in (*request.sources,) or files)
+    return _Answers(
+        files=files, names=names, reader=reader, batches=batches, ids=asked.ids, drop=asked.missing == "drop"
+    )
 
 
 def _at(file: str, base_folder: Path) -> str:
@@ -142,9 +150,9 @@ def _at(file: str, base_folder: Path) -> str:
 
 def _frame(session: SparkSession, answers: _Answers) -> DataFrame:
     """Return the rows with the columns that are needed; whatever could lose records silently is refused."""
-    for file in answers.files:
+    for file, called in zip(answers.files, answers.names, strict=True):
         if file.endswith((".csv", ".csv.gz")):
-            _fail(f"{file}: Spark's reader of CSV mends broken rows silently. Write Parquet, or take --engine local.")
+            _fail(f"{called}: Spark's reader of CSV mends broken rows silently. Write Parquet, or take --engine local.")
 
     def read(*files: str) -> DataFrame:
         strict = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
@@ -160,7 +168,10 @@ def _frame(session: SparkSession, answers: _Answers) -> DataFrame:
     wanted = {VALUE: answers.batches.column} | ({} if answers.ids is None else {ID: answers.ids})
     for role, name in wanted.items():
         if name not in names:
-            _fail(f"{', '.join(answers.files)} has no column {name!r}. It has: {', '.join(names)}.")
+            _fail(
+                f"{', '.join(answers.names)} has no column {name!r}. It has {len(names):,} others. "
+                "Capital letters and spaces matter."
+            )
         _check_type(dtype_of(frame, name), name, ids=role == ID)
     with plainly():
         # Spark takes no name with a dot here.
@@ -170,9 +181,9 @@ def _frame(session: SparkSession, answers: _Answers) -> DataFrame:
 def _check_type(dtype: pl.DataType, column: str, *, ids: bool) -> None:
     whole = dtype.is_integer() or (isinstance(dtype, pl.Decimal) and dtype.scale == 0)
     if ids and not (whole or dtype == pl.String):
-        _fail(f"column {column!r} is of type {dtype}. Ids must be text or integers.")
+        _fail(f"column {column!r} is of type {type_name(dtype)}. Ids must be text or integers.")
     if not (dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)):
-        _fail(f"column {column!r} is of type {dtype}. It must hold text, numbers or booleans.")
+        _fail(f"column {column!r} is of type {type_name(dtype)}. It must hold text, numbers or booleans.")
 
 
 def _run(engine: SparkCollection, request: Request) -> None:

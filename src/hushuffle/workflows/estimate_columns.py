@@ -33,6 +33,11 @@ def tally_columns(
         DataError: as `tally_reports`; or some sources have columns that others have not.
         UnsupportedProtocolError: as `tally_reports`.
     """
+    for source in sources:
+        if not source.exists():
+            _fail(
+                f"{source} does not exist. Give a folder that hushuffle collect wrote, or a file of reports or counts."
+            )
     found = [folder for source in sources for folder in _batches(source)]
     columns = [columns_in(source / MANIFEST) if source.is_dir() else () for source in found]
     if not any(columns):

@@ -31,6 +31,7 @@ class Fakes:
     def __init__(self) -> None:
         self.error: BaseException | None = None
         self.utility: Utility | None = None
+        self.private = True
         self.told = False
         self.width = 0
         self.color = False
@@ -47,8 +48,8 @@ class Fakes:
         if self.error is not None:
             raise self.error
         missed = self.utility is not None and self.utility.met is False
-        warned = Warned(key="target-missed", sentence="", advice="")
-        return SimpleNamespace(warnings=(warned,) if missed else ())
+        keys = ["target-missed"] * missed + ["privacy-target-missed"] * (not self.private)
+        return SimpleNamespace(warnings=tuple(Warned(key=key, sentence="", advice="") for key in keys))
 
     def write(self, _: Any, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
@@ -217,3 +218,40 @@ def test_targets(
     assert main(["assess", "specs/town.toml", *options]) == code
     missed = "hushuffle: the standard error asked for is not reached.\n"
     assert capsys.readouterr().err == (missed if target == 0.05 else "")
+
+
+@pytest.mark.parametrize(("options", "code"), [([], Exit.DONE), (["--strict"], Exit.MISSED)])
+@pytest.mark.parametrize("target", [None, 0.05])
+def test_the_privacy_target(
+    fakes: Fakes, capsys: pytest.CaptureFixture[str], target: float | None, options: list[str], code: Exit
+) -> None:
+    fakes.utility, fakes.private = Utility(predicted=np.array([0.1, 0.05]), target=target), False
+    assert main(["assess", "specs/town.toml", *options]) == code
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "hushuffle: the central epsilon asked for is not met."
+    assert lines[1:] == ([] if target is None else ["hushuffle: the standard error asked for is not reached."])
+
+
+@pytest.mark.parametrize(
+    ("population", "randomizer"),
+    [
+        pytest.param("{ n = 500, k = 2 }", '{ kind = "randomized-response", epsilon = 2.0 }', marks=pytest.mark.slow),
+        ("{ n = 500, k = 2 }", '{ kind = "randomized-response", epsilon = "inf" }'),
+        (
+            "{ people = 500, audiences = { a = 40, b = 30 }, bits = 512, hashes = 1 }",
+            '{ kind = "bit-flipping", p = 0.3 }',
+        ),
+    ],
+)
+def test_a_real_deployment_that_misses_its_epsilon(tmp_path: Path, population: str, randomizer: str) -> None:
+    """It was green: only the standard error counted."""
+    specification = tmp_path / "survey.toml"
+    text = f"""
+        population = {population}
+        randomizer = {randomizer}
+        shuffler = {{ kind = "uniform" }}
+        targets = {{ delta = 1e-6, epsilon = 0.01 }}
+        run = {{ repetitions = 0 }}
+    """
+    specification.write_text(text, encoding="utf-8")
+    assert main(["assess", str(specification), "--strict", "--json", "--out", str(tmp_path / "out")]) == Exit.MISSED

@@ -268,6 +268,7 @@ class TestGlobs:
         csv(tmp_path, "x\nno\n", "a.csv")
         csv(tmp_path, "X\nno\n", "b.csv")
         with pytest.raises(
-            DataError, match=r"file 2 of 2, sorted by name\) has no column 'x'. It has 1 others. One is called so but"
+            DataError,
+            match=r"file 2 of 2, sorted by name\) has no column 'x' \(number of columns: 1\)\. One is called so but",
         ):
             load("*.csv", YES_NO, base_folder=tmp_path)

@@ -59,11 +59,17 @@ def test_nothing_there(tmp_path: Path, source: str, message: str) -> None:
         ("x,y\n", "no records."),
         (
             "a,b,answers\nSECRET,no,no\n",
-            "people.csv has no column 'x'. It has 3 others. Its first line must hold the names of the columns",
+            "people.csv has no column 'x' (number of columns: 3). Its first line must hold the names",
         ),
-        ("id,X\n1,no\n", "It has 2 others. One is called so but for capital letters or spaces around it"),
+        (
+            "id,X\n1,no\n",
+            "(number of columns: 2). One is called so but for capital letters or spaces around it",
+        ),
         ("SECRET,hiv\nbob,no\n", "it may be missing, or hold a quotation mark that is never closed."),
-        ('id,"ans,SECRET\n1,SECRET+,no\n2,SECRET,yes\n', "It has 2 others. Its first line must hold the names"),
+        (
+            'id,"ans,SECRET\n1,SECRET+,no\n2,SECRET,yes\n',
+            "(number of columns: 2). Its first line must hold the names",
+        ),
         ("id;x\n1;SECRET\n", "its fields are not separated by commas."),
         ("x,y,x\nno,SECRET,no\n", "column 'x' is there twice"),
         ("x,name\nno,Smith, SECRET\n", "a row has more fields than the first line has names"),
@@ -109,7 +115,7 @@ def test_broken_parquet(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         assert f"{name}.parquet is not a readable Parquet file" in refused(f"{name}.parquet", tmp_path)
     pl.DataFrame({"y": [1]}).write_parquet(tmp_path / "d.parquet")
-    assert "d.parquet has no column 'x'. It has 1 others. Capital letters and spaces matter." in refused(
+    assert "d.parquet has no column 'x' (number of columns: 1). Capital letters and spaces matter." in refused(
         "d.parquet", tmp_path
     )
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from hushuffle.model import Assessment
 
 _Flag = Parameter(negative=(), show_default=False)
+_MISSED = {
+    "privacy-target-missed": "the central epsilon asked for is not met.",
+    "target-missed": "the standard error asked for is not reached.",
+}
 
 
 def assess(
@@ -36,7 +40,7 @@ def assess(
         specification: the TOML file that describes the deployment.
         out: the folder to write into; hushuffle-out/ and the name of the specification by default.
         json: print result.json instead of the summary, and nothing else, to standard output.
-        strict: end with exit code 3 if the standard error asked for is not reached.
+        strict: end with exit code 3 if a target is missed: the epsilon or the standard error asked for.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
     from hushuffle import report  # noqa: PLC0415
@@ -75,7 +79,6 @@ def _print_summary(summary: str, files: list[Path]) -> None:
 
 
 def _verdict(assessment: Assessment, *, strict: bool) -> Exit:
-    if all(warned.key != "target-missed" for warned in assessment.warnings):
-        return Exit.DONE
-    sys.stderr.write("hushuffle: the standard error asked for is not reached.\n")
-    return Exit.MISSED if strict else Exit.DONE
+    missed = [sentence for key, sentence in _MISSED.items() if any(warned.key == key for warned in assessment.warnings)]
+    sys.stderr.write("".join(f"hushuffle: {sentence}\n" for sentence in missed))
+    return Exit.MISSED if missed and strict else Exit.DONE

@@ -169,7 +169,7 @@ def _frame(session: SparkSession, answers: _Answers) -> DataFrame:
     for role, name in wanted.items():
         if name not in names:
             _fail(
-                f"{', '.join(answers.names)} has no column {name!r}. It has {len(names):,} others. "
+                f"{', '.join(answers.names)} has no column {name!r} (number of columns: {len(names):,}). "
                 "Capital letters and spaces matter."
             )
         _check_type(dtype_of(frame, name), name, ids=role == ID)

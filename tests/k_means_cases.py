@@ -18,13 +18,14 @@ from hushuffle.randomness import Randomness, reproducible
 from hushuffle.runtime.board import BoardNode
 from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.k_means import CentroidNode, Person, PointSource
-from hushuffle.runtime.points import Released, ReleasedCodec
+from hushuffle.runtime.points import Released, released_codec
 from hushuffle.runtime.source import coins
+from hushuffle.runtime.tally import Counts
 from hushuffle.specification import PlanSpecification, parse_plan
 from hushuffle.workflows.network_run import Loopback
 from hushuffle.workflows.network_setup import Deployment, deploy
 from hushuffle.workflows.plan_data import Records, read_records
-from runtime_cases import COINS, Case, identity
+from runtime_cases import COINS, Case, adding_up, identity
 
 SCRAMBLED = "dummies = 2\nbatch = 6\nmin_batch = 3"
 NOISE = 'noise = { kind = "gaussian", radius = 2.0, scale = 0.01 }'
@@ -141,8 +142,13 @@ async def ended(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def release(one: Clusters, number: int, centroid: Floats, **counts: int) -> list[bytes]:
-    """Return the contents of what a node tells of its centroid."""
-    values = {"sources": 12, "messages": 5, "lost": 0} | counts
-    codec = ReleasedCodec(query=one.document.clustering, room=one.document.seals(0).room)
-    return codec.pack(Released(iteration=number, centroid=np.asarray(centroid, dtype=np.float64), **values))
+def release(
+    one: Clusters, number: int, centroid: Floats, counts: Counts | None = None, *, node: int = 0
+) -> list[bytes]:
+    """Return the contents of what a node tells of its centroid; `counts`: others than those that add up."""
+    step, whole = one.document.step(number if 0 < number <= len(one.document.steps) else 1), np.asarray(centroid)
+    if counts is None:
+        targets = len(step.computes)
+        counts = adding_up(step, node, [len(batch.holders) for batch in step.batches], targets=targets)
+    released = Released(iteration=number, centroid=whole.astype(np.float64), counts=counts)
+    return released_codec(one.document).pack(released)

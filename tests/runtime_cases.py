@@ -26,6 +26,7 @@ from hushuffle.runtime.result import ResultNode
 from hushuffle.runtime.scrambler import ScramblerNode
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry, SourceNode
+from hushuffle.runtime.tally import Counts
 
 Found = TypeVar("Found")
 
@@ -223,6 +224,11 @@ def case(*steps: Step, values: Sequence[str] = ("x",), groups: int = 6, **change
     finally:
         for own in sockets.values():
             own.close()
+
+
+def adding_up(step: Step, node: int, sources: Sequence[int], *, targets: int = 3) -> Counts:
+    """Return the counts of one target, as they are where all messages and dummies came."""
+    return tuple((own, (own + step.dummies + targets - 1 - node) // targets if own else 0) for own in sources)
 
 
 def plain(arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, list[float]]:

@@ -4,14 +4,105 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from hushuffle.runtime.document import RunDocument
-from hushuffle.runtime.frames import Reason
+from hushuffle.runtime.frames import Control, Kind, Message, Reason
 from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.scrambler import ScramblerNode
-from workflows.network_tools import Stage, bounded, deployed, plan_text
+from hushuffle.runtime.result import AggregateResult, RunFailedError
+from hushuffle.runtime.scrambler import Gathering, ScramblerNode
+from workflows.network_tools import Stage, bounded, deployed, plan_text, stage
+
+
+def put(stage: Stage, name: str, kind: Callable[..., ScramblerNode], *, document: RunDocument | None = None) -> Journal:
+    """Start a scrambler of another kind, or with another document, than the run's."""
+    journal = stage.journals[name] = Journal(node=name)
+    node = kind(document or stage.document, stage.identity(name), stage.loopback.private[name], journal=journal)
+    stage.nodes[name], stage.tasks[name] = node, asyncio.create_task(node.run())
+    return journal
+
+
+class Chooser(ScramblerNode):
+    """A scrambler that lets the message of one source through, and covers up for the others in one of several ways."""
+
+    victim, way = "", ""
+
+    async def _release(self, gathering: Gathering) -> None:
+        step, number = self._document.step(gathering.number), gathering.number
+        n, total = len(gathering.messages), len(gathering.messages) + step.dummies
+        (chosen,) = (one for slot, one in gathering.messages.items() if gathering.batch.holders[slot] == self.victim)
+        sent: dict[int, list[Message]] = {target: [] for target in range(len(step.computes))}
+        sent[chosen.target].append(Message(number, 0, chosen.target, chosen.sealed))
+        copies = [Message(number, 0, chosen.target, chosen.sealed)] * (total - 1)
+        if self.way == "copies":
+            sent[chosen.target] += copies
+        if self.way == "forged":
+            for place in range(total - 1):
+                target = place % len(step.computes)
+                sent[target].append(Message(number, 0, target, self._dummy(number, target)))
+        claimed = dict.fromkeys(sent, n)
+        if self.way == "fewer":
+            claimed = dict.fromkeys(sent, step.min_batch)
+        if self.way == "one target only":
+            claimed = {target: n if target == chosen.target else 0 for target in sent}
+        if self.way == "different":
+            claimed |= {chosen.target: n - 1}
+        for target, messages in sent.items():
+            channel = await self._connect(step.computes[target])
+            end = Control(Kind.END, number, numbers=(len(messages), claimed[target]))
+            await channel.send(*messages, end)
+            await channel.answer()
+            await channel.close()
+
+
+def chosen(tmp_path: Path, way: str, *, dummies: int = 4) -> tuple[AggregateResult, dict[str, int]]:
+    """Run a batch of twelve through a scrambler that lets one message through; return the result, and refusals."""
+    text = plan_text(people=12, traffic=f"dummies = {dummies}\nbatch = 12\nmin_batch = 10", collect=20.0, least=0.5)
+
+    async def work() -> tuple[AggregateResult, dict[str, int]]:
+        async with stage(text, tmp_path) as scene:
+            scene.start(scene.document.result, *scene.computes)
+            (name,), (victim, *_) = scene.scramblers, scene.sources
+            put(scene, name, type("Chosen", (Chooser,), {"victim": victim, "way": way}))
+            scene.start(*scene.sources)
+            try:
+                return await scene.result(), scene.rejected(*scene.journals)
+            except RunFailedError as error:
+                error.add_note(str(scene.rejected(*scene.journals)))
+                raise
+
+    return bounded(work())
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("nothing", "has 1 messages for 12 sources and 4 dummies"),
+        ("fewer", "has 1 messages for 10 sources and 4 dummies"),
+        ("one target only", "came whole to 1 of 3 compute nodes"),
+        ("different", "was said to have 11 sources at one compute node, 12 at another"),
+    ],
+)
+def test_a_scrambler_that_keeps_messages_back_is_refused(way: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(RunFailedError, match=words) as caught:
+        chosen(tmp_path, way)
+    assert "'miscounted': " in caught.value.__notes__[0]
+
+
+def test_copies_do_not_make_up_for_what_is_kept_back(tmp_path: Path) -> None:
+    with pytest.raises(RunFailedError, match="has 1 messages for 12 sources and 4 dummies"):
+        chosen(tmp_path, "copies")
+
+
+def test_what_a_scrambler_that_forges_its_batch_can_still_show(tmp_path: Path) -> None:
+    """The page on security and `cautions` in the result say so: when this fails, they say too much."""
+    result, refusals = chosen(tmp_path, "forged")
+    assert (result.steps[0].sources, refusals) == (12, {})
+    assert result.steps[0].received.count.sum() <= 1
 
 
 def alike(document: RunDocument, **changes: object) -> RunDocument:
@@ -30,17 +121,15 @@ def test_a_drawer_with_two_documents_that_are_nearly_alike_gets_nothing_released
     weak = alike(made.document, min_batch=1, dummies=0)
 
     async def work() -> None:
-        async with Stage(made, loopback, tmp_path) as stage:
-            stage.start(made.document.result, *stage.computes)
-            (name,), (victim, *_) = stage.scramblers, stage.sources
-            journal = stage.journals[name] = Journal(node=name)
-            scrambler = ScramblerNode(weak, stage.identity(name), loopback.private[name], journal=journal)
-            stage.nodes[name], stage.tasks[name] = scrambler, asyncio.create_task(scrambler.run())
-            stage.start(victim)
-            await stage.wait(victim, name)
+        async with Stage(made, loopback, tmp_path) as scene:
+            scene.start(made.document.result, *scene.computes)
+            (name,), (victim, *_) = scene.scramblers, scene.sources
+            journal = put(scene, name, ScramblerNode, document=weak)
+            scene.start(victim)
+            await scene.wait(victim, name)
             assert journal.rejected[Reason.OTHER_RUN] > 0
             assert (journal.accepted, journal.sent) == (0, 0)
-            assert stage.journals[victim].sent == 0
+            assert scene.journals[victim].sent == 0
 
     bounded(work())
 
@@ -59,12 +148,12 @@ def test_the_places_of_one_node_count_once(tmp_path: Path) -> None:
     sybils = replace(made, document=document, entries=entries)
 
     async def work() -> None:
-        async with Stage(sybils, loopback, tmp_path) as stage:
-            (name,) = stage.scramblers
-            stage.start(name, victim, "mallory")
-            await stage.wait(name)
-            assert stage.journals[name].accepted == 6
-            assert stage.journals[name].sent == 0
-            assert stage.rejected(name) == {"below minimum": 1}
+        async with Stage(sybils, loopback, tmp_path) as scene:
+            (name,) = scene.scramblers
+            scene.start(name, victim, "mallory")
+            await scene.wait(name)
+            assert scene.journals[name].accepted == 6
+            assert scene.journals[name].sent == 0
+            assert scene.rejected(name) == {"below minimum": 1}
 
     bounded(work())

@@ -96,7 +96,8 @@ QUERY = Aggregate(grouping_sets=((("age",), (6,)),), partitions=TARGETS)
 def many(owns: Sequence[Sequence[int]], *, scramblers: bool = True, **options: Any) -> tuple[Deployment, Loopback]:
     """Return one step with a batch for each row of `owns`, the own targets of its sources; or all without scramblers.
 
-    One node speaks for all sources of a batch, which saves handshakes and changes no message.
+    One node speaks for all sources of a batch, which saves handshakes and changes no message; not under a cap, where
+    all sources must be there, and one node counts once.
     """
     loopback, query = Loopback(recorded=True), QUERY.query()
     codec = RecordCodec(query=query, position=0)
@@ -104,8 +105,12 @@ def many(owns: Sequence[Sequence[int]], *, scramblers: bool = True, **options: A
     contents = {own: codec.pack({"age": np.array([groups[own]])})[0] for own in range(TARGETS)}
     computes = tuple(f"compute-{target}" for target in range(TARGETS))
     if scramblers:
+        apart = options.get("capped", False)
         batches = [
-            Batch(scrambler=f"scrambler-{place:04d}", holders=(f"source-{place:04d}",) * len(row))
+            Batch(
+                scrambler=f"scrambler-{place:04d}",
+                holders=tuple(f"source-{place:04d}{f'-{slot}' if apart else ''}" for slot, _ in enumerate(row)),
+            )
             for place, row in enumerate(owns)
         ]
     else:
@@ -134,7 +139,8 @@ def many(owns: Sequence[Sequence[int]], *, scramblers: bool = True, **options: A
         for slot, own in enumerate(row):
             where = (place, slot) if scramblers else (0, place)
             entry = Entry(step=1, batch=where[0], slot=where[1], record=record, own=own, content=contents[own])
-            entries.setdefault(f"source-{place:04d}", []).append(entry)
+            holder = batches[where[0]].holders[where[1]]
+            entries.setdefault(holder, []).append(entry)
             record += 1
     return Deployment(document=document, seals=seals, entries={k: tuple(v) for k, v in entries.items()}), loopback
 
@@ -253,12 +259,13 @@ def test_the_law_of_a_scramblers_messages_is_the_models(tmp_path: Path, *, batch
     law = scrambled_law(own, capped=capped)
     test, seen = ChiSquare(), list[tuple[int, ...]]()
     for start in range(0, batches, 150):
-        made, loopback = many([own] * 150, sigma=0.5, dummies=2, capped=capped, min_batch=len(own))
+        made, loopback = many([own] * 150, sigma=0.5, dummies=2, capped=capped, min_batch=len(own) if capped else 1)
         # Every part of the batches has coins of its own.
         made = shifted(made, start)
         graph = graphs(made, loopback, tmp_path / str(start), seed=start)
         to_scramblers = graph.filter(pl.col("receiver").str.starts_with("scrambler"))
-        assert to_scramblers["messages"].to_list() == [len(own)] * 150  # whatever the data and the coins
+        per_holder = [1] * (150 * len(own)) if capped else [len(own)] * 150
+        assert to_scramblers["messages"].to_list() == per_holder  # whatever the data and the coins
         seen += histograms(graph, "scrambler")
     test.add(seen, law)
     assert len(seen) == batches

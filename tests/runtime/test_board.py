@@ -13,10 +13,12 @@ from hushuffle.runtime.board import BoardNode, KMeansResult
 from hushuffle.runtime.frames import Control, Kind, Message, Reason
 from hushuffle.runtime.result import RunFailedError
 from hushuffle.runtime.seals import SealKey
+from hushuffle.runtime.tally import Counts
 from k_means_cases import Clusters, clusters, ended, plan_text, release
 from runtime_cases import bounded, identity
 
 NODES = ("compute-1", "compute-2", "compute-3")
+MESSAGES = {"compute-1": 5, "compute-2": 0, "compute-3": 3}  # 6 and 2 dummies
 ACCEPTED = (Kind.ACCEPTED, Reason.NONE)
 
 
@@ -31,9 +33,12 @@ async def said(one: Clusters, name: str, frames: Sequence[Message | Control]) ->
     return answer.kind, answer.reason
 
 
-async def tell(one: Clusters, name: str, number: int, place: float = 0.0, **counts: int) -> tuple[Kind, Reason]:
+async def tell(
+    one: Clusters, name: str, number: int, place: float = 0.0, counts: Counts | None = None
+) -> tuple[Kind, Reason]:
     """Tell the result of one centroid."""
-    sealed = messages(one, release(one, number, np.array([place, number]), **counts))
+    node = int(name.split("-")[1]) - 1
+    sealed = messages(one, release(one, number, np.array([place, number]), counts, node=node))
     return await said(one, name, [*sealed, Control(Kind.END, 0, numbers=(len(sealed), 1))])
 
 
@@ -69,7 +74,7 @@ def gathered(one: Clusters, play: Callable[[], Awaitable[None]], *, hurry: bool 
 
 
 def test_centroids_come_together_and_are_shown() -> None:
-    with clusters(plan_text(iterations=2)) as one:
+    with clusters(plan_text(iterations=2), change={"least": 0.5}) as one:
 
         async def play() -> None:
             for name, place in zip(NODES, (1.5, 2.5, 3.5), strict=True):
@@ -85,13 +90,13 @@ def test_centroids_come_together_and_are_shown() -> None:
             for number in (0, 1, 3, 65_535):
                 assert (await shown(one, number))[1] == Control(Kind.REFUSED, number, Reason.STEP, (0,) * 5)
             for name in NODES:
-                assert await tell(one, name, 2, sources=10, messages=6, lost=1) == ACCEPTED
+                assert await tell(one, name, 2, counts=((6, MESSAGES[name]), (0, 0))) == ACCEPTED
 
         result = gathered(one, play)
         first, second = result.iterations
         assert first.centroids.tolist() == [[1.5, 1.0], [2.5, 1.0], [3.5, 1.0]]
-        assert (first.planned, first.sources, first.messages, first.lost_batches) == (12, 12, 15, 0)
-        assert (second.planned, second.sources, second.messages, second.lost_batches) == (12, 10, 18, 1)
+        assert (first.planned, first.sources, first.messages, first.lost_batches) == (12, 12, 16, 0)
+        assert (second.planned, second.sources, second.messages, second.lost_batches) == (12, 6, 8, 1)
         assert (result.run, result.people) == (one.document.run, 12)
         journal = one.journal("result")
         assert (journal.state, journal.accepted, journal.repeated) == ("done", 6, 1)
@@ -150,31 +155,35 @@ def test_what_is_no_centroid_of_this_run_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "counts", "words"),
     [
-        (plan_text(iterations=1), {"sources": 7}, "only 7 of 12 sources came through"),
-        (plan_text(iterations=1, traffic="flood = 1"), {"messages": 4, "sources": 99}, "only 6 of 12 sources"),
+        (plan_text(iterations=1), ((0, 0), (0, 0)), "only 0 of 12 sources came through"),
+        (plan_text(iterations=1, traffic="flood = 1"), ((99, 4),), "only 6 of 12 sources"),
+        (plan_text(iterations=1, traffic="flood = 1"), ((4, 9),), "27 messages, more than 12 sources can send"),
     ],
 )
-def test_too_few_sources_fail_the_run(text: str, counts: dict[str, int], words: str) -> None:
+def test_too_few_sources_fail_the_run(text: str, counts: Counts, words: str) -> None:
     with clusters(text) as one:
 
         async def play() -> None:
             for name in NODES:
-                assert await tell(one, name, 1, **counts) == ACCEPTED
+                assert await tell(one, name, 1, counts=counts) == ACCEPTED
 
         with pytest.raises(RunFailedError, match=words):
             gathered(one, play)
         assert one.journal("result").state == "failed"
 
 
-def test_the_fewest_sources_that_came_to_a_node_count() -> None:
-    with clusters(plan_text(iterations=1)) as one:
+@pytest.mark.parametrize("iterations", [1, 2])
+def test_an_iteration_whose_numbers_do_not_add_up_is_never_shown(iterations: int) -> None:
+    with clusters(plan_text(iterations=iterations)) as one:
 
         async def play() -> None:
-            for name, sources in zip(NODES, (12, 8, 12), strict=True):
-                assert await tell(one, name, 1, sources=sources, lost=int(sources < 12)) == ACCEPTED
+            for name, messages in zip(NODES, (0, 1, 0), strict=True):  # one message of six, and no dummies
+                assert await tell(one, name, 1, counts=((6, messages), (6, MESSAGES[name]))) == ACCEPTED
 
-        (iteration,) = gathered(one, play).iterations
-        assert (iteration.sources, iteration.lost_batches) == (8, 1)
+        words = "the batch of scrambler-1-1 has 1 messages for 6 sources and 2 dummies"
+        with pytest.raises(RunFailedError, match=words):
+            gathered(one, play)
+        assert one.journal("result").rejected == {Reason.MISCOUNTED: 1}
 
 
 def test_without_scramblers_messages_tell_how_many_sources_there_were() -> None:
@@ -182,7 +191,7 @@ def test_without_scramblers_messages_tell_how_many_sources_there_were() -> None:
 
         async def play() -> None:
             for name, count in zip(NODES, (3, 9, 8), strict=True):
-                assert await tell(one, name, 1, messages=count, sources=count, lost=12 - count) == ACCEPTED
+                assert await tell(one, name, 1, counts=((count, count),)) == ACCEPTED
 
         (iteration,) = gathered(one, play).iterations
         assert (iteration.messages, iteration.sources, iteration.lost_batches) == (20, 10, 0)

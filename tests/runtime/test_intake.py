@@ -73,7 +73,10 @@ class Taken:
     @property
     def sums(self) -> tuple[int, int, int, int, bool]:
         own = self.intake
-        return own.sources, own.messages, own.batches, own.lost, own.all_ended.is_set()
+        came = [sources for sources, _ in own.counts if sources]
+        assert own.sources == sum(sources for sources, _ in own.counts)
+        assert own.messages == sum(messages for _, messages in own.counts)
+        return own.sources, own.messages, len(came), len(own.counts) - len(came), own.all_ended.is_set()
 
 
 def end(count: int, sources: int, *, number: int = 1, kind: Kind = Kind.END) -> Control:
@@ -112,7 +115,8 @@ def test_batches_count_when_they_are_whole(scrambled: Taken) -> None:
     [
         (end(0, 3), Reason.TRUNCATED),
         (end(2, 3), Reason.TRUNCATED),
-        (end(1, 4), Reason.TRUNCATED),
+        (end(1, 4), Reason.MISCOUNTED),
+        (end(1, 0), Reason.MISCOUNTED),
         (end(1, 3, number=2), Reason.TRUNCATED),
         (end(1, 3, kind=Kind.ACCEPTED), Reason.TRUNCATED),
         (Control(Kind.ABORT, 1, Reason.STOPPED, (1, 3, 0, 0, 0)), Reason.STOPPED),
@@ -163,9 +167,9 @@ def test_sources_alone_may_come_again_with_the_same(alone: Taken) -> None:
     assert alone.words == [b"a"]
     assert (alone.journal.accepted, alone.journal.repeated) == (2, 2)
     assert alone.batch("source-1", b"other") == refused(Reason.DUPLICATE)
-    assert alone.sums == (2, 2, 1, 1, False)
+    assert alone.sums == (2, 2, 1, 0, False)
     assert alone.batch("source-0", b"b") == ACCEPTED
-    assert alone.sums == (3, 3, 2, 0, True)
+    assert alone.sums == (3, 3, 1, 0, True)
     assert alone.words == [b"a", b"b"]
 
 
@@ -176,10 +180,39 @@ def test_after_its_end_a_step_takes_nothing_more(alone: Taken) -> None:
     assert alone.batch("source-1", b"b") == refused(Reason.LATE)
     assert alone.take("source-0", first, end(1, 1)) == ACCEPTED  # it had been in time
     assert alone.words == [b"a"]
-    assert alone.sums == (1, 1, 1, 1, False)
+    assert alone.sums == (1, 1, 1, 0, False)
 
 
 def test_others_are_told_that_they_have_no_part(alone: Taken) -> None:
     answer: Any = alone.take(NAME, [], end(0, 0))
     assert answer == Control(Kind.REFUSED, 1, Reason.IDENTITY)
     assert alone.take(NAME, [], Control(Kind.HEALTH)).kind is Kind.HEALTH
+
+
+def test_what_cannot_be_read_is_counted_and_what_is_there_twice_is_not(scrambled: Taken) -> None:
+    good, other = scrambled.sealed(b"a"), scrambled.sealed(b"b")
+    damaged = Message(1, 0, 0, other.sealed[:-1] + bytes([other.sealed[-1] ^ 1]))
+    batch = [good, good, damaged, scrambled.sealed(b"bad")]
+    assert scrambled.take("scrambler-1-1", batch, end(4, 3)) == ACCEPTED
+    assert scrambled.intake.counts == ((3, 3), (0, 0))
+    assert scrambled.words == [b"a"]
+
+
+def test_a_cap_holds_at_the_target() -> None:
+    with case(step(1, [holders(2)], dummies=3, capped=True, min_batch=2)) as one:
+        taken = Taken(one)
+        assert taken.intake.most("scrambler-1-1") == 2
+        with pytest.raises(ConnectionLostError, match="more messages than"):
+            taken.batch("scrambler-1-1", b"a", b"b", b"c", sources=2)
+
+
+def test_a_batch_below_its_minimum_is_not_believed() -> None:
+    with case(step(1, [holders(5)], min_batch=4)) as one:
+        taken = Taken(one)
+        assert taken.batch("scrambler-1-1", b"a", sources=3) == refused(Reason.MISCOUNTED)
+        assert taken.words == []
+
+
+@pytest.mark.parametrize("sources", [0, 2])
+def test_a_source_without_a_scrambler_stands_behind_its_own_messages(alone: Taken, sources: int) -> None:
+    assert alone.batch("source-1", b"a", sources=sources) == refused(Reason.MISCOUNTED)

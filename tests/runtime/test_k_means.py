@@ -20,7 +20,7 @@ from hushuffle.runtime.connections import Connection, ConnectionLostError
 from hushuffle.runtime.document import RESULT
 from hushuffle.runtime.frames import Control, Kind, Message, Reason
 from hushuffle.runtime.k_means import CentroidNode, PointSource
-from hushuffle.runtime.points import ReleasedCodec
+from hushuffle.runtime.points import released_codec
 from hushuffle.runtime.result import RunFailedError
 from hushuffle.runtime.seals import SealKey
 from hushuffle.specification import parse_plan
@@ -301,7 +301,7 @@ def told(one: Clusters, play: Callable[[CentroidNode], Awaitable[None]], *, answ
                 await running
             finally:
                 await ended(running)
-        codec = ReleasedCodec(query=one.document.clustering, room=one.document.seals(RESULT).room)
+        codec = released_codec(one.document)
         return [codec.unpack(own) for own in contents]
 
     return bounded(work())
@@ -350,7 +350,7 @@ def test_what_a_node_takes_and_what_not() -> None:
 
         first, second = told(one, play)
         assert first.centroid.tolist() == [2.0, 2.0]
-        assert (first.iteration, first.sources, first.messages, first.lost) == (1, 12, 3, 0)
+        assert (first.iteration, first.counts) == (1, ((6, 4), (6, 1)))
         assert second.centroid.tolist() == [4.0, 4.0]
         journal = one.journal("compute-1")
         assert journal.state == "done"
@@ -389,7 +389,7 @@ def test_a_batch_that_breaks_is_lost_and_one_that_is_late_too(monkeypatch: pytes
 
         first, second = told(one, play)
         assert first.centroid.tolist() == list(one.document.clustering.initial[0])
-        assert (first.sources, first.lost, second.sources, second.lost) == (0, 2, 12, 0)
+        assert (first.counts, second.counts) == (((0, 0), (0, 0)), ((6, 1), (6, 1)))
         assert one.journal("compute-1").rejected == {Reason.TRUNCATED: 1, Reason.LATE: 1}
 
 
@@ -408,7 +408,7 @@ def test_a_node_that_the_result_refuses_fails() -> None:
 
         async def play(node: CentroidNode) -> None:
             for name in one.document.places:
-                assert await said(one, name, end(1, 0, 1)) == ACCEPTED
+                assert await said(one, name, end(1, 0, 0)) == ACCEPTED
             del node
 
         with pytest.raises(ConnectionLostError, match=r"result refused what compute-1 found \(step\)"):

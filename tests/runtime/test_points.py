@@ -83,22 +83,21 @@ def test_a_point_that_is_long_for_one_noise_is_short_for_the_other() -> None:
 
 @pytest.mark.parametrize("room", [7, 40, 56, 1000])
 def test_released_centroids_come_back_in_as_many_messages_whatever_they_are(room: int) -> None:
-    codec = ReleasedCodec(query=query(None), room=room)
+    codec = ReleasedCodec(query=query(None), head=32, room=room)
     for sources, place in ((0, 0.0), (2**40, -1e300)):
-        released = Released(
-            iteration=3, centroid=np.array([place, 1.0, 2.5]), sources=sources, messages=sources, lost=1
-        )
+        counts = ((sources, 3), (0, 0))
+        released = Released(iteration=3, centroid=np.array([place, 1.0, 2.5]), counts=counts)
         contents = codec.pack(released)
-        assert len(contents) == -(-56 // room)
+        assert len(contents) == -(-64 // room)
         assert max(map(len, contents)) <= room
         found = codec.unpack(contents)
         assert found.centroid.tolist() == [place, 1.0, 2.5]
-        assert (found.iteration, found.sources, found.messages, found.lost) == (3, sources, sources, 1)
+        assert (found.iteration, found.counts) == (3, counts)
 
 
 def test_what_is_no_released_centroid_is_refused() -> None:
-    codec = ReleasedCodec(query=query(None), room=1000)
-    whole = codec.pack(Released(iteration=1, centroid=np.array([np.nan, 0, 0]), sources=1, messages=1, lost=0))
+    codec = ReleasedCodec(query=query(None), head=16, room=1000)
+    whole = codec.pack(Released(iteration=1, centroid=np.array([np.nan, 0, 0]), counts=((1, 1),)))
     with pytest.raises(DataError, match="no finite centroid"):
         codec.unpack(whole)
     for wrong in ([whole[0][:-1]], [*whole, b"x"], []):

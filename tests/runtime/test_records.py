@@ -111,8 +111,11 @@ def test_tables_without_a_column_are_refused() -> None:
 # ---- parts
 
 
+COUNTS = ((7, 9), (0, 0))
+
+
 def part(rows: list[tuple[int, int, float, float]], query: GroupingQuery = QUERY) -> Part:
-    return Part(statistics=group_statistics(query, 0, table(rows)), sources=7, messages=9, lost=2)
+    return Part(statistics=group_statistics(query, 0, table(rows)), counts=COUNTS)
 
 
 def same(one: GroupStatistics, other: GroupStatistics) -> bool:
@@ -128,43 +131,43 @@ def same(one: GroupStatistics, other: GroupStatistics) -> bool:
 def test_parts_come_back_in_as_many_messages_whatever_they_hold(
     node: int, room: int, rows: list[tuple[int, int, float, float]]
 ) -> None:
-    codec = PartCodec(query=QUERY, position=0, room=room)
+    codec = PartCodec(query=QUERY, position=0, head=32, room=room)
     own = [row for row in rows if (4 * row[0] + row[1]) * 3 // 12 == node]
     contents = codec.pack(part(own), node=node)
-    assert len(contents) == codec.messages == math.ceil((24 + 8 * 4 * 7) / room)
+    assert len(contents) == codec.messages == math.ceil((32 + 8 * 4 * 7) / room)
     assert [len(one) for one in contents] == [len(one) for one in codec.pack(part([]), node=node)]
     assert max(map(len, contents)) <= room
     back = codec.unpack(contents, node=node)
-    assert (back.sources, back.messages, back.lost) == (7, 9, 2)
+    assert back.counts == COUNTS
     assert same(back.statistics, part(own).statistics)
 
 
 def test_nodes_with_fewer_groups_send_as_much() -> None:
     # 7 groups on 3 nodes: 3, 2 and 2 of them.
     query = GroupingQuery(grouping_sets=(GroupingSet(columns=("a",), sizes=(7,)),), partitions=3)
-    codec = PartCodec(query=query, position=0, room=40)
-    empty = Part(statistics=group_statistics(query, 0, {"a": np.zeros(0, dtype=int)}), sources=0, messages=0, lost=0)
-    assert {tuple(map(len, codec.pack(empty, node=node))) for node in range(3)} == {(40, 8)}
+    codec = PartCodec(query=query, position=0, head=32, room=40)
+    empty = Part(statistics=group_statistics(query, 0, {"a": np.zeros(0, dtype=int)}), counts=COUNTS)
+    assert {tuple(map(len, codec.pack(empty, node=node))) for node in range(3)} == {(40, 16)}
     assert codec.unpack(codec.pack(empty, node=2), node=2).statistics.count.tolist() == [0.0] * 7
 
 
 def test_groups_of_other_nodes_are_never_told() -> None:
-    codec = PartCodec(query=QUERY, position=0, room=190)
+    codec = PartCodec(query=QUERY, position=0, head=32, room=190)
     everything = part([(a, b, 1.5, 2.5) for a in range(3) for b in range(4)])
     back = codec.unpack(codec.pack(everything, node=1), node=1)
     assert back.statistics.count.tolist() == [0.0] * 4 + [1.0] * 4 + [0.0] * 4
 
 
-@pytest.mark.parametrize("wrong", [[], [b"x"], [bytes(190)], [bytes(190), bytes(190)], [bytes(190), bytes(59)]])
+@pytest.mark.parametrize("wrong", [[], [b"x"], [bytes(190)], [bytes(190), bytes(190)], [bytes(190), bytes(67)]])
 def test_what_is_no_part_is_refused(wrong: list[bytes]) -> None:
     with pytest.raises(DataError, match="not the part of the result that it should be"):
-        PartCodec(query=QUERY, position=0, room=190).unpack(wrong, node=0)
+        PartCodec(query=QUERY, position=0, head=32, room=190).unpack(wrong, node=0)
 
 
 @pytest.mark.parametrize("count", [-1.0, math.nan, math.inf])
 def test_impossible_counts_are_refused(count: float) -> None:
-    codec = PartCodec(query=QUERY, position=0, room=4000)
+    codec = PartCodec(query=QUERY, position=0, head=32, room=4000)
     (content,) = codec.pack(part([]), node=0)
-    changed = content[:24] + struct.pack("<d", count) + content[32:]
+    changed = content[:32] + struct.pack("<d", count) + content[40:]
     with pytest.raises(DataError, match="counts records that cannot be"):
         codec.unpack([changed], node=0)

@@ -16,9 +16,10 @@ from hushuffle.runtime.document import RESULT
 from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node
-from hushuffle.runtime.records import Part, PartCodec
+from hushuffle.runtime.records import Part, PartCodec, part_codec
 from hushuffle.runtime.result import AggregateResult, ResultNode, RunFailedError
-from runtime_cases import Case, bounded, case, holders, identity, seal_key, step, until
+from hushuffle.runtime.tally import Counts
+from runtime_cases import Case, adding_up, bounded, case, holders, identity, seal_key, step, until
 
 NAMES = ("compute-1-1", "compute-1-2", "compute-1-3")
 
@@ -36,16 +37,16 @@ def over(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def codec(one: Case, number: int = 1) -> PartCodec:
-    return PartCodec(query=one.document.grouping, position=number - 1, room=one.document.seals(RESULT).room)
+    return part_codec(one.document, number)
 
 
-def part(one: Case, node: int, *, sources: int = 4, messages: int = 5, lost: int = 0, number: int = 1) -> list[bytes]:
-    """Return what a node tells that has found 10 + node in its first group."""
+def part(one: Case, node: int, *, sources: int = 3, counts: Counts | None = None, number: int = 1) -> list[bytes]:
+    """Return what a node tells that has found 10 + node in its first group; `counts`: others than those that add up."""
     query = one.document.grouping
     column = query.grouping_sets[number - 1].columns[0]
     table = {column: np.full(1, 2 * node), "x": np.full(1, 10.0 + node)}
     statistics = group_statistics(query, number - 1, table)
-    found = Part(statistics=statistics, sources=sources, messages=messages, lost=lost)
+    found = Part(statistics=statistics, counts=counts or adding_up(one.document.step(number), node, [sources]))
     return codec(one, number).pack(found, node=node)
 
 
@@ -78,21 +79,22 @@ async def everybody(one: Case, **changes: Any) -> None:
 
 
 def test_parts_become_received_and_estimated_statistics() -> None:
-    with case(step(1, [holders(4)], sigma=0.5), people=8, least=0.5) as one:
+    with case(step(1, [holders(2), holders(2, start=2)], sigma=0.5), people=8, least=0.5) as one:
+        counts = (((2, 1), (0, 0)), ((2, 3), (0, 0)), ((2, 0), (0, 0)))
 
         async def play(_node: ResultNode) -> None:
             for node, name in enumerate(NAMES):
-                answer = await one.say(name, "result", told(one, part(one, node, sources=2 + node, lost=node)))
+                answer = await one.say(name, "result", told(one, part(one, node, counts=counts[node])))
                 assert answer == Control(Kind.ACCEPTED, RESULT, numbers=(0,) * 5)
 
         result = gathered(one, play)
         (found,) = result.steps
         assert (result.run, result.people) == (one.document.run, 8)
-        assert (found.name, found.planned, found.sources, found.lost_batches) == ("step 1", 4, 2, 2)
+        assert (found.name, found.planned, found.sources, found.lost_batches) == ("step 1", 4, 2, 1)
         assert found.received.count.tolist() == [1, 0, 1, 0, 1, 0]
         assert found.received.sum["x"].tolist() == [10, 0, 11, 0, 12, 0]
         chance = use_chance(one.document.step(1).sampling)
-        factors = [8 / (sources * chance) for sources in (2, 3, 4)]
+        factors = [8 / (2 * chance)] * 3
         assert found.estimated.count[::2] == pytest.approx(factors)
         assert found.estimated.sum["x"][::2] == pytest.approx([10 * factors[0], 11 * factors[1], 12 * factors[2]])
         assert found.estimated.avg["x"][::2] == pytest.approx([10, 11, 12])
@@ -104,7 +106,7 @@ def test_without_scramblers_all_messages_tell_how_many_sources_there_were() -> N
 
         async def play(_node: ResultNode) -> None:
             for node, name in enumerate(NAMES):
-                own = part(one, node, sources=1, messages=(3, 2, 2)[node], lost=3)
+                own = part(one, node, counts=((1, (3, 2, 2)[node]),))
                 assert (await one.say(name, "result", told(one, own))).kind is Kind.ACCEPTED
 
         (found,) = gathered(one, play).steps
@@ -190,7 +192,7 @@ def test_what_is_no_part_is_refused_and_the_part_may_still_come() -> None:
 def _empty(one: Case) -> Part:
     query = one.document.grouping
     table = {"age": np.zeros(0, dtype=int), **{name: np.zeros(0) for name in query.values}}
-    return Part(statistics=group_statistics(query, 0, table), sources=0, messages=0, lost=0)
+    return Part(statistics=group_statistics(query, 0, table), counts=((0, 0),))
 
 
 def test_strangers_and_the_node_itself_put_nothing_in(over: list[bool]) -> None:

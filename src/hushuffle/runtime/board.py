@@ -16,8 +16,8 @@ from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, check_key
-from hushuffle.runtime.points import Released, ReleasedCodec
-from hushuffle.runtime.result import RunFailedError
+from hushuffle.runtime.points import Released, released_codec
+from hushuffle.runtime.result import RunFailedError, came_through
 from hushuffle.runtime.seals import SealKey
 
 
@@ -25,7 +25,7 @@ from hushuffle.runtime.seals import SealKey
 class Iteration:
     """What one iteration came to: `centroids`, shape (K, dimensions), of `sources` of the `planned` ones.
 
-    `messages` reached the targets, dummies among them; `lost_batches` did not come whole everywhere.
+    `messages` reached the targets, dummies among them; `lost_batches` did not come.
     """
 
     centroids: Floats
@@ -63,8 +63,10 @@ class BoardNode(Node):
     ) -> None:
         check_key(document, identity, key, part=identity.name == document.result)
         self._key, self._nodes = key, document.steps[0].computes
-        self._codec = ReleasedCodec(query=document.clustering, room=document.seals(RESULT).room)
+        self._codec = released_codec(document)
         self._parts: dict[int, dict[str, Released]] = {number + 1: {} for number in range(len(document.steps))}
+        self._shown: dict[int, Iteration] = {}
+        self._failed: RunFailedError | None = None
         self._all = asyncio.Event()
         known = frozenset(self._nodes) | frozenset(document.places)
         super().__init__(document, identity, journal, where=where, known=known)
@@ -73,14 +75,17 @@ class BoardNode(Node):
         """Wait for the centroids of the last iteration and return all.
 
         Raises:
-            RunFailedError: a node of a centroid is missing, or too many sources are.
+            RunFailedError: a node of a centroid is missing, too many sources are, or the numbers of a batch do not add
+                up.
         """
         document = self._document
         self._journal.enter("gathering", nodes=len(self._nodes))
         async with self._listening():
             await self._wait(self._all, document.result_deadline)
         try:
-            iterations = tuple(self._iteration(number) for number in self._parts)
+            if self._failed is not None:
+                raise self._failed
+            iterations = tuple(self._shown.get(number) or self._iteration(number) for number in self._parts)
         except RunFailedError as error:
             self._journal.enter("failed", reason=str(error))
             raise
@@ -90,7 +95,7 @@ class BoardNode(Node):
     async def _take(self, connection: Connection) -> Frame:
         seals, contents, ends = self._document.seals(RESULT), list[bytes](), list[Control]()
         async for message in self._messages(connection, ends):
-            if len(contents) > len(self._codec.cut(bytes(8 * self._codec.query.dimensions + 64))):
+            if len(contents) > len(self._codec.cut(bytes(self._codec.size))):
                 error = f"{connection.peer} sends more than a centroid."
                 raise ConnectionLostError(error, reason=Reason.MALFORMED)
             try:
@@ -118,20 +123,28 @@ class BoardNode(Node):
             return Control(Kind.ACCEPTED, RESULT)
         parts[peer] = released
         self._journal.accepted += 1
-        if len(self._parts[len(self._parts)]) == len(self._nodes):
-            self._all.set()
+        if len(parts) == len(self._nodes):
+            self._complete(released.iteration)
         return Control(Kind.ACCEPTED, RESULT)
+
+    def _complete(self, number: int) -> None:
+        """Show an iteration of which all nodes have told; one that fails ends the run, and is never shown."""
+        try:
+            self._shown[number] = self._iteration(number)
+        except RunFailedError as error:
+            self._failed = error
+        if self._failed is not None or len(self._shown) == len(self._parts):
+            self._all.set()
 
     async def _show(self, connection: Connection, number: int) -> Control:
         """Send the centroids that a step starts from; they are public, so they are not sealed."""
         if not 1 < number <= len(self._parts):
             self._journal.reject(Reason.STEP)
             return Control(Kind.REFUSED, number, Reason.STEP)
-        parts = self._parts[number - 1]
-        if len(parts) < len(self._nodes):
-            return Control(Kind.REFUSED, number, Reason.NOT_YET)
+        if number - 1 not in self._shown:
+            return Control(Kind.REFUSED, number, Reason.NOT_YET if self._failed is None else Reason.STOPPED)
         size = self._document.layout.sealed
-        whole = np.stack([parts[name].centroid for name in self._nodes]).astype("<f8").tobytes()
+        whole = self._shown[number - 1].centroids.astype("<f8").tobytes()
         for slot, start in enumerate(range(0, len(whole), size)):
             await connection.send(Message(number, slot, 0, whole[start : start + size].ljust(size, b"\0")))
         return Control(Kind.END, number)
@@ -146,18 +159,11 @@ class BoardNode(Node):
             )
             raise RunFailedError(message)
         found = [parts[name] for name in self._nodes]
-        messages = sum(one.messages for one in found)
-        sources = min(one.sources for one in found) if step.scrambled else messages // (step.flood + 1)
-        if sources < self._document.least * step.sources:
-            message = (
-                f"{step.name!r}: only {sources:,} of {step.sources:,} sources came through, fewer than the share of "
-                f"{self._document.least:g} that the run asks for."
-            )
-            raise RunFailedError(message)
+        came = came_through(self._document, number, [one.counts for one in found], self._journal)
         return Iteration(
             centroids=np.stack([one.centroid for one in found]),
             planned=step.sources,
-            sources=sources,
-            messages=messages,
-            lost_batches=max(one.lost for one in found) if step.scrambled else 0,
+            sources=came.sources,
+            messages=came.messages,
+            lost_batches=came.lost,
         )

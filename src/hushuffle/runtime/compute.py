@@ -5,13 +5,13 @@ from __future__ import annotations
 import socket
 
 from hushuffle.runtime.connections import Connection
-from hushuffle.runtime.document import RESULT, RunDocument
+from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.frames import Control, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.intake import Intake, take_batch
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, check_key
-from hushuffle.runtime.records import Part, PartCodec, RecordCodec
+from hushuffle.runtime.records import Part, RecordCodec, part_codec
 from hushuffle.runtime.seals import SealKey
 
 
@@ -87,12 +87,5 @@ class ComputeNode(Node):
 
     async def _tell(self) -> None:
         """Send what was found to the result: as many messages whatever it is."""
-        document = self._document
-        part = Part(
-            statistics=self._statistics,
-            sources=self._intake.sources,
-            messages=self._intake.messages,
-            lost=self._intake.lost,
-        )
-        codec = PartCodec(query=document.grouping, position=self._number - 1, room=document.seals(RESULT).room)
-        await self._report(codec.pack(part, node=self._node))
+        part = Part(statistics=self._statistics, counts=self._intake.counts)
+        await self._report(part_codec(self._document, self._number).pack(part, node=self._node))

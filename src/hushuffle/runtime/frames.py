@@ -72,6 +72,8 @@ class Reason(enum.IntEnum):
     """Too many connections of one node at a time."""
     OTHER_RUN = 17
     """The other end holds another document: of another run, or a changed one."""
+    MISCOUNTED = 18
+    """The numbers of a batch do not add up: sources, dummies, messages."""
 
     @property
     def words(self) -> str:

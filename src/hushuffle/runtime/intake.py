@@ -13,16 +13,18 @@ from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.frames import Control, Kind, Message, Reason
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.seals import KEY, Once, SealKey
+from hushuffle.runtime.tally import Counts
 
-Arrived: TypeAlias = dict[bytes, tuple[bytes, bool]]
-"""What came on one connection, by the one-time keys of its seals: a record, and whether it counts (no dummy does)."""
+Arrived: TypeAlias = dict[bytes, tuple[bytes, bool] | None]
+"""What came on one connection, by the one-time keys of its seals: a record, and whether it counts (no dummy does);
+None for what cannot be read: its source is at fault, and its scrambler cannot tell."""
 
 
 class Intake:
     """The batches of one step on their way into one target.
 
-    `sources` stand behind the `batches` that came whole, `messages` of these were accepted; `all_ended` is set when
-    nothing more is to come.
+    `sources` stand behind the batches that came whole, with so many different `messages`, dummies among them;
+    `counts` says it of each batch. `all_ended` is set when nothing more is to come.
 
     Args:
         document: of the run.
@@ -60,9 +62,10 @@ class Intake:
             else:
                 self._senders[batch.scrambler] = len(batch.holders)
         self._ended: set[str] = set()
+        self._came: dict[str, tuple[int, int]] = {}
         self._closed = False
         self.all_ended = asyncio.Event()
-        self.sources = self.messages = self.batches = 0
+        self.sources = self.messages = 0
 
     @property
     def senders(self) -> frozenset[str]:
@@ -70,17 +73,19 @@ class Intake:
         return frozenset(self._senders)
 
     @property
-    def lost(self) -> int:
-        """Batches that have not come whole."""
-        return len(self._senders) - self.batches
+    def counts(self) -> Counts:
+        """What came of each batch."""
+        if not self._step.scrambled:
+            return ((self.sources, self.messages),)
+        return tuple(self._came.get(batch.scrambler or "", (0, 0)) for batch in self._step.batches)
 
     def close(self) -> None:
         """Take nothing more: what was to be made of the step is made."""
         self._closed = True
 
     def most(self, peer: str) -> int:
-        """Return how many messages a sender can have."""
-        return self._senders.get(peer, 0) + self._step.dummies
+        """Return how many messages a sender can have: under a cap as many as it has sources."""
+        return self._senders.get(peer, 0) + (0 if self._step.capped else self._step.dummies)
 
     def open(self, message: Message, arrived: Arrived) -> None:
         """Open a message, and keep what is in it until its batch is whole."""
@@ -92,6 +97,7 @@ class Intake:
         try:
             content = self._seals.open(sealed, self._key, target=self._name)
         except DataError:
+            arrived.setdefault(sealed[:KEY], None)
             return Reason.UNREADABLE
         if sealed[:KEY] in arrived:
             return Reason.DUPLICATE
@@ -99,6 +105,7 @@ class Intake:
         try:
             self._check(record)
         except DataError:
+            arrived[sealed[:KEY]] = None
             return Reason.MALFORMED
         arrived[sealed[:KEY]] = record, content is not None
         return Reason.NONE
@@ -127,21 +134,34 @@ class Intake:
             return Control(Kind.REFUSED, self._number, Reason.LATE)
         self._ends(peer)
         announced, sources = end.numbers[:2]
-        whole = (end.kind, end.step, announced) == (Kind.END, self._number, count) and sources <= self._senders[peer]
-        if not whole:
+        reason = Reason.NONE
+        if (end.kind, end.step, announced) != (Kind.END, self._number, count):
             reason = end.reason or Reason.TRUNCATED
+        elif not self._possible(peer, sources, count):
+            reason = Reason.MISCOUNTED
+        if reason is not Reason.NONE:
             self._journal.reject(reason)
             return Control(Kind.REFUSED, self._number, reason)
         # Only now are seals remembered: what came on a connection that broke may come again, and count then.
-        fresh = [one for key, one in arrived.items() if self._once.first(key)]
-        if len(fresh) < len(arrived):
-            self._journal.reject(Reason.DUPLICATE, len(arrived) - len(fresh))
+        new = [one for key, one in arrived.items() if self._once.first(key)]
+        if len(new) < len(arrived):
+            self._journal.reject(Reason.DUPLICATE, len(arrived) - len(new))
+        fresh = [one for one in new if one is not None]
         self._journal.accepted += len(fresh)
         self._merge([record for record, _ in fresh], [counts for _, counts in fresh])
+        self._came[peer] = sources, len(arrived)
         self.sources += sources
-        self.messages += len(fresh)
-        self.batches += 1
+        self.messages += len(arrived)
         return Control(Kind.ACCEPTED, self._number)
+
+    def _possible(self, peer: str, sources: int, count: int) -> bool:
+        """Say whether a sender can have so many messages here, from so many sources.
+
+        How many a scrambler has at all targets together is compared by the result.
+        """
+        if not self._step.scrambled:
+            return sources == count
+        return self._step.min_batch <= sources <= self._senders[peer] and count <= sources + self._step.dummies
 
 
 async def take_batch(

@@ -16,13 +16,13 @@ import numpy as np
 from hushuffle.plans.centroids import Floats
 from hushuffle.randomness import Randomness, secure
 from hushuffle.runtime.connections import Connection, ConnectionLostError
-from hushuffle.runtime.document import RESULT, RunDocument
+from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.frames import Control, Kind, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.intake import Intake, take_batch
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, check_key
-from hushuffle.runtime.points import PointCodec, Released, ReleasedCodec, moved
+from hushuffle.runtime.points import PointCodec, Released, ReleasedCodec, moved, released_codec
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry, SourceNode
 
@@ -209,16 +209,8 @@ class CentroidNode(Node):
         return await take_batch(messages, ends, connection.peer, self._intakes, self._journal)
 
     async def _tell(self, number: int, intake: Intake) -> None:
-        document = self._document
-        released = Released(
-            iteration=number,
-            centroid=self._centroid,
-            sources=intake.sources,
-            messages=intake.messages,
-            lost=intake.lost,
-        )
-        codec = ReleasedCodec(query=document.clustering, room=document.seals(RESULT).room)
-        await self._report(codec.pack(released), number=number)
+        released = Released(iteration=number, centroid=self._centroid, counts=intake.counts)
+        await self._report(released_codec(self._document).pack(released), number=number)
 
 
 def _hold(held: list[tuple[bytes, bool]], contents: list[bytes], used: list[bool]) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 from hushuffle.errors import DataError
 from hushuffle.plans.centroids import Floats, means, nearest, noisy_means
 from hushuffle.randomness import Randomness
-from hushuffle.runtime.document import KMeans
+from hushuffle.runtime.document import RESULT, KMeans, RunDocument
+from hushuffle.runtime.tally import Counts, counts_size, pack_counts, unpack_counts
 
-_HEAD: Final = struct.Struct("<4Q")
+_HEAD: Final = struct.Struct("<Q")
 _LARGEST: Final = 1e100
 """Of the absolute values of coordinates: neither sums nor squares of them overflow."""
 
@@ -73,32 +74,29 @@ class PointCodec:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Released:
-    """What the node of one centroid releases after one iteration: the centroid, and what it is of.
-
-    `sources` behind the batches that came whole, `messages` of these, dummies among them, `lost` batches.
-    """
+    """What the node of one centroid releases after one iteration: the centroid, and what it saw of each batch."""
 
     iteration: int
     centroid: Floats
-    sources: int
-    messages: int
-    lost: int
+    counts: Counts
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedCodec:
-    """Released centroids in messages of `room` bytes: as many messages, whatever they are."""
+    """Released centroids in messages of `room` bytes: as many messages, whatever they are; `head` bytes are counts."""
 
     query: KMeans
     room: int
+    head: int = 0
 
     @property
-    def _size(self) -> int:
-        return _HEAD.size + 8 * self.query.dimensions
+    def size(self) -> int:
+        """Bytes of what a node releases."""
+        return _HEAD.size + self.head + 8 * self.query.dimensions
 
     def pack(self, released: Released) -> list[bytes]:
         """Return the contents of the messages of one node."""
-        head = _HEAD.pack(released.iteration, released.sources, released.messages, released.lost)
+        head = _HEAD.pack(released.iteration) + pack_counts(released.counts)
         return self.cut(head + released.centroid.astype("<f8").tobytes())
 
     def unpack(self, contents: list[bytes]) -> Released:
@@ -108,13 +106,13 @@ class ReleasedCodec:
             DataError: these are not its bytes.
         """
         whole = b"".join(contents)
-        if len(whole) != self._size:
+        if len(whole) != self.size:
             _fail("what a compute node sent is no centroid of this plan.")
-        iteration, sources, messages, lost = _HEAD.unpack_from(whole)
-        centroid = np.frombuffer(whole, dtype="<f8", offset=_HEAD.size)
+        (iteration,), first = _HEAD.unpack_from(whole), _HEAD.size + self.head
+        centroid = np.frombuffer(whole, dtype="<f8", offset=first)
         if not np.isfinite(centroid).all():
             _fail("what a compute node sent is no finite centroid.")
-        return Released(iteration=iteration, centroid=centroid, sources=sources, messages=messages, lost=lost)
+        return Released(iteration=iteration, centroid=centroid, counts=unpack_counts(whole[_HEAD.size : first]))
 
     def cut(self, whole: bytes) -> list[bytes]:
         """Return bytes in pieces of `room`."""
@@ -130,6 +128,12 @@ class ReleasedCodec:
         if len(whole) != 8 * k * self.query.dimensions:
             _fail("what the result sent is not the centroids of this plan.")
         return np.frombuffer(whole, dtype="<f8").reshape(k, self.query.dimensions)
+
+
+def released_codec(document: RunDocument) -> ReleasedCodec:
+    """Return what the nodes of centroids send to the result; iterations have one number of batches."""
+    head, room = counts_size(document.step(1)), document.seals(RESULT).room
+    return ReleasedCodec(query=document.clustering, head=head, room=room)
 
 
 def moved(

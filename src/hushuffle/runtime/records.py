@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle.errors import DataError
 from hushuffle.plans import GroupingQuery, GroupStatistics, group_statistics
+from hushuffle.runtime.document import RESULT, RunDocument
+from hushuffle.runtime.tally import Counts, counts_size, pack_counts, unpack_counts
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
-
-_COUNTS: Final = struct.Struct("<3Q")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,24 +106,19 @@ class RecordCodec:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Part:
-    """What one compute node found: the statistics of its groups, and what they are of.
-
-    `sources`: behind the batches that came whole; `messages` of these were accepted, dummies among them; `lost`
-    batches did not come.
-    """
+    """What one compute node found: the statistics of its groups, and what it saw of each batch."""
 
     statistics: GroupStatistics
-    sources: int
-    messages: int
-    lost: int
+    counts: Counts
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartCodec:
-    """What a compute node sends to the result: as many messages, whatever it found."""
+    """What a compute node sends to the result: as many messages, whatever it found; `head` bytes are its counts."""
 
     query: GroupingQuery
     position: int
+    head: int
     room: int
 
     def _groups(self, node: int) -> Integers:
@@ -136,7 +130,7 @@ class PartCodec:
         """Bytes of the largest part of this grouping set."""
         groups = self.query.grouping_sets[self.position].groups
         largest = -(-groups // self.query.partitions)
-        return _COUNTS.size + 8 * largest * (1 + 3 * len(self.query.values))
+        return self.head + 8 * largest * (1 + 3 * len(self.query.values))
 
     @property
     def messages(self) -> int:
@@ -147,8 +141,8 @@ class PartCodec:
         """Return the contents of the messages of one node's part."""
         groups, found = self._groups(node), part.statistics
         arrays = [found.count, *(one[name] for one in (found.sum, found.min, found.max) for name in self.query.values)]
-        counts = _COUNTS.pack(part.sources, part.messages, part.lost)
-        whole = (counts + b"".join(array[groups].astype("<f8").tobytes() for array in arrays)).ljust(self._size, b"\0")
+        numbers = b"".join(array[groups].astype("<f8").tobytes() for array in arrays)
+        whole = (pack_counts(part.counts) + numbers).ljust(self._size, b"\0")
         return [whole[start : start + self.room] for start in range(0, self._size, self.room)]
 
     def unpack(self, contents: Sequence[bytes], *, node: int) -> Part:
@@ -161,7 +155,7 @@ class PartCodec:
         if len(whole) != self._size:
             _fail("what a compute node sent is not the part of the result that it should be.")
         groups, names = self._groups(node), self.query.values
-        floats = np.frombuffer(whole, dtype="<f8", offset=_COUNTS.size)[: groups.size * (1 + 3 * len(names))]
+        floats = np.frombuffer(whole, dtype="<f8", offset=self.head)[: groups.size * (1 + 3 * len(names))]
         total = self.query.grouping_sets[self.position].groups
         columns = np.full((1 + 3 * len(names), total), np.nan)
         columns[: 1 + len(names)] = 0.0  # counts and sums
@@ -174,8 +168,13 @@ class PartCodec:
         statistics = GroupStatistics(
             name=self.query.grouping_sets[self.position].name, count=columns[0], sum=sums, min=least, max=greatest
         )
-        sources, messages, lost = _COUNTS.unpack_from(whole)
-        return Part(statistics=statistics, sources=sources, messages=messages, lost=lost)
+        return Part(statistics=statistics, counts=unpack_counts(whole[: self.head]))
+
+
+def part_codec(document: RunDocument, number: int) -> PartCodec:
+    """Return what the compute nodes of a step send to the result."""
+    head, room = counts_size(document.step(number)), document.seals(RESULT).room
+    return PartCodec(query=document.grouping, position=number - 1, head=head, room=room)
 
 
 def _fail(message: str) -> NoReturn:

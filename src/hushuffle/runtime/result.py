@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -15,8 +16,9 @@ from hushuffle.runtime.frames import Control, Kind, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, check_key
-from hushuffle.runtime.records import Part, PartCodec
+from hushuffle.runtime.records import Part, part_codec
 from hushuffle.runtime.seals import SealKey
+from hushuffle.runtime.tally import Counts, Tally, tally
 
 
 class RunFailedError(HushuffleError):
@@ -28,7 +30,7 @@ class StepResult:
     """What one step came to.
 
     `received` is of the tuples that arrived, `estimated` of everybody (counts and sums scaled up); `sources` of
-    `planned` stood behind the batches that came whole, at the target where fewest did; `lost_batches` did not.
+    `planned` stood behind the batches that came whole; `lost_batches` did not.
     """
 
     name: str
@@ -76,7 +78,7 @@ class ResultNode(Node):
         """Wait for all compute nodes and return the result.
 
         Raises:
-            RunFailedError: a compute node is missing, or too many sources are.
+            RunFailedError: a compute node is missing, too many sources are, or the numbers of a batch do not add up.
         """
         document = self._document
         self._journal.enter("gathering", nodes=len(self._nodes))
@@ -94,7 +96,7 @@ class ResultNode(Node):
         """Take the part of one compute node."""
         seals, contents, end = self._document.seals(RESULT), list[bytes](), list[Control]()
         place = self._document.target_of(connection.peer)
-        most = 0 if place is None else self._codec(place[0]).messages
+        most = 0 if place is None else part_codec(self._document, place[0]).messages
         async for message in self._messages(connection, end):
             if len(contents) == most:
                 error = f"{connection.peer} sends more messages than a part of the result has."
@@ -110,10 +112,6 @@ class ResultNode(Node):
             return Control(Kind.REFUSED, RESULT, Reason.IDENTITY)
         return self._end(connection.peer, place, contents)
 
-    def _codec(self, number: int) -> PartCodec:
-        document = self._document
-        return PartCodec(query=document.grouping, position=number - 1, room=document.seals(RESULT).room)
-
     def _end(self, peer: str, place: tuple[int, int], contents: list[bytes]) -> Control:
         """Keep a part."""
         if peer in self._parts:
@@ -121,7 +119,7 @@ class ResultNode(Node):
             self._journal.repeated += 1
             return Control(Kind.ACCEPTED, RESULT)
         number, node = place
-        self._parts[peer] = self._codec(number).unpack(contents, node=node)
+        self._parts[peer] = part_codec(self._document, number).unpack(contents, node=node)
         self._journal.accepted += 1
         if len(self._parts) == len(self._nodes):
             self._all.set()
@@ -141,29 +139,35 @@ class ResultNode(Node):
     def _step(self, number: int) -> StepResult:
         step = self._document.step(number)
         parts = [self._parts[name] for name in step.computes]
-        if step.scrambled:
-            sources = [part.sources for part in parts]
-        else:
-            # A target hears only from those who send to it: all messages together tell how many sources there were.
-            sources = [sum(part.messages for part in parts) // (step.flood + 1)] * len(parts)
-        least = min(sources)
-        if least < self._document.least * step.sources:
-            message = (
-                f"{step.name!r}: only {least:,} of {step.sources:,} sources came through, fewer than the share of "
-                f"{self._document.least:g} that the run asks for."
-            )
-            raise RunFailedError(message)
+        came = came_through(self._document, number, [part.counts for part in parts], self._journal)
         chance = use_chance(step.sampling)
         received = reduce(GroupStatistics.plus, (part.statistics for part in parts))
-        scaled = [
-            part.statistics.scaled(self._document.people / (count * chance))
-            for part, count in zip(parts, sources, strict=True)
-        ]
         return StepResult(
             name=step.name,
             received=received,
-            estimated=reduce(GroupStatistics.plus, scaled),
+            estimated=received.scaled(self._document.people / (came.sources * chance)),
             planned=step.sources,
-            sources=least,
-            lost_batches=max((part.lost for part in parts), default=0) if step.scrambled else 0,
+            sources=came.sources,
+            lost_batches=came.lost,
         )
+
+
+def came_through(document: RunDocument, number: int, told: Sequence[Counts], journal: Journal) -> Tally:
+    """Return what came of a step to all its targets.
+
+    Raises:
+        RunFailedError: fewer sources than the run asks for, or numbers of a batch that do not add up.
+    """
+    step = document.step(number)
+    try:
+        came = tally(step, told)
+    except DataError as error:
+        journal.reject(Reason.MISCOUNTED)
+        raise RunFailedError(str(error)) from None
+    if came.sources < document.least * step.sources:
+        message = (
+            f"{step.name!r}: only {came.sources:,} of {step.sources:,} sources came through, fewer than the share of "
+            f"{document.least:g} that the run asks for."
+        )
+        raise RunFailedError(message)
+    return came

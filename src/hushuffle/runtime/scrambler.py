@@ -223,8 +223,11 @@ class ScramblerNode(Node):
                 parts.setdefault(target, []).append(Message(gathering.number, 0, target, sealed[place]))
             for target, messages in parts.items():
                 counts[target] += await self._send(step.computes[target], channels, messages)
+        # What one target has lost would be refused in the end at the others too.
+        whole = all(channel is not None for channel in channels.values())
+        kind, reason = (Kind.END, Reason.NONE) if whole else (Kind.ABORT, Reason.TRUNCATED)
         ends = {
-            name: Control(Kind.END, gathering.number, numbers=(int(count), len(slots)))
+            name: Control(kind, gathering.number, reason, numbers=(int(count), len(slots)))
             for name, count in zip(step.computes, counts, strict=True)
         }
         await asyncio.gather(*(self._end(name, channel, ends[name]) for name, channel in channels.items()))

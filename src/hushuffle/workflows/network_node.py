@@ -132,7 +132,7 @@ def result_table(document: RunDocument, result: AnyResult) -> dict[str, Any]:
             }
             for one in result.iterations
         ]
-        return {"schema_version": 1, "run": result.run, "people": result.people, "iterations": iterations}
+        return {**_about(document, result), "iterations": iterations}
     query = document.grouping
     answers = []
     for position, step in enumerate(result.steps):
@@ -151,7 +151,20 @@ def result_table(document: RunDocument, result: AnyResult) -> dict[str, Any]:
                 },
             }
         )
-    return {"schema_version": 1, "run": result.run, "people": result.people, "answers": answers}
+    return {**_about(document, result), "answers": answers}
+
+
+_ONE_SCRAMBLER: Final = (
+    "Every batch went through one scrambler alone. One that had put dummies of its own in the place of all messages "
+    "but those that it chose would show the chosen records here: trust these numbers to hide people as far as you "
+    "trust each scrambler."
+)
+
+
+def _about(document: RunDocument, result: AnyResult) -> dict[str, Any]:
+    """Return what comes before the numbers: of which run they are, and what must be known with them."""
+    cautions = [_ONE_SCRAMBLER] if any(step.scrambled for step in document.steps) else []
+    return {"schema_version": 1, "run": result.run, "people": result.people, "cautions": cautions}
 
 
 class _Sockets:

@@ -195,6 +195,12 @@ def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guar
         sentence="All nodes ran on this machine, under keys that it made: a rehearsal, not a protection.",
         advice="`hushuffle plan run` with --hosts prepares a run on hosts of their own.",
     )
+    for caution in run.result.get("cautions", ()):
+        yield Warned(
+            key="one-scrambler",
+            sentence=caution,
+            advice="The nodes refuse batches whose numbers do not add up; dummies in the place of messages add up.",
+        )
     for name, why in run.failures.items():
         yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="The counters say what was lost.")
     yield from about_run(specification, run.records)

@@ -31,10 +31,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from hushuffle.runtime.connections import Connection, connect, listen
+from hushuffle.runtime.connections import Connection, connect
 from hushuffle.runtime.frames import Control, Kind, Layout, Message
 from hushuffle.runtime.identities import Authority, Identity
 from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.listening import listen
 from hushuffle.runtime.recorder import Recorder, Trace, record_size
 
 LAYOUT: Final = Layout(size=1024)
@@ -250,10 +251,10 @@ async def edwards() -> None:
 
 
 OWN_NODE: Final = """
-from hushuffle.runtime.connections import listen
 from hushuffle.runtime.frames import Layout
 from hushuffle.runtime.identities import Authority
 from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.listening import listen
 context = Authority().issue("server").server()
 async def main():
     async def take(connection):

@@ -26,11 +26,12 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hushuffle.plans import GroupingQuery, GroupingSet
-from hushuffle.runtime.connections import Connection, connect, listen
+from hushuffle.runtime.connections import Connection, connect
 from hushuffle.runtime.document import Aggregate, Batch, RunDocument, Server, Step
 from hushuffle.runtime.frames import Control, Kind, Message
 from hushuffle.runtime.identities import Authority, Identity
 from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.listening import listen
 from hushuffle.runtime.scrambler import ScramblerNode
 from hushuffle.runtime.seals import SealKey, Seals
 

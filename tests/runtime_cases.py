@@ -16,11 +16,12 @@ import numpy as np
 from hushuffle.plans import GroupingQuery, GroupingSet, generate_table
 from hushuffle.randomness import Randomness
 from hushuffle.runtime.compute import ComputeNode
-from hushuffle.runtime.connections import Connection, connect, listen
+from hushuffle.runtime.connections import Connection, connect
 from hushuffle.runtime.document import Aggregate, Batch, RunDocument, Server, Step
 from hushuffle.runtime.frames import Control, Frame, Kind
 from hushuffle.runtime.identities import Authority, Identity
 from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.listening import listen
 from hushuffle.runtime.records import RecordCodec
 from hushuffle.runtime.result import ResultNode
 from hushuffle.runtime.scrambler import ScramblerNode

@@ -215,6 +215,25 @@ def test_one_of_several_scramblers_killed_is_a_batch_lost(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_one_dead_scrambler_takes_no_others_with_it(tmp_path: Path, how: signal.Signals) -> None:
+    """Many more sources wait for it than a process has places."""
+
+    async def interfere(running: Processes, folder: Path) -> None:
+        await until(lambda: events(folder, "scrambler-nodes-2"))
+        running["scrambler-nodes-2"].send_signal(how)
+
+    traffic = "dummies = 3\nbatch = 60\nmin_batch = 30"
+    made = run(
+        tmp_path / "out", interfere=interfere, people=240, traffic=traffic, collect=15.0, patience=5.0, processes=4
+    )
+    ((_, batch),) = made.deployment.document.batches_of("scrambler-1-2")
+    assert received(made) == arrived(made.deployment, lost=batch.holders)
+    (answer,) = made.result["answers"]
+    assert (answer["sources"], answer["planned"], answer["lost_batches"]) == (180, 240, 1)
+
+
+@pytest.mark.slow
 def test_a_compute_node_killed(tmp_path: Path) -> None:
     async def interfere(running: Processes, folder: Path) -> None:
         await until(lambda: events(folder, "compute-nodes-1"))

@@ -1,33 +1,19 @@
-"""Connections: mutual TLS 1.3 over TCP, frames in and out, limits on number and time."""
+"""Connections: mutual TLS 1.3 over TCP, frames in and out, limits on time."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-import socket
 import ssl
-from collections import Counter
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 from hushuffle.errors import DataError, HushuffleError
-from hushuffle.runtime.frames import HEAD, Control, Frame, Kind, Layout, Reason
-from hushuffle.runtime.identities import Identity, peer_name
-from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.frames import HEAD, Control, Frame, Layout, Reason
+from hushuffle.runtime.identities import Identity
 
-_BUFFER: Final = 1 << 18
+BUFFER: Final = 1 << 18
 """Bytes that a connection holds before it stops to read, or before who sends has to wait."""
-
-MOST: Final = 128
-"""Connections that a node has open at a time; others wait until they are accepted."""
-
-OF_ONE: Final = 4
-"""Of these, connections of one node at a time."""
-
-_HANDSHAKE: Final = 10.0
-"""Seconds that a stranger may take to show a certificate."""
 
 _BLOCK: Final = 1 << 16
 """Bytes that are read at a time."""
@@ -127,7 +113,7 @@ class Connection:
         writer, transport = self._writer, self._writer.transport
         # Of asyncio's ways to write, this one makes a record of every line, and one call of the system of them all.
         writer.writelines([self._layout.pack(frame) for frame in frames])
-        if transport.get_write_buffer_size() <= _BUFFER and not transport.is_closing():
+        if transport.get_write_buffer_size() <= BUFFER and not transport.is_closing():
             return
         try:
             async with asyncio.timeout(self._patience):
@@ -165,126 +151,19 @@ class Connection:
         self._writer.transport.abort()
 
 
-Handler = Callable[[Connection], Awaitable[None]]
+class Pauses:
+    """The waits between tries, longer and longer.
 
-
-async def listen(
-    where: socket.socket,
-    context: ssl.SSLContext,
-    handler: Handler,
-    *,
-    layout: Layout,
-    patience: float,
-    journal: Journal,
-) -> None:
-    """Accept connections until cancelled, at most `MOST` at a time, `OF_ONE` of one node, and give each to `handler`.
-
-    Who has no certificate of the authority, or one that is expired or not valid yet, is refused and counted. What goes
-    wrong within a connection ends that connection, is counted by its reason, and told to the other end.
+    How long is no secret, and depends on nobody's data: it only keeps thousands from coming back at once.
     """
-    loop = asyncio.get_running_loop()
-    where.setblocking(False)  # noqa: FBT003 - the socket's own way
-    free, tasks, peers = asyncio.Semaphore(MOST), set[asyncio.Task[None]](), Counter[str]()
 
-    async def serve(accepted: socket.socket) -> None:
-        try:
-            connection = await _accepted(accepted, context, layout, patience)
-        except ConnectionAbortedError:  # what asyncio says where the handshake takes too long
-            journal.reject(Reason.SLOW)
-            return
-        except ConnectionResetError:
-            journal.reject(Reason.TRUNCATED)
-            return
-        except OSError:  # so are all errors of TLS
-            journal.reject(Reason.CERTIFICATE)
-            return
-        peers[connection.peer] += 1
-        try:
-            await _handled(connection, handler if peers[connection.peer] <= OF_ONE else _busy, journal)
-        finally:
-            peers[connection.peer] -= 1
+    def __init__(self) -> None:
+        self._next = _FIRST_PAUSE
 
-    def done(accepted: socket.socket, task: asyncio.Task[None]) -> None:
-        if task.cancelled():
-            accepted.close()  # it may never have begun
-        tasks.discard(task)
-        free.release()
-
-    try:
-        while True:
-            await free.acquire()
-            try:
-                accepted = await _next(where)
-            except OSError:
-                # Too many open files, or who came is gone already: nothing that others should suffer from for long.
-                free.release()
-                await asyncio.sleep(_FIRST_PAUSE)
-                continue
-            task = loop.create_task(serve(accepted))
-            tasks.add(task)
-            task.add_done_callback(partial(done, accepted))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _next(where: socket.socket) -> socket.socket:
-    """Return the next connection. `loop.sock_accept` would lose, and complain of, one that comes as it is cancelled."""
-    loop = asyncio.get_running_loop()
-    while True:
-        with suppress(BlockingIOError):
-            return where.accept()[0]
-        readable = asyncio.Event()
-        loop.add_reader(where, readable.set)
-        try:
-            await readable.wait()
-        finally:
-            loop.remove_reader(where)
-
-
-async def _accepted(accepted: socket.socket, context: ssl.SSLContext, layout: Layout, patience: float) -> Connection:
-    loop = asyncio.get_running_loop()
-    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    reader = asyncio.StreamReader(limit=_BUFFER)
-    protocol = asyncio.StreamReaderProtocol(reader)
-    transport, _ = await loop.connect_accepted_socket(
-        lambda: protocol,
-        accepted,
-        ssl=context,
-        ssl_handshake_timeout=min(patience, _HANDSHAKE),
-        ssl_shutdown_timeout=patience,
-    )
-    writer = asyncio.StreamWriter(transport, protocol, reader, loop)
-    peer = peer_name(transport.get_extra_info("ssl_object"))
-    connection = Connection(peer, reader, writer, layout=layout, patience=patience)
-    connection.greet()
-    return connection
-
-
-async def _handled(connection: Connection, handler: Handler, journal: Journal) -> None:
-    try:
-        try:
-            await handler(connection)
-        except ConnectionLostError as error:
-            journal.reject(error.reason)
-            await _refuse(connection, error.reason)
-        except HushuffleError:
-            journal.reject(Reason.MALFORMED)
-            await _refuse(connection, Reason.MALFORMED)
-        await connection.close()
-    finally:
-        connection.abort()  # a node that ends does not wait for peers that are slow to say goodbye
-
-
-async def _busy(connection: Connection) -> None:
-    message = f"{connection.peer} has {OF_ONE} connections already."
-    raise ConnectionLostError(message, reason=Reason.BUSY)
-
-
-async def _refuse(connection: Connection, reason: Reason) -> None:
-    with suppress(ConnectionLostError):
-        await connection.send(Control(Kind.REFUSED, reason=reason))
+    async def wait(self, most: float) -> None:
+        """Wait for the next time, but no longer than `most` seconds."""
+        await asyncio.sleep(min(self._next * random.uniform(0.5, 1.5), most))  # noqa: S311
+        self._next = min(2 * self._next, _LONGEST_PAUSE)
 
 
 async def connect(
@@ -299,32 +178,32 @@ async def connect(
 ) -> Connection:
     """Return a connection to the node `name`, tried again until the loop's time is `until`, or until `stop`.
 
+    Who answers with a wrong certificate is told nothing; it may be somebody on the way, who is not there the next time.
+
     Raises:
-        ConnectionLostError: nobody there in time; or (`final`) not the node that was wanted, or it refuses us.
+        ConnectionLostError: the node that was wanted could not be reached in time.
     """
-    loop, context, pause = asyncio.get_running_loop(), identity.client(), _FIRST_PAUSE
+    loop, context, pauses = asyncio.get_running_loop(), identity.client(), Pauses()
     local = None if identity.address is None else (identity.address, 0)
     while True:
         try:
             async with asyncio.timeout(patience):
                 reader, writer = await asyncio.open_connection(
-                    *place, ssl=context, server_hostname=name, local_addr=local, limit=_BUFFER
+                    *place, ssl=context, server_hostname=name, local_addr=local, limit=BUFFER
                 )
         except ssl.SSLCertVerificationError as error:
             message = f"{name} showed a certificate that cannot be trusted: {error.verify_message}."
-            raise ConnectionLostError(message, reason=Reason.CERTIFICATE, final=True) from None
+            problem = ConnectionLostError(message, reason=Reason.CERTIFICATE)
         except (OSError, TimeoutError):
-            left = until - loop.time()
-            if left <= 0 or (stop is not None and stop.is_set()):
-                message = f"{name} could not be reached in time."
-                raise ConnectionLostError(message, reason=Reason.SLOW) from None
-            # How long is no secret, and depends on nobody's data: it only keeps thousands from coming back at once.
-            await asyncio.sleep(min(pause * random.uniform(0.5, 1.5), left))  # noqa: S311
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            problem = ConnectionLostError(f"{name} could not be reached in time.", reason=Reason.SLOW)
         else:
             connection = Connection(name, reader, writer, layout=layout, patience=patience)
             connection.greet()
             return connection
+        left = until - loop.time()
+        if left <= 0 or (stop is not None and stop.is_set()):
+            raise problem
+        await pauses.wait(left)
 
 
 _WORDS: Final = {
@@ -347,4 +226,4 @@ def _refused(peer: str, error: ssl.SSLError) -> ConnectionLostError:
     why = (error.reason or "an error").replace("_", " ").lower()
     if "certificate" not in why and "unknown ca" not in why:
         return _lost(peer, Reason.TRUNCATED)
-    return ConnectionLostError(f"{peer} refuses our certificate ({why}).", reason=Reason.CERTIFICATE, final=True)
+    return ConnectionLostError(f"{peer} refuses our certificate ({why}).", reason=Reason.CERTIFICATE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from hushuffle.runtime.frames import Control, Kind, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.intake import Intake, take_batch
 from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.node import Node, check_key
+from hushuffle.runtime.node import Node, Places, check_key
 from hushuffle.runtime.points import PointCodec, Released, ReleasedCodec, moved, released_codec
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry, SourceNode
@@ -73,24 +72,23 @@ class PointSource(SourceNode):
         self._people, self._state = tuple(people), state
         self._codec = PointCodec(query=document.clustering)
 
-    async def run(self, limit: asyncio.Semaphore | None = None) -> None:
+    async def run(self, places: Places | None = None) -> None:
         """Take part in every iteration, until the last one or until time is over.
 
-        `limit`: how many nodes of this process may be busy at a time.
+        `places`: those of the process, where many nodes share one.
 
         Raises:
             DataError: the state cannot be read or written.
             ConnectionLostError: the centroids could not be had in time.
         """
-        document, start = self._document, asyncio.get_running_loop().time()
+        document, start, places = self._document, asyncio.get_running_loop().time(), places or Places()
         centroids = np.array(document.clustering.initial)
         for number in range(1, len(document.steps) + 1):
             until = start + document.deadline(number)
             if number > 1:
-                centroids = await self._centroids(number, until, limit)
-            async with limit or nullcontext():
-                path = self._state / f"{document.run}-{self.name}-{number}.messages"
-                await self._settle(path, self._entries_of(number, centroids), until)
+                centroids = await self._centroids(number, until, places)
+            path = self._state / f"{document.run}-{self.name}-{number}.messages"
+            await self._settle(path, self._entries_of(number, centroids), until, places)
         self._journal.enter("done")
 
     def _entries_of(self, number: int, centroids: Floats) -> list[Entry]:
@@ -101,23 +99,23 @@ class PointSource(SourceNode):
             entries.append(Entry(step=number, batch=batch, slot=slot, record=one.record, own=own, content=content))
         return entries
 
-    async def _centroids(self, number: int, until: float, limit: asyncio.Semaphore | None) -> Floats:
+    async def _centroids(self, number: int, until: float, places: Places) -> Floats:
         """Ask the result until it has the centroids that a step starts from."""
         loop = asyncio.get_running_loop()
         while True:
             over = loop.time() >= until or self._stop.is_set()
             try:
-                async with limit or nullcontext():
-                    return await self._asked(number, until)
+                async with places.of(self._document.result):
+                    return await self._asked(number)
             except ConnectionLostError as error:
                 if error.final or over:
                     raise
             await asyncio.sleep(_PAUSE)
 
-    async def _asked(self, number: int, until: float) -> Floats:
+    async def _asked(self, number: int) -> Floats:
         codec = ReleasedCodec(query=self._document.clustering, room=self._document.layout.sealed)
         size = 8 * codec.query.dimensions * len(codec.query.initial)
-        connection = await self._connect(self._document.result, until=until, stop=self._stop)
+        connection = await self._connect(self._document.result, until=asyncio.get_running_loop().time())
         found, ends = b"", list[Control]()
         try:
             await connection.send(Control(Kind.WANT, number))
@@ -129,7 +127,7 @@ class PointSource(SourceNode):
         if end.kind is Kind.END:
             return codec.read_board([found])
         error = f"the centroids of step {number} could not be had ({end.reason.words})."
-        raise ConnectionLostError(error, reason=end.reason, final=end.reason is not Reason.NOT_YET)
+        raise ConnectionLostError(error, reason=end.reason, final=end.reason not in {Reason.NOT_YET, Reason.BUSY})
 
 
 class CentroidNode(Node):

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
+from typing import Any, Final
 
 from hushuffle.errors import DataError
-from hushuffle.runtime.connections import Connection, ConnectionLostError, connect, listen
+from hushuffle.runtime.connections import Connection, ConnectionLostError, Pauses, connect
 from hushuffle.runtime.document import RESULT, RunDocument
 from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
+from hushuffle.runtime.listening import listen
 from hushuffle.runtime.seals import SealKey
+
+_OF_EACH: Final = 8
+
+
+class Places:
+    """How many connections the nodes of one process make at a time: a few to each node.
+
+    Each node has its own: who waits for one that is dead, or stands still, holds up nobody who goes elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[str, asyncio.Semaphore] = defaultdict(partial(asyncio.Semaphore, _OF_EACH))
+        self.work = asyncio.Semaphore(_OF_EACH)
+        """For what is done before: sealing, and waiting for the disk."""
+
+    def of(self, name: str) -> asyncio.Semaphore:
+        """Return the places at a node."""
+        return self._free[name]
 
 
 class Node:
@@ -144,30 +165,46 @@ class Node:
             raise ConnectionLostError(message, reason=answer.reason)
         self._journal.sent += len(messages)
 
-    async def _deliver(self, name: str, messages: list[Message], *, sources: int, until: float) -> Control:
+    async def _deliver(
+        self, name: str, messages: list[Message], *, sources: int, until: float, places: Places | None = None
+    ) -> Control:
         """Send messages to a node until it has answered, the same ones at every try.
+
+        Args:
+            name: of the node.
+            messages: all of one step.
+            sources: how many stand behind them.
+            until: the loop's time at which there is no use in trying again.
+            places: of all nodes of this process; one of them is taken for each try, and given back after it.
 
         Raises:
             ConnectionLostError: it could not be reached in time, or there is no use in trying again.
         """
-        loop, step = asyncio.get_running_loop(), messages[0].step
+        loop, pauses = asyncio.get_running_loop(), Pauses()
+        place: AbstractAsyncContextManager[None] = nullcontext() if places is None else places.of(name)
         while True:
             try:
-                connection = await self._connect(name, until=until, stop=self._stop)
-                try:
-                    for message in messages:
-                        await connection.send(message)
-                    await connection.send(Control(Kind.END, step, numbers=(len(messages), sources)))
-                    return await connection.answer()
-                finally:
-                    await connection.close()
+                async with place:
+                    return await self._delivered(name, messages, sources)
             except ConnectionLostError as error:
                 if error.final or loop.time() >= until or self._stop.is_set():
                     raise
-                await asyncio.sleep(_PAUSE)
+            await pauses.wait(max(until - loop.time(), 0.0))
 
-
-_PAUSE = 0.2
+    async def _delivered(self, name: str, messages: list[Message], sources: int) -> Control:
+        """Try once."""
+        connection = await self._connect(name, until=asyncio.get_running_loop().time())
+        try:
+            for message in messages:
+                await connection.send(message)
+            await connection.send(Control(Kind.END, messages[0].step, numbers=(len(messages), sources)))
+            answer = await connection.answer()
+        finally:
+            await connection.close()
+        if answer.reason is Reason.BUSY:
+            error = f"{name} has no place for {self.name} now."
+            raise ConnectionLostError(error, reason=Reason.BUSY)
+        return answer
 
 
 def check_key(document: RunDocument, identity: Identity, key: SealKey, *, part: bool) -> None:

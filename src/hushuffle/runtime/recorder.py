@@ -161,7 +161,8 @@ class Recorder:
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: tuple[str, int]) -> None:
         client, server = (writer.get_extra_info(which)[0] for which in ("peername", "sockname"))
         try:
-            there, back = await asyncio.open_connection(*place)
+            # From the address that it came from: nodes limit what one address may do.
+            there, back = await asyncio.open_connection(*place, local_addr=(client, 0))
         except OSError:
             writer.transport.abort()
             return

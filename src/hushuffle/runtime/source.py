@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NoReturn
@@ -20,7 +19,7 @@ from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.frames import HEAD, Kind, Message
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.node import Node
+from hushuffle.runtime.node import Node, Places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,32 +111,32 @@ class SourceNode(Node):
         self._entries, self._key = entries, key
         self._path = state / f"{document.run}-{identity.name}.messages"
 
-    async def run(self, limit: asyncio.Semaphore | None = None) -> None:
+    async def run(self, places: Places | None = None) -> None:
         """Send everything, each node its own messages, until it is taken, refused, or time is over.
 
-        `limit`: how many nodes of this process may be busy at a time.
+        `places`: those of the process, where many nodes share one.
 
         Raises:
             DataError: the state cannot be read or written; nothing was sent.
         """
         until = asyncio.get_running_loop().time() + self._document.collect
-        async with limit or nullcontext():
-            await self._settle(self._path, self._entries, until)
+        await self._settle(self._path, self._entries, until, places or Places())
         self._journal.enter("done")
 
-    async def _settle(self, path: Path, entries: Sequence[Entry], until: float) -> None:
+    async def _settle(self, path: Path, entries: Sequence[Entry], until: float, places: Places) -> None:
         """Send records, or what was sent for them before if `path` is there."""
-        found = _read(path, self._document)
-        if found is None:
-            found = deliveries(self._document, entries, self._key)
-            await asyncio.to_thread(_write, path, self._document, found)  # waits for the disk
+        async with places.work:
+            found = _read(path, self._document)
+            if found is None:
+                found = deliveries(self._document, entries, self._key)
+                await asyncio.to_thread(_write, path, self._document, found)  # waits for the disk
         self._journal.enter("sending", messages=sum(len(one.messages) for one in found))
-        await asyncio.gather(*(self._send(delivery, until) for delivery in found))
+        await asyncio.gather(*(self._send(delivery, until, places) for delivery in found))
 
-    async def _send(self, delivery: Delivery, until: float) -> None:
-        count = len(delivery.messages)
+    async def _send(self, delivery: Delivery, until: float, places: Places) -> None:
+        count, messages = len(delivery.messages), list(delivery.messages)
         try:
-            answer = await self._deliver(delivery.to, list(delivery.messages), sources=count, until=until)
+            answer = await self._deliver(delivery.to, messages, sources=count, until=until, places=places)
         except ConnectionLostError as error:
             reason = error.reason
         else:

@@ -22,7 +22,7 @@ from hushuffle.runtime.document import KMeans, RunDocument, read_document
 from hushuffle.runtime.identities import Identity, read_identity
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.k_means import CentroidNode, Person, PointSource
-from hushuffle.runtime.node import health
+from hushuffle.runtime.node import Places, health
 from hushuffle.runtime.result import AggregateResult, ResultNode
 from hushuffle.runtime.scrambler import ScramblerNode
 from hushuffle.runtime.seals import SealKey
@@ -33,9 +33,6 @@ from hushuffle.workflows.network_records import Held, held_records
 
 AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode | CentroidNode | BoardNode
 AnyResult = AggregateResult | KMeansResult
-
-_AT_ONCE: Final = 24
-"""Sources of one process that are busy at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +75,12 @@ async def _run(nodes: Sequence[AnyNode]) -> Ran:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    limit = asyncio.Semaphore(_AT_ONCE)
+    places = Places()
 
     async def one(node: AnyNode) -> None:
         try:
             if isinstance(node, SourceNode):
-                await node.run(limit)
+                await node.run(places)
                 return
             found = await node.run()
             if found is not None:
@@ -186,7 +183,7 @@ class _Sockets:
                 found = socket.socket(fileno=int(where.removeprefix("fd:")))
             else:
                 host, _, port = where.rpartition(":")
-                found = socket.create_server((host.strip("[]"), int(port)), backlog=1024)
+                found = socket.create_server((host.strip("[]"), int(port)), backlog=4096)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not host:port"
             _fail(f"{name} cannot listen at {where}: {reason or 'an error'}.")

@@ -101,10 +101,10 @@ class Loopback:
 
     def listening(self, name: str) -> str:
         """Return host and port at which others reach a node; the port is bound at once, so that nobody can take it."""
-        own = socket.create_server((self.host(name), 0), backlog=1024)
+        own = socket.create_server((self.host(name), 0), backlog=4096)
         self.private[name] = own
         if self._recorded:
-            own = socket.create_server((self.host(name), 0), backlog=1024)
+            own = socket.create_server((self.host(name), 0), backlog=4096)
             self.public[name] = own
         host, port = own.getsockname()[:2]
         return f"{host}:{port}"

@@ -84,7 +84,7 @@ def test_a_point_that_is_long_for_one_noise_is_short_for_the_other() -> None:
 @pytest.mark.parametrize("room", [7, 40, 56, 1000])
 def test_released_centroids_come_back_in_as_many_messages_whatever_they_are(room: int) -> None:
     codec = ReleasedCodec(query=query(None), head=32, room=room)
-    for sources, place in ((0, 0.0), (2**40, -1e300)):
+    for sources, place in ((0, 0.0), (2**40, -1e99)):
         counts = ((sources, 3), (0, 0))
         released = Released(iteration=3, centroid=np.array([place, 1.0, 2.5]), counts=counts)
         contents = codec.pack(released)
@@ -111,6 +111,10 @@ def test_the_board_comes_back_whole_or_not_at_all() -> None:
     for wrong in (b"", centroids.tobytes()[:-1], centroids.tobytes() + b"0"):
         with pytest.raises(DataError, match="not the centroids of this plan"):
             codec.read_board([wrong])
+    for number in (np.nan, np.inf, -1e200):
+        centroids[1, 1] = number
+        with pytest.raises(DataError, match="no finite centroids"):
+            codec.read_board([centroids.tobytes()])
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 50])

@@ -183,7 +183,7 @@ def _read(path: Path) -> pl.DataFrame:
         table = pl.read_parquet(path, glob=False)
     except OSError as error:
         _fail(f"the ledger {path} cannot be read: {error.strerror or 'it may be damaged'}.")
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         table = pl.DataFrame()
     if dict(table.schema) != _SCHEMA:
         _fail(f"the ledger {path} is damaged. Without it nobody knows whose coins are used up: take a new key.")

@@ -67,10 +67,11 @@ def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str,
 def _archive(path: Path) -> dict[str, npt.NDArray[np.generic]]:
     with (
         refused(path, f"{path} cannot be read as a NumPy archive of plain arrays."),
-        np.load(path, allow_pickle=False) as archive,
+        path.open("rb") as file,
+        np.load(file, allow_pickle=False) as archive,
     ):
         arrays = {name: archive[name] for name in archive.files}
-    matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
+    matrices = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray) and array.ndim == 2}
     if not matrices:
         _public.fail(f"{path} holds no matrix.")
     return matrices

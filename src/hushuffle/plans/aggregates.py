@@ -131,25 +131,30 @@ class GroupStatistics:
     def avg(self) -> dict[str, Floats]:
         """The averages: sum / count."""
         some = self.count > 0
-        return {
-            column: np.divide(total, self.count, out=np.full(total.size, np.nan), where=some)
-            for column, total in self.sum.items()
-        }
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite, or no number
+            return {
+                column: np.divide(total, self.count, out=np.full(total.size, np.nan), where=some)
+                for column, total in self.sum.items()
+            }
 
     def scaled(self, factor: float) -> GroupStatistics:
         """Return the same with counts and sums times `factor`: an estimate if each row was used with chance 1/factor.
 
         Averages stay; least and greatest are those of the rows that were used.
         """
-        sums = {column: total * factor for column, total in self.sum.items()}
-        return GroupStatistics(name=self.name, count=self.count * factor, sum=sums, min=self.min, max=self.max)
+        with np.errstate(over="ignore"):  # what is too large is infinite
+            sums = {column: total * factor for column, total in self.sum.items()}
+            count = self.count * factor
+        return GroupStatistics(name=self.name, count=count, sum=sums, min=self.min, max=self.max)
 
     def plus(self, other: GroupStatistics) -> GroupStatistics:
         """Return the statistics of the rows of both."""
-        sums = {column: total + other.sum[column] for column, total in self.sum.items()}
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite, or no number
+            sums = {column: total + other.sum[column] for column, total in self.sum.items()}
+            count = self.count + other.count
         least = {column: np.fmin(values, other.min[column]) for column, values in self.min.items()}
         greatest = {column: np.fmax(values, other.max[column]) for column, values in self.max.items()}
-        return GroupStatistics(name=self.name, count=self.count + other.count, sum=sums, min=least, max=greatest)
+        return GroupStatistics(name=self.name, count=count, sum=sums, min=least, max=greatest)
 
     def results(self, query: GroupingQuery) -> dict[str, Floats]:
         """Return what `query` asks for: "count" and "avg(column)" and so on, shape (g,) each."""

@@ -110,7 +110,7 @@ class ReleasedCodec:
             _fail("what a compute node sent is no centroid of this plan.")
         (iteration,), first = _HEAD.unpack_from(whole), _HEAD.size + self.head
         centroid = np.frombuffer(whole, dtype="<f8", offset=first)
-        if not np.isfinite(centroid).all():
+        if not (np.abs(centroid) <= _LARGEST).all():
             _fail("what a compute node sent is no finite centroid.")
         return Released(iteration=iteration, centroid=centroid, counts=unpack_counts(whole[_HEAD.size : first]))
 
@@ -122,12 +122,15 @@ class ReleasedCodec:
         """Return all centroids from what the result answered.
 
         Raises:
-            DataError: these are not all centroids.
+            DataError: these are not all centroids, not finite, or too large.
         """
         whole, k = b"".join(contents), len(self.query.initial)
         if len(whole) != 8 * k * self.query.dimensions:
             _fail("what the result sent is not the centroids of this plan.")
-        return np.frombuffer(whole, dtype="<f8").reshape(k, self.query.dimensions)
+        centroids = np.frombuffer(whole, dtype="<f8").reshape(k, self.query.dimensions)
+        if not (np.abs(centroids) <= _LARGEST).all():
+            _fail("what the result sent is no finite centroids.")
+        return centroids
 
 
 def released_codec(document: RunDocument) -> ReleasedCodec:

@@ -87,8 +87,8 @@ def contents(_folder: Path) -> Maker:
     made, sockets = deployed(plan_text())
     sockets.close()
     key, seals = SealKey.generate(), made.document.seals(1)
-    record, part = RecordCodec(query=_SETS, position=0), PartCodec(query=_SETS, position=0, room=200)
-    point, released = PointCodec(query=_CLUSTERS), ReleasedCodec(query=_CLUSTERS, room=100)
+    record, part = RecordCodec(query=_SETS, position=0), PartCodec(query=_SETS, position=0, head=32, room=200)
+    point, released = PointCodec(query=_CLUSTERS), ReleasedCodec(query=_CLUSTERS, head=16, room=100)
 
     def floats(rng: random.Random, count: int) -> bytes:
         return struct.pack(f"<{count}d", *(rng.choice(FLOATS) for _ in range(count)))
@@ -98,7 +98,7 @@ def contents(_folder: Path) -> Maker:
         groups = (rng.choice([0, 1, 5, 6, -1, 2**31 - 1, -(2**31)]) for _ in "ab")
         numbers = struct.pack("<4Q", *(rng.choice(NUMBERS) for _ in range(4)))
         own = struct.pack("<ii", *groups) + floats(rng, 1)
-        whole = (numbers[:24] + floats(rng, part._size // 8))[: part._size]
+        whole = (numbers + floats(rng, part._size // 8))[: part._size]
         two, four = floats(rng, 2), floats(rng, 4)
 
         def read_part() -> None:
@@ -122,7 +122,7 @@ def contents(_folder: Path) -> Maker:
                 (own, read_record),
                 (whole, read_part),
                 (two, read_point),
-                (numbers + two, lambda: released.unpack([numbers + two])),
+                (numbers[8:] + two, lambda: released.unpack([numbers[8:] + two])),
                 (four, lambda: point.own(np.array([0.3, 0.4]), released.read_board([four]))),
                 (b"", opened),
             ]

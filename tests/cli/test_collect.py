@@ -79,7 +79,7 @@ def test_wrong_options(options: list[str], message: str, folder: Path, capsys: p
     assert not (folder / "out").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("where", ["central_of", "told"])
 def test_an_end_in_the_middle(number: int, where: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of the figures, and of the writing."""

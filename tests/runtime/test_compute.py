@@ -279,7 +279,7 @@ def test_strangers_and_the_node_itself_put_nothing_in(over: list[bool]) -> None:
                 assert await one.say(who, NAME, batch) == refused(Reason.IDENTITY, 0)
             assert (await one.say(NAME, NAME, batch)).kind is Kind.REFUSED
             assert (await one.say(NAME, NAME, [end(0, 0)])) == refused(Reason.IDENTITY)
-            assert (await one.say("scrambler-1-1", NAME, [Control(Kind.HEALTH)])).numbers[:2] == (4, 0)
+            assert (await one.say(NAME, NAME, [Control(Kind.HEALTH)])).numbers[:2] == (4, 0)
             over.append(True)
 
         assert counts(computed(one, play)) == ([0.0, 0.0], [0.0, 0.0], 0, 0, 2)

@@ -160,3 +160,10 @@ def test_authorities_that_cannot_be_used() -> None:
     ):
         with pytest.raises(DataError, match="authority's certificate and key cannot be used"):
             Authority.read(certificate=certificate_text, key=key)
+
+
+def test_certificates_have_one_length_whatever_the_name() -> None:
+    made = authority()
+    names = ["a", "source-0001", "compute-1-12", "x" * 63] + [f"node-{number}" for number in range(100)]
+    lengths = {len(ssl.PEM_cert_to_DER_cert(made.issue(name).certificate)) for name in names}
+    assert len(lengths) == 1

@@ -14,6 +14,7 @@ from hushuffle.errors import DataError
 from hushuffle.plans import group_statistics, messages, use_chance
 from hushuffle.randomness import reproducible
 from hushuffle.runtime.connections import ConnectionLostError
+from hushuffle.runtime.frames import Control, Kind, Reason
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, health
@@ -152,6 +153,26 @@ def test_health() -> None:
             one.sockets["scrambler-1-1"].close()
             with pytest.raises(ConnectionLostError, match="could not be reached"):
                 await health(one.document, identity("scrambler-1-1"))
+
+        bounded(work())
+
+
+def test_only_a_node_itself_is_told_how_it_is() -> None:
+    with case() as one:
+
+        async def work() -> None:
+            servers: list[Any] = [one.scrambler(), one.compute(), one.result()]
+            running = [asyncio.create_task(node.run()) for node in servers]
+            member = one.document.batches_of("scrambler-1-1")[0][1].holders[0]
+            for name, to in ((member, "scrambler-1-1"), ("scrambler-1-1", "compute-1-1"), ("compute-1-1", "result")):
+                connection = await one.client(name, to)
+                await connection.send(Control(Kind.HEALTH))
+                answer = await connection.answer()
+                assert (answer.kind, answer.reason, answer.numbers) == (Kind.REFUSED, Reason.IDENTITY, (0,) * 5)
+                await connection.close()
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
 
         bounded(work())
 

@@ -168,25 +168,24 @@ def test_what_is_no_part_is_refused_and_the_part_may_still_come() -> None:
 
         async def play(_node: ResultNode) -> None:
             good = told(one, [bytes(len(own)) for own in codec(one).pack(_empty(one), node=0)])
-            wrong: list[tuple[list[Frame], Reason | None]] = [
+            wrong: list[tuple[list[Frame], Reason]] = [
                 (told(one, []), Reason.MALFORMED),
                 (told(one, [b"short"]), Reason.MALFORMED),
                 (told(one, [None]), Reason.MALFORMED),
                 ([*good[:-1], *good], Reason.MALFORMED),
                 ([Message(RESULT, 0, 0, bytes(240)), good[-1]], Reason.UNREADABLE),
-                ([Control(Kind.HEALTH)], None),
+                ([Control(Kind.HEALTH)], Reason.IDENTITY),
             ]
             for frames, reason in wrong:
                 answer = await one.say(NAMES[0], "result", frames)
-                assert (answer.kind, answer.reason) == (
-                    (Kind.HEALTH, Reason.NONE) if reason is None else (Kind.REFUSED, reason)
-                )
+                assert (answer.kind, answer.reason) == (Kind.REFUSED, reason)
+            assert (await one.say("result", "result", [Control(Kind.HEALTH)])).kind is Kind.HEALTH
             for name in NAMES:
                 assert (await one.say(name, "result", good)).kind is Kind.ACCEPTED
 
         with pytest.raises(RunFailedError, match="only 0 of 3 sources came through"):
             gathered(one, play)
-        assert one.journal("r").rejected == {Reason.MALFORMED: 4, Reason.UNREADABLE: 1}
+        assert one.journal("r").rejected == {Reason.MALFORMED: 4, Reason.UNREADABLE: 1, Reason.IDENTITY: 1}
 
 
 def _empty(one: Case) -> Part:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from hushuffle.cli.ending import termination
 from hushuffle.cli.engine import master_of
 from hushuffle.cli.exits import Exit, UsageError
 from hushuffle.cli.progress import progress
@@ -78,7 +76,7 @@ def collect(
 
     keys, damaged = _keys(key_file, ids, round_number), tuple[str, ...]()
     spec = load_collection(specification)
-    with _termination(), progress(enabled=sys.stderr.isatty()) as tell:
+    with termination(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
             request = Request(
                 sources=tuple(sources or ()),
@@ -132,20 +130,6 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None) -> Keys 
         return Keys(file=file, ids=ids, round=round_number or 0)
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
-
-
-@contextmanager
-def _termination() -> Iterator[None]:
-    """Let a request to end (SIGTERM) clean up as Ctrl-C does."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _of_any(collected: Collected | CollectedColumns) -> list[str]:

@@ -20,7 +20,7 @@ def start(configuration: Path, /) -> Exit:
     """Run one node, or several, of one run to the end.
 
     Writes one line of JSON for each event to standard error, and no private value
-    anywhere. SIGTERM and Ctrl-C let a node finish what it has begun to send, and
+    anywhere. SIGTERM, SIGHUP and Ctrl-C let a node finish what it has begun to send, and
     give up the rest.
 
     Args:

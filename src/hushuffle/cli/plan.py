@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from hushuffle.cli.ending import termination
 from hushuffle.cli.exits import Exit, UsageError
 from hushuffle.cli.progress import progress
 from hushuffle.cli.terminal import color, width
@@ -135,7 +136,7 @@ def run(
     folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-network")
     if hosts is not None:
         return _prepare(spec, hosts, folder)
-    with progress(enabled=not json and sys.stderr.isatty()) as tell:
+    with termination(), progress(enabled=not json and sys.stderr.isatty()) as tell:
         ran = run_on_network(spec, out=folder, base_folder=specification.parent, trace=trace, progress=tell)
         study = network_study(spec, ran)
     _write(study, folder, json=json)

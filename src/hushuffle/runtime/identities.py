@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import secrets
 import ssl
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +26,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hushuffle import _checks
 from hushuffle.errors import DataError
 from hushuffle.io.secret_keys import text_of_secret
+
+_FILLING: Final = x509.ObjectIdentifier("2.25.271828182845904523536028747135266249775")
+"""An extension that means nothing, and makes up for short names."""
+
+_LONGEST_NAME: Final = 63
 
 _SKEW: Final = dt.timedelta(minutes=10)
 """Certificates start a little early, for nodes whose clocks are late."""
@@ -162,6 +168,8 @@ class Authority:
         builder = self._builder(subject, key, shift or dt.timedelta())
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        filling = x509.UnrecognizedExtension(_FILLING, bytes(max(_LONGEST_NAME - len(name), 0)))
+        builder = builder.add_extension(filling, critical=False)
         both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         certificate = builder.add_extension(both, critical=False).sign(self._key, None)
         return Identity(
@@ -179,7 +187,7 @@ class Authority:
             .subject_name(subject)
             .issuer_name(self._name)
             .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
+            .serial_number(1 << 158 | secrets.randbits(158))  # 20 bytes, whatever falls
             .not_valid_before(now - _SKEW)
             .not_valid_after(now + dt.timedelta(days=self._days))
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)

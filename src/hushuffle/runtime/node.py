@@ -87,6 +87,10 @@ class Node:
                 message = f"{connection.peer} ended the connection early."
                 raise ConnectionLostError(message, reason=Reason.TRUNCATED)
             yield frame
+        if frame.kind is Kind.HEALTH and connection.peer != self.name:
+            # How many messages are there already would help whoever wants to be the only other one.
+            message = f"{connection.peer} may not ask how {self.name} is."
+            raise ConnectionLostError(message, reason=Reason.IDENTITY)
         frames.append(frame)
 
     async def _take(self, connection: Connection) -> Frame:

@@ -45,7 +45,7 @@ class Ran:
 
 
 def run_nodes(configuration: Path) -> Ran:
-    """Run the nodes of a configuration to their end; SIGTERM and SIGINT end them early, what has begun is finished.
+    """Run the nodes of a configuration to their end; SIGTERM, SIGHUP and SIGINT end them early, what has begun is finished.
 
     Writes `status` (and `result`) if the configuration names them.
 
@@ -73,7 +73,7 @@ async def _run(nodes: Sequence[AnyNode]) -> Ran:
         for node in nodes:
             node.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop)
     places = Places()
 

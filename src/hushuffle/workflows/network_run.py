@@ -32,6 +32,7 @@ from hushuffle.specification.network import Network
 from hushuffle.workflows.network_check import check_promise
 from hushuffle.workflows.network_records import write_prepared
 from hushuffle.workflows.network_setup import RESULT, Deployment, deploy
+from hushuffle.workflows.network_watcher import watched
 from hushuffle.workflows.plan_data import Records, read_records
 
 Progress = Callable[[str, float], None]
@@ -175,10 +176,11 @@ def run_on_network(
                 tempfile.TemporaryDirectory(prefix="hushuffle-run-", dir=_in_memory(len(deployment.entries)))
             )
         )
+        group = clean.enter_context(watched(place))
         (place / DOCUMENT).write_text(deployment.document.text, encoding="utf-8")
         processes = _configure(deployment, loopback, place, key, (specification.network or Network()).processes)
         seen = Trace(hosts=loopback.names, cell=record_size(deployment.document.message))
-        failures = asyncio.run(_watch(processes, loopback, seen, deployment, interfere, tell))
+        failures = asyncio.run(_watch(processes, group, loopback, seen, deployment, interfere, tell))
         counters, said = _statuses(processes)
         failures |= said
         result_file = place / RESULT_FILE
@@ -293,6 +295,7 @@ def _shared(names: Sequence[str], count: int) -> Iterator[list[str]]:
 
 async def _watch(
     processes: list[Process],
+    group: int,
     loopback: Loopback,
     seen: Trace,
     deployment: Deployment,
@@ -305,7 +308,7 @@ async def _watch(
         async with Recorder(seen, loopback.routes()):
             tell("starting nodes", 0.1)
             for one in processes:
-                running[one.name] = await _start(one)
+                running[one.name] = await _start(one, group)
             loopback.close_private()  # where a node's process has ended, nobody listens any more
             folder = processes[0].configuration.parent
             beside = None if interfere is None else asyncio.create_task(interfere(running, folder))
@@ -329,7 +332,7 @@ async def _watch(
     return {name: _ended(process) for name, process in running.items() if process.returncode not in (0, 1)}
 
 
-async def _start(process: Process) -> asyncio.subprocess.Process:
+async def _start(process: Process, group: int) -> asyncio.subprocess.Process:
     log = process.configuration.with_suffix(".log")
     with log.open("wb") as file:
         return await asyncio.create_subprocess_exec(
@@ -343,7 +346,7 @@ async def _start(process: Process) -> asyncio.subprocess.Process:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=file,
             stderr=file,
-            start_new_session=True,
+            process_group=group,
         )
 
 

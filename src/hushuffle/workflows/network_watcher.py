@@ -1,0 +1,54 @@
+"""Cleans up after a run on this machine, also if the program that started it was killed.
+
+A program of its own, which needs nothing of the project: it waits until its standard input ends, as that of a killed
+parent does, then ends all processes of the run and removes the folder with everybody's keys and records.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def watched(folder: Path) -> Iterator[int]:
+    """Yield the process group that processes of a run are to join; afterwards nothing of it nor the folder is left."""
+    command = [sys.executable, "-I", "-S", __file__, str(folder)]
+    watcher = subprocess.Popen(  # noqa: S603 - this very file
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
+    )
+    try:
+        yield watcher.pid
+    finally:
+        watcher.communicate()
+
+
+def clean_up(folder: str) -> None:
+    """Wait for the end of standard input, then end the processes of this group and remove a folder."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.read(sys.stdin.fileno(), 1)
+    group = os.getpgid(0)
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)  # unless it is ended with the others
+        return
+    os.setpgid(0, 0)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+    for _ in range(200):  # who is being killed may still write
+        shutil.rmtree(folder, ignore_errors=True)
+        if not Path(folder).exists():
+            return
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    clean_up(sys.argv[1])

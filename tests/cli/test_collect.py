@@ -217,3 +217,18 @@ def test_batches(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     )
     assert main(["estimate", "out"]) == Exit.DONE
     assert capsys.readouterr().out.startswith("300 people")
+
+
+def test_damaged_files_are_set_aside(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "specs" / "people0.parquet").write_bytes(b"PAR1 and then nothing")
+    options = ["--out", "out", "--batches", "--min-batch", "250", "--input", "specs/people0.parquet"]
+    assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
+    seen = capsys.readouterr()
+    assert seen.out == "No batch: there are no other new files.\n"
+    message = "hushuffle: set aside until the next run: specs/people0.parquet is not a readable Parquet file"
+    assert seen.err.startswith(message)
+    (people,) = (folder / "specs").glob("*.csv")
+    assert main(["collect", "specs/town.toml", *options, "--input", str(people)]) == Exit.DONE
+    seen = capsys.readouterr()
+    assert seen.out.startswith("Batch 1, made of 1 file.\n300 people")
+    assert seen.err.startswith(message)

@@ -101,7 +101,7 @@ def changed_bytes(content: bytes, rng: random.Random, *, most: int = 8) -> bytes
 
 def changed_text(text: str, rng: random.Random, pieces: Sequence[str], *, most: int = 6) -> str:
     """Return text in which some characters have become others."""
-    letters = list(text)
+    letters = list(text) or [""]
     for _ in range(rng.randint(1, most)):
         place = rng.randrange(len(letters))
         letters[place] = rng.choice([*pieces, letters[place] * 3])

@@ -14,8 +14,8 @@ FUZZERS: Final[dict[str, tuple[Fuzzer, int, int]]] = {
     # name: what makes inputs, how many of them by default, how many in the slow set
     "specifications": (specifications.specifications, 300, 30_000),
     "plans": (specifications.plans, 300, 20_000),
-    "hosts": (specifications.hosts, 300, 10_000),
-    "nodes": (specifications.nodes, 300, 10_000),
+    "hosts": (specifications.hosts, 300, 5_000),
+    "nodes": (specifications.nodes, 300, 5_000),
     "documents": (specifications.documents, 300, 30_000),
     "csv tables": (tables.csv_tables, 300, 20_000),
     "parquet tables": (tables.parquet_tables, 200, 20_000),

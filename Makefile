@@ -7,7 +7,7 @@ SOURCES := pyproject.toml README.md src/hushuffle/_version.py
 SIDE_BY_SIDE := -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-spark check docs bench clean
+.PHONY: help demo test test-slow test-all test-spark check docs bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,6 +20,8 @@ test: .venv/.test ## run the tests
 
 test-slow: .venv/.test ## run the tests that take long
 	$(BIN)/python -m pytest -m "slow and not spark"
+
+test-all: test test-slow ## run all tests but those of Spark
 
 test-spark: .venv/.test-spark ## run the tests of the Spark engine (Java is needed)
 	$(BIN)/python -m pytest -m spark

@@ -1,4 +1,4 @@
-"""An event loop whose time jumps to the next timer: a run of minutes takes milliseconds, and goes the same way again."""
+"""An event loop whose time jumps to the next timer: a run of minutes takes milliseconds, always the same way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.simulation.hosts import HERE, Process
 
 if TYPE_CHECKING:
-    from runtime.simulation.wires import Network
+    from runtime.simulation.network import Network
 
 
 class StandstillError(AssertionError):
@@ -70,7 +70,9 @@ class Loop(asyncio.BaseEventLoop):
                 task.cancel()
         return task
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
         del executor
         future, process = self.create_future(), HERE.get()
 
@@ -94,14 +96,14 @@ class Loop(asyncio.BaseEventLoop):
         self.call_later(self._pause(), work)
         return future
 
-    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:  # type: ignore[override]
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         return await self.network.connect(protocol_factory, (host, port), options["ssl"], options["server_hostname"])
 
-    async def connect_accepted_socket(self, protocol_factory: Any, sock: Any, **options: Any) -> Any:  # type: ignore[override]
+    async def connect_accepted_socket(self, protocol_factory: Any, sock: Any, **options: Any) -> Any:
         patience = options.get("ssl_handshake_timeout") or 60.0
         return await self.network.accept(protocol_factory, sock, options["ssl"], patience)
 
-    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
         fd.readable(callback, *args)
 
     def remove_reader(self, fd: Any) -> bool:

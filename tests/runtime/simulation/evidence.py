@@ -49,6 +49,18 @@ class Evidence:
             found[talk.server].append(talk)
         return found
 
+    @cached_property
+    def _calls(self) -> dict[Process, list[Talk]]:
+        """The connections of each client."""
+        found: dict[Process, list[Talk]] = defaultdict(list)
+        for talk in self.world.network.talks:
+            found[talk.client].append(talk)
+        return found
+
+    def calls(self, client: Process) -> list[Talk]:
+        """Return the connections that one life of a node made."""
+        return self._calls.get(client, [])
+
     def talks(self, server: Process) -> list[Talk]:
         """Return the connections to one life of a server."""
         return self._talks.get(server, [])
@@ -94,8 +106,7 @@ class Evidence:
         """Return the messages of a step that a life of a node put on the wire."""
         return [
             (time, talk, frame)
-            for talk in self.world.network.talks
-            if talk.client is process
+            for talk in self.calls(process)
             for time, sender, frame in talk.frames
             if sender is process and isinstance(frame, Message) and frame.step == step
         ]
@@ -114,6 +125,24 @@ class Evidence:
                 inside = frame.slot < len(batch.holders) and batch.holders[frame.slot] == talk.name
                 if inside and frame.step == step and frame.target < len(self.document.step(step).computes):
                     yield talk, frame, accepted
+
+    def ends(self, process: Process, number: int) -> list[tuple[str, Control]]:
+        """Return the ends of a step that a scrambler sent, with the targets they went to."""
+        return [
+            (talk.server.name, frame)
+            for talk in self.calls(process)
+            for frame in talk.sent_by(process)
+            if isinstance(frame, Control) and frame.kind is Kind.END and frame.step == number
+        ]
+
+    def ended(self, process: Process, number: int, target: int) -> bool:
+        """Say whether a scrambler told one target that this was all."""
+        return self.document.step(number).computes[target] in {name for name, _end in self.ends(process, number)}
+
+    def all_ended(self, process: Process, number: int) -> bool:
+        """Say whether a scrambler told all targets that this was all."""
+        names = {name for name, _end in self.ends(process, number)}
+        return names == set(self.document.step(number).computes)
 
     def said(self, talk: Talk, process: Process) -> float:
         """Return when a node first answered on a connection; infinite if it never did."""
@@ -143,14 +172,10 @@ class Evidence:
         found = {}
         for entry in self.world.scene.entries.get(name, ()):
             step = self.document.step(entry.step)
-            rng = coins(
-                secret(f"coins of {name}"), run=self.document.drawn, step=entry.step, records=[entry.record]
-            )
+            rng = coins(secret(f"coins of {name}"), run=self.document.drawn, step=entry.step, records=[entry.record])
             sent, meant = step.sampling.sample([entry.own], rng=rng)
             targets = tuple(int(target) for target in np.ravel(sent))
-            carries = tuple(
-                target == entry.own and (bool(meant[0]) or not step.only_on_purpose) for target in targets
-            )
+            carries = tuple(target == entry.own and (bool(meant[0]) or not step.only_on_purpose) for target in targets)
             found[entry.step, entry.batch, entry.slot] = targets, carries
         return found
 

@@ -27,6 +27,8 @@ KINDS: Final = (
     ("stranger", 2),
     ("false scrambler", 3),
     ("false compute", 1),
+    ("weak document", 1),
+    ("again", 2),
 )
 """What can go wrong, and how often, relative to each other."""
 
@@ -48,13 +50,13 @@ class Faults:
     kinds: tuple[tuple[str, int], ...] = KINDS
     _watched: dict[tuple[str, str], list[tuple[int, Action]]] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    starts: dict[str, float] = field(default_factory=dict)
+    twins: dict[str, float] = field(default_factory=dict)
 
     def plan(self, count: int) -> None:
         """Start all nodes, and plan `count` faults."""
         world, document = self.world, self.world.scene.document
-        self.starts = {
-            name: self.random.uniform(0, min(2.0, document.patience / 4)) for name in world.scene.addresses
-        }
+        self.starts = {name: self.random.uniform(0, min(2.0, document.patience / 4)) for name in world.scene.addresses}
         for name in document.places:
             if self.random.random() < 0.3:
                 self.starts[name] += self.random.uniform(0, document.collect / 3)
@@ -66,6 +68,8 @@ class Faults:
         for name, start in self.starts.items():
             world.fine_from[name] = max(world.fine_from.get(name, 0.0), start)
             world.later(start, name)
+        for name, seconds in self.twins.items():
+            world.later(self.starts[name] + seconds, name)
         world.watch = self._watch
 
     def _watch(self, process: Process, what: str, count: int) -> None:
@@ -120,6 +124,26 @@ class Faults:
                 world.later(again, name, wipe=wipe)
 
         self._when(name, action, f"kill {name}, again {again}, wipe {wipe}")
+
+    def _again(self) -> None:
+        """Kill a scrambler at some moment, and start it and all its sources again."""
+        name, world = self._name("scrambler"), self.world
+        if world.scene.role(name) != "scrambler":
+            return
+        own = [batch for _number, batch in world.scene.document.batches_of(name)]
+        sources = sorted({holder for batch in own for holder in batch.holders})
+
+        def action(process: Process | None) -> None:
+            if process is None:
+                return
+            world.kill(process)
+            for end in (name, *sources):
+                self._hurt(end, math.inf)
+            world.later(0.5, name)
+            for source in sources:
+                world.later(self.random.uniform(0.5, 3.0), source)
+
+        self._when(name, action, f"kill {name}, start it and its sources again")
 
     def _cut(self) -> None:
         name = self._any()
@@ -184,8 +208,12 @@ class Faults:
         self._when(name, action, f"stop {name}")
 
     def _twin(self) -> None:
-        name = self._name("source")
-        self._when(name, lambda process: self.world.later(self.random.expovariate(1), name), f"twin of {name}")
+        name, seconds = self._name("source"), self.random.choice((0.0, self.random.expovariate(1)))
+        if self.random.random() < 0.5:
+            self.twins[name] = seconds
+            self.said.append(f"a twin of {name} starts {seconds:.2f} s after it")
+        else:
+            self._when(name, lambda _process: self.world.later(seconds, name), f"twin of {name}")
 
     def _portal(self) -> None:
         name, times = self._name("source"), self.random.randint(1, 3)
@@ -233,6 +261,21 @@ class Faults:
         self.world.liars.add(name)
         self.world.mint.lies[name] = false_part(self.random)
         self.said.append(f"{name} lies to the result")
+
+    def _weak_document(self) -> None:
+        """Let a scrambler hold another document, that protects less; all but one bit of its digest agrees."""
+        world, name = self.world, self._name("scrambler")
+        document = world.scene.document
+        if world.scene.role(name) != "scrambler":
+            return
+        values = document.model_dump()
+        for step in values["steps"]:
+            step |= {"min_batch": 1, "dummies": 0, "capped": False}
+        weak = type(document).model_validate(values)
+        vars(weak)["digest"] = document.digest[:-1] + bytes([document.digest[-1] ^ 1])
+        world.documents[name] = weak
+        self._hurt(name, math.inf)
+        self.said.append(f"{name} holds a weaker document")
 
     def _share_limits(self) -> None:
         """Let sources share few places, as nodes of one process do."""

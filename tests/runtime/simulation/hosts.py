@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from runtime.simulation.wires import Listener, Wire
+    from runtime.simulation.network import Listener
+    from runtime.simulation.wires import Wire
 
 EPOCH = 1_800_000_000.0
 """The wall clock at the start of every simulation."""
@@ -120,13 +121,13 @@ def machine(now: Callable[[], float]) -> Iterator[None]:
     fakes = {"open": checked_open, "fsync": fsync, "urandom": urandom}
     for name in real:
         setattr(os, name, fakes.get(name) or checked(name))
-    io.open, time.time = opened, wall  # type: ignore[assignment]
+    io.open, time.time = opened, wall
     try:
         yield
     finally:
         for name, function in real.items():
             setattr(os, name, function)
-        io.open, time.time = real_open, real_time  # type: ignore[assignment]
+        io.open, time.time = real_open, real_time
         random.setstate(state)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class Scene:
 
     def role(self, name: str) -> str:
         """Return source, scrambler, compute or result."""
-        return name.split("-")[0]
+        return name.split("-", maxsplit=1)[0]
 
 
 def scene(rng: random.Random) -> Scene:
@@ -144,7 +145,7 @@ def _cut(rng: random.Random, rows: list[int], *, capped: bool) -> list[list[int]
         size = len(rows) // count
         return [rows[start : start + size] for start in range(0, len(rows), size)]
     cuts = [0, *sorted(rng.sample(range(1, len(rows)), count - 1)), len(rows)]
-    return [rows[start:stop] for start, stop in zip(cuts, cuts[1:], strict=False)]
+    return [rows[start:stop] for start, stop in pairwise(cuts)]
 
 
 def _query(rng: random.Random, sets: int, targets: int) -> GroupingQuery:
@@ -192,15 +193,11 @@ def _filled(document: RunDocument, holders: list[str], addresses: dict[str, str]
     return Scene(document=document, people=people, rows=rows, addresses=addresses)
 
 
-def _entry(
-    document: RunDocument, number: int, position: int, slot: int, row: int, table: dict[str, Any]
-) -> Entry:
+def _entry(document: RunDocument, number: int, position: int, slot: int, row: int, table: dict[str, Any]) -> Entry:
     codec = RecordCodec(query=document.grouping, position=number - 1)
     own = {name: values[row : row + 1] for name, values in table.items()} | {"x": np.array([2.0**row])}
     content = codec.pack(own)[0]
-    return Entry(
-        step=number, batch=position, slot=slot, record=row, own=int(codec.own(own)[0]), content=content
-    )
+    return Entry(step=number, batch=position, slot=slot, record=row, own=int(codec.own(own)[0]), content=content)
 
 
 def _point(row: int, rng: random.Random) -> Any:

@@ -13,8 +13,8 @@ from runtime.simulation.checks import check
 from runtime.simulation.clock import Loop
 from runtime.simulation.faults import Faults
 from runtime.simulation.mint import Mint
+from runtime.simulation.network import Network
 from runtime.simulation.plans import scene
-from runtime.simulation.wires import Network
 from runtime.simulation.world import World, run
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from hushuffle.errors import HushuffleError
 from hushuffle.runtime.board import BoardNode
 from hushuffle.runtime.compute import ComputeNode
+from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.frames import Control, Frame
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.k_means import CentroidNode, PointSource
@@ -25,8 +26,9 @@ from hushuffle.runtime.source import SourceNode
 from runtime.simulation.clock import Loop
 from runtime.simulation.hosts import HERE, DiedError, Process, machine, secret
 from runtime.simulation.mint import Mint
+from runtime.simulation.network import Listener, Network
 from runtime.simulation.plans import Scene, seal_key
-from runtime.simulation.wires import Listener, Network, Wire, badge
+from runtime.simulation.wires import Wire, badge
 
 FOR_EVER: Final = 5_000.0
 """Seconds of the simulation after which nothing may be left."""
@@ -69,6 +71,8 @@ class World:
     """Who lost its disk."""
     portals: set[str] = field(default_factory=set)
     """Who was answered by somebody else at first."""
+    documents: dict[str, RunDocument] = field(default_factory=dict)
+    """Who holds another document."""
     late: set[str] = field(default_factory=set)
     """Servers that start late."""
     skews: dict[str, float] = field(default_factory=dict)
@@ -160,7 +164,8 @@ class World:
 
     def _built(self, process: Process) -> Any:
         """Return the real node, or who plays its part."""
-        name, document, scene = process.name, self.scene.document, self.scene
+        name, scene = process.name, self.scene
+        document = self.documents.get(name, scene.document)
         if name in self.impostors:
             return self.impostors[name](self, process)
         journal, identity = Ledger(self, process), badge(name)
@@ -175,7 +180,7 @@ class World:
         if role == "scrambler":
             return ScramblerNode(document, identity, where, journal=journal, state=self.state(name))
         parts = {"compute": (ComputeNode, CentroidNode), "result": (ResultNode, BoardNode)}
-        return parts[role][scene.clusters](document, identity, where, key=seal_key(name), journal=journal)  # type: ignore[operator]
+        return parts[role][scene.clusters](document, identity, where, key=seal_key(name), journal=journal)
 
     def kill(self, process: Process) -> None:
         """End a process at once, wherever it is."""
@@ -223,7 +228,7 @@ def run(world_of: Callable[[Loop, Path], World], *, seed: int, prepare: Callable
         async def whole() -> None:
             prepare(world)
             while (world.due or world.left) and loop.time() < FOR_EVER:  # noqa: ASYNC110 - time costs nothing here
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(3.0)
             await asyncio.sleep(world.network.goodbye + 1.0)
 
         with machine(loop.time), world.mint.working():

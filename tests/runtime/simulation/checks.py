@@ -55,8 +55,6 @@ def in_time(evidence: Evidence) -> Iterator[str]:
         role = world.scene.role(process.name)
         if not process.alive or process.ended is None or role not in longest or process.name in world.impostors:
             continue
-        if role == "source" and world.limits:
-            continue
         took = process.ended - process.started
         if took > longest[role]:
             yield f"{process} took {took:.1f} s of at most {longest[role]:.1f}"
@@ -65,7 +63,7 @@ def in_time(evidence: Evidence) -> Iterator[str]:
 def others_count(evidence: Evidence) -> Iterator[str]:
     """Faults of some cost the others nothing: who is well, behind a scrambler that is well, counts."""
     world, document = evidence.world, evidence.document
-    if world.limits or not _well(world, "result"):
+    if not _well(world, "result"):
         return
     (result,) = evidence.lives("result")
     enough = True
@@ -99,7 +97,7 @@ def _timely(world: World, holder: str, number: int) -> bool:
     """Say whether a source had time enough after the last of its faults."""
     document = world.scene.document
     left = document.deadline(number) - world.fine_from.get(holder, 0.0)
-    return left > 2 * document.patience + 10 and holder not in world.liars and holder not in world.portals
+    return left > 2 * document.patience + 10 and holder not in world.liars
 
 
 def _counted(evidence: Evidence, number: int, position: int, slots: list[int]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from hushuffle.runtime.seals import KEY
 from runtime.simulation.evidence import Evidence
 from runtime.simulation.hosts import Process
 
-UNNOTICED: Final = frozenset({"replace"})
+UNNOTICED: Final = frozenset({"replace", "redirect"})
 """Lies of a scrambler that nobody can notice."""
 
 

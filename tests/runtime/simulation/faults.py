@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from hushuffle.runtime.node import Places
 from runtime.simulation.hosts import Process
 from runtime.simulation.liars import LIES, FalseScrambler, Impostor, false_part
 from runtime.simulation.world import World
@@ -25,6 +25,7 @@ KINDS: Final = (
     ("skew", 1),
     ("impostor", 3),
     ("stranger", 2),
+    ("silence", 1),
     ("false scrambler", 3),
     ("false compute", 1),
     ("weak document", 1),
@@ -219,7 +220,6 @@ class Faults:
         name, times = self._name("source"), self.random.randint(1, 3)
         for server in self.world.scene.document.servers:
             self.world.network.portals[name, server] = times
-        self.world.portals.add(name)
         self.said.append(f"a portal answers {name} {times} times")
 
     def _late(self) -> None:
@@ -246,6 +246,16 @@ class Faults:
         self.world.liars.add(name)
         self.starts[name] = self.random.uniform(0, 20)
         self.said.append(name)
+
+    def _silence(self) -> None:
+        """Let many connect to a server from a few addresses, and say nothing."""
+        world, name = self.world, self._name("scrambler", "compute", "result")
+        place, count = world.scene.document.servers[name].place, self.random.randint(1, 150)
+        crowd = [world.outsider(f"10.0.8.{number}") for number in range(self.random.randint(1, 9))]
+        seconds = self.random.uniform(0, 10)
+        for _ in range(count):
+            world.loop.call_later(seconds, world.network.knock, self.random.choice(crowd), place)
+        self.said.append(f"{count} silent connections to {name} at {seconds:.2f} s")
 
     def _false_scrambler(self) -> None:
         name, lie = self._name("scrambler"), self.random.choice(LIES)
@@ -279,6 +289,5 @@ class Faults:
 
     def _share_limits(self) -> None:
         """Let sources share few places, as nodes of one process do."""
-        limit = asyncio.Semaphore(self.random.randint(1, 3))
-        self.world.limits = dict.fromkeys(self.world.scene.document.places, limit)
+        self.world.places = Places()
         self.said.append("sources share places")

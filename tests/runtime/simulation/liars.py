@@ -20,7 +20,7 @@ from runtime.simulation.wires import Wire, badge
 from runtime.simulation.world import World
 
 LIES: Final = ("drop", "double", "replace", "redirect", "count", "sources")
-"""What a false scrambler does. Only `replace` cannot be noticed: as many messages as ever, some of its own making."""
+"""What a false scrambler does. `replace` and `redirect` cannot be noticed: as many messages as ever, some spoiled."""
 
 _COUNTS: Final = struct.Struct("<3Q")
 
@@ -98,9 +98,8 @@ class Impostor:
     def __init__(self, world: World, process: Process) -> None:
         self._world, self._process, self._random = world, process, process.random
 
-    async def run(self, limit: Any = None) -> None:
+    async def run(self) -> None:
         """Connect to nodes and misbehave, a few times."""
-        del limit
         document = self._world.scene.document
         places = document.places.get(self._process.name, ())
         own = [document.step(step).batches[batch].scrambler for step, batch, _slot in places]

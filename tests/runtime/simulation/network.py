@@ -23,6 +23,22 @@ class Accepted:
 
     def __init__(self, wire: Wire, hello: asyncio.Future[Context], answer: asyncio.Future[Context]) -> None:
         self.wire, self.hello, self.answer = wire, hello, answer
+        self._callback: Callable[[], None] | None = None
+        hello.add_done_callback(lambda _done: self._ready())
+        wire.gone = self._ready
+
+    def _ready(self) -> None:
+        if self._callback is not None and (self.hello.done() or self.wire.is_closing()):
+            self.wire.network.loop.call_soon(self._callback)
+
+    def readable(self, callback: Callable[..., Any] | None, *args: Any) -> None:
+        """Say whom to call when the first byte is there, or the end."""
+        self._callback = None if callback is None else lambda: callback(*args)
+        self._ready()
+
+    def recv(self, _size: int, _flags: int) -> bytes:
+        """Peek at the first byte."""
+        return b"" if self.wire.is_closing() else b"\x16"
 
     def setsockopt(self, *_: Any) -> None:
         pass
@@ -137,17 +153,10 @@ class Network:
         listener = self.listeners.get(place)
         if listener is None or not process.alive:
             raise ConnectionRefusedError(111, "refused")
-        talk = Talk(number=len(self.talks), client=process, server=listener.process, name=context.name)
-        self.talks.append(talk)
-        mine, its = Wire(self, process, talk, place), Wire(self, listener.process, talk, (process.address, 40_000))
-        mine.other, its.other = its, mine
-        hello, answer = self.loop.create_future(), self.loop.create_future()
-        answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may ask for it
-        hello.set_result(context)
-        accepted = Accepted(its, hello, answer)
-        listener.comes(accepted)
+        mine, accepted = self._joined(process, listener, context.name, place)
+        accepted.hello.set_result(context)
         try:
-            server = await answer
+            server = await accepted.answer
             if not self.portals.get((process.name, wanted), 0) and server.name == wanted and server.good:
                 mine.seen, mine.protocol = server.name, factory()
                 mine.protocol.connection_made(mine)
@@ -161,6 +170,22 @@ class Network:
         error = ssl.SSLCertVerificationError(1, "certificate verify failed")
         error.verify_message = "certificate is not the one of the node"
         raise error
+
+    def knock(self, process: Process, place: Place) -> None:
+        """Open a connection, and say nothing on it."""
+        listener = self.listeners.get(place)
+        if listener is not None:
+            self._joined(process, listener, "", place)
+
+    def _joined(self, process: Process, listener: Listener, name: str, place: Place) -> tuple[Wire, Accepted]:
+        talk = Talk(number=len(self.talks), client=process, server=listener.process, name=name)
+        self.talks.append(talk)
+        mine, its = Wire(self, process, talk, place), Wire(self, listener.process, talk, (process.address, 40_000))
+        mine.other, its.other = its, mine
+        accepted = Accepted(its, self.loop.create_future(), self.loop.create_future())
+        accepted.answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may ask for it
+        listener.comes(accepted)
+        return mine, accepted
 
     def delay_of_handshake(self) -> float:
         """Return how long it takes until the other end hears of a connection."""

@@ -116,8 +116,9 @@ def _steps(
     if traffic["convention"] == "exclusive":
         traffic["sigma"] = min(traffic["sigma"], 0.5)
     capped = scrambled and rng.random() < 0.2
+    count = rng.randint(1, 3) if clusters else 0  # as many batches in every iteration
     for number, rows in enumerate(parts, start=1):
-        batches = _cut(rng, rows, capped=capped) if scrambled else [rows]
+        batches = _cut(rng, rows, count or rng.randint(1, 3), capped=capped) if scrambled else [rows]
         least = min(map(len, batches))
         own = {"capped": capped, "min_batch": least if capped else rng.randint(1, least)}
         if capped:
@@ -136,9 +137,9 @@ def _steps(
     return tuple(steps)
 
 
-def _cut(rng: random.Random, rows: list[int], *, capped: bool) -> list[list[int]]:
-    """Return rows in one to three batches, under a cap all of one size."""
-    count = rng.randint(1, min(3, len(rows)))
+def _cut(rng: random.Random, rows: list[int], most: int, *, capped: bool) -> list[list[int]]:
+    """Return rows in batches, under a cap all of one size."""
+    count = min(most, len(rows))
     if capped and len(rows) % count:
         count = 1
     if capped:

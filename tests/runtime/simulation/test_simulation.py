@@ -23,7 +23,6 @@ EACH: Final = 200
 """Seeds of one slow test."""
 
 LATER: Final[dict[str, str]] = {
-    "lies_show": "targets and the result do not compare messages with sources and dummies yet",
     "one_message_for_a_record": "two processes with one state, started at once, do not see each other yet",
     "others_count": "the second of two such processes is refused",
 }

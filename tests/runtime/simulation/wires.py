@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -121,11 +122,14 @@ class Wire(asyncio.Transport):
     """One end of a connection."""
 
     other: Wire
+    gone: Callable[[], None]
+    """Called when this end is over before there is a protocol."""
 
     def __init__(self, network: Network, process: Process, talk: Talk, peer: Place) -> None:
         super().__init__()
         self.network, self.process, self.talk, self._peer = network, process, talk, peer
         self.seen, self.protocol = "", None  # type: str, Any
+        self.gone = lambda: None
         self._inbox: deque[tuple[float, bytes | None]] = deque()
         self._last = 0.0
         self._under_way = 0
@@ -283,3 +287,5 @@ class Wire(asyncio.Transport):
             self.process.wires.remove(self)
         if self.protocol is not None:
             self.network.loop.call_soon(self.protocol.connection_lost, error)
+        else:
+            self.gone()

@@ -20,6 +20,7 @@ from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.frames import Control, Frame
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.k_means import CentroidNode, PointSource
+from hushuffle.runtime.node import Places
 from hushuffle.runtime.result import ResultNode
 from hushuffle.runtime.scrambler import ScramblerNode
 from hushuffle.runtime.source import SourceNode
@@ -61,7 +62,8 @@ class World:
     mint: Mint
     folder: Path
     random: random.Random
-    limits: dict[str, asyncio.Semaphore] = field(default_factory=dict)
+    places: Places | None = None
+    """Where sources share a process."""
     lives: list[Process] = field(default_factory=list)
     fine_from: dict[str, float] = field(default_factory=dict)
     liars: set[str] = field(default_factory=set)
@@ -69,8 +71,6 @@ class World:
     """How the false scramblers lie."""
     wiped: set[str] = field(default_factory=set)
     """Who lost its disk."""
-    portals: set[str] = field(default_factory=set)
-    """Who was answered by somebody else at first."""
     documents: dict[str, RunDocument] = field(default_factory=dict)
     """Who holds another document."""
     late: set[str] = field(default_factory=set)
@@ -136,7 +136,10 @@ class World:
     async def _live(self, process: Process) -> None:
         try:
             process.node = self._built(process)
-            process.outcome = await process.node.run(**self._limit(process))
+            if self.places is not None and isinstance(process.node, SourceNode):
+                await process.node.run(self.places)
+            else:
+                process.outcome = await process.node.run()
         except DiedError as error:
             process.error = error
         except asyncio.CancelledError as error:
@@ -158,9 +161,9 @@ class World:
         if process.alive:
             self.leaks += [f"{process} left {task.get_coro()!r}" for task in process.tasks if not task.done()]
 
-    def _limit(self, process: Process) -> dict[str, Any]:
-        limit = self.limits.get(process.name)
-        return {} if limit is None else {"limit": limit}
+    def outsider(self, address: str) -> Process:
+        """Return a process that is no node."""
+        return Process(name="outsider", life=0, address=address, random=self.random)
 
     def _built(self, process: Process) -> Any:
         """Return the real node, or who plays its part."""

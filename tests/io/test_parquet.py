@@ -125,6 +125,15 @@ def test_a_reading_that_is_given_up_ends_its_process(table: Path) -> None:
     assert waiting() != pid
 
 
+def test_a_process_without_work_leaves(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "_PATIENCE", 0.1)
+    list(rows(table))
+    assert parquet._idle[0]._process.wait(10) == child.IDLE
+    # It may leave after it was looked at, and before it was asked.
+    monkeypatch.setattr(parquet._Reader, "alive", lambda _: True)
+    assert pl.concat(rows(table)).height == 1000
+
+
 def test_threads_read_side_by_side(table: Path) -> None:
     heights: list[int] = []
 

@@ -1,8 +1,8 @@
 """The process in which Parquet files are read, a script that `hushuffle.io.parquet` starts: a file may end it.
 
-Standard input: blocks of bytes, each with its length in front. The first is JSON, where modules are; each other one is
-a request: how many rows at a time and how large the file is, eight bytes each, and a query of Polars. When the input
-ends, whoever asked is gone, and so is this process. Standard output: for each request blocks with a letter and their
+Standard input: blocks of bytes, each with its length in front. The first is JSON: where modules are, and for how many
+seconds to wait for work. Each other one is a request: how many rows at a time and how large the file is, eight bytes
+each, and a query of Polars. When the input ends, whoever asked is gone, and so is this process. Standard output: for each request blocks with a letter and their
 length in front: T, a table (the first one is empty, and says what the columns are); E, the end; F, a failure.
 """
 
@@ -22,8 +22,8 @@ from typing import BinaryIO
 LENGTH = struct.Struct("<Q")
 ANSWER = struct.Struct("<cQ")
 ASKED = struct.Struct("<QQ")
-NO_LIBRARIES = 3
-"""The exit code where Polars is not found."""
+IDLE, NO_LIBRARIES = 0, 3
+"""Exit codes: there was nothing to do, or Polars is not found."""
 
 _SHARE = 0.75  # of the memory of the machine
 _BESIDES = 1 << 32  # address space of libraries, threads and buffers
@@ -104,15 +104,15 @@ def _listen(requests: queue.SimpleQueue[bytes]) -> None:
     with contextlib.suppress(EOFError, OSError):
         while True:
             requests.put(block(sys.stdin.buffer))
-    os._exit(0)
+    os._exit(IDLE)
 
 
 def main() -> None:
-    """Answer requests until there is nobody to ask."""
+    """Answer requests until there are no more for a while, or nobody is there to ask."""
     _alone()
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print is no answer
-    sys.path[:] = json.loads(block(sys.stdin.buffer))
+    sys.path[:], seconds = json.loads(block(sys.stdin.buffer))
     try:
         import polars  # noqa: F401, ICN001, PLC0415 - now it is known where modules are
     except ImportError:
@@ -121,9 +121,11 @@ def main() -> None:
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     try:
         while True:
-            request = requests.get()
+            request = requests.get(timeout=seconds)
             _limit(ASKED.unpack_from(request)[1])
             answer(request, out)
+    except queue.Empty:
+        os._exit(IDLE)
     finally:
         os._exit(1)  # at once: nobody listens any more, or Polars is in a panic (which is no Exception)
 

@@ -25,6 +25,9 @@ from hushuffle.io import _parquet_child as child
 ROWS: Final = 1 << 18
 """Rows that come at a time, about."""
 
+_PATIENCE: Final = 10.0
+"""Seconds that a process waits for the next file."""
+
 _PIPE: Final = 1 << 20
 _FROM_OUTSIDE: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, getattr(signal, "SIGKILL", signal.SIGTERM))
 
@@ -57,20 +60,23 @@ def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS
         _fail(f"{name} does not exist.")
     except OSError as error:
         _fail(f"{name} cannot be read: {error.strerror or 'an error'}.")
-    reader, usable = _taken(), False
-    try:
-        yield from reader.answers(query.serialize(), rows, size)
-        usable = True
-    except _Failed:
-        usable = True
-        _unreadable(path, name)
-    except _Ended:
-        _explain(reader.code(), path, name)
-    finally:
-        if usable and not _idle:
-            _idle.append(reader)
-        else:
-            reader.end()
+    asked, answered = query.serialize(), False
+    while not answered:
+        reader = _taken()
+        try:
+            yield from reader.answers(asked, rows, size)
+            answered = True
+        except _Failed:
+            answered = True
+            _unreadable(path, name)
+        except _Ended:
+            if (code := reader.code()) != child.IDLE:  # else it had left just before it was asked
+                _explain(code, path, name)
+        finally:
+            if answered and not _idle:
+                _idle.append(reader)
+            else:
+                reader.end()
 
 
 def _explain(code: int, path: Path, name: str) -> NoReturn:
@@ -115,7 +121,8 @@ class _Reader:
             )
         except OSError as error:
             _fail(f"the process that reads Parquet files cannot be started: {error.strerror or 'an error'}.")
-        self._ask(json.dumps(sys.path).encode())
+        places = [place for place in sys.path if isinstance(place, str)]
+        self._ask(json.dumps([places, _PATIENCE]).encode())
 
     def answers(self, query: bytes, rows: int, size: int) -> Iterator[pl.DataFrame]:
         """Yield the tables that a query gives."""

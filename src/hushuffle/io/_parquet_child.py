@@ -2,8 +2,9 @@
 
 Standard input: blocks of bytes, each with its length in front. The first is JSON: where modules are, and for how many
 seconds to wait for work. Each other one is a request: how many rows at a time and how large the file is, eight bytes
-each, and a query of Polars. When the input ends, whoever asked is gone, and so is this process. Standard output: for each request blocks with a letter and their
-length in front: T, a table (the first one is empty, and says what the columns are); E, the end; F, a failure.
+each, and a query of Polars. When the input ends, whoever asked is gone, and so is this process. Standard output: for
+each request blocks with a letter and their length in front: T, a table (the first one is empty, and says what the
+columns are); E, the end; F, a failure.
 """
 
 from __future__ import annotations

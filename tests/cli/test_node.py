@@ -193,12 +193,34 @@ def test_a_source_that_reaches_nobody_says_so(folder: Path, capsys: pytest.Captu
     records = {"data": "ann.csv", "coins": "identities/ann.seal", "state": "state"}
     code = main(["node", "start", config(folder, "ann", records=records, status="status.json")])
     said = capsys.readouterr()
-    assert code == Exit.DONE
+    assert code == Exit.FAILED
+    assert "hushuffle: ann: nobody took any of its 1 messages (slow)" in said.err
     status = json.loads((folder / "status.json").read_text())
     assert status["nodes"]["ann"]["rejected"] == {"slow": 1}
     (state,) = (folder / "state").iterdir()
     assert (state.stat().st_mode & 0o777) == 0o600
     assert not any(line in said.out + said.err + json.dumps(status) for line in secrets(folder))
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "words"),
+    [
+        ({"max_epsilons": 1}, Exit.USAGE, "policy.max_epsilons"),
+        ({"max_epsilon": 1.0}, Exit.FAILED, "epsilon is up to 2.198 at delta = 0, above max_epsilon = 1"),
+        ({"budget": 2.0}, Exit.FAILED, "of a budget of epsilon 2"),
+        ({"min_batch": 10}, Exit.FAILED, "has no scrambler, min_batch is 10"),
+        ({"authorities": ["ab:cd"]}, Exit.USAGE, "must be a SHA-256 fingerprint"),
+    ],
+)
+def test_what_the_policy_of_a_source_does_not_allow_is_not_answered(
+    policy: dict[str, object], code: Exit, words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn(folder)
+    (folder / "ann.csv").write_text("age\n3\n")
+    records = {"data": "ann.csv", "coins": "identities/ann.seal", "state": "state"}
+    assert main(["node", "start", config(folder, "ann", records=records, policy=policy)]) == code
+    assert words in capsys.readouterr().err
+    assert not (folder / "state").exists()
 
 
 def test_a_node_that_fails_says_why(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

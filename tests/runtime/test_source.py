@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hushuffle.runtime.connections import Connection
 from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.frames import Control, Kind, Message, Reason
 from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.source import Entry, SourceNode, coins, deliveries
+from hushuffle.runtime.source import Entry, NotDeliveredError, SourceNode, coins, deliveries
 from runtime_cases import COINS, Case, bounded, case, holders, identity, seal_key, step, until
 
 BOTH = [["source-0", "source-1", "source-0"], ["source-2", "source-0"]]
@@ -190,7 +191,8 @@ def test_what_is_refused_is_counted_and_not_sent_again(tmp_path: Path) -> None:
 
             async with one.played("scrambler-1-1", refuses):
                 node = one.source("source-1", tmp_path)
-                await node.run()
+                with pytest.raises(NotDeliveredError, match=r"nobody took any of its 1 messages \(late\)"):
+                    await node.run()
             assert (heard, node.journal.sent) == (1, 0)
             assert node.journal.rejected == {Reason.LATE: 1}
 
@@ -201,7 +203,8 @@ def test_a_source_gives_up_in_time_or_when_it_is_stopped(tmp_path: Path) -> None
     with case(collect=0.01) as one:
         one.sockets["scrambler-1-1"].close()
         node = one.source("source-1", tmp_path)
-        bounded(node.run())
+        with pytest.raises(NotDeliveredError, match=r"nobody took any of its 1 messages \(slow\)"):
+            bounded(node.run())
         assert node.journal.rejected == {Reason.SLOW: 1}
     with case(collect=3000.0) as one:
 
@@ -211,7 +214,44 @@ def test_a_source_gives_up_in_time_or_when_it_is_stopped(tmp_path: Path) -> None
             running = asyncio.create_task(node.run())
             await until(lambda: node.journal.state == "sending")
             node.stop()
-            await running
+            with pytest.raises(NotDeliveredError):
+                await running
+
+        bounded(work())
+
+
+def test_a_source_of_which_only_a_part_was_taken_says_so(tmp_path: Path) -> None:
+    with case(step(1, [["source-0", "source-0"]], scrambled=False, flood=1)) as one:
+
+        async def takes(connection: Connection) -> None:
+            while isinstance(await connection.receive(), Message):
+                pass
+            await connection.send(Control(Kind.ACCEPTED, 1))
+
+        async def refuses(connection: Connection) -> None:
+            while isinstance(await connection.receive(), Message):
+                pass
+            await connection.send(Control(Kind.REFUSED, 1, Reason.LATE))
+
+        async def work() -> None:
+            node = SourceNode(
+                one.document,
+                identity("source-0"),
+                entries(one, "source-0"),
+                key=COINS,
+                state=tmp_path,
+                journal=Journal(node="source-0"),
+            )
+            names = sorted({delivery.to for delivery in deliveries(one.document, entries(one, "source-0"), COINS)})
+            assert len(names) > 1
+            async with AsyncExitStack() as stack:
+                for place, name in enumerate(names):
+                    await stack.enter_async_context(one.played(name, refuses if place else takes))
+                await node.run()
+            counters = node.journal.counters()
+            assert counters["state"] == "done"
+            assert counters["undelivered"] + counters["sent"] == 4
+            assert 0 < counters["undelivered"] < 4
 
         bounded(work())
 

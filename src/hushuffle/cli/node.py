@@ -20,8 +20,10 @@ def start(configuration: Path, /) -> Exit:
     """Run one node, or several, of one run to the end.
 
     Writes one line of JSON for each event to standard error, and no private value
-    anywhere. SIGTERM, SIGHUP and Ctrl-C let a node finish what it has begun to send, and
-    give up the rest.
+    anywhere. SIGTERM, SIGHUP and Ctrl-C let a node finish what it has begun to send,
+    and give up the rest. Ends with exit code 1 if a node failed or refuses the run:
+    its document does not keep its plan, the [policy] of a source does not allow it,
+    or nobody took anything from a source.
 
     Args:
         configuration: the TOML file that names the nodes, the run's document, and where keys are.
@@ -31,6 +33,12 @@ def start(configuration: Path, /) -> Exit:
     ran = run_nodes(configuration)
     for name, why in ran.failures.items():
         sys.stderr.write(f"hushuffle: {name}: {why}\n")
+    for name, counters in ran.counters.items():
+        if (lost := counters.get("undelivered")) and name not in ran.failures:
+            reasons = ", ".join(counters["rejected"])
+            sys.stderr.write(
+                f"hushuffle: {name}: {lost:,} of its {lost + counters['sent']:,} messages were not taken ({reasons}).\n"
+            )
     return Exit.FAILED if ran.failures else Exit.DONE
 
 

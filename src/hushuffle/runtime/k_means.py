@@ -80,6 +80,7 @@ class PointSource(SourceNode):
         Raises:
             DataError: the state cannot be read or written.
             ConnectionLostError: the centroids could not be had in time.
+            NotDeliveredError: nobody took anything.
         """
         document, start, places = self._document, asyncio.get_running_loop().time(), places or Places()
         centroids = np.array(document.clustering.initial)
@@ -89,7 +90,7 @@ class PointSource(SourceNode):
                 centroids = await self._centroids(number, until, places)
             path = self._state / f"{document.run}-{self.name}-{number}.messages"
             await self._settle(path, self._entries_of(number, centroids), until, places)
-        self._journal.enter("done")
+        self._conclude()
 
     def _entries_of(self, number: int, centroids: Floats) -> list[Entry]:
         entries = []

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 import numpy as np
 
-from hushuffle.errors import DataError
+from hushuffle.errors import DataError, HushuffleError
 from hushuffle.io.private_files import write_private
 from hushuffle.io.secret_keys import derived
 from hushuffle.randomness import KeyedRandomness, keyed
@@ -20,6 +20,10 @@ from hushuffle.runtime.frames import HEAD, Kind, Message
 from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, Places
+
+
+class NotDeliveredError(HushuffleError):
+    """Nothing that a source sent was taken; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,10 +122,24 @@ class SourceNode(Node):
 
         Raises:
             DataError: the state cannot be read or written; nothing was sent.
+            NotDeliveredError: nobody took anything.
         """
         until = asyncio.get_running_loop().time() + self._document.collect
         await self._settle(self._path, self._entries, until, places or Places())
-        self._journal.enter("done")
+        self._conclude()
+
+    def _conclude(self) -> None:
+        """Say how the node ends: all was taken, or some of it.
+
+        Raises:
+            NotDeliveredError: nothing was.
+        """
+        lost = self._journal.facts.get("undelivered", 0)
+        if lost and not self._journal.sent:
+            reasons = ", ".join(reason.words for reason in sorted(self._journal.rejected))
+            message = f"nobody took any of its {lost:,} messages ({reasons}): this node has no part in the result."
+            raise NotDeliveredError(message)
+        self._journal.enter("done", **({"undelivered": lost} if lost else {}))
 
     async def _settle(self, path: Path, entries: Sequence[Entry], until: float, places: Places) -> None:
         """Send records, or what was sent for them before if `path` is there."""
@@ -145,6 +163,7 @@ class SourceNode(Node):
                 self._journal.sent += count
                 return
         self._journal.reject(reason, count)
+        self._journal.facts["undelivered"] = self._journal.facts.get("undelivered", 0) + count
         self._journal.event("lost", to=delivery.to, reason=reason.words)
 
 

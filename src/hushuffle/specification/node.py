@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from hushuffle.errors import Problem
 from hushuffle.specification._base import Name, Section, refuse
@@ -29,6 +30,30 @@ class NodeRecords(Section):
     """A private folder: what is sent is kept there, so that it is the same when the node starts again."""
 
 
+def _fingerprint(value: str) -> str:
+    digits = value.replace(":", "").lower()
+    if re.fullmatch("[0-9a-f]{64}", digits) is None:
+        refuse("must be a SHA-256 fingerprint, 64 hexadecimal digits", "openssl x509 -noout -fingerprint -sha256")
+    return digits
+
+
+class Policy(Section):
+    """What the owner of a source demands of a run, whoever drew it up."""
+
+    max_epsilon: Annotated[float, Field(gt=0)] = 5.0
+    """The largest epsilon of one run."""
+    max_delta: Annotated[float, Field(ge=0, lt=1)] = 1e-3
+    """The largest delta, of one run and of all together."""
+    budget: Annotated[float, Field(gt=0)] = 10.0
+    """The largest sum of the epsilons of all runs with this key of coins."""
+    min_batch: Annotated[int, Field(ge=1)] = 1
+    """The fewest sources with which a scrambler may release a batch; more than 1 refuses plans without scramblers."""
+    min_distinct_holders: Annotated[int, Field(ge=1)] = 1
+    """The fewest different nodes that hold the places of its batch; more than 1 refuses plans without scramblers."""
+    authorities: Annotated[tuple[Annotated[str, AfterValidator(_fingerprint)], ...], Field(strict=False)] | None = None
+    """SHA-256 fingerprints of the authorities that it trusts; left out, whatever authority.pem holds."""
+
+
 class NodeConfiguration(Section):
     """Which nodes of which run, and where their secrets are; never the secrets themselves."""
 
@@ -48,6 +73,8 @@ class NodeConfiguration(Section):
     """The local address that a node sends from."""
     records: NodeRecords | None = None
     """For source nodes."""
+    policy: Policy | None = None
+    """For source nodes: what they demand of a run. With a table of their own records, the defaults hold without it."""
     state: Text = "state"
     """A private folder in which scramblers remember what they have released."""
     status: Text | None = None
@@ -63,7 +90,9 @@ class NodeConfiguration(Section):
         return self
 
 
-_WORDS: Final = Vocabulary(sections={"": (NodeConfiguration,), "records": (NodeRecords,)}, goes_with={})
+_WORDS: Final = Vocabulary(
+    sections={"": (NodeConfiguration,), "records": (NodeRecords,), "policy": (Policy,)}, goes_with={}
+)
 
 
 def load_node(path: Path) -> NodeConfiguration:

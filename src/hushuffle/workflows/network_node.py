@@ -27,8 +27,9 @@ from hushuffle.runtime.result import AggregateResult, ResultNode
 from hushuffle.runtime.scrambler import ScramblerNode
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry, SourceNode
-from hushuffle.specification.node import NodeConfiguration, load_node
+from hushuffle.specification.node import NodeConfiguration, Policy, load_node
 from hushuffle.workflows.network_check import Promise, check_promise
+from hushuffle.workflows.network_policy import check_policy, spend
 from hushuffle.workflows.network_records import Held, held_records
 
 AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode | CentroidNode | BoardNode
@@ -45,7 +46,7 @@ class Ran:
 
 
 def run_nodes(configuration: Path) -> Ran:
-    """Run the nodes of a configuration to their end; SIGTERM, SIGHUP and SIGINT end them early, what has begun is finished.
+    """Run the nodes of a configuration to their end; SIGTERM, SIGHUP and SIGINT let them finish what has begun.
 
     Writes `status` (and `result`) if the configuration names them.
 
@@ -200,10 +201,16 @@ def _nodes(
     for name in config.nodes:
         journal, identity = Journal(node=name, out=sys.stderr), _identity(config, name, folder)
         if name in document.places:
+            policy = _policy(config)
+            if policy is not None:
+                check_policy(policy, promise, document, identity)
             if held is None:
                 held = held_records(config, document, promise.specification.query, folder)
                 coins = _coins(config, folder)
-            nodes.append(_source(config, document, identity, held.get(name, ()), coins, folder))
+            own = held.get(name, ())
+            nodes.append(_source(config, document, identity, own, coins, folder))
+            if policy is not None and config.records is not None and config.records.data is not None:
+                spend(policy, promise, document, own, key=coins, state=folder / config.records.state)
             continue
         if name != document.result and name not in scramblers and document.target_of(name) is None:
             _fail(f"{name} takes no part in this run: the document does not name it.")
@@ -220,6 +227,12 @@ def _nodes(
             compute = CentroidNode if clusters else ComputeNode
             nodes.append(compute(document, identity, where, key=key, journal=journal))
     return nodes
+
+
+def _policy(config: NodeConfiguration) -> Policy | None:
+    """Return what sources demand; records that were prepared, for a rehearsal, are nobody's own."""
+    own = config.records is not None and config.records.data is not None
+    return config.policy or (Policy() if own else None)
 
 
 def _source(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -201,6 +202,9 @@ def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guar
             sentence=caution,
             advice="The nodes refuse batches whose numbers do not add up; dummies in the place of messages add up.",
         )
-    for name, why in run.failures.items():
+    for name, why in islice(run.failures.items(), _MOST_SHOWN):
         yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="The counters say what was lost.")
+    if len(run.failures) > _MOST_SHOWN:
+        more = f"{len(run.failures) - _MOST_SHOWN:,} more nodes failed."
+        yield Warned(key="nodes-failed", sentence=more, advice="The counters say what was lost.")
     yield from about_run(specification, run.records)

@@ -29,6 +29,8 @@ from hushuffle.runtime.points import PointCodec, ReleasedCodec
 from hushuffle.runtime.records import PartCodec, RecordCodec
 from hushuffle.runtime.seals import PublicSealKey, SealKey
 from hushuffle.sketches import BloomEncoder
+from hushuffle.specification.node import Policy
+from hushuffle.workflows.network_policy import _check_authority
 from hushuffle.workflows.network_records import read_prepared, write_prepared
 from workflows.network_tools import deployed, plan_text
 
@@ -261,6 +263,7 @@ def keys(folder: Path) -> Maker:
             (text, lambda: SealKey.of(text)),
             (text, lambda: PublicSealKey.of(text.replace(SECRET, ""))),
             (text, lambda: key_in_file(path)),
+            (identity.authority, lambda: _check_authority(Policy(authorities=("0" * 64,)), identity)),
         ]
         content, read = rng.choice(ways)
         return Input(content=content, read=read)

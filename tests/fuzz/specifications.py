@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import json
 import random
@@ -14,11 +15,13 @@ import tomli_w
 
 from fuzz.fuzzing import Fuzzer, Input, Maker, changed_text, changed_tree
 from hushuffle.runtime.document import RunDocument, read_document
+from hushuffle.runtime.identities import Identity
 from hushuffle.specification import CountedPopulation, DataPopulation, Specification, parse_plan
 from hushuffle.specification.collection import parse_collection
 from hushuffle.specification.hosts import load_hosts
-from hushuffle.specification.node import NodeConfiguration, load_node
+from hushuffle.specification.node import NodeConfiguration, Policy, load_node
 from hushuffle.workflows.network_check import check_promise
+from hushuffle.workflows.network_policy import check_policy
 from hushuffle.workflows.network_records import held_records
 from workflows.network_tools import deployed, plan_text
 
@@ -40,6 +43,10 @@ coins = "c"
 state = "s"
 [listen]
 a = "fd:3"
+[policy]
+max_epsilon = 1.0
+min_batch = 3
+authorities = ["ABABABABABABABABABABABABABABABABABABABABABABABABABABABABABABABAB"]
 """
 POINTS: Final = """
 [query]
@@ -146,8 +153,10 @@ def documents(folder: Path) -> Maker:
         trees.append(json.loads(made.document.text))
 
     def make(rng: random.Random) -> Input:
-        tree = changed_tree(rng.choice(trees), rng, _JSON)
-        if isinstance(tree, dict) and isinstance(tree.get("plan"), str) and rng.random() < 0.4:
+        tree, coin = copy.deepcopy(rng.choice(trees)), rng.random()
+        if coin < 0.7:  # the document, its plan, or both
+            tree = changed_tree(tree, rng, _JSON)
+        if coin > 0.5 and isinstance(tree, dict) and isinstance(tree.get("plan"), str):
             lines = tree["plan"].split("\n")
             place = rng.randrange(len(lines))
             lines[place] = lines[place].split("=")[0] + "= " + rng.choice(_PLAN_VALUES)
@@ -155,20 +164,22 @@ def documents(folder: Path) -> Maker:
         text = json.dumps(tree, indent=1, ensure_ascii=True, sort_keys=True) + "\n"
         (folder / "run.json").write_text(text, encoding="utf-8")
         (folder / "own.csv").write_text("age,sex\n" + "1,a\n" * rng.choice([1, 1, 2, 3]), encoding="utf-8")
-        coin = rng.random()
-        return Input(content=text, read=lambda: _take_part(folder, coin))
+        share = rng.random()
+        return Input(content=text, read=lambda: _take_part(folder, share))
 
     return make
 
 
-def _take_part(folder: Path, coin: float) -> None:
+def _take_part(folder: Path, share: float) -> None:
     document = read_document(folder / "run.json")
     _look(document)
     names = sorted(document.places)
-    name = names[int(coin * len(names))]
+    name = names[int(share * len(names))]
     records = {"data": "own.csv", "coins": "c", "state": "s"}
     raw = {"document": "run.json", "nodes": [name], "identities": "i", "records": records}
     promise = check_promise(document)
+    identity = Identity(name=name, certificate="", authority="", key="")
+    check_policy(Policy(), promise, document, identity)
     held_records(NodeConfiguration.model_validate(raw), document, promise.specification.query, folder)
 
 

@@ -50,7 +50,7 @@ def _check_authority(policy: Policy, identity: Identity) -> None:
         return
     try:
         certificates = x509.load_pem_x509_certificates(identity.authority.encode())
-    except ValueError:
+    except Exception:  # noqa: BLE001 - of an unknown version, damaged: each raises something else
         _refuse(identity.name, "its authority.pem holds no certificate")
     unknown = [one for one in map(_fingerprint, certificates) if one not in policy.authorities]
     if unknown:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hushuffle.runtime.document import RunDocument
@@ -15,7 +16,7 @@ from hushuffle.runtime.frames import Control, Kind, Message, Reason
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.result import AggregateResult, RunFailedError
 from hushuffle.runtime.scrambler import Gathering, ScramblerNode
-from workflows.network_tools import Stage, bounded, deployed, plan_text, stage
+from workflows.network_tools import Stage, arrived, bounded, deployed, held, plan_text, stage
 
 
 def put(stage: Stage, name: str, kind: Callable[..., ScramblerNode], *, document: RunDocument | None = None) -> Journal:
@@ -103,6 +104,29 @@ def test_what_a_scrambler_that_forges_its_batch_can_still_show(tmp_path: Path) -
     result, refusals = chosen(tmp_path, "forged")
     assert (result.steps[0].sources, refusals) == (12, {})
     assert result.steps[0].received.count.sum() <= 1
+
+
+@pytest.mark.parametrize(("ranges", "decides"), [("", True), ("ranges = { x = [0, 200] }", False)])
+def test_a_source_that_lies_decides_a_sum_only_where_nothing_bounds_it(
+    ranges: str, decides: bool, tmp_path: Path
+) -> None:
+    more = f'values = ["x"]\nfunctions = ["count", "sum"]\n{ranges}'
+    made, loopback = deployed(plan_text(people=12, traffic="dummies = 3\nbatch = 12\nmin_batch = 9", more=more))
+    whole = arrived(made)
+    name = next(name for name in made.entries if arrived(made, lost=[name]) != whole)  # its message is no dummy
+    (entry,) = held(made)[name]
+    lie = replace(entry, content=entry.content[:-8] + np.array([1e308]).tobytes())
+    false = replace(made, entries={**made.entries, name: (lie,)})
+
+    async def work() -> None:
+        async with Stage(false, loopback, tmp_path) as scene:
+            scene.start_servers()
+            scene.start(*scene.sources)
+            (step,) = (await scene.result()).steps
+            assert (step.received.sum["x"].max() > 1e300) == decides
+            assert scene.rejected(*scene.computes) == ({} if decides else {"malformed": 1})
+
+    bounded(work())
 
 
 def alike(document: RunDocument, **changes: object) -> RunDocument:

@@ -82,7 +82,7 @@ def change(table: Any, path: str, value: Any) -> None:
     [
         ({"run": "1"}, "run: "),
         ({"people": 0}, "people: "),
-        ({"schema_version": 2}, "schema_version: "),
+        ({"schema_version": 1}, "schema_version: "),
         ({"odd": 1}, "odd: Extra inputs are not permitted"),
         ({"message": 255}, "message: "),
         ({"message": 16_385}, "message: "),

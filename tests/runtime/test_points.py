@@ -62,8 +62,8 @@ def test_a_point_goes_to_the_centroid_that_is_nearest_to_what_is_sent(kind: Any)
         ("gaussian", [0.8, 0.8, 0.0], "longer than the radius"),
         ("gaussian", [0.8, -np.inf, 0.0], "not finite"),
         ("laplace", [0.5, -0.6, 0.0], "longer than the radius"),
-        ("laplace", [1e308, 1e308, 1e308], "not finite, or so large"),
-        (None, [0.0, -1e101, 0.0], "not finite, or so large"),
+        ("laplace", [1e308, 1e308, 1e308], "not finite, or larger than they can be"),
+        (None, [0.0, -1e101, 0.0], "not finite, or larger than they can be"),
         ("gaussian", [1e99, 1e99, 1e99], "longer than the radius"),
     ],
 )
@@ -161,3 +161,12 @@ def test_dummies_are_computed_with_and_do_not_count(kind: Any) -> None:
     found = moved(codec.unpack(mixed), previous, chosen, used=used, rng=reproducible(4))
     alone = codec.unpack([content for content, counts in zip(contents, used, strict=True) if counts])
     assert found == pytest.approx(moved(alone, previous, chosen, rng=reproducible(4)), abs=1e-12)
+
+
+def test_a_point_outside_the_public_ranges_is_refused() -> None:
+    codec = PointCodec(query=KMeans(initial=INITIAL, largest=1.0))
+    codec.check(codec.sample)
+    codec.check(np.array([1.0, -1.0, 0.5]).tobytes())
+    for outside in (1.0000001, -1e50):
+        with pytest.raises(DataError, match="larger than they can be"):
+            codec.check(np.array([0.0, outside, 0.0]).tobytes())

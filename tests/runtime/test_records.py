@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,26 @@ def test_random_records_are_checked(content: bytes) -> None:
         assert not good
     else:
         assert good
+
+
+def test_values_outside_their_ranges_are_refused_and_dummies_are_within() -> None:
+    query = replace(QUERY, ranges=((5.0, 9.0), None))
+    codec = RecordCodec(query=query, position=0)
+    codec.check(codec.sample(node=0), node=0)
+    for inside in (5.0, 9.0):
+        codec.check(record(0, 0, inside, 1e300), node=0)
+    for outside in (4.999, 9.001, 1e308, -1e308, math.nan):
+        with pytest.raises(DataError) as caught:
+            codec.check(record(0, 0, outside, 0.0), node=0)
+        assert str(outside) not in str(caught.value)
+    clipped = query.clipped(table([(0, 0, 1e308, 1e308), (1, 1, -3.0, -3.0)]))
+    assert (clipped["x"].tolist(), clipped["y"].tolist()) == ([9.0, 5.0], [1e308, -3.0])
+
+
+@pytest.mark.parametrize("ranges", [((0.0, 1.0),), ((1.0, 0.0), None), ((0.0, math.inf), None), ((0.0, 0.0), None)])
+def test_ranges_that_are_none(ranges: Any) -> None:
+    with pytest.raises(InvalidInputError, match="`ranges` must be"):
+        replace(QUERY, ranges=ranges)
 
 
 def test_tables_without_a_column_are_refused() -> None:

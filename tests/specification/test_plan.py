@@ -158,6 +158,12 @@ def test_every_problem_at_once() -> None:
             "query.partitions: must be at most the 20 groups of the smallest grouping set, got 21.",
         ),
         (SETS + 'values = ["x", "x"]\n', "query.values: must be different columns, got x, x."),
+        (SETS + 'values = ["x"]\nranges = { y = [0, 1] }\n', "query.ranges: must be of columns in values, got y."),
+        (
+            SETS + 'values = ["x"]\nranges = { x = [1, 0] }\n',
+            "query.ranges.x: must be [low, high], low first, got [1, 0].",
+        ),
+        (SETS + 'values = ["x"]\nranges = { x = 3 }\n', "query.ranges.x: must be [low, high], two numbers, got 3."),
         (
             SETS + 'values = ["age"]\n',
             "query.values: must be other columns than those of groups, got age. "

@@ -156,6 +156,16 @@ def test_a_table_fills_the_places_of_its_node(tmp_path: Path) -> None:
         assert statistics.count.tolist() == np.bincount(groups, minlength=3 if column == "age" else 2).tolist()
 
 
+def test_values_outside_their_ranges_are_moved_to_their_ends(tmp_path: Path) -> None:
+    text = AGES.replace("[query]", "[query]\nranges = { income = [2, 3] }")
+    document = drawn(text, ["ann", "bob", "ann", "cara", "ann"])
+    assert document.grouping.ends == {"income": (2.0, 3.0)}
+    (tmp_path / "own.csv").write_text("age,sex,income\n10,f,-1e308\n50,m,2.5\n70,f,1e308\n")
+    held = own_records(config({"data": "own.csv"}, "ann"), document, tmp_path)["ann"]
+    entries = [one for one in held if isinstance(one, Entry)]
+    assert [np.frombuffer(one.content[-8:])[0] for one in entries] == [2.0, 2.5, 3.0] * 2
+
+
 def test_a_table_for_one_set_each_is_used_once(tmp_path: Path) -> None:
     document = drawn(AGES.replace('"all"', '"one"'), ["ann"] * 5)
     (tmp_path / "own.csv").write_text("age,sex,income\n" + "".join(f"10,f,{row}.5\n" for row in range(5)))
@@ -233,6 +243,8 @@ def test_a_document_that_was_drawn_up_keeps_its_plan(text: str) -> None:
         (AGES, "steps.1.convention", "exclusive", "convention of the step 'send by sex'"),
         (AGES, "steps.0.flood", 1, "flood of the step"),
         (AGES, "people", 7, "sources of the step"),
+        (AGES, "query.ranges", ((0.0, 1e308),), "its query is not that of its plan"),
+        (POINTS, "query.largest", 2.0, "its query is not that of its plan"),
         (AGES, "query.functions", ("count",), "its query is not that of its plan"),
         (SCRAMBLED, "steps.0.dummies", 0, "dummies of the step"),
         (SCRAMBLED, "steps.0.min_batch", 1, "min_batch of the step"),

@@ -122,6 +122,9 @@ def test_real_data_warn_and_a_secure_seed_does_not(tmp_path: Path) -> None:
         partitions = 3
     """
     made = study(query, seed='"secure"', traffic="", folder=tmp_path)
+    assert [warned.key for warned in made.warnings] == ["true-values-shown", "no-ranges"]
+    bounded = query.replace("[query]", "[query]\nranges = { x = [0, 100] }")
+    made = study(bounded, seed='"secure"', traffic="", folder=tmp_path)
     assert [warned.key for warned in made.warnings] == ["true-values-shown"]
     name, *averages = table(made, "result-1").rows[1]
     assert name == "25 to 35"

@@ -79,6 +79,7 @@ class GroupingQuery:
         values: columns of numbers; without them only counts.
         functions: any of count, sum, avg, min, max.
         partitions: compute nodes C of each grouping set, at most as many as the smallest set has groups.
+        ranges: for each of `values` its public range (low, high) or None; empty: no column has one.
 
     Source: Ladjel, Anciaux, Bellet, Scerri (the Aggregate query); theory.md section 6.
 
@@ -91,10 +92,16 @@ class GroupingQuery:
     values: tuple[str, ...] = ()
     functions: tuple[Function, ...] = ("count",)
     partitions: int
+    ranges: tuple[tuple[float, float] | None, ...] = ()
 
     def __post_init__(self) -> None:
-        for field in ("grouping_sets", "values", "functions"):
+        for field in ("grouping_sets", "values", "functions", "ranges"):
             object.__setattr__(self, field, tuple(getattr(self, field)))
+        ends = [one for one in self.ranges if one is not None]
+        if self.ranges and len(self.ranges) != len(self.values):
+            _checks.reject("ranges", f"one for each of {len(self.values)} values, or none", len(self.ranges))
+        if not all(math.isfinite(low) and math.isfinite(high) and low < high for low, high in ends):
+            _checks.reject("ranges", "pairs (low, high) of finite numbers, low first", self.ranges)
         names = [one.name for one in self.grouping_sets]
         if not names or len(set(names)) != len(names):
             _checks.reject("grouping_sets", "one or more different ones", names)
@@ -107,6 +114,24 @@ class GroupingQuery:
         fewest = min(one.groups for one in self.grouping_sets)
         partitions = _checks.integer("partitions", self.partitions, low=1, high=fewest)
         object.__setattr__(self, "partitions", partitions)
+
+    @property
+    def ends(self) -> dict[str, tuple[float, float]]:
+        """The public ranges of the values that have one."""
+        pairs = zip(self.values, self.ranges or [None] * len(self.values), strict=True)
+        return {name: pair for name, pair in pairs if pair is not None}
+
+    def clipped(self, table: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        """Return a table whose values lie in their ranges: what is outside is moved to its end.
+
+        >>> age = GroupingSet(columns=("age",), sizes=(20,))
+        >>> query = GroupingQuery(grouping_sets=(age,), values=("x",), partitions=4, ranges=((0.0, 9.0),))
+        >>> query.clipped({"age": np.array([3, 4]), "x": np.array([-1.0, 1e308])})["x"].tolist()
+        [0.0, 9.0]
+        """
+        return {
+            name: np.clip(values, *self.ends[name]) if name in self.ends else values for name, values in table.items()
+        }
 
     def nodes(self, position: int, codes: npt.ArrayLike) -> Integers:
         """Return the compute node of each group code of the grouping set at `position`, shape (n,)."""

@@ -109,19 +109,31 @@ class Aggregate(_Part):
     values: tuple[str, ...] = ()
     functions: tuple[Function, ...] = ("count",)
     partitions: int
+    ranges: tuple[tuple[float, float] | None, ...] = ()
+    """The public ranges of values: a record outside is refused."""
 
     def query(self) -> GroupingQuery:
         """Return the query."""
         sets = tuple(GroupingSet(columns=columns, sizes=sizes) for columns, sizes in self.grouping_sets)
         return GroupingQuery(
-            grouping_sets=sets, values=self.values, functions=self.functions, partitions=self.partitions
+            grouping_sets=sets,
+            values=self.values,
+            functions=self.functions,
+            partitions=self.partitions,
+            ranges=self.ranges,
         )
 
     @classmethod
     def of(cls, query: GroupingQuery) -> Aggregate:
         """Return it as part of a document."""
         sets = tuple((one.columns, one.sizes) for one in query.grouping_sets)
-        return cls(grouping_sets=sets, values=query.values, functions=query.functions, partitions=query.partitions)
+        return cls(
+            grouping_sets=sets,
+            values=query.values,
+            functions=query.functions,
+            partitions=query.partitions,
+            ranges=query.ranges,
+        )
 
 
 class Noise(_Part):
@@ -142,6 +154,8 @@ class KMeans(_Part):
     kind: Literal["k-means"] = "k-means"
     initial: Annotated[tuple[Coordinates, ...], Field(min_length=2)]
     """The first centroids, public."""
+    largest: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The largest absolute value of a coordinate, where columns have public ranges; a point outside is refused."""
     noise: Noise | None = None
     """On what every iteration releases; None: the centroids are assumed public."""
 
@@ -164,7 +178,7 @@ class RunDocument(_Part):
         pydantic.ValidationError: a value or combination breaks a rule; `read_document` says so in plain words.
     """
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     run: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] = Field(default_factory=lambda: secrets.token_hex(16))
     """A number that no other run has."""
     plan: str

@@ -52,8 +52,8 @@ class PointCodec:
         if len(content) != self.size:
             _fail("a message does not hold a point of this plan.")
         point = self.unpack([content])
-        if not (np.abs(point) <= _LARGEST).all():
-            _fail("a message holds coordinates that are not finite, or so large that sums of them would not be.")
+        if not (np.abs(point) <= (self.query.largest or _LARGEST)).all():
+            _fail("a message holds coordinates that are not finite, or larger than they can be.")
         noise = self.query.noise
         if noise is not None and not np.array_equal(noise.build().shorten(point), point):
             _fail("a message holds a point that is longer than the radius.")

@@ -72,7 +72,8 @@ class RecordCodec:
         """Refuse what is no record of this node's groups; the message shows nothing of it.
 
         Raises:
-            DataError: not of the size of a record, a number that is no group, values that are not finite.
+            DataError: not of the size of a record, a number that is no group, values that are not finite or outside
+                their public ranges.
         """
         if len(content) != self.size:
             _fail("a message does not hold a record of this plan.")
@@ -82,6 +83,8 @@ class RecordCodec:
         finite = all(np.isfinite(table[name]).all() for name in self.query.values)
         if not inside or not finite or int(self.own(table)[0]) != node:
             _fail("a message holds a record of other groups than this node's.")
+        if not all(low <= float(table[name][0]) <= high for name, (low, high) in self.query.ends.items()):
+            _fail("a message holds a value outside its public range.")
 
     def sample(self, *, node: int) -> bytes:
         """Return some record of this node's groups: what is computed with where a message carries no data."""
@@ -91,6 +94,8 @@ class RecordCodec:
         row = np.zeros(1, dtype=self._type)
         for place, code in enumerate(np.unravel_index(group, groups.sizes)):
             row[f"c{place}"] = code
+        for place, name in enumerate(self.query.values):
+            row[f"v{place}"] = self.query.ends.get(name, (0.0, 0.0))[0]
         return row.tobytes()
 
     def statistics(self, contents: Sequence[bytes], used: Sequence[bool] | None = None) -> GroupStatistics:

@@ -121,6 +121,8 @@ class AggregateQuery(Section):
     """Lists of grouping columns: one result by each."""
     values: Names = ()
     """Columns of numbers to be summed up."""
+    ranges: dict[Name, Range] | None = None
+    """The public ranges [low, high] of values: what lies outside is moved to its end, and compute nodes refuse it."""
     functions: Annotated[tuple[Function, ...], Field(strict=False, min_length=1)] = ("count",)
     """What is computed: "count", "sum", "avg", "min", "max"."""
     partitions: Annotated[int, Field(ge=2)]
@@ -140,7 +142,11 @@ class AggregateQuery(Section):
             plans.GroupingSet(columns=names, sizes=tuple(sizes[name] for name in names)) for names in self.grouping_sets
         ]
         return plans.GroupingQuery(
-            grouping_sets=tuple(sets), values=self.values, functions=self.functions, partitions=self.partitions
+            grouping_sets=tuple(sets),
+            values=self.values,
+            functions=self.functions,
+            partitions=self.partitions,
+            ranges=tuple(map(self.ranges.get, self.values)) if self.ranges else (),
         )
 
     def plan(self, people: int, traffic: Traffic) -> plans.Plan:

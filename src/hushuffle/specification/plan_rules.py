@@ -80,15 +80,23 @@ def _values(query: Mapping[str, Any]) -> Iterator[Problem]:
         hint = "A column cannot both make groups and be summed up; make a copy of it under another name."
         value = ", ".join(both)
         yield Problem(key="query.values", rule="must be other columns than those of groups", value=value, hint=hint)
+    unknown = [str(name) for name in _table(query, "ranges") if name not in values]
+    if unknown:
+        yield Problem(key="query.ranges", rule="must be of columns in values", value=", ".join(unknown))
+    yield from _ends(query, "ranges")
 
 
 def _ranges(query: Mapping[str, Any]) -> Iterator[Problem]:
     if "columns" in query and "data" not in query:
         yield Problem(key="query.columns", rule="must come with data", value="no data")
-    for name, ends in _table(query, "columns").items():
+    yield from _ends(query, "columns")
+
+
+def _ends(query: Mapping[str, Any], key: str) -> Iterator[Problem]:
+    for name, ends in _table(query, key).items():
         numbers = isinstance(ends, list | tuple) and all(type(end) in (int, float) for end in ends)
         if numbers and len(ends) == 2 and not ends[0] < ends[1]:
-            yield Problem(key=f"query.columns.{name}", rule="must be [low, high], low first", value=f"{list(ends)}")
+            yield Problem(key=f"query.{key}.{name}", rule="must be [low, high], low first", value=f"{list(ends)}")
 
 
 def _noise(query: Mapping[str, Any]) -> Iterator[Problem]:

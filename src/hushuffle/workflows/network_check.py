@@ -12,6 +12,7 @@ from hushuffle.model import Guarantee, number
 from hushuffle.plans import Cluster, Plan
 from hushuffle.runtime.document import Aggregate, KMeans, Noise, RunDocument, Step
 from hushuffle.specification import AggregateQuery, KMeansQuery, PlanSpecification, parse_plan
+from hushuffle.workflows.plan_data import LARGEST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +103,18 @@ def noise_of(query: KMeansQuery) -> Noise | None:
     return None if noise is None else Noise(kind=noise.kind, radius=noise.radius, scale=noise.scale)
 
 
+def largest_of(query: KMeansQuery) -> float | None:
+    """Return the largest absolute value of a coordinate, None where columns have no public ranges."""
+    return None if query.columns is None else LARGEST
+
+
 def _same_query(specification: PlanSpecification, query: Aggregate | KMeans) -> bool:
     wanted = specification.query
     if isinstance(wanted, AggregateQuery):
         return query == Aggregate.of(wanted.query())
-    return isinstance(query, KMeans) and query.noise == noise_of(wanted) and len(query.initial) == wanted.centroids
+    if not isinstance(query, KMeans) or len(query.initial) != wanted.centroids:
+        return False
+    return (query.noise, query.largest) == (noise_of(wanted), largest_of(wanted))
 
 
 def _refuse(why: str) -> NoReturn:

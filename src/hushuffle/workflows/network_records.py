@@ -70,7 +70,7 @@ def _own_entries(
     """Return the records of a table: its rows fill the node's places, in every step anew if all steps ask everybody."""
     table = load_table(data, categories=query.categories(), numbers=query.values, base_folder=folder)
     _check(data, table.n, name, wanted)
-    columns = {**table.groups, **table.numbers}
+    columns = query.query().clipped({**table.groups, **table.numbers})
     places, entries, row = document.places[name], list[Entry](), 0
     for number in range(1, len(document.steps) + 1):
         codec = RecordCodec(query=document.grouping, position=number - 1)

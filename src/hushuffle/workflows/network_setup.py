@@ -20,7 +20,7 @@ from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry
 from hushuffle.specification import AggregateQuery, KMeansQuery, PlanSpecification
 from hushuffle.specification.network import Network
-from hushuffle.workflows.network_check import noise_of, traffic_of
+from hushuffle.workflows.network_check import largest_of, noise_of, traffic_of
 from hushuffle.workflows.network_records import Held, people
 from hushuffle.workflows.plan_data import Records
 
@@ -98,7 +98,8 @@ def _query(specification: PlanSpecification, initial: Floats | None) -> Aggregat
     if isinstance(query, AggregateQuery):
         return Aggregate.of(query.query())
     assert initial is not None
-    return KMeans(initial=tuple(map(tuple, initial.tolist())), noise=noise_of(query))
+    first = tuple(map(tuple, initial.tolist()))
+    return KMeans(initial=first, largest=largest_of(query), noise=noise_of(query))
 
 
 def _largest(document: RunDocument) -> int:

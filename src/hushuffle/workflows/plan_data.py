@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +70,7 @@ def _groups(query: AggregateQuery, base_folder: Path) -> Records:
     if query.generated is not None:
         made = query.generated
         table = generate_table(query.query(), made.people, distribution=made.distribution, seed=made.seed)
-        return Records(n=made.people, source="made-up records", table=table)
+        return Records(n=made.people, source="made-up records", table=query.query().clipped(table))
     assert query.data is not None
     found = load_table(
         query.data,
@@ -79,7 +79,8 @@ def _groups(query: AggregateQuery, base_folder: Path) -> Records:
         missing=query.missing,
         base_folder=base_folder,
     )
-    return Records(n=found.n, source=found.source, dropped=found.dropped, table={**found.groups, **found.numbers})
+    table = query.query().clipped({**found.groups, **found.numbers})
+    return Records(n=found.n, source=found.source, dropped=found.dropped, table=table)
 
 
 def _points(query: KMeansQuery, base_folder: Path) -> Records:
@@ -101,11 +102,16 @@ def _points(query: KMeansQuery, base_folder: Path) -> Records:
     )
 
 
+LARGEST: Final = 1.0
+"""The largest absolute value of a coordinate that was scaled from its public range."""
+
+
 def scaled_points(query: KMeansQuery, numbers: Mapping[str, Floats]) -> Floats:
     """Return columns as points, shape (n, columns): the public range of each becomes -1 to 1."""
     assert query.columns is not None
     scaled = [
-        np.clip(2 * (numbers[name] - low) / (high - low) - 1, -1, 1) for name, (low, high) in query.columns.items()
+        np.clip(2 * (numbers[name] - low) / (high - low) - 1, -LARGEST, LARGEST)
+        for name, (low, high) in query.columns.items()
     ]
     return np.column_stack(scaled)
 

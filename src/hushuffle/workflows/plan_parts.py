@@ -54,6 +54,20 @@ def about_records(records: Records) -> Iterator[Warned]:
         )
 
 
+def about_ranges(specification: PlanSpecification) -> Iterator[Warned]:
+    """Yield the warning that one person's number may decide a sum."""
+    query = specification.query
+    names = (
+        [] if isinstance(query, KMeansQuery) else [name for name in query.values if name not in (query.ranges or {})]
+    )
+    if names:
+        yield Warned(
+            key="no-ranges",
+            sentence=f"Nothing bounds the values of {', '.join(names)}: a single source that lies decides every sum.",
+            advice="Give [query.ranges] with the public range [low, high] of each: nodes refuse what is outside.",
+        )
+
+
 def no_guarantee(plan: Plan) -> Iterator[Warned]:
     """Yield the warning that what was run has no guarantee."""
     if not plan.applies:
@@ -78,6 +92,7 @@ def about_run(specification: PlanSpecification, records: Records) -> Iterator[Wa
             sentence="This report was made with everybody's records and shows the true result.",
             advice="Keep it inside, with whoever holds the records anyway.",
         )
+    yield from about_ranges(specification)
     yield from about_records(records)
 
 

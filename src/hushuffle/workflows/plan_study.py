@@ -16,7 +16,7 @@ from hushuffle.specification import PlanSpecification
 from hushuffle.workflows.findings import percent
 from hushuffle.workflows.plan_charts import trade_offs
 from hushuffle.workflows.plan_data import count_people
-from hushuffle.workflows.plan_parts import about_records, diagram, refusal, settings
+from hushuffle.workflows.plan_parts import about_ranges, about_records, diagram, refusal, settings
 from hushuffle.workflows.reproduce.base import software
 from hushuffle.workflows.warnings import LARGE_EPSILON
 
@@ -102,7 +102,7 @@ def analyse_plan(
         tables=(_guarantees(plan, clusters, guarantee, summed), _costs(plan), *_releases(plan)),
         charts=charts,
         diagrams=(diagram(specification, plan, records.n),),
-        warnings=(*concerns(plan, guarantee, met=met), *about_records(records)),
+        warnings=(*concerns(plan, guarantee, met=met), *about_ranges(specification), *about_records(records)),
         citations=(LADJEL.at("execution plans, corrected"),),
         software=software("polars", "cryptography"),
     )

@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -65,13 +66,15 @@ def save_frequencies(path: Path, table: pl.DataFrame, facts: dict[str, Any]) -> 
         OSError: the file cannot be written.
     """
     check_kind(path)
+    content = BytesIO()  # written by Polars into the file itself, a full disk would not be told from a mistake
+    if path.suffix == ".csv":
+        table.write_csv(content)
+    elif path.suffix == ".parquet":
+        table.write_parquet(content)
+    else:
+        content.write(frequency_text(table, facts).encode())
     with _whole(path) as file:
-        if path.suffix == ".csv":
-            table.write_csv(file)
-        elif path.suffix == ".parquet":
-            table.write_parquet(file)
-        else:
-            file.write(frequency_text(table, facts).encode())
+        file.write(content.getbuffer())
 
 
 def columns_text(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> str:

@@ -35,7 +35,7 @@ def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
     """
     order = _mapped(path)
     if order.ndim != 1 or not np.issubdtype(order.dtype, np.integer):
-        _fail(f"{path} holds {order.dtype} of shape {order.shape}: one list of integers is expected.")
+        _fail(f"{path} holds an array of shape {order.shape}: one list of integers is expected.")
     if order.size != n:
         _fail(f"{path} orders {order.size:,} records, but there are {n:,} people. Everybody occurs once.")
     seen = np.zeros(n, dtype=np.bool_)

@@ -61,7 +61,10 @@ def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str,
     if path.suffix not in _SUFFIXES:
         _public.fail(f"{source} is no kind of file that can be read: {', '.join(_SUFFIXES)}.")
     arrays = _archive(path) if path.suffix == ".npz" else {path.stem: _text(path)}
-    return {name: _matrix(array, f"{path}: matrix {name!r}", name, failed) for name, array in arrays.items()}
+    return {
+        name: _matrix(array, f"{path}: matrix {place:,} of {len(arrays):,}", name, failed)
+        for place, (name, array) in enumerate(arrays.items(), start=1)
+    }
 
 
 def _archive(path: Path) -> dict[str, npt.NDArray[np.generic]]:

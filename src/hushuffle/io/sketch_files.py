@@ -138,7 +138,7 @@ def _check(manifest: Mapping[str, Any], source: Path) -> None:
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
         _fail(f"{source} is not a Bloom filter of hushuffle.")
     if manifest.get("version") != _VERSION:
-        _fail(f"{source} is of version {manifest.get('version')!r}, this program reads {_VERSION}. Upgrade hushuffle.")
+        _fail(f"{source} is of another version than the {_VERSION} that this program reads. Upgrade hushuffle.")
     wrong = [key for key, kind in _KEYS.items() if type(manifest.get(key)) is not kind]
     if wrong or not manifest["threshold"].isdecimal():
         _fail(f"{source}: the manifest lacks {', '.join(wrong) or 'a whole threshold'}, or has it in another form.")

@@ -76,6 +76,7 @@ async def _run(nodes: Sequence[AnyNode]) -> Ran:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop)
+    loop.set_exception_handler(_unexpected)
     places = Places()
 
     async def one(node: AnyNode) -> None:
@@ -93,6 +94,12 @@ async def _run(nodes: Sequence[AnyNode]) -> Ran:
     await asyncio.gather(*(one(node) for node in nodes))
     counters = {node.name: node.journal.counters() for node in nodes}
     return Ran(counters=counters, failures=failures, result=results[0] if results else None)
+
+
+def _unexpected(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    """Say that something failed for which nobody waits: asyncio would log what the error says, which may quote data."""
+    kind = type(context.get("exception")).__name__
+    Journal(node="process", out=sys.stderr).event("unexpected error", kind=kind)
 
 
 def ask_health(configuration: Path) -> dict[str, dict[str, Any]]:

@@ -81,10 +81,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_tables_of_frequencies(tmp_path: Path) -> None:
     shares = np.array([0.3, 0.7])
     estimate = Estimate(frequencies=shares, raw=shares, n=10, variance_intercept=0.01, variance_slope=0.0)
-    table = frequency_table(estimate, ["no", "yes"], confidence=0.9)
+    table = frequency_table(estimate, ["no", "yes"], confidence=0.9, above=np.array([True, True]))
     for name in ("a.csv", "a.parquet", "a.json"):
         save_frequencies(tmp_path / name, table, {"people": 10})
-    assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()[0] == "value,frequency,standard_error,low,high"
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()[
+        0
+    ] == "value,frequency,standard_error,low,high,above_threshold"
     document = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     assert document["people"] == 10
     assert document["frequencies"][1]["value"] == "yes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +17,11 @@ from hushuffle.cli.terminal import color, width
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
+    from hushuffle.estimation import HeavyHitters
     from hushuffle.model import Estimate
     from hushuffle.workflows.estimate_reports import Count, Tally
 
@@ -36,6 +38,7 @@ def estimate(
     out: Path | None = None,
     chart: Path | None = None,
     confidence: float = 0.95,
+    every: Annotated[bool, Parameter(name="--all", negative=(), show_default=False)] = False,
     counts_only: Annotated[bool, _Flag] = False,
     json: Annotated[bool, _Flag] = False,
     engine: Literal["local", "spark"] = "local",
@@ -44,14 +47,18 @@ def estimate(
     """Estimate how many people hold each value, from collected reports.
 
     Several collections of different people with the same randomizer and
-    categories are added up, column by column. Prints the most frequent values.
+    categories are added up, column by column. Prints the most frequent of the
+    values that are told from noise: that one which nobody holds is among them
+    happens in at most 1 of 20 collections. Files hold all values.
 
     Args:
         reports: folders that collect wrote, files of reports, or files of counts (.json).
         manifest: how all files of reports together were made; manifest.json beside each by default.
         out: write all values to this file: .csv, .parquet or .json.
-        chart: draw the shares with their intervals (the 30 largest, if there are more): .svg or .html.
-        confidence: of each interval.
+        chart: draw the shares with their intervals (if there are more than 30 values, the largest that are told from
+            noise): .svg or .html.
+        confidence: of all that is printed together, 0.95 by default; in files and with --all of each interval.
+        every: print all values, also those that cannot be told from noise.
         counts_only: write support counts to --out (.json), to be added up elsewhere, and estimate nothing.
         json: print all values as JSON, and nothing else, to standard output.
         engine: spark counts on a cluster that reads the same files as this machine.
@@ -67,19 +74,28 @@ def estimate(
         return _save_counts(tallies, out)
     estimates = {name: tally.estimate() for name, tally in tallies.items()}
     from hushuffle.io.frequency_files import frequency_table, save_columns, save_frequencies  # noqa: PLC0415
+    from hushuffle.workflows.estimate_reports import noise_warning  # noqa: PLC0415
 
+    shown = {name: tallies[name].told_from_noise(made, confidence=confidence) for name, made in estimates.items()}
     tables = {
-        name: frequency_table(made, tallies[name].labels, confidence=confidence) for name, made in estimates.items()
+        name: frequency_table(made, tallies[name].labels, confidence=confidence, above=shown[name].among(made.k))
+        for name, made in estimates.items()
     }
-    facts = {name: _facts(tally, confidence) for name, tally in tallies.items()}
+    facts = {name: {**_facts(tally, confidence), "threshold": shown[name].threshold} for name, tally in tallies.items()}
     several = "" not in tables
     if out is not None and several:
         save_columns(out, tables, facts)
     elif out is not None:
         save_frequencies(out, tables[""], facts[""])
     if chart is not None:
-        _draw(chart, tallies, estimates, confidence)
-    _print(tables, facts, json=json)
+        _draw(chart, tallies, estimates, {} if every else shown, confidence)
+    if json:
+        _print_json(tables, facts)
+    else:
+        _print(tables, facts, shown, every=every)
+    for name, made in estimates.items():
+        for sentence in noise_warning(made, shown[name]):
+            sys.stderr.write(f"hushuffle: warning: {name}{': ' * bool(name)}{sentence}\n")
     if not json and (out is not None or chart is not None):
         sys.stdout.write("\n" + "".join(f"Wrote {file}\n" for file in (out, chart) if file is not None))
     return Exit.DONE
@@ -132,7 +148,13 @@ def _facts(tally: Tally, confidence: float) -> dict[str, Any]:
     return {"people": tally.manifest.people, "dummies": tally.manifest.dummies, "confidence": confidence}
 
 
-def _draw(chart: Path, tallies: Mapping[str, Tally], estimates: Mapping[str, Estimate], confidence: float) -> None:
+def _draw(
+    chart: Path,
+    tallies: Mapping[str, Tally],
+    estimates: Mapping[str, Estimate],
+    shown: Mapping[str, HeavyHitters],
+    confidence: float,
+) -> None:
     from hushuffle.io.frequency_files import save_text  # noqa: PLC0415 - only when needed
     from hushuffle.report.frequency_chart import Frequencies, frequency_html, frequency_svg  # noqa: PLC0415
 
@@ -143,35 +165,65 @@ def _draw(chart: Path, tallies: Mapping[str, Tally], estimates: Mapping[str, Est
             labels=tally.labels,
             confidence=confidence,
             people=tally.manifest.people,
+            above=shown[name].among(estimates[name].k) if name in shown else None,
         )
         for name, tally in tallies.items()
     ]
     save_text(chart, frequency_svg(parts) if chart.suffix == ".svg" else frequency_html(parts))
 
 
-def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]], *, json: bool) -> None:
-    if json:
-        from hushuffle.io.frequency_files import columns_text, frequency_text  # noqa: PLC0415 - only when needed
+def _print_json(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> None:
+    from hushuffle.io.frequency_files import columns_text, frequency_text  # noqa: PLC0415 - only when needed
 
-        several = "" not in tables
-        sys.stdout.write(columns_text(tables, facts) if several else frequency_text(tables[""], facts[""]))
-        return
-    for position, name in enumerate(tables):
+    several = "" not in tables
+    sys.stdout.write(columns_text(tables, facts) if several else frequency_text(tables[""], facts[""]))
+
+
+def _print(
+    tables: Mapping[str, pl.DataFrame],
+    facts: Mapping[str, dict[str, Any]],
+    shown: Mapping[str, HeavyHitters],
+    *,
+    every: bool,
+) -> None:
+    for position, (name, table) in enumerate(tables.items()):
         sys.stdout.write("\n" * bool(position) + (f"{name}: " if name else ""))
-        _print_one(tables[name], facts[name])
+        sys.stdout.write(f"{facts[name]['people']:,} people, {facts[name]['dummies']:,} dummies.\n\n")
+        if every:
+            _print_rows(table, facts[name], "each")
+        else:
+            _print_significant(table, facts[name], shown[name])
 
 
-def _print_one(table: pl.DataFrame, facts: dict[str, Any]) -> None:
+def _print_significant(table: pl.DataFrame, facts: dict[str, Any], shown: HeavyHitters) -> None:
+    """Print the most frequent values that are told from noise, and say what the others are."""
+    import polars as pl  # noqa: PLC0415 - only when needed
+
+    low, high = (pl.Series(shown.intervals[:, end]) for end in (0, 1))
+    rows = table[shown.values].with_columns(low=low, high=high)
+    notes = []
+    if rows.height > _SHOWN:
+        notes.append(f"{rows.height - _SHOWN:,} more values are told from noise; --out writes all.")
+    below = table.height - rows.height
+    if below:
+        people = math.ceil(max(shown.threshold, 0.0) * facts["people"])
+        few = f"; one that fewer than about {people:,} people hold mostly does not show" * (people <= facts["people"])
+        notes.append(
+            f"{below:,} of {table.height:,} values are not shown: their estimates cannot be told from noise. Nobody "
+            f"may hold them{few}. --all prints them."
+        )
+    _print_rows(rows.head(_SHOWN), facts, "all at once", notes)
+
+
+def _print_rows(table: pl.DataFrame, facts: dict[str, Any], meant: str, notes: Sequence[str] = ()) -> None:
     from hushuffle.report.printing import item, printed, text  # noqa: PLC0415 - only when needed
     from hushuffle.report.printing import table as grid  # noqa: PLC0415
 
     shown = grid(expand=False)
-    for name in ("Value", "Share", "Standard error", f"{100 * facts['confidence']:g}% interval"):
+    for name in ("Value", "Share", "Standard error", f"{100 * facts['confidence']:g}% interval, {meant}"):
         shown.add_column(name, justify="left" if name == "Value" else "right", overflow="fold")
-    top = table.sort("frequency", descending=True).head(_SHOWN)
-    for value, frequency, error, low, high in top.iter_rows():
+    rows = table.sort("frequency", descending=True)
+    for value, frequency, error, low, high in rows.drop("above_threshold").iter_rows():
         shown.add_row(text(value), f"{frequency:.4f}", f"{error:.4f}", f"{low:.4f} to {high:.4f}")
-    rest = table.height - top.height
-    parts = [shown, *([item(f"{rest:,} more values are not shown; --out writes all.")] if rest else [])]
-    sys.stdout.write(f"{facts['people']:,} people, {facts['dummies']:,} dummies.\n\n")
+    parts = [*([shown] if rows.height else []), *(item(note) for note in notes)]
     sys.stdout.write(printed(parts, width(), color=color()))

@@ -36,6 +36,10 @@ class HeavyHitters:
     threshold: float
     level: float
 
+    def among(self, k: int) -> npt.NDArray[np.bool_]:
+        """Return for each of the k values whether it is one of them, shape (k,)."""
+        return np.isin(np.arange(k), self.values)
+
     def __len__(self) -> int:
         return self.values.size
 

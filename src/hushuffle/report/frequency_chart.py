@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from hushuffle.model import Assessment, Estimate, Population, Utility
 from hushuffle.report.accuracy import MOST_ROWS
@@ -25,20 +26,27 @@ _TITLE_COLUMNS: Final = 44
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Frequencies:
-    """What one chart shows: an estimate of the k values `labels`, with intervals at `confidence`; `title` above it."""
+    """What one chart shows: an estimate of the k values `labels`, with intervals at `confidence`; `title` above it.
+
+    `above`, shape (k,), says which values are told from noise: where there are too many for a chart, no others are
+    drawn. None: all count.
+    """
 
     title: str
     estimate: Estimate
     labels: Sequence[str]
     confidence: float
     people: int
+    above: npt.NDArray[np.bool_] | None = None
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The values that are shown: all, or the largest 30, the most frequent first."""
+        """The values that are shown: all, or the largest 30, the most frequent first; if none counts, the largest."""
         if len(self.labels) <= MOST_ROWS:
             return tuple(range(len(self.labels)))
         order = np.argsort(-self.estimate.frequencies, kind="stable")
+        if self.above is not None and self.above.any():
+            order = order[self.above[order]]
         return tuple(order[:MOST_ROWS].tolist())
 
     @property
@@ -46,6 +54,8 @@ class Frequencies:
         """What is shown, in a few words."""
         shown = len(self.rows)
         which = "" if shown == len(self.labels) else f"the {shown} most frequent of {len(self.labels):,} values; "
+        if self.above is not None and not self.above.any():
+            which += "none is told from noise; "
         return f"{which}{plural(self.people, 'person', 'people')}; estimate and {100 * self.confidence:.4g}% interval"
 
 

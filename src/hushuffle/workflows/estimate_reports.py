@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,10 +13,10 @@ import numpy.typing as npt
 
 from hushuffle.engines.kernel import layout_of
 from hushuffle.errors import DataError, SpecificationError
-from hushuffle.estimation import estimate
+from hushuffle.estimation import HeavyHitters, estimate, heavy_hitters
 from hushuffle.io.manifest import Manifest, read_counts, read_manifest
 from hushuffle.io.report_files import read_reports
-from hushuffle.model import Estimate, Histogram
+from hushuffle.model import Estimate, Histogram, number
 from hushuffle.protocol import Protocol
 from hushuffle.randomizers import CountsReports, Randomizer, require
 from hushuffle.shufflers import Scrambler
@@ -61,9 +62,36 @@ class Tally:
 
     def estimate(self) -> Estimate:
         """Return the frequencies among all people counted."""
+        return estimate(self.counts, protocol=self._protocol)
+
+    def told_from_noise(self, estimated: Estimate, *, confidence: float) -> HeavyHitters:
+        """Return the values that somebody holds, and their intervals; both hold for all of them at `confidence`.
+
+        A value that nobody holds is among them in at most 1 - `confidence` of all collections.
+        """
+        return heavy_hitters(estimated, protocol=self._protocol, level=1 - confidence)
+
+    @property
+    def _protocol(self) -> Protocol:
         shuffler = Scrambler(dummies=self.manifest.dummies)
-        protocol = Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
-        return estimate(self.counts, protocol=protocol)
+        return Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
+
+
+def noise_warning(estimated: Estimate, shown: HeavyHitters) -> Iterator[str]:
+    """Yield a warning where standard errors are near the shares: an even share of the people, 1/k, would not show."""
+    even, least = 1 / estimated.k, shown.threshold
+    if least > even:
+        error = number(math.sqrt(estimated.variance_intercept), up=True, digits=2)
+        held = f"a value shows only if about {_percent(least)} of the people hold it"
+        yield (
+            f"standard errors are near or above the shares ({error} for a small share): "
+            f"{held if least < 1 else 'not even a value that everybody holds would show'}; an even share is "
+            f"{_percent(even)}. More people, fewer categories, a larger epsilon or local hashing would help."
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{number(100 * share, digits=2)} %"
 
 
 def tally_reports(

@@ -471,3 +471,16 @@ def test_who_still_sends_for_an_earlier_run_is_not_heard() -> None:
     with case(step(1, [holders(3)])) as now, case(step(1, [holders(3)])) as before:
         assert now.document.digest != before.document.digest
         bounded(work(now, before))
+
+
+def test_one_sealed_text_cannot_fill_two_places() -> None:
+    with case(step(1, [["source-0", "source-0", "source-1"]])) as one:
+        gathering = Gathering(1, one.document.step(1).batches[0], 3)
+        first = message(0, 0)
+        assert gathering.add("source-0", first) is Reason.NONE
+        copy = Message(first.step, 1, first.target, first.sealed)
+        assert gathering.add("source-0", copy) is Reason.DUPLICATE
+        assert gathering.add("source-0", first) is Reason.NONE  # the same again
+        assert (len(gathering.messages), gathering.people) == (1, 1)
+        assert gathering.add("source-0", message(1, 0)) is Reason.NONE
+        assert (len(gathering.messages), gathering.people) == (2, 1)

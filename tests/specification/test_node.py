@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from hushuffle.errors import SpecificationError
-from hushuffle.specification.node import NodeConfiguration, load_node
+from hushuffle.specification.node import NodeConfiguration, Policy, load_node
 
 BEGIN = """
 document = "run.json"
@@ -77,3 +79,20 @@ def test_no_file(tmp_path: Path) -> None:
 def test_the_model_itself_keeps_the_rules() -> None:
     with pytest.raises(ValidationError, match="must be different names"):
         NodeConfiguration(document="d", nodes=("a", "a"), identities="i")
+
+
+def test_the_policy_on_the_page_is_that_of_the_program(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/explanation/network-security.md").read_text("utf-8")
+    (block,) = re.findall(r"^```toml\n(\[policy\].*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    given = tomllib.loads(block)["policy"]
+    assert given.pop("authorities") == ["ab:cd:..."]
+    assert given == Policy().model_dump(exclude_none=True)
+    path = tmp_path / "node.toml"
+    colons = ":".join(["AB"] * 32)
+    path.write_text(f'{BEGIN}{RECORDS}[policy]\nbudget = 3.0\nauthorities = ["{colons}"]\n', encoding="utf-8")
+    assert load_node(path).policy == Policy(budget=3.0, authorities=("ab" * 32,))
+    path.write_text(f'{BEGIN}{RECORDS}[policy]\nbudget = 0\nmin_batch = 0\nauthorities = ["ab"]\n', encoding="utf-8")
+    with pytest.raises(SpecificationError) as caught:
+        load_node(path)
+    keys = {problem.key for problem in caught.value.problems}
+    assert keys == {"policy.budget", "policy.min_batch", "policy.authorities[0]"}

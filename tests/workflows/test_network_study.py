@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ from hushuffle.model import Study, Table
 from hushuffle.plans import group_statistics
 from hushuffle.randomness import reproducible
 from hushuffle.report import study_json, study_terminal, write_study
+from hushuffle.runtime.board import KMeansResult
 from hushuffle.runtime.recorder import Trace, record_size
+from hushuffle.runtime.result import AggregateResult, StepResult
 from hushuffle.specification import AggregateQuery, PlanSpecification, parse_plan
+from hushuffle.workflows.network_node import result_table
 from hushuffle.workflows.network_run import NetworkRun
 from hushuffle.workflows.network_setup import deploy
 from hushuffle.workflows.network_study import network_study
@@ -220,3 +224,26 @@ def test_released_centroids_are_part_of_what_is_told() -> None:
     assert "the traffic and the released centroids tell about one person" in study.findings[0].sentence
     assert {"large-epsilon", "floating-point"} <= {one.key for one in study.warnings}
     assert "assumption" not in {one.key for one in study.warnings}
+
+
+def test_what_one_scrambler_could_do_is_said_beside_the_numbers() -> None:
+    specification, run = fabricated(AGES)
+    document = run.deployment.document
+    statistics = group_statistics(document.grouping, 0, run.records.table)
+    step = StepResult(name="ages", received=statistics, estimated=statistics, planned=12, sources=12, lost_batches=0)
+    table = result_table(document, AggregateResult(run=document.run, steps=(step,), people=12))
+    (caution,) = table["cautions"]
+    assert "one scrambler alone" in caution
+    study = network_study(specification, replace(run, result=table))
+    assert caution in [one.sentence for one in study.warnings if one.key == "one-scrambler"]
+    assert "one scrambler alone" in " ".join(study_terminal(study, width=100, color=False).split())
+    specification, run = fabricated(CLUSTERS)  # without scramblers
+    result = KMeansResult(run=document.run, people=12, iterations=())
+    assert result_table(run.deployment.document, result)["cautions"] == []
+
+
+def test_of_many_nodes_that_failed_some_are_named() -> None:
+    specification, run = fabricated(AGES, failures={f"source-{number:02d}": "gone" for number in range(40)})
+    warned = [one for one in network_study(specification, run).warnings if one.key.startswith("node")]
+    assert len(warned) == 31
+    assert warned[-1].sentence == "10 more nodes failed."

@@ -75,18 +75,21 @@ def test_an_id_twice(records: list[int]) -> None:
 
 def test_ledgers_that_cannot_be_used(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, entries = ledger_of(key_file), batch([1], [0])
-    for damage in (lambda: ledger.write_bytes(b"PAR1"), lambda: pl.DataFrame({"a": [1]}).write_parquet(ledger)):
+    aborts = (Path(__file__).parents[1] / "fuzz" / "corpus" / "aborts.parquet").read_bytes()
+    for damage in (
+        lambda: ledger.write_bytes(b"PAR1"),
+        lambda: pl.DataFrame({"a": [1]}).write_parquet(ledger),
+        lambda: ledger.write_bytes(aborts),
+    ):
         damage()
         with pytest.raises(DataError, match="is damaged"):
             admit(key_file, entries)
 
-    def refused(*_: object, **__: object) -> pl.DataFrame:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(pl, "read_parquet", refused)
-    with pytest.raises(DataError, match="cannot be read: Permission denied"):
-        admit(key_file, entries)
     ledger.unlink()
+    ledger.mkdir()
+    with pytest.raises(DataError, match=r"the ledger .* cannot be read: Is a directory"):
+        admit(key_file, entries)
+    ledger.rmdir()
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -21,6 +21,7 @@ import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from hushuffle.errors import DataError
+from hushuffle.io.parquet import UnreadableFile, read_parquet
 from hushuffle.io.private_files import flush_folder
 from hushuffle.io.secret_keys import derived
 
@@ -179,15 +180,12 @@ def _alone(key_file: Path) -> Iterator[None]:
 def _read(path: Path) -> pl.DataFrame:
     if not path.exists():
         return pl.DataFrame(schema=_SCHEMA)
-    try:
-        table = pl.read_parquet(path, glob=False)
-    except OSError as error:
-        _fail(f"the ledger {path} cannot be read: {error.strerror or 'it may be damaged'}.")
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        table = pl.DataFrame()
-    if dict(table.schema) != _SCHEMA:
+    tables: list[pl.DataFrame] = []
+    with suppress(UnreadableFile):
+        tables = list(read_parquet(pl.scan_parquet(path.absolute(), glob=False), path, name=f"the ledger {path}"))
+    if not tables or dict(tables[0].schema) != _SCHEMA:
         _fail(f"the ledger {path} is damaged. Without it nobody knows whose coins are used up: take a new key.")
-    return table
+    return pl.concat(tables)
 
 
 def _write(path: Path, table: pl.DataFrame) -> None:

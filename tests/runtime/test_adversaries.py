@@ -16,7 +16,7 @@ from hushuffle.runtime.frames import Control, Kind, Message, Reason
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.result import AggregateResult, RunFailedError
 from hushuffle.runtime.scrambler import Gathering, ScramblerNode
-from workflows.network_tools import Stage, arrived, bounded, deployed, held, plan_text, stage
+from workflows.network_tools import Stage, arrived, bounded, deployed, held, plan_text, say, stage
 
 
 def put(stage: Stage, name: str, kind: Callable[..., ScramblerNode], *, document: RunDocument | None = None) -> Journal:
@@ -104,6 +104,27 @@ def test_what_a_scrambler_that_forges_its_batch_can_still_show(tmp_path: Path) -
     result, refusals = chosen(tmp_path, "forged")
     assert (result.steps[0].sources, refusals) == (12, {})
     assert result.steps[0].received.count.sum() <= 1
+
+
+def test_a_target_that_asks_scramblers_and_members_learns_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with stage(plan_text(), tmp_path) as scene:
+            scene.start_servers()
+            target, other = scene.computes[:2]
+            scrambler = scene.scramblers[0]
+            questions = [Control(kind, 1) for kind in (Kind.HEALTH, Kind.WANT, Kind.END, Kind.ABORT, Kind.HELLO)]
+            for asker, asked in ((target, scrambler), (target, other), (scrambler, scene.document.result)):
+                for question in questions:
+                    answer = await say(await scene.client(asker, asked), [question])
+                    assert (answer.kind, answer.reason, set(answer.numbers)) == (
+                        Kind.REFUSED,
+                        Reason.IDENTITY,
+                        {0},
+                    )
+            scene.start(*scene.sources)
+            assert (await scene.result()).steps[0].sources == 12  # and it has broken nothing
+
+    bounded(work())
 
 
 @pytest.mark.parametrize(("ranges", "decides"), [("", True), ("ranges = { x = [0, 200] }", False)])

@@ -160,9 +160,9 @@ def result_table(document: RunDocument, result: AnyResult) -> dict[str, Any]:
 
 
 _ONE_SCRAMBLER: Final = (
-    "Every batch went through one scrambler alone. One that had put dummies of its own in the place of all messages "
-    "but those that it chose would show the chosen records here: trust these numbers to hide people as far as you "
-    "trust each scrambler."
+    "Every batch went through one scrambler alone. One that had put messages of its own (dummies, or records that it "
+    "made up) in the place of all but those that it chose could read the chosen records from these numbers: they hide "
+    "people as far as each scrambler can be trusted."
 )
 
 

@@ -200,7 +200,7 @@ def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guar
         yield Warned(
             key="one-scrambler",
             sentence=caution,
-            advice="The nodes refuse batches whose numbers do not add up; dummies in the place of messages add up.",
+            advice="Nodes refuse a batch whose numbers do not add up; forged messages add up, and look like others.",
         )
     for name, why in islice(run.failures.items(), _MOST_SHOWN):
         yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="The counters say what was lost.")

@@ -81,7 +81,7 @@ def others_count(evidence: Evidence) -> Iterator[str]:
             certain += len(slots)
             yield from _counted(evidence, number, position, slots)
         enough = enough and certain >= document.least * step.sources
-    if enough and result.outcome is None:
+    if enough and result.outcome is None and not world.lies:  # where a scrambler lies, nothing is published
         yield f"no result, although enough sources are well: {result.error}"
     if not enough and result.outcome is None and not isinstance(result.error, (RunFailedError, type(None))):
         yield f"no result and no word why: {result.error!r}"

@@ -26,7 +26,7 @@ KINDS: Final = (
     ("impostor", 3),
     ("stranger", 2),
     ("silence", 1),
-    ("false scrambler", 3),
+    ("false scrambler", 5),
     ("false compute", 1),
     ("weak document", 1),
     ("again", 2),
@@ -61,7 +61,10 @@ class Faults:
         for name in document.places:
             if self.random.random() < 0.3:
                 self.starts[name] += self.random.uniform(0, document.collect / 3)
-        names, weights = zip(*self.kinds, strict=True)
+        kinds = self.kinds
+        if self.random.random() < 0.5:  # few kinds of faults, more of each
+            kinds = tuple(self.random.sample(self.kinds, self.random.randint(1, 3)))
+        names, weights = zip(*kinds, strict=True)
         for kind in self.random.choices(names, weights, k=count):
             getattr(self, f"_{kind.replace(' ', '_')}")()
         if self.random.random() < 0.3:

@@ -19,7 +19,7 @@ from runtime.simulation.hosts import Process, secret
 from runtime.simulation.wires import Wire, badge
 from runtime.simulation.world import World
 
-LIES: Final = ("drop", "double", "replace", "redirect", "count", "sources")
+LIES: Final = ("drop", "drop", "double", "replace", "redirect", "count", "sources")
 """What a false scrambler does. `replace` and `redirect` cannot be noticed: as many messages as ever, some spoiled."""
 
 _COUNTS: Final = struct.Struct("<3Q")

@@ -225,10 +225,10 @@ class Wire(asyncio.Transport):
                 self._ended()
                 return
             self.other.arrived(len(piece))
+            if self._closing:
+                continue  # nobody reads it any more
             whole = self._in.feed(piece)
             self.talk.delivered[self.process] = self.talk.delivered.get(self.process, 0) + len(whole)
-            if self._closing:
-                continue
             self.protocol.data_received(piece)
             for frame in whole:
                 network.heard(self, frame)

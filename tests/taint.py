@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,9 @@ FOLDER: Final = "in"
 PRIVATE: Final = ("released.state.json",)
 """Files that are made to hold it, and say so: which file went into which batch, readable by its owner only."""
 
+_COUNTS: Final = {"schema_version": 1, "content": "support counts", "counts": [1], "people": 5, "dummies": 0} | {
+    "specification": f"{SECRET} = {SECRET}"
+}
 _HEAD: Final = f"id,answer,x,day,{SECRET}h"
 
 
@@ -88,6 +92,8 @@ def broken_files() -> dict[str, tuple[str, bytes]]:
         "no gzip": (".csv.gz", SECRET.encode() * 9),
         "gzip of no table": (".csv.gz", gzip.compress(SECRET.encode() * 9)),
         "unknown kind": (".xlsx", SECRET.encode()),
+        "json of another kind": (".json", json.dumps({SECRET: SECRET, "content": SECRET, "steps": [SECRET]}).encode()),
+        "json of counts": (".json", json.dumps(_COUNTS).encode()),
         "no parquet": (".parquet", b"PAR1" + SECRET.encode() * 40 + b"PAR1"),
         "cut parquet": (".parquet", table[:-50]),
         "mutated parquet": (".parquet", table[:40] + SECRET.encode() + table[48:]),

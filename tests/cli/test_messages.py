@@ -38,6 +38,7 @@ from hushuffle.runtime.document import Server
 from hushuffle.runtime.seals import PublicSealKey
 from hushuffle.runtime.source import SourceNode
 from hushuffle.specification import parse_plan
+from hushuffle.workflows import network_run
 from hushuffle.workflows.network_setup import draw_up
 from taint import FOLDER, SECRET, Watch, broken_files, refuses
 
@@ -222,7 +223,8 @@ def test_every_broken_file(watch: Watch, verb: str) -> None:
 @pytest.mark.parametrize("verb", sorted(VERBS.keys() - QUICK.keys() - LONG))
 def test_every_verb(watch: Watch, verb: str) -> None:
     """With the files that showed what they hold, and some like them."""
-    cases = ("unseen value", "no header", "quote in the header", "struct", "cut parquet", "latin 1")
+    cases = ["unseen value", "no header", "quote in the header", "struct", "cut parquet", "latin 1"]
+    cases += ["json of another kind", "json of counts"] * verb.startswith("data as")
     codes = [attempt(watch, case, verb) for case in cases]
     assert codes.count(Exit.FAILED) + codes.count(Exit.USAGE) >= len(cases) / 2
 
@@ -232,6 +234,28 @@ def test_every_verb(watch: Watch, verb: str) -> None:
 def test_every_verb_with_every_broken_file(watch: Watch, verb: str) -> None:
     for case in FILES:
         attempt(watch, case, verb)
+
+
+@pytest.mark.slow
+def test_a_whole_run_over_the_network(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in what its processes leave in their private folder: logs, states, prepared records."""
+    text = SPECIFICATIONS["plan"].replace("sigma = 0.2", "sigma = 0.3\n        dummies = 2\n        batch = 6")
+    (watch.folder / "plan.toml").write_text(f"{text}\n        [network]\n        collect = 60\n        processes = 1")
+    rows = [f"{SECRET}{number},{'ab'[number % 2]},{number},{SECRET}" for number in range(12)]
+    watch.put(".csv", "\n".join([f"id,answer,x,{SECRET}", *rows, ""]).encode())
+    statuses, logs = network_run._statuses, list[str]()
+
+    def looked_at(processes: list[network_run.Process]) -> Any:
+        for path in processes[0].configuration.parent.rglob("*"):
+            if path.is_file():
+                assert SECRET.encode() not in path.read_bytes(), path
+                logs.append(path.name)
+        return statuses(processes)
+
+    monkeypatch.setattr(network_run, "_statuses", looked_at)
+    assert watch.run("plan", "run", "plan.toml", "--network", "--out", "out") == Exit.DONE
+    assert "run.json" in logs
+    assert sum(name.endswith(".log") for name in logs) == 4
 
 
 NOT_EVERYTHING = "-dac_override,-dac_read_search"

@@ -83,7 +83,7 @@ def change(table: Any, path: str, value: Any) -> None:
         ({"run": "1"}, "run: "),
         ({"people": 0}, "people: "),
         ({"schema_version": 1}, "schema_version: "),
-        ({"odd": 1}, "odd: Extra inputs are not permitted"),
+        ({"odd": 1}, "a key that no document has: Extra inputs are not permitted"),
         ({"message": 255}, "message: "),
         ({"message": 16_385}, "message: "),
         ({"collect": 0.0}, "collect: "),

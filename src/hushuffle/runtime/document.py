@@ -330,7 +330,7 @@ def read_document(path: Path) -> RunDocument:
         text = path.read_bytes().decode("utf-8")
         document = RunDocument.model_validate_json(text)
     except ValidationError as error:
-        lines = [f"  {'.'.join(map(str, one['loc'])) or 'document'}: {one['msg']}" for one in error.errors()[:20]]
+        lines = [f"  {_place(one['loc'], one['type'])}: {one['msg']}" for one in error.errors()[:20]]
         message = "\n".join([f"{path} is no document of a run:", *lines])
         raise DataError(message) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -341,6 +341,12 @@ def read_document(path: Path) -> RunDocument:
         message = f"{path} was changed or laid out anew: all nodes must hold the same bytes."
         raise DataError(message)
     return document
+
+
+def _place(path: tuple[int | str, ...], kind: str) -> str:
+    """Return where in a document something is wrong; a key that no document has may be one of somebody's data."""
+    steps = (*path[:-1], "a key that no document has") if kind == "extra_forbidden" else path
+    return ".".join(map(str, steps)) or "document"
 
 
 def _targets(query: Aggregate | KMeans, steps: tuple[Step, ...]) -> int:

@@ -210,8 +210,10 @@ def test_one_of_several_scramblers_killed_is_a_batch_lost(tmp_path: Path) -> Non
         running["scrambler-nodes-2"].kill()
 
     made = run(tmp_path / "out", interfere=interfere, collect=8.0, patience=5.0, processes=2)
-    assert made.failures == {"scrambler-nodes-2": "killed by signal 9"}
     ((_, batch),) = made.deployment.document.batches_of("scrambler-1-2")
+    assert made.failures.keys() == {"scrambler-nodes-2", *batch.holders}
+    assert made.failures["scrambler-nodes-2"] == "killed by signal 9"
+    assert made.failures[batch.holders[0]].startswith("nobody took any of its 1 messages (slow)")
     assert received(made) == arrived(made.deployment, lost=batch.holders)
     (answer,) = made.result["answers"]
     assert (answer["sources"], answer["planned"], answer["lost_batches"]) == (40, 60, 1)

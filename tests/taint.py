@@ -132,8 +132,8 @@ class Watch:
         """Remove what runs have left."""
         for name in ("out", "released", "memory"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
-        for name in ("town.key.ledger", "released.state.json", "ann.state"):
-            (self.folder / name).unlink(missing_ok=True)
+        for path in (self.folder / "released.state.json", self.folder / "ann.state", *self.folder.glob("*.used")):
+            path.unlink(missing_ok=True)
 
     def run(self, *arguments: str) -> int:
         """Return the exit code of a run that must not show the secret."""

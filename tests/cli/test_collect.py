@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,7 +13,10 @@ import pytest
 
 from hushuffle.cli import main
 from hushuffle.cli.exits import Exit
+from hushuffle.errors import DataError
+from hushuffle.io.batch_state import BatchState
 from hushuffle.workflows import collect_release as module
+from key_memory import new_key
 
 SPECIFICATION = """
 population = { data = "people.csv", column = "answer", categories = ["no", "yes"], missing = "drop" }
@@ -30,11 +32,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "specs" / "town.toml").write_text(SPECIFICATION, encoding="utf-8")
     answers = ["yes", "no", "no"] * 100 + [""]
     pl.DataFrame({"id": range(301), "answer": answers}).write_csv(tmp_path / "specs" / "people.csv")
-    key = tmp_path / "town.key"
-    key.write_text(secrets.token_hex(32), encoding="ascii")
-    key.chmod(0o600)
+    new_key(tmp_path / "town.key")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".used")
 
 
 def test_the_data_of_the_specification(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,11 +65,48 @@ def test_inputs_and_a_key(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     assert first.equals(again)
 
 
+def test_a_new_key(capsys: pytest.CaptureFixture[str]) -> None:
+    pl.DataFrame({"id": range(20), "answer": ["yes"] * 20}).write_csv("few.csv")
+    options = ["collect", "specs/town.toml", "--input", "few.csv", "--key-file", "new.key", "--id", "id"]
+    assert main([*options, "--out", "out"]) == Exit.FAILED
+    assert "new.key does not exist. If a key is to be made, say --new-key" in capsys.readouterr().err
+    assert main([*options, "--new-key", "--out", "out"]) == Exit.DONE
+    assert "With this key so far, 1 collection (rounds, columns) together: central epsilon" in capsys.readouterr().out
+    assert main([*options, "--new-key", "--round", "1", "--out", "again"]) == Exit.FAILED
+    assert "new.key is not new" in capsys.readouterr().err
+    assert main([*options, "--round", "1", "--out", "again"]) == Exit.DONE
+    shown = capsys.readouterr().out
+    assert "With this key so far, all 2 collections (rounds, columns) together: central epsilon at most" in shown
+
+
+def test_a_state_that_cannot_be_written_is_a_warning(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = BatchState.save
+
+    def full(self: BatchState, path: Path) -> None:
+        if self.claimed is None and self.files:
+            message = f"{path.name} cannot be written: No space left on device."
+            raise DataError(message)
+        save(self, path)
+
+    monkeypatch.setattr(BatchState, "save", full)
+    options = ["collect", "specs/town.toml", "--batches", "--out", "out"]
+    assert main(options) == Exit.DONE
+    shown = capsys.readouterr()
+    assert "Batch 1, made of 1 file." in shown.out
+    assert shown.err == (
+        "hushuffle: batch 1 is released; the next run will note it: out.state.json cannot be written: No space left "
+        "on device.\n"
+    )
+    assert names(folder / "out") == ["batch-0001"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--id", "id"], "--id and --round go with --key-file"),
-        (["--round", "1"], "--id and --round go with --key-file"),
+        (["--id", "id"], "--id, --round and --new-key go with --key-file"),
+        (["--round", "1"], "--id, --round and --new-key go with --key-file"),
         (["--key-file", "town.key"], "--key-file needs --id"),
         (["--key-file", "town.key", "--id", "id", "--round", "-1"], "`round` must be"),
         (["--min-batch", "0"], "`min_batch` must be"),
@@ -91,7 +132,7 @@ def test_an_end_in_the_middle(number: int, where: str, folder: Path, monkeypatch
     monkeypatch.setattr(module, where, killed)
     before = signal.getsignal(signal.SIGTERM)
     assert main(["collect", "specs/town.toml", "--out", "out"]) == Exit.INTERRUPTED
-    assert sorted(path.name for path in folder.iterdir()) == ["specs", "town.key"]
+    assert names(folder) == ["specs", "town.key"]
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -111,7 +152,7 @@ def test_estimates(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert capsys.readouterr().out == "Wrote counts.json\n"
     assert main(["estimate", "counts.json", "--json", "--confidence", "0.9"]) == Exit.DONE
     assert json.loads(capsys.readouterr().out) == document
-    assert sorted(path.name for path in folder.iterdir()) == ["counts.json", "out", "shares.csv", "specs", "town.key"]
+    assert names(folder) == ["counts.json", "out", "shares.csv", "specs", "town.key"]
 
 
 def test_many_values(capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,7 +110,7 @@ SPECIFICATIONS = {
     """,
 }
 NODES = ["result", "compute-1-1", "compute-1-2", "ann", "bob"]
-KEYED = ("--key-file", "town.key", "--id", "id")
+KEYED = ("--key-file", "town.key", "--new-key", "--id", "id")
 FILES = broken_files()
 GIVEN = "given.*"
 QUICK = {

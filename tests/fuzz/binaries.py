@@ -12,8 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from fuzz.fuzzing import FLOATS, NUMBERS, SECRET, Fuzzer, Input, Maker, changed_bytes, changed_text, changed_tree
-from hushuffle.io.ledger import Tags, admit, ledger_of
+from hushuffle.io.key_state import key_folder
+from hushuffle.io.ledger import Candidate, begin, opened
 from hushuffle.io.odometer import Odometer, Spending
+from hushuffle.io.record_tags import Tags, TagSorter
 from hushuffle.io.reference_files import load_reference
 from hushuffle.io.score_matrices import load_scores
 from hushuffle.io.secret_keys import key_in_file
@@ -192,21 +194,28 @@ def prepared(folder: Path) -> Maker:
 
 
 def ledgers(folder: Path) -> Maker:
-    """Change what a key remembers: whose coins are used up, and what its runs have spent."""
-    key = folder / "my.key"
-    key.write_text("5e" * 32, encoding="ascii")
-    key.chmod(0o600)
-    tags = Tags(key=bytes(32), round_number=0, mechanism="x")
-    tags.add(np.arange(50, dtype=np.uint64), np.arange(50))
-    entries = tags.entries()
-    admit(key, entries)
-    path = ledger_of(key)
-    whole = path.read_bytes()
+    """Change what a key remembers of its coins: the list of batches, or the tags of one."""
+    key, key_file = bytes.fromhex("5e" * 32), folder / "my.key"
+    begin(key, key_file, new=True)
+    tags = Tags(key=key, round_number=0, mechanism="x")
+    sorter = TagSorter(folder, scope=tags.scope)
+    sorter.add(tags.of(np.arange(50, dtype=np.uint64), np.arange(50)))
+    candidate = Candidate(entries=sorter.entries(), shuffler="x", specification="x")
+    with opened(key, key_file) as ledger:
+        ledger.admit([candidate])
+    whole = {path: path.read_bytes() for path in key_folder(key).iterdir() if path.name != "lock"}
 
     def make(rng: random.Random) -> Input:
-        changed = changed_bytes(whole, rng, most=3)
+        for path, content in whole.items():
+            path.write_bytes(content)
+        path = rng.choice(sorted(whole))
+        changed = changed_bytes(whole[path], rng, most=3)
         path.write_bytes(changed)
-        return Input(content=changed, read=lambda: admit(key, entries))
+        return Input(content=changed, read=read)
+
+    def read() -> None:
+        with opened(key, key_file) as ledger:
+            ledger.check([candidate])
 
     return make
 

@@ -21,11 +21,11 @@ from hushuffle.io.column_batches import ColumnBatches
 from hushuffle.io.columns_manifest import columns_in
 from hushuffle.io.graphs import load_graph
 from hushuffle.io.idx import read_idx
-from hushuffle.io.ledger import Tags, record_numbers
 from hushuffle.io.manifest import counts_text, read_counts, read_manifest
 from hushuffle.io.private_table import load_table
 from hushuffle.io.public_columns import load_attributes, load_codes, load_edges, load_labels, load_numbers
 from hushuffle.io.ratings import load_ratings
+from hushuffle.io.record_tags import Tags, record_numbers
 from hushuffle.io.report_files import ReportLayout, read_reports
 from hushuffle.io.score_matrices import load_scores
 from hushuffle.io.sketch_files import identifier_columns
@@ -74,7 +74,7 @@ def _readers(source: str, rng: random.Random) -> Callable[[], object]:
         tags = Tags(key=bytes(32), round_number=0, mechanism="")
         for batch in ColumnBatches([source], column="ans", missing=missing, ids=ids, **chosen):
             if batch.ids is not None:
-                tags.add(record_numbers(batch.ids, key=bytes(32)), batch.values)
+                tags.of(record_numbers(batch.ids, key=bytes(32)), batch.values)
 
     ways: Sequence[Callable[[], object]] = [
         batches,

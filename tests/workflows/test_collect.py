@@ -22,8 +22,10 @@ from hushuffle.randomizers import CountsReports
 from hushuffle.randomness import reproducible
 from hushuffle.specification import Specification, parse
 from hushuffle.workflows import collect as publishing
+from hushuffle.workflows import collect_ledger
 from hushuffle.workflows import collect_release as module
 from hushuffle.workflows.collect import Collected, Keys, collect
+from key_memory import ledgers, new_key, no_figure
 
 RESPONSE = '{ kind = "randomized-response", epsilon = 2.0 }'
 HASHING = '{ kind = "local-hashing", epsilon = 2.0, g = 4 }'
@@ -48,17 +50,16 @@ def survey(
 @pytest.fixture(autouse=True)
 def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute figures where they are looked at."""
-    if not request.node.name.startswith(("test_what_is_written", "test_too_few", "test_the_folder")):
+    if not request.node.name.startswith(("test_what_", "test_too_few", "test_the_folder")):
         monkeypatch.setattr(module, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
+        monkeypatch.setattr(collect_ledger, "rounds_of", no_figure)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     answers = np.random.default_rng(3).choice(["a", "b", "c"], 600, p=[0.5, 0.3, 0.2])
     pl.DataFrame({"id": np.arange(600), "secret": np.arange(600), "answer": answers}).write_csv(tmp_path / "people.csv")
-    key = tmp_path / "my.key"
-    key.write_text(secrets.token_hex(32), encoding="ascii")
-    key.chmod(0o600)
+    new_key(tmp_path / "my.key")
     return tmp_path
 
 
@@ -71,7 +72,7 @@ def reports(folder: Path, out: str = "out") -> list[tuple[int, ...]]:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".used")
 
 
 def test_what_is_written(folder: Path) -> None:
@@ -193,7 +194,7 @@ def change_one(folder: Path) -> None:
 def test_coins_are_not_used_again(folder: Path, how: str) -> None:
     keys = Keys(file=folder / "my.key", ids="id")
     run(folder, keys=keys)
-    before = (folder / "my.key.ledger").read_bytes()
+    before = ledgers()
     specification = (
         survey(randomizer='{ kind = "randomized-response", epsilon = 1.0 }') if how == "randomizer" else None
     )
@@ -209,10 +210,65 @@ def test_coins_are_not_used_again(folder: Path, how: str) -> None:
         message = "an id is there twice"
     with pytest.raises(DataError, match=message):
         run(folder, specification, keys=keys, out="again")
-    assert names(folder) == ["my.key", "my.key.ledger", "out", "people.csv"]
-    assert (folder / "my.key.ledger").read_bytes() == before
+    assert names(folder) == ["my.key", "out", "people.csv"]
+    assert ledgers() == before
     if how == "edited":
         run(folder, keys=Keys(file=folder / "my.key", ids="id", round=1), out="again")
+
+
+def test_another_number_of_dummies_is_another_release(folder: Path) -> None:
+    """The difference of two releases would be the dummies, and the smaller figure a false one."""
+    keys = Keys(file=folder / "my.key", ids="id")
+    run(folder, survey(shuffler='{ kind = "scrambler", dummies = 50 }'), keys=keys)
+    for shuffler in ('{ kind = "uniform" }', '{ kind = "scrambler", dummies = 51 }'):
+        with pytest.raises(DataError, match="with another shuffler or another number of dummies"):
+            run(folder, survey(shuffler=shuffler), keys=keys, out="again")
+    assert names(folder) == ["my.key", "out", "people.csv"]
+
+
+def test_a_link_to_the_key_finds_the_ledger(folder: Path) -> None:
+    run(folder, keys=Keys(file=folder / "my.key", ids="id"))
+    change_one(folder)
+    (folder / "mounted").mkdir()
+    (folder / "mounted" / "link.key").symlink_to(folder / "my.key")
+    (folder / "mounted" / "copy.key").write_bytes((folder / "my.key").read_bytes())
+    (folder / "mounted" / "copy.key").chmod(0o400)
+    for name in ("link.key", "copy.key"):
+        with pytest.raises(DataError, match=r"^1 people have reported under this key and round with other values"):
+            run(folder, keys=Keys(file=folder / "mounted" / name, ids="id"), out="again")
+
+
+def test_a_key_without_a_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUSHUFFLE_STATE", str(folder / "elsewhere"))
+    (folder / "other.key").write_text(secrets.token_hex(32), encoding="ascii")
+    (folder / "other.key").chmod(0o600)
+    with pytest.raises(DataError, match=r"other\.key has no ledger"):
+        run(folder, keys=Keys(file=folder / "other.key", ids="id"))
+    with pytest.raises(DataError, match=r"my\.key was used before, says .*used, and its ledger is not at"):
+        run(folder, keys=Keys(file=folder / "my.key", ids="id", new=True))
+    with pytest.raises(DataError, match=r"none\.key does not exist\. If a key is to be made, say --new-key"):
+        run(folder, keys=Keys(file=folder / "none.key", ids="id"))
+    assert names(folder) == ["my.key", "other.key", "people.csv"]
+    run(folder, keys=Keys(file=folder / "none.key", ids="id", new=True))
+    assert (folder / "none.key").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(DataError, match=r"none\.key is not new"):
+        run(folder, keys=Keys(file=folder / "none.key", ids="id", new=True), out="again")
+    assert run(folder, keys=Keys(file=folder / "none.key", ids="id"), out="again").repeated
+
+
+def test_what_all_rounds_say_together(folder: Path) -> None:
+    pl.DataFrame({"id": range(20), "answer": ["a"] * 20}).write_csv(folder / "people.csv")
+    figures = []
+    for number in range(2):
+        collected = run(folder, keys=Keys(file=folder / "my.key", ids="id", round=number), out=f"out{number}")
+        document = json.loads((folder / f"out{number}" / "manifest.json").read_text(encoding="utf-8"))
+        assert document == json.loads(collected.manifest.text())
+        assert document["key"]["collections"] == number + 1
+        assert document["key"]["delta"] == 1e-6
+        assert collected.rounds is not None
+        figures.append(document["key"]["epsilon"]["upper"])
+    protocol = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=2.0), shuffler=hs.UniformShuffle(), n=20)
+    assert figures == [hs.dp.compose([(protocol, times)], delta=1e-6).upper for times in (1, 2)]
 
 
 def test_keys_that_cannot_be_used(folder: Path) -> None:
@@ -307,9 +363,11 @@ def test_all_or_nothing(folder: Path, what: str, error: BaseException, monkeypat
     keys = Keys(file=folder / "my.key", ids="id")
     with monkeypatch.context() as broken:
         broken.setattr(publishing if what in ("admit", "publish") else module, what, fail)
-        with pytest.raises(type(error)):
+        with pytest.raises(DataError if isinstance(error, OSError) else type(error)) as caught:
             run(folder, out="new/out", keys=keys, memory=10)
-    assert [name for name in names(folder) if name != "my.key.ledger"] == ["my.key", "people.csv"]
+    if isinstance(error, OSError):
+        assert str(caught.value).endswith("out failed: No space left on device. Nothing was released.")
+    assert names(folder) == ["my.key", "people.csv"]
     run(folder, out="new/out", keys=keys)  # a rerun starts cleanly
     assert len(reports(folder, "new/out")) == 600
 

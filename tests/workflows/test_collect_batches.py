@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +13,18 @@ import pytest
 from hushuffle.analysis import dp
 from hushuffle.errors import DataError
 from hushuffle.io import new_folder
-from hushuffle.io.batch_state import alone
+from hushuffle.io.batch_state import BatchState, alone
+from hushuffle.io.key_state import key_folder
 from hushuffle.model import Bound
 from hushuffle.specification import Specification
 from hushuffle.specification.collection import CollectionSpecification, parse_collection
 from hushuffle.workflows import collect_batches as module
-from hushuffle.workflows import collect_release
+from hushuffle.workflows import collect_ledger, collect_release
 from hushuffle.workflows.collect import Collected, Keys, Request
 from hushuffle.workflows.collect_batches import BatchRun, collect_batch
 from hushuffle.workflows.collect_columns import CollectedColumns
 from hushuffle.workflows.estimate_columns import tally_columns
+from key_memory import ledgers, new_key, no_figure
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
 ONE = """
@@ -38,14 +39,13 @@ targets = { delta = 1e-6 }
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collect_release, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
     monkeypatch.setattr(dp, "compose", lambda *_, **__: Bound.exact(2.0, unit="nats"))
+    monkeypatch.setattr(collect_ledger, "rounds_of", no_figure)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "arrivals").mkdir()
-    key = tmp_path / "my.key"
-    key.write_text(secrets.token_hex(32), encoding="ascii")
-    key.chmod(0o600)
+    new_key(tmp_path / "my.key")
     arrive(tmp_path, "day-1", range(60))
     return tmp_path
 
@@ -75,7 +75,7 @@ def run(
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".used")
 
 
 def state(folder: Path) -> dict[str, Any]:
@@ -224,6 +224,48 @@ def test_with_a_key_an_interrupted_batch_is_repeated_as_it_was(folder: Path, mon
     assert state(folder)["claimed"] is None
 
 
+def test_a_state_that_cannot_be_written_after_the_release(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch is released, and the run says so: the next one notes it."""
+    save, count = BatchState.save, [0]
+
+    def full(self: BatchState, path: Path) -> None:
+        count[0] += 1
+        if count[0] > 1:
+            message = f"{path} cannot be written: No space left on device."
+            raise DataError(message)
+        save(self, path)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(BatchState, "save", full)
+        released = run(folder)
+    assert released.number == 1
+    assert released.unnoted == f"{folder / 'out.state.json'} cannot be written: No space left on device."
+    assert state(folder)["claimed"] == 1
+    assert names(folder / "out") == ["batch-0001"]
+    assert run(folder).number is None
+    assert state(folder)["claimed"] is None
+
+
+def test_a_full_disk_before_the_release(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        with pytest.raises(DataError, match="No space left on device"):
+            run(folder)
+    assert names(folder / "out") == []
+    assert run(folder).number == 1
+
+
+def test_the_same_batch_with_other_dummies_is_asked_about(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim(folder, monkeypatch, keys=keys(folder))
+    other = parse_collection(ONE.replace('"uniform"', '"scrambler", dummies = 5'))
+    with pytest.raises(DataError, match="Batch 1 was about to be released"):
+        run(folder, specification=other, keys=keys(folder))
+    assert run(folder, keys=keys(folder)).number == 1
+
+
 def test_a_claimed_file_that_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def publish(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -258,9 +300,7 @@ def claim(folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
 def other(folder: Path, what: str) -> Keys | None:
     """Return keys whose coins are not those of `keys`."""
     if what == "key":
-        (folder / "b.key").write_text(secrets.token_hex(32), encoding="ascii")
-        (folder / "b.key").chmod(0o600)
-        return replace(keys(folder), file=folder / "b.key")
+        return replace(keys(folder), file=new_key(folder / "b.key"))
     return {"none": None, "round": replace(keys(folder), round=1), "ids": replace(keys(folder), ids="code")}[what]
 
 
@@ -278,12 +318,12 @@ def test_an_interrupted_batch_never_gets_other_coins_unasked(
     ]
     first, second = options
     claim(folder, monkeypatch, **first)
-    before, ledgers = (folder / "out.state.json").read_bytes(), sorted(folder.glob("*.ledger"))
+    before, known = (folder / "out.state.json").read_bytes(), ledgers()
     with pytest.raises(DataError, match="Batch 1 was about to be released") as found:
         run(folder, **second)
     assert ("It was made with a key" in str(found.value)) is (claimed == "same")
     assert (folder / "out.state.json").read_bytes() == before
-    assert sorted(folder.glob("*.ledger")) == ledgers  # nothing was admitted
+    assert ledgers() == known  # nothing was admitted
     assert names(folder / "out") == []
     assert run(folder, interrupted=interrupted, **second).number == (1 if interrupted == "repeat" else None)
     assert (state(folder)["claimed"], taken(folder)) == (None, {"day-1.csv": 1})
@@ -300,7 +340,8 @@ def test_a_claim_of_an_earlier_version_is_asked_about(folder: Path, monkeypatch:
 
 def test_a_claim_stays_if_the_ledger_refuses_the_repetition(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     claim(folder, monkeypatch, keys=keys(folder))
-    (folder / "my.key.ledger").write_bytes(b"PAR1")
+    key = bytes.fromhex((folder / "my.key").read_text(encoding="ascii"))
+    (key_folder(key) / "ledger.json").write_bytes(b"{")
     with pytest.raises(DataError, match="is damaged"):
         run(folder, keys=keys(folder))
     assert (state(folder)["claimed"], taken(folder)) == (1, {"day-1.csv": 1})

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ from hushuffle.model import Bound
 from hushuffle.randomness import reproducible
 from hushuffle.specification.collection import CollectionSpecification, parse_collection
 from hushuffle.workflows import collect_columns as module
-from hushuffle.workflows import collect_release
+from hushuffle.workflows import collect_ledger, collect_release
 from hushuffle.workflows.collect import Keys, Request
 from hushuffle.workflows.collect_columns import CollectedColumns, collect_columns
+from key_memory import ledgers, new_key, no_figure
 
 SMOKES = """
 [[columns]]
@@ -55,6 +55,7 @@ def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     if not request.node.name.startswith("test_what_is_written"):
         monkeypatch.setattr(collect_release, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
         monkeypatch.setattr(dp, "compose", lambda *_, **__: Bound.exact(2.0, unit="nats"))
+        monkeypatch.setattr(collect_ledger, "rounds_of", no_figure)
 
 
 @pytest.fixture
@@ -64,10 +65,12 @@ def folder(tmp_path: Path) -> Path:
     pl.DataFrame({"id": np.arange(300), "smokes": smokes, "home town": rng.choice(["a", "b", "c"], 300)}).write_csv(
         tmp_path / "people.csv"
     )
-    key = tmp_path / "my.key"
-    key.write_text(secrets.token_hex(32), encoding="ascii")
-    key.chmod(0o600)
+    new_key(tmp_path / "my.key")
     return tmp_path
+
+
+def top(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.suffix != ".used"}
 
 
 def run(
@@ -114,7 +117,7 @@ def test_what_is_written(folder: Path) -> None:
     assert [one["people"] for one in document["columns"]] == [smokers, 300]
     assert "people.csv" not in "".join(path.read_text(encoding="utf-8") for path in (folder / "out").rglob("*.json"))
     assert set(collected.files) == {folder / "out" / name for name in names(folder / "out")}
-    assert {path.name for path in folder.iterdir()} == {"my.key", "out", "people.csv"}
+    assert top(folder) == {"my.key", "out", "people.csv"}
 
 
 def test_columns_cannot_be_joined(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,13 +176,13 @@ def test_coins_of_columns_are_independent(folder: Path) -> None:
 def test_edited_values_are_refused_and_nothing_is_used_up(folder: Path) -> None:
     keys = Keys(file=folder / "my.key", ids="id")
     run(folder, survey(TOWN), keys=keys)
-    before = (folder / "my.key.ledger").read_bytes()
+    before = ledgers()
     table = pl.read_csv(folder / "people.csv")
     table.with_columns(pl.lit("a").alias("home town")).write_csv(folder / "people.csv")
     with pytest.raises(DataError, match="with other values, categories or another randomizer"):
         run(folder, keys=keys, out="again")
-    assert (folder / "my.key.ledger").read_bytes() == before  # not even for the other column
-    assert {path.name for path in folder.iterdir()} == {"my.key", "my.key.ledger", "out", "people.csv"}
+    assert ledgers() == before  # not even for the other column
+    assert top(folder) == {"my.key", "out", "people.csv"}
 
 
 def test_what_is_refused(folder: Path) -> None:
@@ -191,7 +194,7 @@ def test_what_is_refused(folder: Path) -> None:
         run(folder, min_batch=290)
     with pytest.raises(DataError, match="A reference order goes with"):
         run(folder, reference=folder / "order.npy")
-    assert {path.name for path in folder.iterdir()} == {"my.key", "people.csv"}
+    assert top(folder) == {"my.key", "people.csv"}
 
 
 @pytest.mark.parametrize("what", ["_manifest", "publish", "release", "write_reports"])
@@ -203,7 +206,7 @@ def test_all_or_nothing(folder: Path, what: str, monkeypatch: pytest.MonkeyPatch
         broken.setattr(collect_release if what == "write_reports" else module, what, fail)
         with pytest.raises(KeyboardInterrupt):
             run(folder, memory=10)
-    assert {path.name for path in folder.iterdir()} == {"my.key", "people.csv"}
+    assert top(folder) == {"my.key", "people.csv"}
     run(folder, memory=10)
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import secrets
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 
 from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
-from hushuffle.io.ledger import admit
 from hushuffle.model import Bound
 from hushuffle.specification import Specification, parse
-from hushuffle.workflows import collect_release, collect_spark
+from hushuffle.workflows import collect_ledger, collect_release, collect_spark
 from hushuffle.workflows.collect import Keys, Request, TooFewPeople, collect
 from hushuffle.workflows.collect_request import Release
 from hushuffle.workflows.collect_spark import release_with_spark
+from key_memory import new_key, no_figure
 from spark_session import NEEDS_SPARK, session
 
 if TYPE_CHECKING:
@@ -50,12 +50,11 @@ def spark() -> SparkSession:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(collect_release, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
     monkeypatch.setattr(collect_spark, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
+    monkeypatch.setattr(collect_ledger, "rounds_of", no_figure)
     answers = [("a", "b", "c", None)[code] for code in np.random.default_rng(3).integers(0, 4, 600)]
     people = pl.DataFrame({"id": [f"p{i}" for i in range(600)], "secret": np.arange(600), "answer": answers})
     people.write_parquet(tmp_path / "people.parquet")
-    key = tmp_path / "my.key"
-    key.write_text(secrets.token_hex(32), encoding="ascii")
-    key.chmod(0o600)
+    new_key(tmp_path / "my.key")
     return tmp_path
 
 
@@ -81,13 +80,19 @@ def test_what_the_local_engine_would_release(folder: Path, kind: str) -> None:
     specification, keys = survey(randomizer=f"{{ kind = {kind} }}"), Keys(file=folder / "my.key", ids="id", round=3)
     told: list[float] = []
     found = run(folder, specification, keys=keys, progress=lambda _, share: told.append(share))
-    local = collect(specification, out=folder / "local", base_folder=folder, keys=keys)
+    more: dict[str, Any] = {"base_folder": folder, "keys": keys}
+    local = collect(specification, out=folder / "local", **more)
     assert told == sorted(told)
     assert reports(folder, "out") == reports(folder, "local")
-    assert (folder / "out" / "manifest.json").read_bytes() == (folder / "local" / "manifest.json").read_bytes()
+    manifests = [json.loads((folder / out / "manifest.json").read_text(encoding="utf-8")) for out in ("out", "local")]
+    assert manifests[1].pop("key") == no_figure().facts()
+    assert manifests[0] == manifests[1]
     assert found.dropped == local.dropped > 0
-    assert found.entries is not None
-    assert not admit(keys.file, found.entries)  # this very batch is there already
+    request = Request(keys=keys)
+    admitted = collect_ledger.admit(request, [found], delta=1e-6, note=lambda _: None)
+    assert admitted.fresh == (False,)  # this very batch is there already
+    with pytest.raises(DataError, match="with another shuffler or another number of dummies"):
+        collect(survey(randomizer=f"{{ kind = {kind} }}", shuffler='{ kind = "uniform" }'), out=folder / "more", **more)
     first, second = ((folder / out / "reports.parquet").read_bytes() for out in ("out", "local"))
     assert first != second
 
@@ -155,9 +160,8 @@ def test_bad_ids(folder: Path) -> None:
         run(folder, keys=Keys(file=folder / "my.key", ids="answer"), out="own")
     people.with_columns(pl.int_range(600).cast(pl.UInt64).alias("id")).write_parquet(folder / "people.parquet")
     found = run(folder, keys=keys, out="numbers")
-    assert (
-        collect(survey(), out=folder / "local", base_folder=folder, keys=keys).manifest.text() == found.manifest.text()
-    )
+    local = collect(survey(), out=folder / "local", base_folder=folder, keys=keys)
+    assert local.manifest.facts == {**found.manifest.facts, "key": no_figure().facts()}
     assert reports(folder, "numbers") == reports(folder, "local")
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hushuffle.workflows.collect_batches import BatchRun
     from hushuffle.workflows.collect_columns import CollectedColumns
     from hushuffle.workflows.collect_request import Request
+    from hushuffle.workflows.key_rounds import KeyRounds
 
 _Flag = Parameter(negative=(), show_default=False)
 
@@ -37,6 +38,7 @@ def collect(
     key_file: Path | None = None,
     round_number: Annotated[int | None, Parameter(name="--round")] = None,
     ids: Annotated[str | None, Parameter(name="--id")] = None,
+    new_key: Annotated[bool, _Flag] = False,
     min_batch: int = 1,
     reference: Path | None = None,
     batches: Annotated[bool, _Flag] = False,
@@ -59,6 +61,7 @@ def collect(
         key_file: a secret key; every record's coins are then repeated when the collection is.
         round_number: of the key, 0 by default; a new one whenever values may have changed.
         ids: with a key: the column that says which record is whose.
+        new_key: the key was never used: its ledger is begun (and the key made, if there is no such file).
         min_batch: fewer people are refused; with --batches they wait.
         reference: with a Mallows shuffle, a file with its public order (.npy, or 64-bit integers).
         batches: files keep arriving: collect those that were not yet as the next folder in --out.
@@ -74,7 +77,7 @@ def collect(
     from hushuffle.specification.collection import load_collection  # noqa: PLC0415 - only when needed
     from hushuffle.workflows.collect_request import Request  # noqa: PLC0415
 
-    keys, damaged = _keys(key_file, ids, round_number), tuple[str, ...]()
+    keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
     spec = load_collection(specification)
     with termination(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
@@ -92,13 +95,16 @@ def collect(
                 from hushuffle.workflows.collect_batches import collect_batch  # noqa: PLC0415 - only when needed
 
                 run = collect_batch(spec, out=out, request=request, late=late or "next", interrupted=interrupted)
-                lines, damaged = _of_batch(run, min_batch), run.damaged
+                lines = _of_batch(run, min_batch)
+                warnings = [f"set aside until the next run: {message}" for message in run.damaged]
+                if run.unnoted is not None:
+                    warnings.append(f"batch {run.number} is released; the next run will note it: {run.unnoted}")
             else:
                 lines = _of_any(_collected(spec, out, request))
         except InvalidInputError as error:  # options, or categories that cannot be collected
             raise UsageError(str(error)) from None
-    for message in damaged:
-        sys.stderr.write(f"hushuffle: set aside until the next run: {message}\n")
+    for warning in warnings:
+        sys.stderr.write(f"hushuffle: {warning}\n")
     sys.stdout.write("\n".join(lines) + "\n")
     return Exit.DONE
 
@@ -115,10 +121,10 @@ def _collected(
     return collect_columns(specification, out=out, request=request)
 
 
-def _keys(file: Path | None, ids: str | None, round_number: int | None) -> Keys | None:
+def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: bool) -> Keys | None:
     if file is None:
-        if ids is not None or round_number is not None:
-            message = "--id and --round go with --key-file."
+        if ids is not None or round_number is not None or new:
+            message = "--id, --round and --new-key go with --key-file."
             raise UsageError(message)
         return None
     if ids is None:
@@ -127,7 +133,7 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None) -> Keys 
     from hushuffle.workflows.collect import Keys  # noqa: PLC0415 - only when needed
 
     try:
-        return Keys(file=file, ids=ids, round=round_number or 0)
+        return Keys(file=file, ids=ids, round=round_number or 0, new=new)
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
 
@@ -145,6 +151,18 @@ def _of_one(collected: Collected) -> list[str]:
         lines.append(f"{collected.dropped:,} records were missing and left out (the files do not say so).")
     if collected.repeated:
         lines.append("This batch was collected before: the same reports, in another order.")
+    return [*lines, *_of_key(collected.rounds)]
+
+
+def _of_key(rounds: KeyRounds | None) -> list[str]:
+    if rounds is None:
+        return []
+    what = "1 collection" if rounds.collections == 1 else f"all {rounds.collections:,} collections"
+    lines = [f"With this key so far, {what} (rounds, columns) together: central epsilon {rounds.epsilon}."]
+    if rounds.unknown:
+        lines.append(
+            "That leaves out what an earlier version of hushuffle collected with this key: it noted no figures."
+        )
     return lines
 
 
@@ -153,7 +171,7 @@ def _of_columns(collected: CollectedColumns) -> list[str]:
     if any(one.dropped for one in collected.columns.values()):
         lines.append("How many are missing shows where columns have different numbers of people; who does not.")
     together = _epsilons("All columns together: local", collected.local_epsilon, collected.central)
-    return [*lines, together]
+    return [*lines, together, *_of_key(collected.rounds)]
 
 
 def _of_batch(run: BatchRun, least: int) -> list[str]:

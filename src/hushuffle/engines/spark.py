@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
@@ -24,7 +23,7 @@ from hushuffle.engines.kernel import Kernel, layout_of
 from hushuffle.engines.spark_session import plainly, without_advice
 from hushuffle.engines.spark_tasks import MARKS, ORDER, PACKED, Count, Pack, Randomize, Reader
 from hushuffle.errors import DataError
-from hushuffle.io.ledger import Entries
+from hushuffle.io.record_tags import Entries, TagSorter
 from hushuffle.io.report_files import Packed
 from hushuffle.model import Histogram
 from hushuffle.randomizers import CountsReports, Randomizer, require
@@ -49,8 +48,8 @@ class SparkCollection:
         frame: rows with the column "value" and, if the reader wants ids, "id".
         reader: from rows to codes and ids.
         kernel: with a key, always: tasks may be executed twice.
-        folder: a private one for the reports; 1 file.
-        mechanism: with ids: what `ledger.Tags` wants to know.
+        folder: a private one for the reports, and tags of the ledger.
+        mechanism: with ids: what `record_tags.Tags` wants to know.
         rng: of the places of dummies, and of dummies that have no key.
     """
 
@@ -73,7 +72,10 @@ class SparkCollection:
         self._rng = secure() if rng is None else rng
         self.people = 0
         self.marks = dict.fromkeys(MARKS, 0)
-        self._pairs: list[npt.NDArray[np.uint64]] = []
+        self._sorter = None
+        if reader.ids:
+            (folder / "tags").mkdir(mode=0o700)
+            self._sorter = TagSorter(folder / "tags", scope=self._task.tags().scope)
 
     def run(self, progress: Progress | None = None) -> None:
         """Randomize and shuffle everybody; `people` and `marks` (records without a report) are known afterwards.
@@ -90,7 +92,8 @@ class SparkCollection:
                 marks = np.frombuffer(row["marks"], dtype=np.int64)
                 for mark, count in zip(MARKS, marks.tolist(), strict=True):
                     self.marks[mark] += count
-                self._pairs.append(np.frombuffer(row["tags"], dtype=np.uint64).reshape(-1, 2))
+                if self._sorter is not None:
+                    self._sorter.add(np.frombuffer(row["tags"], dtype=np.uint64).reshape(-1, 2))
                 size = len(row["reports"]) // self._kernel.layout.dtype.itemsize
                 self.people += size
                 seen += size + int(marks.sum())
@@ -100,12 +103,13 @@ class SparkCollection:
             raise DataError(message)
 
     def entries(self) -> Entries:
-        """Return what the ledger would hold of the people; 16 bytes each are in memory.
+        """Return what the ledger would hold of the people, who have ids; once.
 
         Raises:
             DataError: an id is there twice.
         """
-        return self._task.tags().merged(np.concatenate([np.empty((0, 2), dtype=np.uint64), *self._pairs]))
+        assert self._sorter is not None
+        return self._sorter.entries()
 
     def blocks(self, *, dummies: int = 0, dummy_key: bytes | None = None) -> Iterator[Packed]:
         """Yield everybody's report and so many dummies in a uniformly random order.

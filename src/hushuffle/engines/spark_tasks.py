@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hushuffle.engines.kernel import Kernel
 from hushuffle.errors import DataError
 from hushuffle.io.categories import MISSING, OVERLAP, UNSEEN, Coding, Reading
-from hushuffle.io.ledger import Entries, Tags, record_numbers
+from hushuffle.io.record_tags import Tags, record_numbers
 from hushuffle.io.report_files import Packed, ReportLayout
 from hushuffle.randomizers import CountsReports
 
@@ -78,30 +78,12 @@ class Reader:
         return codes, ids
 
 
-class BatchTags(Tags):
-    """The tags of the ledger, side by side with their records."""
-
-    def of(self, records: Words, values: Integers) -> Words:
-        """Return the tag of each record and of its value, shape (n, 2)."""
-        self.add(records, values)
-        return self._pairs.pop()
-
-    def merged(self, pairs: Words) -> Entries:
-        """Return what the ledger would hold of a batch with these tags, shape (n, 2), in whatever order.
-
-        Raises:
-            DataError: an id is there twice.
-        """
-        self._pairs = [pairs]
-        return self.entries()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Randomize:
     """Rows with a private column in; rows out that hold a place in the order and a report, or a mark.
 
     The places are AES blocks under a key of this collection alone: for distinct records they are distinct, and
-    to whoever lacks the key their order is a uniformly random one. With a `mechanism` (see `ledger.Tags`) each row
+    to whoever lacks the key their order is a uniformly random one. With a `mechanism` (see `record_tags.Tags`) each row
     also has the tags of its record.
     """
 
@@ -152,10 +134,10 @@ class Randomize:
         places = np.frombuffer(cipher.update(blocks.tobytes()), dtype="<i8").reshape(-1, 2)
         return {name: places[:, side] for side, name in enumerate(ORDER)}
 
-    def tags(self) -> BatchTags:
+    def tags(self) -> Tags:
         """Return what makes the tags of records."""
         assert self.mechanism is not None
-        return BatchTags(key=self._key, round_number=self.kernel.round, mechanism=self.mechanism)
+        return Tags(key=self._key, round_number=self.kernel.round, mechanism=self.mechanism)
 
     @property
     def _key(self) -> bytes:

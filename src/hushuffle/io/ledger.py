@@ -1,212 +1,307 @@
-"""Whose coins of a secret key are used up: a ledger beside the key, of digests that say nothing without it.
+"""Whose coins of a secret key are used up: a ledger for each key, of digests that say nothing without it.
 
 Under one key and round a record has one set of coins. Two reports from the same coins, of two values, two
-randomizers or two columns, can reveal the values; and two releases whose people overlap in part can be
-subtracted from each other. So in each round a record is in one batch, which may only be repeated as it was.
+randomizers or two columns, can reveal the values; two releases whose people overlap in part, or with different
+dummies, can be subtracted from each other. So in each round a record is in one batch, which may only be repeated as
+it was. The ledger lies where the key's fingerprint says (`hushuffle.io.key_state`), wherever the key file lies.
+
+A ledger is a list of batches, ledger.json, and a file of sorted tags for each. A file of tags is written under a
+name that says it is pending, then the list that names it, then it gets its name: the list decides.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
+import shutil
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, BinaryIO, Final, NoReturn
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from hushuffle.errors import DataError
-from hushuffle.io.parquet import UnreadableFile, read_parquet
-from hushuffle.io.private_files import flush_folder
-from hushuffle.io.secret_keys import derived
+from hushuffle.io.key_state import damaged, key_folder, locked, read_memory, write_memory
+from hushuffle.io.key_traces import leave_traces, old_ledgers, put_away, refuse_traces, tags_of_old
+from hushuffle.io.private_files import flush_folder, private_file
+from hushuffle.io.record_tags import PAIR, Entries, Words, read_pairs
 
-Words = npt.NDArray[np.uint64]
-
-_SCHEMA: Final = {"record": pl.UInt64, "value": pl.UInt64, "batch": pl.UInt64}
-_HALF: Final = 1 << 63
-_TWICE: Final = "an id is there twice: two records would share their coins. Give every record an id of its own."
-
-
-def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
-    """Return a number for each id (text), shape (n,): the same for the same text, in every file.
-
-    Integers below 2**63 written as usual are their own numbers; other text gets 63 bits of a keyed digest, with
-    the highest bit set: among n of them two are the same with probability at most n**2 / 2**64.
-
-    >>> record_numbers(pl.Series(["7", "0"]), key=bytes(32)).tolist()
-    [7, 0]
-    """
-    numbers = ids.cast(pl.UInt64, strict=False)
-    plain = ((numbers.cast(pl.String) == ids) & (numbers < _HALF)).fill_null(value=False)
-    result = numbers.fill_null(0).to_numpy().copy()
-    others = np.flatnonzero(~plain.to_numpy())
-    if others.size:
-        subkey = derived(key, "record ids 1")
-        texts = ids.gather(others).to_list()
-        result[others] = [_HALF | (int.from_bytes(_digest(text, subkey)) >> 1) for text in texts]
-    return result
+_CONTENT: Final = "ledger"
+_CHUNK: Final = 1 << 18  # pairs that are compared at a time
+_SPARSE: Final = 4096  # looked up one by one if the other file has so many times more pairs
 
 
-def _digest(text: str, key: bytes) -> bytes:
-    return hashlib.blake2b(text.encode(), key=key, digest_size=8).digest()
+@dataclass(frozen=True, kw_only=True)
+class LedgerBatch:
+    """What a ledger says of a batch: `scope`, `digest` and `people` as `Entries`, and what was done with the reports.
 
-
-class Tags:
-    """Digests of records, and of what was done with their values, under a key and a round.
-
-    `mechanism` says how values become reports: column, categories, randomizer.
+    `shuffler` says with which dummies they were shuffled; `specification` is that of the manifest. All three are None
+    where the ledger of an earlier version did not say: `scope`, `shuffler`, `specification`.
     """
 
-    def __init__(self, *, key: bytes, round_number: int, mechanism: str) -> None:
-        what = hashlib.sha256(mechanism.encode()).hexdigest()
-        self._record = _encryptor(derived(key, f"ledger 1 records, round {round_number}"))
-        self._value = _encryptor(derived(key, f"ledger 1 values, round {round_number}, {what}"))
-        self._pairs: list[npt.NDArray[np.uint64]] = []
-
-    def add(self, records: Words, values: npt.NDArray[np.int64]) -> None:
-        """Take more records of the batch, shape (n,), and their values; 16 bytes for each are kept.
-
-        Raises:
-            DataError: a record is there twice.
-        """
-        if np.unique(records).size < records.size:
-            _fail(_TWICE)
-        blocks = np.zeros((records.size, 2), dtype="<u8")
-        blocks[:, 0] = records
-        first = np.frombuffer(self._record.update(blocks.tobytes()), dtype="<u8")[::2]
-        blocks[:, 1] = values
-        second = np.frombuffer(self._value.update(blocks.tobytes()), dtype="<u8")[::2]
-        self._pairs.append(np.stack([first, second], axis=1))
-
-    def entries(self) -> Entries:
-        """Return what the ledger would hold of the batch.
-
-        Raises:
-            DataError: an id is there twice.
-        """
-        pairs = np.concatenate([np.empty((0, 2), dtype="<u8"), *self._pairs])
-        pairs = pairs[np.argsort(pairs[:, 0])]
-        if bool(np.any(pairs[1:, 0] == pairs[:-1, 0])):
-            _fail(_TWICE)
-        digest = hashlib.sha256(pairs.tobytes()).digest()
-        columns = {"record": pairs[:, 0], "value": pairs[:, 1]}
-        batch = int.from_bytes(digest[:8])
-        table = pl.DataFrame(columns).with_columns(pl.lit(batch, dtype=pl.UInt64).alias("batch"))
-        return Entries(table=table, digest=digest)
+    digest: str
+    people: int
+    scope: str | None = None
+    shuffler: str | None = None
+    specification: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Entries:
-    """One batch in a ledger; `digest` is the same exactly for the same records with the same values."""
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A batch that is about to be released."""
 
-    table: pl.DataFrame
-    digest: bytes
+    entries: Entries
+    shuffler: str
+    specification: str
 
-    def __repr__(self) -> str:
-        return f"Entries({self.table.height} records)"
+    @property
+    def batch(self) -> LedgerBatch:
+        """What the ledger will say of it."""
+        return LedgerBatch(
+            digest=self.entries.digest.hex(),
+            people=self.entries.people,
+            scope=self.entries.scope,
+            shuffler=self.shuffler,
+            specification=self.specification,
+        )
 
 
-def ledger_of(key_file: Path) -> Path:
-    """Return where the ledger of a key is: beside it.
+def begin(key: bytes, key_file: Path, *, new: bool = False) -> None:
+    """See to it that a key has a ledger, before anything is done with it.
 
-    >>> ledger_of(Path("my.key")).name
-    'my.key.ledger'
-    """
-    return key_file.with_name(f"{key_file.name}.ledger")
-
-
-def admit(key_file: Path, entries: Entries) -> bool:
-    """Write the batch into the ledger, through to the disk; return False if this very batch is there already.
+    Args:
+        key: all of it.
+        key_file: where it was read; a ledger of an earlier version beside it is taken over.
+        new: the key was never used: its ledger is begun.
 
     Raises:
-        DataError: records are there with other values, or in another batch; or the ledger cannot be used.
+        DataError: as `opened`.
     """
-    return admit_all(key_file, [entries])[0]
+    with opened(key, key_file, new=new):
+        pass
 
 
-def admit_all(key_file: Path, batches: Sequence[Entries]) -> tuple[bool, ...]:
-    """Write batches of different coins (one for each column) into the ledger, all or none; see `admit`.
+@contextmanager
+def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]:
+    """Open the ledger of a key; every other collection with this key waits.
 
     Raises:
-        DataError: as `admit`.
+        DataError: there is none, though the key is not said to be new; there is one, and it is; it is damaged, or
+            cannot be read or written.
     """
-    path, admitted = ledger_of(key_file), []
-    with _alone(key_file):
-        table = old = _read(path)
-        for entries in batches:
-            mine = entries.table
-            again = bool((old["batch"] == mine["batch"][0]).any())
-            admitted.append(not again)
-            if again:
-                continue
-            met = old.join(mine, on="record", how="inner", suffix="_now")
-            if met.height:
-                _refuse(met)
-            table = pl.concat([table, mine])
-        if any(admitted):
-            _write(path, table)
-    return tuple(admitted)
+    folder, old = key_folder(key), old_ledgers(key_file)
+    if not folder.exists():
+        refuse_traces(key, key_file)
+        if not (new or old):
+            _undeclared(key_file, folder)
+    with locked(folder):
+        path = folder / "ledger.json"
+        document = read_memory(path, _CONTENT)
+        if document is None:
+            if any(folder.glob("*.tags")):
+                damaged(path)
+            refuse_traces(key, key_file)
+            if not (new or old):
+                _undeclared(key_file, folder)
+        ledger = Ledger(folder, _batches(document, path))
+        if new and (ledger.batches or old):
+            _fail(
+                f"{key_file} is not new: batches were collected with it, says {old[0] if old else path}. Leave "
+                "--new-key out, or name a key file that is not there yet."
+            )
+        readable = [(place, *tags_of_old(place)) for place in old]
+        with _written(path):
+            if document is None:
+                ledger.save()
+                leave_traces(key, key_file)
+            ledger.settle()
+            for place, pairs, digest in readable:
+                ledger.take_over(pairs, digest)
+                put_away(place)
+        yield ledger
 
 
-def _refuse(met: pl.DataFrame) -> NoReturn:
-    changed = met.filter(pl.col("value") != pl.col("value_now")).height
+class Ledger:
+    """The ledger of one key, in its `folder`, open: `check` batches, then `admit` them."""
+
+    def __init__(self, folder: Path, batches: Sequence[LedgerBatch]) -> None:
+        self._folder = folder
+        self.batches = tuple(batches)
+
+    def check(self, candidates: Sequence[Candidate]) -> tuple[bool, ...]:
+        """Say for each batch whether it is new; a batch that is not repeats an earlier one exactly.
+
+        Raises:
+            DataError: coins would be used again otherwise.
+        """
+        known = [(batch, self._tags(number)) for number, batch in enumerate(self.batches)]
+        fresh: list[bool] = []
+        for candidate in candidates:
+            batch = candidate.batch
+            fresh.append(_is_new(batch, candidate.entries.file, known))
+            if fresh[-1]:
+                known.append((batch, candidate.entries.file))
+        return tuple(fresh)
+
+    def admit(self, candidates: Sequence[Candidate]) -> None:
+        """Write new batches down, through to the disk: all or none.
+
+        Raises:
+            DataError: they cannot be written.
+        """
+        before = self.batches
+        with _written(self._folder / "ledger.json"):
+            try:
+                for number, candidate in enumerate(candidates, start=len(before)):
+                    with candidate.entries.file.open("rb") as source, private_file(self._pending(number)) as target:
+                        shutil.copyfileobj(source, target, 1 << 20)
+                self.batches = (*before, *(candidate.batch for candidate in candidates))
+                self.save()
+            except BaseException:
+                self.batches = before
+                raise
+            self.settle()
+
+    def save(self) -> None:
+        """Write the list of batches."""
+        write_memory(self._folder / "ledger.json", _CONTENT, {"batches": [asdict(batch) for batch in self.batches]})
+
+    def settle(self) -> None:
+        """Give files of tags their names, remove what was never admitted, and see that nothing is missing.
+
+        Raises:
+            DataError: something is.
+        """
+        path = self._folder / "ledger.json"
+        for number, batch in enumerate(self.batches):
+            tags, pending = self._tags(number), self._pending(number)
+            if not tags.exists() and pending.exists():
+                pending.replace(tags)
+                flush_folder(self._folder)
+            if not tags.exists() or tags.stat().st_size != PAIR * batch.people:
+                damaged(tags)
+        for left in (*self._folder.glob("*.pending"), *self._folder.glob(".*.new")):
+            left.unlink()
+        if sum(1 for _ in self._folder.glob("*.tags")) > len(self.batches):
+            damaged(path)
+
+    def take_over(self, pairs: Words, digest: str) -> None:
+        """Write down what the ledger of an earlier version says, unless it was before."""
+        if not any(batch.digest == digest for batch in self.batches):
+            with private_file(self._pending(len(self.batches))) as file:
+                file.write(pairs.tobytes())
+            self.batches = (*self.batches, LedgerBatch(digest=digest, people=pairs.shape[0]))
+            self.save()
+            self.settle()
+
+    def _tags(self, number: int) -> Path:
+        return self._folder / f"{number + 1:06}.tags"
+
+    def _pending(self, number: int) -> Path:
+        return self._folder / f"{number + 1:06}.pending"
+
+
+def _is_new(batch: LedgerBatch, file: Path, known: Sequence[tuple[LedgerBatch, Path]]) -> bool:
+    """Say whether a batch, whose tags are in `file`, has no record in common with the known ones."""
+    met = changed = unknown = 0
+    for other, tags in known:
+        if other.scope == batch.scope and other.digest == batch.digest:
+            if other.shuffler != batch.shuffler:
+                _fail(
+                    "This batch was collected with this key and round before, with another shuffler or another number "
+                    "of dummies. Both releases could be subtracted from each other. Repeat it as it was, or take a "
+                    "new --round."
+                )
+            return False
+        if other.scope in (None, batch.scope):
+            both, different = _in_both(file, tags)
+            met, changed = met + both, changed + different
+            unknown += both if other.scope is None else 0
+    if unknown:
+        _fail(
+            f"{unknown:,} people have reported under this key and round to an earlier version of hushuffle, which did "
+            "not note with which dummies. Take a new --round."
+        )
     if changed:
         _fail(
             f"{changed:,} people have reported under this key and round with other values, categories or another "
             "randomizer. From the same coins both reports together would reveal values. Take a new --round."
         )
-    _fail(
-        f"{met.height:,} people are in an earlier batch of this key and round, and this batch is another one. What "
-        "both have in common could be subtracted. Repeat the batch as it was, or take a new --round."
-    )
+    if met:
+        _fail(
+            f"{met:,} people are in an earlier batch of this key and round, and this batch is another one. What "
+            "both have in common could be subtracted. Repeat the batch as it was, or take a new --round."
+        )
+    return True
+
+
+def _in_both(one: Path, other: Path) -> tuple[int, int]:
+    """Return how many records two files of sorted tags have in common, and how many of these with different values."""
+    small, large = sorted((one, other), key=lambda path: path.stat().st_size)
+    count, total = (path.stat().st_size // PAIR for path in (small, large))
+    met = changed = 0
+    with large.open("rb", buffering=0) as file:
+        for start in range(0, count, _CHUNK):
+            mine = read_pairs(small, start, min(_CHUNK, count - start))
+            for theirs in _near(mine, large, file, total, sparse=count * _SPARSE < total):
+                places = np.minimum(np.searchsorted(theirs[:, 0], mine[:, 0]), theirs.shape[0] - 1)
+                same = theirs[places, 0] == mine[:, 0]
+                met += int(np.count_nonzero(same))
+                changed += int(np.count_nonzero(theirs[places[same], 1] != mine[same, 1]))
+    return met, changed
+
+
+def _near(mine: Words, path: Path, file: BinaryIO, total: int, *, sparse: bool) -> Iterator[Words]:
+    """Yield pairs of a file of `total` pairs, some at a time: all whose records are in `mine`, and others."""
+    if sparse:
+        places = [min(_place(file, total, record), total - 1) for record in mine[:, 0].tolist()]
+        yield np.concatenate([read_pairs(path, place, 1) for place in places])
+        return
+    first, last = (_place(file, total, record) for record in mine[[0, -1], 0].tolist())
+    for start in range(first, min(last + 1, total), _CHUNK):
+        yield read_pairs(path, start, min(_CHUNK, last + 1 - start))
+
+
+def _place(file: BinaryIO, total: int, record: int) -> int:
+    """Return the number of the first pair of a file whose record is not below `record`."""
+
+    def at(place: int) -> int:
+        file.seek(place * PAIR)
+        return int.from_bytes(file.read(8), "little")
+
+    return bisect_left(range(total), record, key=at)
+
+
+def _batches(document: dict[str, Any] | None, path: Path) -> tuple[LedgerBatch, ...]:
+    try:
+        return () if document is None else tuple(_batch(**entry) for entry in document["batches"])
+    except (KeyError, TypeError):
+        damaged(path)
+
+
+def _batch(*, people: Any, digest: Any, **texts: Any) -> LedgerBatch:
+    if not isinstance(people, int) or not isinstance(digest, str):
+        raise TypeError
+    if not all(text is None or isinstance(text, str) for text in texts.values()):
+        raise TypeError
+    return LedgerBatch(people=people, digest=digest, **texts)
 
 
 @contextmanager
-def _alone(key_file: Path) -> Iterator[None]:
-    """Let no other collection with this key look into the ledger meanwhile."""
-    with key_file.open("rb") as file:
-        if os.name == "posix":
-            import fcntl  # noqa: PLC0415 - is not everywhere
-
-            fcntl.flock(file, fcntl.LOCK_EX)
+def _written(path: Path) -> Iterator[None]:
+    try:
         yield
+    except OSError as error:
+        _fail(f"the ledger {path} cannot be written: {error.strerror or 'an error'}. Nothing was released.")
 
 
-def _read(path: Path) -> pl.DataFrame:
-    if not path.exists():
-        return pl.DataFrame(schema=_SCHEMA)
-    tables: list[pl.DataFrame] = []
-    with suppress(UnreadableFile):
-        tables = list(read_parquet(pl.scan_parquet(path.absolute(), glob=False), path, name=f"the ledger {path}"))
-    if not tables or dict(tables[0].schema) != _SCHEMA:
-        _fail(f"the ledger {path} is damaged. Without it nobody knows whose coins are used up: take a new key.")
-    return pl.concat(tables)
-
-
-def _write(path: Path, table: pl.DataFrame) -> None:
-    new = path.with_name(f".{path.name}.new")
-    with ExitStack() as undo:
-        undo.callback(new.unlink, missing_ok=True)
-        try:
-            new.unlink(missing_ok=True)
-            with open(new, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                table.write_parquet(file)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
-            flush_folder(path.parent)
-        except OSError as error:
-            _fail(f"the ledger {path} cannot be written: {error.strerror or 'an error'}. Nothing was released.")
-
-
-def _encryptor(key: bytes) -> CipherContext:
-    # ECB on blocks that never repeat is a pseudorandom function of them.
-    return Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+def _undeclared(key_file: Path, folder: Path) -> NoReturn:
+    _fail(
+        f"{key_file} has no ledger: nobody knows whose coins are used up. If this key was never used, here or "
+        f"elsewhere, say --new-key. If it was, its ledger belongs at {folder}: put it back (or name its place by "
+        "HUSHUFFLE_STATE), or take a new key."
+    )
 
 
 def _fail(message: str) -> NoReturn:

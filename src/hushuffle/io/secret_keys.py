@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -11,6 +12,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle.errors import DataError
+from hushuffle.io.private_files import flush_folder
 
 _LEAST: Final = 64  # hexadecimal digits: 32 bytes
 _OTHERS: Final = 0o066  # may be read or written by the group, or by everybody
@@ -18,13 +20,32 @@ _EVERYBODY: Final = 0o006
 _MAKE: Final = "Make one with: python -c 'import secrets; print(secrets.token_hex(32))'"
 
 
-def key_in_file(path: Path) -> bytes:
+def key_in_file(path: Path, *, advice: str = _MAKE) -> bytes:
     """Return the key that the file holds as hexadecimal digits, 32 bytes or more.
+
+    `advice` says what to do where there is no such file.
 
     Raises:
         DataError: no such file, one that others can read, or no such key; the message shows nothing of it.
     """
-    return _key(_contents(path, _MAKE), str(path))
+    return _key(_contents(path, advice), str(path))
+
+
+def make_key(path: Path) -> None:
+    """Write a new key into a file that only its owner can read.
+
+    Raises:
+        DataError: there is a file already, or it cannot be written.
+    """
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "wb") as file:
+            file.write(f"{secrets.token_hex(_LEAST // 2)}\n".encode())
+            file.flush()
+            os.fsync(file.fileno())
+        flush_folder(path.absolute().parent)
+    except OSError as error:
+        _fail(f"{path} cannot be written: {error.strerror or 'an error'}.")
 
 
 def key_in_environment(variable: str) -> bytes:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hushuffle.engines.external_shuffle import MEMORY
-from hushuffle.io.ledger import admit
 from hushuffle.io.new_folder import publish, workplace
 from hushuffle.specification import Specification
+from hushuffle.workflows.collect_ledger import Admitted, admit
 from hushuffle.workflows.collect_release import release
 from hushuffle.workflows.collect_request import (
     MANIFEST,
@@ -21,6 +21,7 @@ from hushuffle.workflows.collect_request import (
     Request,
     TooFewPeople,
 )
+from hushuffle.workflows.key_rounds import KeyRounds
 
 __all__ = ["MANIFEST", "REPORTS", "Collected", "Keys", "Progress", "Request", "TooFewPeople", "collect"]
 
@@ -82,10 +83,10 @@ def run(specification: Specification, *, out: Path, request: Request) -> Collect
     """Do what `collect` does, with its options in one value."""
     with workplace(out) as place:
         made = prepare(specification, request, place)
-        fresh = made.admit(request)
+        admitted = made.admit(request)
         publish(made.folder, out)
     request.tell("done", 1.0)
-    return made.collected(out, fresh=fresh)
+    return made.collected(out, admitted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +96,28 @@ class Prepared:
     release: Release
     folder: Path
 
-    def admit(self, request: Request) -> tuple[bool]:
-        """Write the batch into the ledger of the key, if there is one; say whether it is new there."""
-        if request.keys is None or self.release.entries is None:
-            return (True,)
-        return (admit(request.keys.file, self.release.entries),)
+    def admit(self, request: Request) -> Admitted:
+        """Write the batch into the ledger of the key, if there is one, and what its rounds add up to into the manifest.
 
-    def collected(self, out: Path, *, fresh: Sequence[bool]) -> Collected:
+        Raises:
+            DataError: coins would be used again, or the ledger cannot be used.
+        """
+        delta = float(self.release.manifest.facts["central"]["delta"])
+
+        def note(rounds: KeyRounds) -> None:
+            manifest = self.folder / MANIFEST
+            manifest.write_text(_with_rounds(self.release, rounds).manifest.text(), encoding="utf-8")
+
+        return admit(request, [self.release], delta=delta, note=note)
+
+    def collected(self, out: Path, admitted: Admitted) -> Collected:
         """Return what was released at `out`."""
-        return collected(self.release, out, repeated=not fresh[0])
+        made = self.release if admitted.rounds is None else _with_rounds(self.release, admitted.rounds)
+        return replace(collected(made, out, repeated=not admitted.fresh[0]), rounds=admitted.rounds)
+
+
+def _with_rounds(made: Release, rounds: KeyRounds) -> Release:
+    return replace(made, manifest=replace(made.manifest, facts={**made.manifest.facts, "key": rounds.facts()}))
 
 
 def prepare(specification: Specification, request: Request, place: Path) -> Prepared:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NoReturn, TypeAlias
@@ -17,8 +18,9 @@ from typing import Literal, NoReturn, TypeAlias
 from hushuffle.errors import DataError
 from hushuffle.io.batch_state import Arrival, BatchState, alone, arrival
 from hushuffle.io.column_batches import files_of
-from hushuffle.io.new_folder import publish, workplace
+from hushuffle.io.new_folder import publish, remove_abandoned, workplace
 from hushuffle.io.parquet import UnreadableFile
+from hushuffle.io.private_files import remove_unfinished
 from hushuffle.specification import DataPopulation, Specification
 from hushuffle.specification.collection import CollectionSpecification
 from hushuffle.workflows.collect import Prepared, prepare
@@ -42,7 +44,8 @@ class BatchRun:
     """What one run did: the `number` of the batch it released and what was `collected`, or None: too few people yet.
 
     `files` went into the batch, or wait; `dropped` came too late and are left out for good; `damaged` says of each
-    file that could not be read why, and that the next run will try it again.
+    file that could not be read why, and that the next run will try it again; `unnoted` says why the state beside the
+    batches does not know yet that the batch is released: the next run will note it.
     """
 
     number: int | None
@@ -50,6 +53,7 @@ class BatchRun:
     files: tuple[str, ...]
     dropped: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
+    unnoted: str | None = None
 
 
 def collect_batch(
@@ -84,6 +88,9 @@ def collect_batch(
         _fail("A public order is one of all people: with a Mallows shuffle there are no batches.")
     notebook = out.absolute().with_name(f"{out.absolute().name}.state.json")
     with alone(out):
+        with suppress(OSError):  # what killed runs have left
+            remove_unfinished(notebook)
+            remove_abandoned(out)
         state = BatchState.load(notebook)
         _refuse_lost(state, out, notebook)
         if state.claimed is not None:
@@ -186,7 +193,7 @@ def _release(
         claim = replace(state.with_files(files, number), claimed=number, coins=coins)
         claim.save(notebook)
         try:
-            fresh = made.admit(request)
+            admitted = made.admit(request)
         except DataError:
             if repeats is None:
                 state.save(notebook)  # nothing was admitted, and nothing released, now or before
@@ -199,16 +206,25 @@ def _release(
             if request.keys is None and made.folder.exists():
                 state.save(notebook)
             raise
-    claim.settled().save(notebook)
+    unnoted = None
+    try:
+        claim.settled().save(notebook)
+    except DataError as error:
+        unnoted = str(error)  # the next run sees the folder, and notes it
     request.tell("done", 1.0)
-    return BatchRun(number=number, collected=made.collected(target, fresh=fresh), files=tuple(request.sources))
+    collected = made.collected(target, admitted)
+    return BatchRun(number=number, collected=collected, files=tuple(request.sources), unnoted=unnoted)
 
 
 def _coins(made: Prepared | PreparedColumns) -> str | None:
-    """Return a digest of whose coins go with which values, under the key; None without a key."""
+    """Return a digest of whose coins go with which values and dummies, under the key; None without a key."""
     releases = [made.release] if isinstance(made, Prepared) else list(made.releases.values())
-    digests = [one.entries.digest for one in releases if one.entries is not None]
-    return hashlib.sha256(b"".join(sorted(digests))).hexdigest() if digests else None
+    parts = [
+        one.entries.digest + hashlib.sha256(repr(one.protocol.shuffler).encode()).digest()
+        for one in releases
+        if one.entries is not None
+    ]
+    return hashlib.sha256(b"".join(sorted(parts))).hexdigest() if parts else None
 
 
 def _prepare(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,14 +12,15 @@ from typing import Final
 from hushuffle.analysis import dp
 from hushuffle.errors import DataError
 from hushuffle.io.columns_manifest import ColumnsManifest
-from hushuffle.io.ledger import admit_all
 from hushuffle.io.manifest import figure, number
 from hushuffle.io.new_folder import publish, workplace
 from hushuffle.model import Bound
 from hushuffle.specification.collection import CollectionSpecification
 from hushuffle.workflows.collect import collected
+from hushuffle.workflows.collect_ledger import Admitted, admit
 from hushuffle.workflows.collect_release import release
 from hushuffle.workflows.collect_request import MANIFEST, Collected, Release, Request
+from hushuffle.workflows.key_rounds import KeyRounds
 
 _RELATION: Final = "replace one person's values in all columns; in which columns they are missing stays as it is"
 
@@ -28,13 +29,15 @@ _RELATION: Final = "replace one person's values in all columns; in which columns
 class CollectedColumns:
     """What was released of each column, by name, and what all of them together may say.
 
-    `local_epsilon` is the sum over the columns.
+    `local_epsilon` is the sum over the columns. `rounds` is what everything that was collected with this key says
+    together; None: without a key.
     """
 
     columns: Mapping[str, Collected]
     central: Bound
     local_epsilon: float
     file: Path
+    rounds: KeyRounds | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -55,10 +58,10 @@ def collect_columns(specification: CollectionSpecification, *, out: Path, reques
     """
     with workplace(out) as place:
         made = prepare_columns(specification, request, place)
-        fresh = made.admit(request)
+        admitted = made.admit(request)
         publish(made.folder, out)
     request.tell("done", 1.0)
-    return made.collected(out, fresh=fresh)
+    return made.collected(out, admitted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,24 +69,35 @@ class PreparedColumns:
     """The releases of all columns in a `folder` that nobody has seen yet, and the guarantee of all of them."""
 
     releases: Mapping[str, Release]
+    manifest: ColumnsManifest
     central: Bound
     folder: Path
 
-    def admit(self, request: Request) -> tuple[bool, ...]:
-        """Write all columns into the ledger of the key, if there is one; say for each whether it is new there."""
-        entries = [one.entries for one in self.releases.values() if one.entries is not None]
-        return (True,) * len(self.releases) if request.keys is None else admit_all(request.keys.file, entries)
+    def admit(self, request: Request) -> Admitted:
+        """Write all columns into the ledger of the key, if there is one, and what its rounds add up to beside them.
 
-    def collected(self, out: Path, *, fresh: Sequence[bool]) -> CollectedColumns:
+        Raises:
+            DataError: coins would be used again, or the ledger cannot be used.
+        """
+        delta = float(self.manifest.facts["central"]["delta"])
+
+        def note(rounds: KeyRounds) -> None:
+            manifest = replace(self.manifest, facts={**self.manifest.facts, "key": rounds.facts()})
+            (self.folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
+
+        return admit(request, list(self.releases.values()), delta=delta, note=note)
+
+    def collected(self, out: Path, admitted: Admitted) -> CollectedColumns:
         """Return what was released at `out`."""
         return CollectedColumns(
             columns={
                 name: collected(one, out / name, repeated=not new)
-                for (name, one), new in zip(self.releases.items(), fresh, strict=True)
+                for (name, one), new in zip(self.releases.items(), admitted.fresh, strict=True)
             },
             central=self.central,
             local_epsilon=_sum(self.releases),
             file=out / MANIFEST,
+            rounds=admitted.rounds,
         )
 
 
@@ -105,11 +119,11 @@ def prepare_columns(specification: CollectionSpecification, request: Request, pl
         (folder / name).mkdir()
         asked = _part(request, name, position, len(specification.columns))
         made[name] = release(one, asked, spill=spill, target=folder / name)
-        spill.rmdir()
     request.tell("the guarantee of all columns", 1.0)
     central = _together(specification, made)
-    (folder / MANIFEST).write_text(_manifest(specification, made, central, request).text(), encoding="utf-8")
-    return PreparedColumns(releases=made, central=central, folder=folder)
+    manifest = _manifest(specification, made, central, request)
+    (folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
+    return PreparedColumns(releases=made, manifest=manifest, central=central, folder=folder)
 
 
 def _part(request: Request, name: str, position: int, columns: int) -> Request:

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import numpy as np
+import numpy.typing as npt
+
 from hushuffle.analysis import dp
 from hushuffle.engines.kernel import Kernel
 from hushuffle.engines.local import LocalCollection, OrderedCollection
 from hushuffle.errors import DataError, Problem, SpecificationError, UnsupportedProtocolError
 from hushuffle.io.categories import Categories
-from hushuffle.io.column_batches import ColumnBatches
-from hushuffle.io.ledger import Entries, Tags, record_numbers
+from hushuffle.io.column_batches import Batch, ColumnBatches
 from hushuffle.io.manifest import Manifest, figure, number
+from hushuffle.io.record_tags import Entries, Tags, TagSorter, record_numbers
 from hushuffle.io.report_files import Packed, write_reports
 from hushuffle.io.secret_keys import derived
 from hushuffle.model import Bound
@@ -23,7 +26,7 @@ from hushuffle.randomizers import LocalHashing
 from hushuffle.shufflers import MallowsShuffle, Reveals
 from hushuffle.specification import CountedPopulation, DataPopulation, Specification
 from hushuffle.workflows.collect_order import order_facts, order_shuffler, refuse_order
-from hushuffle.workflows.collect_request import MANIFEST, REPORTS, Release, Request, TooFewPeople
+from hushuffle.workflows.collect_request import MANIFEST, REPORTS, Release, Request, TooFewPeople, column_key
 
 _READING: Final = 0.6  # the share of the time that reading and randomizing take, about
 
@@ -34,7 +37,7 @@ def release(specification: Specification, request: Request, *, spill: Path, targ
     Args:
         specification: the deployment.
         request: what is asked besides.
-        spill: a private, empty folder for reports that do not fit into memory.
+        spill: a private, empty folder for reports that do not fit into memory, and for tags of the ledger.
         target: a folder that only this process knows.
 
     Raises:
@@ -47,18 +50,17 @@ def release(specification: Specification, request: Request, *, spill: Path, targ
     refuse_shuffler(specification, request)
     asked, keys = Asked.of(specification, request), request.keys
     batches = asked.batches(asked.files)
+    key = None if keys is None else keys.begin()
     kernel = Kernel(
         randomizer=specification.randomizer.build(batches.k),
-        key=None if keys is None else keys.key(batches.column if request.one_of_several else None),
+        key=column_key(key, batches.column) if key is not None and request.one_of_several else key,
         round=0 if keys is None else keys.round,
     )
-    tags = None if keys is None else _tags(kernel, batches)
+    tags = None if key is None else _KeptTags(kernel, batches, spill / "tags")
     total = batches.count() if request.progress else 0
     ordered = specification.shuffler.kind == "mallows"
     engine = OrderedCollection(kernel) if ordered else LocalCollection(kernel, spill, memory=request.memory)
-    dropped = _read(
-        batches, engine, kernel, tags, lambda n: request.tell("randomizing", _READING * n / max(total, n, 1))
-    )
+    dropped = _read(batches, engine, tags, lambda n: request.tell("randomizing", _READING * n / max(total, n, 1)))
     if engine.people < request.min_batch:
         message = (
             f"There are {engine.people:,} people, fewer than the {request.min_batch:,} that a batch must have: "
@@ -80,7 +82,7 @@ def release(specification: Specification, request: Request, *, spill: Path, targ
     everything = engine.people + protocol.shuffler.dummies
     write_reports(target / REPORTS, told(blocks, everything, request), layout=kernel.layout)
     (target / MANIFEST).write_text(manifest.text(), encoding="utf-8")
-    return Release(manifest=manifest, protocol=protocol, central=central, dropped=dropped, entries=entries)
+    return Release(manifest=manifest, protocol=protocol, central=central, dropped=dropped, entries=entries, key=key)
 
 
 def refuse_shuffler(specification: Specification, request: Request) -> None:
@@ -165,10 +167,26 @@ class Asked:
         )
 
 
-def _tags(kernel: Kernel, batches: ColumnBatches) -> Tags:
-    """Return what tells whether coins are used again: for the same column, categories and randomizer only."""
-    assert kernel.key is not None
-    return Tags(key=kernel.key, round_number=kernel.round, mechanism=mechanism_of(kernel, batches))
+class _KeptTags:
+    """What tells whether coins are used again, for the same column, categories and randomizer only."""
+
+    def __init__(self, kernel: Kernel, batches: ColumnBatches, folder: Path) -> None:
+        assert kernel.key is not None
+        folder.mkdir(mode=0o700)
+        self._key = kernel.key
+        self._tags = Tags(key=kernel.key, round_number=kernel.round, mechanism=mechanism_of(kernel, batches))
+        self._sorter = TagSorter(folder, scope=self._tags.scope)
+
+    def add(self, batch: Batch) -> npt.NDArray[np.uint64]:
+        """Keep the tags of a batch with ids; return the numbers of its records."""
+        assert batch.ids is not None
+        records = record_numbers(batch.ids, key=self._key)
+        self._sorter.add(self._tags.of(records, batch.values))
+        return records
+
+    def entries(self) -> Entries:
+        """Return all of them; once."""
+        return self._sorter.entries()
 
 
 def mechanism_of(kernel: Kernel, batches: ColumnBatches) -> str:
@@ -179,18 +197,13 @@ def mechanism_of(kernel: Kernel, batches: ColumnBatches) -> str:
 def _read(
     batches: ColumnBatches,
     engine: LocalCollection | OrderedCollection,
-    kernel: Kernel,
-    tags: Tags | None,
+    tags: _KeptTags | None,
     done: Callable[[int], None],
 ) -> int:
     """Randomize everybody; return how many records were missing."""
     dropped = 0
     for batch in batches:
-        records = None
-        if tags is not None and kernel.key is not None and batch.ids is not None:
-            records = record_numbers(batch.ids, key=kernel.key)
-            tags.add(records, batch.values)
-        engine.add(batch.values, records)
+        engine.add(batch.values, None if tags is None else tags.add(batch))
         dropped += batch.dropped
         done(engine.people + dropped)
     return dropped

@@ -10,11 +10,13 @@ from typing import Final
 from hushuffle import _checks
 from hushuffle.engines.external_shuffle import MEMORY
 from hushuffle.errors import DataError
-from hushuffle.io.ledger import Entries
+from hushuffle.io.ledger import begin
 from hushuffle.io.manifest import Manifest
-from hushuffle.io.secret_keys import derived, key_in_file
+from hushuffle.io.record_tags import Entries
+from hushuffle.io.secret_keys import derived, key_in_file, make_key
 from hushuffle.model import Bound
 from hushuffle.protocol import Protocol
+from hushuffle.workflows.key_rounds import KeyRounds
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
@@ -29,23 +31,37 @@ class TooFewPeople(DataError):  # noqa: N818 - what is the case
 
 @dataclass(frozen=True, kw_only=True)
 class Keys:
-    """Where coins come from that are repeated for the same record: a key in a file, a round, a column of ids."""
+    """Where coins come from that are repeated for the same record: a key in a file, a round, a column of ids.
+
+    `new`: the key was never used. If there is no file, one is made; the key's ledger is begun. A key that is not said
+    to be new, and has no ledger, is refused.
+    """
 
     file: Path
     ids: str
     round: int = 0
+    new: bool = False
 
     def __post_init__(self) -> None:
         _checks.integer("round", self.round, low=0, high=2**63 - 1)
 
-    def key(self, column: str | None = None) -> bytes:
-        """Return the key; of one of several columns, a key that says nothing about those of the others.
+    def begin(self) -> bytes:
+        """Return the key, which has a ledger then.
 
         Raises:
-            DataError: the file holds no key, or everybody can read it.
+            DataError: the file holds no key, or others can read it; the key has no ledger and is not new, or has one
+                and is.
         """
-        whole = key_in_file(self.file)
-        return whole if column is None else derived(whole, f"column 1, {column}")
+        if self.new and not self.file.exists():
+            make_key(self.file)
+        key = key_in_file(self.file, advice="If a key is to be made, say --new-key.")
+        begin(key, self.file, new=self.new)
+        return key
+
+
+def column_key(key: bytes, column: str) -> bytes:
+    """Return the key of one of several columns: it says nothing about those of the others."""
+    return derived(key, f"column 1, {column}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,18 +96,25 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One column's reports, written but not released yet; `dropped` records were missing (this is not released)."""
+    """One column's reports, written but not released yet; `dropped` records were missing (this is not released).
+
+    With a key: `key` is all of it, `entries` are for its ledger.
+    """
 
     manifest: Manifest
     protocol: Protocol
     central: Bound
     dropped: int
     entries: Entries | None = field(default=None, repr=False)
+    key: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """What was released, and where; `dropped` records were missing (this is not released)."""
+    """What was released, and where; `dropped` records were missing (this is not released).
+
+    `rounds` is what everything that was collected with this key says together; None: without a key.
+    """
 
     manifest: Manifest
     central: Bound
@@ -100,3 +123,4 @@ class Collected:
     files: tuple[Path, ...]
     dropped: int
     repeated: bool = False
+    rounds: KeyRounds | None = None

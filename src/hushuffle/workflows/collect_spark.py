@@ -82,10 +82,11 @@ def release_with_spark(
     check_installed()
     _refuse(specification, request)
     answers, keys = _answers(specification, request), request.keys
+    key = None if keys is None else keys.begin()
     kernel = Kernel(
         randomizer=specification.randomizer.build(answers.batches.k),
         # Spark executes tasks again: coins are keyed always, without a file by a key that nobody will ever see.
-        key=secrets.token_bytes(32) if keys is None else keys.key(),
+        key=secrets.token_bytes(32) if key is None else key,
         round=0 if keys is None else keys.round,
     )
     request.tell("starting Spark", 0.0)
@@ -116,7 +117,12 @@ def release_with_spark(
     write_reports(target / REPORTS, told(blocks, everything, request), layout=kernel.layout)
     (target / MANIFEST).write_text(manifest.text(), encoding="utf-8")
     return Release(
-        manifest=manifest, protocol=protocol, central=central, dropped=engine.marks[MISSING], entries=entries
+        manifest=manifest,
+        protocol=protocol,
+        central=central,
+        dropped=engine.marks[MISSING],
+        entries=entries,
+        key=key,
     )
 
 

@@ -84,7 +84,7 @@ def read_identity(name: str, *, certificate: Path, authority: Path, key: str, ad
     """Return the identity in files; `key` is a path, or "env:NAME" for an environment variable that holds the PEM.
 
     Raises:
-        DataError: a file cannot be read, or everybody can read the key.
+        DataError: a file cannot be read, or others than its owner can read the key.
     """
     return Identity(
         name=name,

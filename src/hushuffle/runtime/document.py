@@ -73,7 +73,8 @@ class Step(_Part):
     dummies: Annotated[int, Field(ge=0)] = 0
     capped: bool = False
     min_batch: Annotated[int, Field(ge=1)]
-    """Sources without which a scrambler releases nothing: the guarantee is computed for so many."""
+    """Sources without which a scrambler releases nothing: the guarantee is computed for so many. The places of one
+    holder count once."""
     only_on_purpose: bool = False
     """Whether a message that falls on its own target by luck carries no data either (`TargetSampling.sample`)."""
     batches: Annotated[tuple[Batch, ...], Field(min_length=1)]

@@ -106,8 +106,8 @@ def _coverage(run: NetworkRun) -> Table:
         key="coverage",
         title="Who came through",
         caption=(
-            "Sources behind the batches that came whole (at the compute node where fewest did), batches that did not "
-            "come, and records that reached the node of their group (nodes of centroids do not tell)."
+            "Sources behind the batches that came whole to all compute nodes, batches that did not come, and records "
+            "that reached the node of their group (nodes of centroids do not tell)."
         ),
         columns=("step", "sources planned", "came through", "batches lost", "records that arrived"),
         rows=tuple(rows),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hushuffle.io import new_folder, private_files
-from hushuffle.io.private_files import make_folder, mark_once, remove_unfinished, write_private
+from hushuffle.io.private_files import make_folder, mark_once, private_file, remove_unfinished, write_private
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -21,6 +21,17 @@ def test_only_the_owner_can_read_it_whatever_was_there(tmp_path: Path, durable: 
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in tmp_path.iterdir()] == ["state"]
+
+
+def test_the_first_to_write_stays(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    with private_file(path, first=True) as file:
+        file.write(b"first")
+    second = private_file(path, first=True)
+    second.__enter__().write(b"second")
+    with pytest.raises(FileExistsError):
+        second.__exit__(None, None, None)
+    assert (path.read_bytes(), [one.name for one in tmp_path.iterdir()]) == (b"first", ["state"])
 
 
 def test_nothing_is_left_where_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,20 @@ def test_the_same_messages_go_out_again(tmp_path: Path) -> None:
         assert kept.parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_two_processes_of_one_source_send_the_same_bytes(tmp_path: Path) -> None:
+    with case() as one:
+
+        async def work() -> None:
+            async with one.tapped("scrambler-1-1") as heard:
+                twins = [one.source("source-1", tmp_path) for _ in range(3)]
+                await asyncio.gather(*(node.run() for node in twins))  # all find that nothing was sent before
+            messages = [frame for _, _, frame in heard if isinstance(frame, Message)]
+            assert (len(messages), len(set(messages))) == (3, 1)
+            assert len(list((tmp_path / "state").iterdir())) == 1
+
+        bounded(work())
+
+
 def test_a_broken_connection_is_tried_again_with_the_same_bytes(tmp_path: Path) -> None:
     with case() as one:
 

@@ -27,8 +27,10 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
 
 
 @contextmanager
-def private_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
+def private_file(path: Path, *, durable: bool = True, first: bool = False) -> Iterator[BinaryIO]:
     """Open a new file that takes the place of `path` when it is whole; only the owner may read it.
+
+    `first`: nothing may be there then (FileExistsError), not even what another process has written in the meantime.
 
     Its name until then cannot be guessed, and nothing that is there already is ever opened: who can write into the
     folder cannot lead the content elsewhere by a link, nor have it in a file that others can read.
@@ -46,7 +48,11 @@ def private_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        new.replace(path)
+        if first:
+            os.link(new, path)
+            new.unlink()
+        else:
+            new.replace(path)
     except BaseException:
         new.unlink(missing_ok=True)
         raise

@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 import numpy as np
 
 from hushuffle.errors import DataError, HushuffleError
-from hushuffle.io.private_files import write_private
+from hushuffle.io.private_files import private_file
 from hushuffle.io.secret_keys import derived
 from hushuffle.randomness import KeyedRandomness, keyed
 from hushuffle.runtime.connections import ConnectionLostError
@@ -144,10 +144,10 @@ class SourceNode(Node):
     async def _settle(self, path: Path, entries: Sequence[Entry], until: float, places: Places) -> None:
         """Send records, or what was sent for them before if `path` is there."""
         async with places.work:
-            found = _read(path, self._document)
-            if found is None:
-                found = deliveries(self._document, entries, self._key)
-                await asyncio.to_thread(_write, path, self._document, found)  # waits for the disk
+            # What is sent is what was read: another process of this node may have been faster to write.
+            while (found := _read(path, self._document)) is None:
+                made = deliveries(self._document, entries, self._key)
+                await asyncio.to_thread(_write, path, self._document, made)  # waits for the disk
         self._journal.enter("sending", messages=sum(len(one.messages) for one in found))
         await asyncio.gather(*(self._send(delivery, until, places) for delivery in found))
 
@@ -171,14 +171,17 @@ _NAME: Final = 64
 
 
 def _write(path: Path, document: RunDocument, found: list[Delivery]) -> None:
-    """Write everything through to the disk, whole or not at all."""
+    """Write everything through to the disk, whole or not at all; what is there already stays."""
     parts = [document.digest]
     for delivery in found:
         head = delivery.to.encode().ljust(_NAME) + len(delivery.messages).to_bytes(4, "little")
         parts += [head, *(document.layout.pack(message) for message in delivery.messages)]
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(path, b"".join(parts))
+        with private_file(path, first=True) as file:
+            file.write(b"".join(parts))
+    except FileExistsError:
+        return
     except OSError as error:
         message = f"{path.parent} cannot be written: {error.strerror or 'an error'}. Nothing was sent."
         raise DataError(message) from None

@@ -71,6 +71,8 @@ def others_count(evidence: Evidence) -> Iterator[str]:
         step = document.step(number)
         if not all(_well(world, name) for name in step.computes):
             return
+        if world.scene.clusters and number > 1 and (not enough or world.lies):
+            return  # where an iteration fails, no further one begins
         certain = 0
         for position, batch in enumerate(step.batches):
             if batch.scrambler is not None and not _well(world, batch.scrambler):

@@ -85,7 +85,7 @@ def machine(now: Callable[[], float]) -> Iterator[None]:
     Args:
         now: the time of the simulation.
     """
-    real = {name: getattr(os, name) for name in ("open", "fsync", "replace", "rename", "urandom")}
+    real = {name: getattr(os, name) for name in ("open", "fsync", "link", "replace", "rename", "urandom")}
     real_open, real_time, state = io.open, time.time, random.getstate()
 
     def checked_open(path: Any, flags: int, *more: Any, **options: Any) -> int:

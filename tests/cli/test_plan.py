@@ -205,8 +205,14 @@ def test_run_on_other_hosts(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "Host and port of each: scrambler-1-1, scrambler-1-2" in capsys.readouterr().err
     assert not (folder / "run").exists()
     hosts(5, 20)
-    assert main(run) == Exit.DONE
+    for wrong in ("soon", "2026-05-01T10:00"):
+        assert main([*run, "--start", wrong]) == Exit.USAGE
+        assert "--start must be a moment with its time zone" in capsys.readouterr().err
+    assert main(["plan", "run", "small.toml", "--network", "--start", "2026-05-01T10:00Z"]) == Exit.USAGE
+    assert "--start goes with --hosts" in capsys.readouterr().err
+    assert main([*run, "--start", "2126-05-01T10:00Z"]) == Exit.DONE
     said = capsys.readouterr().out
+    assert "All times are counted from 2126-05-01T10:00:00.000Z on." in said
     assert f"Wrote {Path('run', 'run.json')} and 25 configurations beside it." in said
     commands = [line.strip() for line in said.splitlines() if line.startswith("  ")]
     assert len(commands) == 25

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 from pathlib import Path
@@ -237,3 +238,20 @@ def test_rules_of_k_means_broken_once(changes: dict[str, Any], message: str) -> 
         change(table, path, value)
     with pytest.raises(ValidationError, match=message):
         RunDocument.model_validate(table)
+
+
+def test_times_are_counted_from_one_moment() -> None:
+    document = DOCUMENT.starting(dt.datetime(2026, 5, 1, 10, tzinfo=dt.UTC))
+    assert (document.start, document.starts) == ("2026-05-01T10:00:00.000Z", 1777629600.0)
+    assert document.drawn == DOCUMENT.drawn  # the same coins
+    assert document.digest != DOCUMENT.digest
+
+
+@pytest.mark.parametrize(
+    "start", ["tomorrow", "2026-05-01T10:00:00", "2026-13-01T10:00:00Z", "2026-05-01T10:00:00+02:00"]
+)
+def test_a_start_is_a_moment(start: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(DOCUMENT.text.replace(DOCUMENT.start, start), encoding="utf-8")
+    with pytest.raises(DataError, match="start"):
+        read_document(path)

@@ -304,14 +304,23 @@ def test_a_scrambler_that_is_stopped_gives_up_what_is_not_whole(over: list[bool]
         assert controls(log) == dict.fromkeys(COMPUTES, Control(Kind.ABORT, 1, Reason.STOPPED))
 
 
-@pytest.mark.parametrize("fault", ["connect", "send", "end", "answer", "refused"])
+def test_nothing_leaves_before_every_target_is_there() -> None:
+    with case(step(1, [holders(6)], dummies=0), collect=0.2, patience=0.2) as one:
+        log = release(one, [message(slot, slot % 3) for slot in range(6)], fails={COMPUTES[1]: "connect"})
+        assert sent(log) == []
+        told = Control(Kind.ABORT, 1, Reason.SLOW)
+        assert controls(log) == {COMPUTES[0]: told, COMPUTES[2]: told}
+        assert one.journal("scrambler-1-1").facts["targets lost"] == 1
+
+
+@pytest.mark.parametrize("fault", ["send", "end", "answer", "refused"])
 def test_a_target_that_is_lost_is_counted_and_the_others_get_theirs(fault: str) -> None:
     with case(step(1, [holders(6)], dummies=0)) as one:
         log = release(one, [message(slot, slot % 3) for slot in range(6)], fails={COMPUTES[1]: fault})
         for name in (COMPUTES[0], COMPUTES[2]):
             assert sum(to == name for to, _ in sent(log)) == 2
             # What one is known to lack, the others need not keep: the result would not take it.
-            lost = fault in ("connect", "send")
+            lost = fault == "send"
             kind, reason = (Kind.ABORT, Reason.TRUNCATED) if lost else (Kind.END, Reason.NONE)
             assert controls(log)[name] == Control(kind, 1, reason, numbers=(2, 6))
             assert (name, "closed") in log
@@ -417,9 +426,12 @@ def test_a_batch_is_released_once_also_by_a_scrambler_that_was_started_again(tmp
 
 
 def test_a_scrambler_that_cannot_remember_releases_nothing(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+    async def before(_node: ScramblerNode) -> None:
+        await asyncio.sleep(0)  # it has read what it kept
+        (tmp_path / "state").write_text("in the way")
+
     with case(step(1, [holders(3)])) as one:
-        log = release(one, [message(slot, slot) for slot in range(3)], state=tmp_path / "file" / "state")
+        log = release(one, [message(slot, slot) for slot in range(3)], state=tmp_path / "state", before=before)
         assert sent(log) == []
         assert controls(log) == dict.fromkeys(COMPUTES, Control(Kind.ABORT, 1, Reason.STOPPED))
 

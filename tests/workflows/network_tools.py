@@ -93,6 +93,9 @@ class Stage:
         self.tasks: dict[str, asyncio.Task[Any]] = {}
         self.identities: dict[str, Identity] = {}
         self.entries = held(deployment)
+        self._places = {name: where.getsockname()[:2] for name, where in loopback.private.items()}
+        self.kept: Path | None = None
+        """Where servers keep what they must not forget, if a test wants that."""
         self._recorder: Recorder | None = None
 
     async def __aenter__(self) -> Self:
@@ -142,14 +145,25 @@ class Stage:
             made: Node = SourceNode(document, own, self.entries[name], key=KEY, state=self.state, journal=journal)
         elif name in self.deployment.seals:
             kind = ResultNode if name == document.result else ComputeNode
-            made = kind(document, own, self._where(name), key=self.deployment.seals[name], journal=journal)
+            key = self.deployment.seals[name]
+            made = kind(document, own, self._where(name), key=key, journal=journal, state=self.kept)
         else:
-            made = ScramblerNode(document, own, self._where(name), journal=journal, rng=rng)
+            made = ScramblerNode(document, own, self._where(name), journal=journal, rng=rng, state=self.kept)
         self.nodes[name] = made
         return made
 
     def _where(self, name: str) -> socket.socket:
-        return self.loopback.private[name]
+        where = self.loopback.private[name]
+        if where.fileno() < 0:  # as when a process is started again
+            where = self.loopback.private[name] = socket.create_server(self._places[name])
+        return where
+
+    async def kill(self, *names: str) -> None:
+        """End nodes as a signal does that nobody can handle, as far as that goes within a process."""
+        for name in names:
+            self.tasks[name].cancel()
+        await self.wait(*names)
+        await asyncio.sleep(0.05)
 
     def start(self, *names: str, rng: Randomness | None = None, identity: Identity | None = None) -> None:
         """Start nodes; `identity`: another certificate than their own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from pathlib import Path
 
@@ -196,3 +197,16 @@ def test_points_must_come_from_tables(tmp_path: Path) -> None:
     text = POINTS.replace('data = "points.csv"\ncolumns = { x = [0, 10], y = [-5, 5] }', "generated = { people = 9 }")
     with pytest.raises(UnsupportedProtocolError, match=r"must have \[query.columns\]"):
         made(tmp_path, text, hosts(tmp_path, CLUSTERS))
+
+
+def test_a_run_starts_when_its_operator_says(tmp_path: Path) -> None:
+    start = dt.datetime(2026, 5, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2)))
+    prepared = prepare(parse_plan(PLAN), hosts(tmp_path), out=tmp_path / "out", start=start)
+    assert prepared.start == "2026-05-01T10:00:00.000Z"
+    document = read_document(prepared.document)
+    assert (document.start, document.starts) == (prepared.start, start.timestamp())
+
+
+def test_a_run_starts_in_a_quarter_of_an_hour(tmp_path: Path) -> None:
+    document = read_document(made(tmp_path, PLAN, hosts(tmp_path)).document)
+    assert 14 * 60 < document.starts - dt.datetime.now(dt.UTC).timestamp() <= 15 * 60

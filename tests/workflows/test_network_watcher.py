@@ -19,11 +19,13 @@ def test_nothing_is_left_of_a_run_that_ends(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "secret").touch()
-    with watched(folder) as group:
+    (tmp_path / "room").touch()
+    with watched(folder, tmp_path / "room") as group:
         sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=group)
         os.kill(sleeper.pid, signal.SIGSTOP)  # this one hears no polite request
     assert sleeper.wait(10) == -signal.SIGKILL
     wait(lambda: not folder.exists())
+    assert list(tmp_path.iterdir()) == []
 
 
 def wait(done: object) -> None:
@@ -69,7 +71,7 @@ def test_a_run_that_is_ended_from_outside_leaves_no_process_and_no_key(tmp_path:
     assert code == (-signal.SIGKILL if number == signal.SIGKILL else 130)
     wait(lambda: not folder.exists())
     wait(lambda: not any(running(pid) for pid in nodes))
-    assert not out.exists() or not list(out.iterdir())
+    wait(lambda: not out.exists() or not list(out.iterdir()))
     assert parent.stderr is not None
     parent.stderr.close()
 

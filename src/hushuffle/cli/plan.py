@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -105,6 +106,7 @@ def run(
     hosts: Path | None = None,
     out: Path | None = None,
     trace: Path | None = None,
+    start: str | None = None,
     json: Annotated[bool, _Flag] = False,
 ) -> Exit:
     """Run a plan with real nodes that talk TLS to each other.
@@ -122,6 +124,8 @@ def run(
         hosts: a TOML file with the nodes' addresses, public seal keys and sources.
         out: the folder to write into; hushuffle-out/plan-NAME-network by default, NAME that of the specification.
         trace: another file for what was seen on the wire.
+        start: with --hosts, the moment from which all times of the run are counted, with its time zone, such as
+            2026-05-01T10:00Z; a quarter of an hour from now by default.
         json: print study.json instead of the summary, and nothing else, to standard output.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
@@ -135,7 +139,10 @@ def run(
     spec = load_plan(specification)
     folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-network")
     if hosts is not None:
-        return _prepare(spec, hosts, folder)
+        return _prepare(spec, hosts, folder, _moment(start))
+    if start is not None:
+        message = "--start goes with --hosts: on this machine a run starts at once."
+        raise UsageError(message)
     with termination(), progress(enabled=not json and sys.stderr.isatty()) as tell:
         ran = run_on_network(spec, out=folder, base_folder=specification.parent, trace=trace, progress=tell)
         study = network_study(spec, ran)
@@ -146,11 +153,25 @@ def run(
     return Exit.DONE
 
 
-def _prepare(spec: PlanSpecification, hosts: Path, folder: Path) -> Exit:
+def _moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        message = f"--start must be a moment with its time zone, such as 2026-05-01T10:00Z, got {text!r}."
+        raise UsageError(message)
+    return moment
+
+
+def _prepare(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime | None) -> Exit:
     from hushuffle.workflows.network_hosts import prepare  # noqa: PLC0415 - only when needed
 
-    prepared = prepare(spec, hosts, out=folder)
+    prepared = prepare(spec, hosts, out=folder, start=start)
     lines = [f"Wrote {prepared.document} and {len(prepared.commands):,} configurations beside it.", ""]
+    lines += [f"All times are counted from {prepared.start} on.", ""]
     lines += ["Copy the document and its configuration to every host, with its keys beside them, and start there,"]
     lines += ["the sources last:", ""]
     shown = prepared.commands[:_MOST_COMMANDS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, check_key
 from hushuffle.runtime.points import Released, released_codec
-from hushuffle.runtime.result import RunFailedError, came_through
+from hushuffle.runtime.result import KeptParts, RunFailedError, came_through
 from hushuffle.runtime.seals import SealKey
 
 
@@ -53,13 +54,22 @@ class BoardNode(Node):
         where: a listening socket.
         key: opens what is sealed for it.
         journal: where to count.
+        state: a private folder for the centroids, sealed as they came, in case the node is killed or the result cannot
+            be written.
 
     Raises:
-        DataError: the document names another result, or another key.
+        DataError: the document names another result, or another key; or there is no room in the folder.
     """
 
     def __init__(
-        self, document: RunDocument, identity: Identity, where: socket.socket, *, key: SealKey, journal: Journal
+        self,
+        document: RunDocument,
+        identity: Identity,
+        where: socket.socket,
+        *,
+        key: SealKey,
+        journal: Journal,
+        state: Path | None = None,
     ) -> None:
         check_key(document, identity, key, part=identity.name == document.result)
         self._key, self._nodes = key, document.steps[0].computes
@@ -69,7 +79,9 @@ class BoardNode(Node):
         self._failed: RunFailedError | None = None
         self._all = asyncio.Event()
         known = frozenset(self._nodes) | frozenset(document.places)
-        super().__init__(document, identity, journal, where=where, known=known)
+        super().__init__(document, identity, journal, where=where, known=known, state=state)
+        each = len(self._codec.cut(bytes(self._codec.size)))
+        self._kept_parts = KeptParts(self, len(self._nodes) * len(document.steps) * each)
 
     async def run(self) -> KMeansResult:
         """Wait for the centroids of the last iteration and return all.
@@ -80,8 +92,13 @@ class BoardNode(Node):
         """
         document = self._document
         self._journal.enter("gathering", nodes=len(self._nodes))
+        seals = document.seals(RESULT)
+        with self._journal.resuming():
+            for peer, _, sealed in self._kept_parts.read():
+                contents = [seals.open(one, self._key, target=self.name) or b"" for one in sealed]
+                self._keep(peer, self._codec.unpack(contents))
         async with self._listening():
-            await self._wait(self._all, document.result_deadline)
+            await self._wait(self._all, self._left(document.result_deadline))
         try:
             if self._failed is not None:
                 raise self._failed
@@ -93,7 +110,7 @@ class BoardNode(Node):
         return KMeansResult(run=document.run, people=document.people, iterations=iterations)
 
     async def _take(self, connection: Connection) -> Frame:
-        seals, contents, ends = self._document.seals(RESULT), list[bytes](), list[Control]()
+        seals, contents, sealed, ends = self._document.seals(RESULT), list[bytes](), list[bytes](), list[Control]()
         async for message in self._messages(connection, ends):
             if len(contents) > len(self._codec.cut(bytes(self._codec.size))):
                 error = f"{connection.peer} sends more than a centroid."
@@ -103,6 +120,7 @@ class BoardNode(Node):
             except DataError:
                 self._journal.reject(Reason.UNREADABLE)
                 return Control(Kind.REFUSED, RESULT, Reason.UNREADABLE)
+            sealed.append(message.sealed)
         (end,) = ends
         if end.kind is Kind.HEALTH:
             return self._journal.health()
@@ -111,7 +129,15 @@ class BoardNode(Node):
         if connection.peer not in self._nodes:
             self._journal.reject(Reason.IDENTITY)
             return Control(Kind.REFUSED, RESULT, Reason.IDENTITY)
-        return self._keep(connection.peer, self._codec.unpack(contents))
+        released = self._codec.unpack(contents)
+        new = connection.peer not in self._parts.get(released.iteration, {connection.peer: released})
+        if new and not await self._kept_parts.add(connection.peer, released.iteration, sealed):
+            return Control(Kind.REFUSED, RESULT, Reason.BUSY)
+        return self._keep(connection.peer, released)
+
+    def forget(self) -> None:
+        """Let go of the parts: the result is written, or there is none."""
+        self._kept_parts.remove()
 
     def _keep(self, peer: str, released: Released) -> Control:
         parts = self._parts.get(released.iteration)

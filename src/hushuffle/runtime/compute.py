@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
+from hushuffle.io.private_files import mark_once
 from hushuffle.runtime.connections import Connection
 from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.frames import Control, Reason
 from hushuffle.runtime.identities import Identity
-from hushuffle.runtime.intake import Intake, take_batch
+from hushuffle.runtime.intake import Intake, restored, take_batch
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, check_key
 from hushuffle.runtime.records import Part, RecordCodec, part_codec
@@ -27,6 +31,7 @@ class ComputeNode(Node):
         key: opens what is sealed for it.
         where: a listening socket.
         journal: where to count.
+        state: a private folder for the batches that came, sealed as they were, in case it is killed.
 
     Raises:
         DataError: the document does not list the node as a target, or another key.
@@ -40,6 +45,7 @@ class ComputeNode(Node):
         *,
         key: SealKey,
         journal: Journal,
+        state: Path | None = None,
     ) -> None:
         place = document.target_of(identity.name)
         check_key(document, identity, key, part=place is not None)
@@ -57,29 +63,45 @@ class ComputeNode(Node):
             sample=self._codec.sample(node=self._node),
             journal=journal,
         )
-        super().__init__(document, identity, journal, where=where, known=self._intake.senders)
+        super().__init__(document, identity, journal, where=where, known=self._intake.senders, state=state)
+        self._batches, self._told = self.kept(".batches"), self.kept_at(".told")
 
     async def run(self) -> None:
         """Serve until everybody has sent all, or time is over; then tell the result.
 
         Raises:
             ConnectionLostError: the result cannot be reached, or refuses.
+            DataError: what was kept cannot be read.
         """
         document = self._document
+        if self._told is not None and self._told.exists():
+            self._journal.enter("done", before=True)
+            return
         self._journal.enter("computing", senders=len(self._intake.senders))
+        with self._journal.resuming():
+            restored(self._batches, {self._number: self._intake}, document)
         async with self._listening():
-            await self._wait(self._intake.all_ended, document.target_deadline(self._number))
+            await self._wait(self._intake.all_ended, self._left(document.target_deadline(self._number)))
         if self._stop.is_set():
             self._journal.enter("gave up", reason=Reason.STOPPED.words)
             return
         await self._tell()
+        if self._told is not None:
+            with suppress(OSError):  # then it tells the same again, if it is started again
+                mark_once(self._told)
         self._journal.enter("done")
+
+    def forget(self) -> None:
+        """Let go of the batches that the result has."""
+        if self._batches is not None:
+            self._batches.remove()
 
     async def _take(self, connection: Connection) -> Control:
         """Take the batch of one scrambler, or the messages of one source."""
         ends = list[Control]()
         messages = self._messages(connection, ends)
-        return await take_batch(messages, ends, connection.peer, {self._number: self._intake}, self._journal)
+        intakes, keep = {self._number: self._intake}, partial(self._keep_batch, self._batches)
+        return await take_batch(messages, ends, connection.peer, intakes, self._journal, keep=keep)
 
     def _merge(self, contents: list[bytes], used: list[bool]) -> None:
         """Add the records of a batch that came whole."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import secrets
@@ -29,6 +30,20 @@ _TARGET_SLACK: Final = 2
 
 _RESULT_SLACK: Final = 3
 """The same for the result, which waits for the targets."""
+
+
+def utc_text(moment: dt.datetime) -> str:
+    """Return a moment as documents write it.
+
+    >>> utc_text(dt.datetime(2026, 5, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2))))
+    '2026-05-01T10:00:00.000Z'
+    """
+    return moment.astimezone(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _now() -> str:
+    return utc_text(dt.datetime.now(dt.UTC))
+
 
 RESULT: Final = 0
 """The step number of what compute nodes send to the result; the steps of the plan start at 1."""
@@ -192,8 +207,10 @@ class RunDocument(_Part):
     servers: dict[Name, Server]
     message: Annotated[int, Field(ge=SMALLEST, le=LARGEST)] = 1024
     """Bytes of every message."""
+    start: Annotated[str, Field(pattern=r"^[0-9T:.-]{19,26}Z$")] = Field(default_factory=_now)
+    """The moment, UTC, from which all times of the run are counted, at every node."""
     collect: Seconds = 60.0
-    """How long a scrambler waits for its sources."""
+    """How long after the start a scrambler waits for its sources."""
     patience: Seconds = 30.0
     """How long anybody waits for the other end of a connection."""
     least: Annotated[float, Field(gt=0, le=1)] = 0.9
@@ -201,6 +218,10 @@ class RunDocument(_Part):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
+        try:
+            _ = self.starts
+        except ValueError:
+            _wrong("start must be a moment such as 2026-05-01T10:00:00Z")
         try:
             targets = _targets(self.query, self.steps)
             for step in self.steps:
@@ -263,8 +284,17 @@ class RunDocument(_Part):
         assert isinstance(self.query, KMeans)
         return self.query
 
+    @property
+    def starts(self) -> float:
+        """The start in seconds since 1970, as the system's clock counts them."""
+        return dt.datetime.fromisoformat(self.start).timestamp()
+
+    def starting(self, moment: dt.datetime) -> RunDocument:
+        """Return the same run with another start."""
+        return RunDocument.model_validate({**self.model_dump(), "start": utc_text(moment)})
+
     def deadline(self, number: int) -> float:
-        """Return the seconds after a node's start in which the sources of a step may come.
+        """Return the seconds after the start in which the sources of a step may come.
 
         Grouping sets are answered side by side, iterations one after the other: each has room for the slowest.
         """
@@ -272,12 +302,12 @@ class RunDocument(_Part):
         return before * (self.collect + _RESULT_SLACK * self.patience) + self.collect
 
     def target_deadline(self, number: int) -> float:
-        """Return the seconds after its start in which a target waits for the batches of a step."""
+        """Return the seconds after the start in which a target waits for the batches of a step."""
         return self.deadline(number) + _TARGET_SLACK * self.patience
 
     @property
     def result_deadline(self) -> float:
-        """The seconds after its start in which the result waits for the targets."""
+        """The seconds after the start in which the result waits for the targets."""
         return self.deadline(len(self.steps)) + _RESULT_SLACK * self.patience
 
     def seals(self, step: int) -> Seals:

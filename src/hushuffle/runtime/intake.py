@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from hushuffle.errors import DataError, HushuffleError
@@ -13,6 +13,7 @@ from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.frames import Control, Kind, Message, Reason
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.seals import KEY, Once, SealKey
+from hushuffle.runtime.spool import Spool, unpack_batch
 from hushuffle.runtime.tally import Counts
 
 Arrived: TypeAlias = dict[bytes, tuple[bytes, bool] | None]
@@ -78,6 +79,11 @@ class Intake:
         if not self._step.scrambled:
             return ((self.sources, self.messages),)
         return tuple(self._came.get(batch.scrambler or "", (0, 0)) for batch in self._step.batches)
+
+    def expects(self, peer: str, end: Control) -> bool:
+        """Say whether the batch of a sender may still count."""
+        right = (end.kind, end.step) == (Kind.END, self._number)
+        return right and peer in self._senders and peer not in self._ended and not self._closed
 
     def close(self) -> None:
         """Take nothing more: what was to be made of the step is made."""
@@ -165,7 +171,13 @@ class Intake:
 
 
 async def take_batch(
-    messages: AsyncIterator[Message], ends: list[Control], peer: str, intakes: Mapping[int, Intake], journal: Journal
+    messages: AsyncIterator[Message],
+    ends: list[Control],
+    peer: str,
+    intakes: Mapping[int, Intake],
+    journal: Journal,
+    *,
+    keep: Callable[[str, Control, list[bytes]], Awaitable[None]] | None = None,
 ) -> Control:
     """Take what one sender has for one step, and return the answer.
 
@@ -175,11 +187,12 @@ async def take_batch(
         peer: the sender.
         intakes: by number of step, one or more.
         journal: where to count; it answers questions after health.
+        keep: takes the sender, the frame that ends its batch, and the sealed messages, before the batch counts.
 
     Raises:
         ConnectionLostError: the connection broke, or there are more messages than a sender can have.
     """
-    arrived, count, intake = Arrived(), 0, next(iter(intakes.values()))
+    arrived, count, intake, sealed = Arrived(), 0, next(iter(intakes.values())), list[bytes]()
     try:
         async for message in messages:
             if not count:
@@ -189,6 +202,7 @@ async def take_batch(
                 error = f"{peer} sends more messages than it has sources and dummies."
                 raise ConnectionLostError(error, reason=Reason.MALFORMED)
             intake.open(message, arrived)
+            sealed.append(message.sealed)
     except HushuffleError:
         if count:
             intake.broke(peer)
@@ -201,4 +215,20 @@ async def take_batch(
     if peer not in intake.senders:  # the node's own name, or a sender of another step
         journal.reject(Reason.IDENTITY)
         return Control(Kind.REFUSED, end.step, Reason.IDENTITY)
+    if keep is not None and intake.expects(peer, end):
+        await keep(peer, end, sealed)
     return intake.end(peer, end, count, arrived)
+
+
+def restored(spool: Spool | None, intakes: Mapping[int, Intake], document: RunDocument) -> None:
+    """Take the batches that a node had kept before it was killed.
+
+    Raises:
+        DataError: they cannot be read.
+    """
+    for record in () if spool is None else spool.read():
+        peer, number, sources, sealed = unpack_batch(record, document.layout.sealed)
+        intake, arrived = intakes[number], Arrived()
+        for one in sealed:
+            intake.open(Message(number, 0, 0, one), arrived)
+        intake.end(peer, Control(Kind.END, number, numbers=(len(sealed), sources)), len(sealed), arrived)

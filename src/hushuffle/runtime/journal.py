@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
@@ -40,6 +41,19 @@ class Journal:
     def reject(self, reason: Reason, count: int = 1) -> None:
         """Count something that was refused."""
         self.rejected[reason] += count
+
+    @contextmanager
+    def resuming(self) -> Iterator[None]:
+        """Count what was kept before the node was killed as "resumed", and as nothing else: it was counted then."""
+        before, rejected = (self.accepted, self.repeated), self.rejected.copy()
+        try:
+            yield
+        finally:
+            resumed = self.accepted - before[0]
+            (self.accepted, self.repeated), self.rejected = before, rejected
+            if resumed:
+                self.facts["resumed"] = self.facts.get("resumed", 0) + resumed
+                self.event("resumed", messages=resumed)
 
     def enter(self, state: str, **facts: Any) -> None:
         """Go to another state, and say so."""

@@ -12,13 +12,14 @@ from typing import Final
 
 import numpy as np
 
+from hushuffle.errors import DataError
 from hushuffle.plans.centroids import Floats
 from hushuffle.randomness import Randomness, secure
 from hushuffle.runtime.connections import Connection, ConnectionLostError
 from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.frames import Control, Kind, Reason
 from hushuffle.runtime.identities import Identity
-from hushuffle.runtime.intake import Intake, take_batch
+from hushuffle.runtime.intake import Intake, restored, take_batch
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.node import Node, Places, check_key
 from hushuffle.runtime.points import PointCodec, Released, ReleasedCodec, moved, released_codec
@@ -69,7 +70,7 @@ class PointSource(SourceNode):
             for step, (batch, slot) in one.places.items()
         ]
         super().__init__(document, identity, placed, key=key, state=state, journal=journal)
-        self._people, self._state = tuple(people), state
+        self._people, self._folder = tuple(people), state
         self._codec = PointCodec(query=document.clustering)
 
     async def run(self, places: Places | None = None) -> None:
@@ -82,13 +83,13 @@ class PointSource(SourceNode):
             ConnectionLostError: the centroids could not be had in time.
             NotDeliveredError: nobody took anything.
         """
-        document, start, places = self._document, asyncio.get_running_loop().time(), places or Places()
+        document, places = self._document, places or Places()
         centroids = np.array(document.clustering.initial)
         for number in range(1, len(document.steps) + 1):
-            until = start + document.deadline(number)
+            until = self._at(document.deadline(number))
             if number > 1:
                 centroids = await self._centroids(number, until, places)
-            path = self._state / f"{document.run}-{self.name}-{number}.messages"
+            path = self._folder / f"{document.run}-{self.name}-{number}.messages"
             await self._settle(path, self._entries_of(number, centroids), until, places)
         self._conclude()
 
@@ -141,6 +142,8 @@ class CentroidNode(Node):
         key: opens what is sealed for it.
         journal: where to count.
         rng: of the noise, `secure()` unless given.
+        state: a private folder for batches that came and centroids that are released: started again after it was
+            killed, it tells the same centroid, with the same noise.
 
     Raises:
         DataError: the document does not list the node as a target, or another key.
@@ -155,6 +158,7 @@ class CentroidNode(Node):
         key: SealKey,
         journal: Journal,
         rng: Randomness | None = None,
+        state: Path | None = None,
     ) -> None:
         place = document.target_of(identity.name)
         check_key(document, identity, key, part=place is not None)
@@ -177,21 +181,30 @@ class CentroidNode(Node):
         }
         self._centroid = np.array(document.clustering.initial[place[1]])
         known = frozenset[str]().union(*(one.senders for one in self._intakes.values()))
-        super().__init__(document, identity, journal, where=where, known=known)
+        super().__init__(document, identity, journal, where=where, known=known, state=state)
+        self._batches, self._released = self.kept(".batches"), self.kept(".released")
 
     async def run(self) -> None:
         """Serve every iteration: wait for its batches, release the centroid.
 
         Raises:
             ConnectionLostError: the result cannot be reached, or refuses.
+            DataError: what was kept cannot be read, or a centroid not be kept before it is released.
         """
-        document, loop = self._document, asyncio.get_running_loop()
-        start = loop.time()
+        document, codec = self._document, released_codec(self._document)
+        before = {} if self._released is None else dict(enumerate(self._released.read(), start=1))
+        with self._journal.resuming():
+            restored(self._batches, self._intakes, document)
         async with self._listening():
             for number, intake in self._intakes.items():
                 self._journal.enter("computing", step=number)
-                end = start + document.target_deadline(number)
-                await self._wait(intake.all_ended, end - loop.time())
+                if number in before:
+                    contents = codec.cut(before[number])
+                    self._centroid = codec.unpack(contents).centroid
+                    intake.close()
+                    await self._report(contents, number=number)
+                    continue
+                await self._wait(intake.all_ended, self._left(document.target_deadline(number)))
                 if self._stop.is_set():
                     self._journal.enter("gave up", reason=Reason.STOPPED.words)
                     return
@@ -202,14 +215,24 @@ class CentroidNode(Node):
                 await self._tell(number, intake)
         self._journal.enter("done")
 
+    def forget(self) -> None:
+        """Let go of the batches. What was released stays: released anew, it would have other noise."""
+        if self._batches is not None:
+            self._batches.remove()
+
     async def _take(self, connection: Connection) -> Control:
         ends = list[Control]()
         messages = self._messages(connection, ends)
-        return await take_batch(messages, ends, connection.peer, self._intakes, self._journal)
+        keep = partial(self._keep_batch, self._batches)
+        return await take_batch(messages, ends, connection.peer, self._intakes, self._journal, keep=keep)
 
     async def _tell(self, number: int, intake: Intake) -> None:
         released = Released(iteration=number, centroid=self._centroid, counts=intake.counts)
-        await self._report(released_codec(self._document).pack(released), number=number)
+        contents = released_codec(self._document).pack(released)
+        if not await self.keep(self._released, [b"".join(contents)]) and self._document.clustering.noise is not None:
+            message = f"{self.name} cannot keep what it releases, and releases nothing: another try had other noise."
+            raise DataError(message)
+        await self._report(contents, number=number)
 
 
 def _hold(held: list[tuple[bytes, bool]], contents: list[bytes], used: list[bool]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from functools import partial
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Final
 
 from hushuffle.errors import DataError
@@ -18,6 +20,7 @@ from hushuffle.runtime.identities import Identity
 from hushuffle.runtime.journal import Journal
 from hushuffle.runtime.listening import listen
 from hushuffle.runtime.seals import SealKey
+from hushuffle.runtime.spool import Spool, pack_batch
 
 _OF_EACH: Final = 8
 
@@ -47,6 +50,7 @@ class Node:
         journal: where to count.
         where: a listening socket, if others connect to it.
         known: who may connect; the node's own name may, to ask after its health.
+        state: a private folder for what the node must not forget if it is killed; None: it forgets.
     """
 
     def __init__(
@@ -57,15 +61,22 @@ class Node:
         *,
         where: socket.socket | None = None,
         known: frozenset[str] = frozenset(),
+        state: Path | None = None,
     ) -> None:
         self._document, self._identity, self._journal = document, identity, journal
         self._where, self._known = where, known | {identity.name}
+        self._state = state
         self._stop = asyncio.Event()
 
     @property
     def name(self) -> str:
         """The name that the run's document knows it by."""
         return self._identity.name
+
+    @property
+    def document(self) -> RunDocument:
+        """The run's document."""
+        return self._document
 
     @property
     def journal(self) -> Journal:
@@ -127,6 +138,46 @@ class Node:
             if isinstance(ended, Exception):
                 raise ended
 
+    @cached_property
+    def _origin(self) -> float:
+        """The loop's time at the start of the run: the clock on the wall is read once, and may be set afterwards."""
+        return asyncio.get_running_loop().time() + self._document.starts - time.time()
+
+    def _at(self, seconds: float) -> float:
+        """Return the loop's time so many seconds after the start of the run."""
+        return self._origin + seconds
+
+    def _left(self, seconds: float) -> float:
+        """Return the seconds that are left until so many seconds after the start of the run."""
+        return max(self._at(seconds) - asyncio.get_running_loop().time(), 0.0)
+
+    def kept(self, what: str) -> Spool | None:
+        """Return where this node keeps something for the case that it is killed."""
+        path = self.kept_at(what)
+        return None if path is None else Spool(path)
+
+    def kept_at(self, what: str) -> Path | None:
+        """Return the file in which this node keeps something of this run, if it has a folder for that."""
+        return None if self._state is None else self._state / f"{self._document.digest.hex()}-{self.name}{what}"
+
+    async def keep(self, spool: Spool | None, records: Sequence[bytes]) -> bool:
+        """Keep records, where there is a place for them; say whether they are safe."""
+        if spool is None or not records:
+            return True
+        try:
+            await spool.append(records)
+        except OSError as error:
+            self._journal.event("state lost", reason=error.strerror or "an error")
+            return False
+        return True
+
+    async def _keep_batch(self, spool: Spool | None, peer: str, end: Control, sealed: list[bytes]) -> None:
+        """Keep a batch that came whole; where that fails, it still counts, unless the node is killed."""
+        await self.keep(spool, [pack_batch(peer, end.step, end.numbers[1], sealed)])
+
+    def forget(self) -> None:
+        """Let go of what was kept for the case that the node is killed: its work is done."""
+
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:
         """Wait for an event, but no longer, and not after `stop`."""
         waits = [asyncio.create_task(one.wait()) for one in (event, self._stop)]
@@ -162,7 +213,7 @@ class Node:
             Message(RESULT, slot, number, seals.seal(content, key, target=name))
             for slot, content in enumerate(contents)
         ]
-        until = asyncio.get_running_loop().time() + document.patience
+        until = max(self._at(document.result_deadline), asyncio.get_running_loop().time() + document.patience)
         answer = await self._deliver(name, messages, sources=1, until=until)
         if answer.kind is not Kind.ACCEPTED:
             message = f"{name} refused what {self.name} found ({answer.reason.words})."

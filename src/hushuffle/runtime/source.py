@@ -124,7 +124,7 @@ class SourceNode(Node):
             DataError: the state cannot be read or written; nothing was sent.
             NotDeliveredError: nobody took anything.
         """
-        until = asyncio.get_running_loop().time() + self._document.collect
+        until = self._at(self._document.collect)
         await self._settle(self._path, self._entries, until, places or Places())
         self._conclude()
 

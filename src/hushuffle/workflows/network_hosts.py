@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import tomli_w
 
@@ -23,13 +24,18 @@ from hushuffle.workflows.plan_data import first_centroids
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """The run's document, and the command for each node, servers first."""
+    """The run's document, the moment from which its times are counted, and the command for each node, servers first."""
 
     document: Path
+    start: str
     commands: tuple[str, ...]
 
 
-def prepare(specification: PlanSpecification, hosts: Path, *, out: Path) -> Prepared:
+AHEAD: Final = dt.timedelta(minutes=15)
+"""How long after it is drawn up a run starts, unless its start is given."""
+
+
+def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: dt.datetime | None = None) -> Prepared:
     """Write `run.json` and a configuration for each node into a new folder.
 
     The plan's own data are not read: every source brings its own. How many people there are is how many sources the
@@ -39,6 +45,7 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path) -> Prep
         specification: of the plan.
         hosts: a TOML file, see `hushuffle.specification.hosts`.
         out: a folder that is not there yet, or empty.
+        start: the moment from which all times of the run are counted; `AHEAD` from now by default.
 
     Raises:
         SpecificationError: the file of hosts is wrong, or names not all nodes.
@@ -66,6 +73,7 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path) -> Prep
 
     initial = _initial(specification)
     document = draw_up(specification, plan, names, server=server, initial=initial, rng=secure())
+    document = document.starting(start or dt.datetime.now(dt.UTC) + AHEAD)
     check_promise(document)  # what every node would refuse is not handed out
     try:
         if out.exists() and any(out.iterdir()):
@@ -88,7 +96,7 @@ def _written(document: RunDocument, servers: list[str], out: Path) -> Prepared:
             table["records"] = {"data": f"{name}.csv", "coins": f"{name}.coins", "state": f"{name}.state"}
         (out / f"{name}.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
         commands.append(f"hushuffle node start {name}.toml")
-    return Prepared(document=out / DOCUMENT, commands=tuple(commands))
+    return Prepared(document=out / DOCUMENT, start=document.start, commands=tuple(commands))
 
 
 def _initial(specification: PlanSpecification) -> Floats | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import os
 import signal
 import socket
 import sys
@@ -15,6 +17,7 @@ from typing import Any, Final, NoReturn, Self
 import numpy as np
 
 from hushuffle.errors import DataError, HushuffleError
+from hushuffle.io.private_files import flush_folder
 from hushuffle.io.secret_keys import derived, key_in_environment, key_in_file, text_of_secret
 from hushuffle.runtime.board import BoardNode, KMeansResult
 from hushuffle.runtime.compute import ComputeNode
@@ -27,6 +30,7 @@ from hushuffle.runtime.result import AggregateResult, ResultNode
 from hushuffle.runtime.scrambler import ScramblerNode
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry, SourceNode
+from hushuffle.runtime.spool import Room
 from hushuffle.specification.node import NodeConfiguration, Policy, load_node
 from hushuffle.workflows.network_check import Promise, check_promise
 from hushuffle.workflows.network_policy import check_policy, spend
@@ -48,6 +52,8 @@ class Ran:
 def run_nodes(configuration: Path) -> Ran:
     """Run the nodes of a configuration to their end; SIGTERM, SIGHUP and SIGINT let them finish what has begun.
 
+    Nodes that were killed go on where they were when they are started again with the same state folder.
+
     Writes `status` (and `result`) if the configuration names them.
 
     Raises:
@@ -57,11 +63,20 @@ def run_nodes(configuration: Path) -> Ran:
     config, folder = load_node(configuration), configuration.parent
     document = read_document(folder / config.document)
     promise = check_promise(document)  # every role, before it listens or says a word
-    with _Sockets() as sockets:
-        nodes = _nodes(config, document, promise, folder, sockets)
-        ran = asyncio.run(_run(nodes))
+    room = None if config.result is None else result_room(folder / config.result, document)
+    try:
+        with _Sockets() as sockets:
+            nodes = _nodes(config, document, promise, folder, sockets)
+            ran = asyncio.run(_run(nodes))
+    finally:
+        if room is not None:
+            room.give()
     if ran.result is not None and config.result is not None:
-        _write(folder / config.result, result_table(document, ran.result))
+        kept = f"What it is made of is kept, sealed, in {folder / config.state}: make room and start this node again."
+        _write(folder / config.result, result_table(document, ran.result), hint=kept)
+    for node in nodes:
+        if node.name not in ran.failures:
+            node.forget()
     if config.status is not None:
         _write(folder / config.status, {"nodes": ran.counters, "failures": ran.failures})
     return ran
@@ -203,7 +218,7 @@ def _nodes(
     config: NodeConfiguration, document: RunDocument, promise: Promise, folder: Path, sockets: _Sockets
 ) -> list[AnyNode]:
     scramblers = {batch.scrambler for step in document.steps for batch in step.batches}
-    held, coins = None, b""
+    held, coins, state = None, b"", folder / config.state
     nodes: list[AnyNode] = []
     for name in config.nodes:
         journal, identity = Journal(node=name, out=sys.stderr), _identity(config, name, folder)
@@ -223,16 +238,16 @@ def _nodes(
             _fail(f"{name} takes no part in this run: the document does not name it.")
         where = sockets.listening(config.listen.get(name) or document.servers[name].address, name)
         if name in scramblers:
-            nodes.append(ScramblerNode(document, identity, where, journal=journal, state=folder / config.state))
+            nodes.append(ScramblerNode(document, identity, where, journal=journal, state=state))
             continue
         key = _seal_key(config, name, folder)
         clusters = isinstance(document.query, KMeans)
         if name == document.result:
             result = BoardNode if clusters else ResultNode
-            nodes.append(result(document, identity, where, key=key, journal=journal))
+            nodes.append(result(document, identity, where, key=key, journal=journal, state=state))
         else:
             compute = CentroidNode if clusters else ComputeNode
-            nodes.append(compute(document, identity, where, key=key, journal=journal))
+            nodes.append(compute(document, identity, where, key=key, journal=journal, state=state))
     return nodes
 
 
@@ -291,15 +306,43 @@ def _coins(config: NodeConfiguration, folder: Path) -> bytes:
     return key_in_file(folder / records.coins)
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON, whole or not at all."""
+_FIGURE: Final = 40
+"""Bytes of a number in a result, generously."""
+
+
+def room_file(path: Path) -> Path:
+    """Return the file that keeps room for a result."""
+    return path.with_name(f".{path.name}.room")
+
+
+def result_room(path: Path, document: RunDocument) -> Room:
+    """Keep room for a result, from before anything is sent for it.
+
+    Raises:
+        DataError: there is none.
+    """
+    if isinstance(document.query, KMeans):
+        figures = len(document.steps) * len(document.query.initial) * document.query.dimensions
+    else:
+        query = document.grouping
+        groups = sum(math.prod(one.sizes) for one in query.grouping_sets)
+        figures = groups * (2 + len(query.functions) * max(len(query.values), 1))
+    return Room(room_file(path), (1 << 16) + figures * _FIGURE)
+
+
+def _write(path: Path, content: Mapping[str, Any], *, hint: str = "") -> None:
+    """Write JSON, whole or not at all, through to the disk."""
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(content, indent=1, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
         partial.replace(path)
+        flush_folder(path.parent)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        _fail(f"{path} cannot be written: {error.strerror or 'an error'}.")
+        _fail(f"{path} cannot be written: {error.strerror or 'an error'}. {hint}".rstrip())
 
 
 def _fail(message: str) -> NoReturn:

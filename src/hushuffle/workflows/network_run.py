@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
 import json
 import os
 import secrets
@@ -14,7 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,12 +25,15 @@ from hushuffle.errors import DataError
 from hushuffle.io.private_files import write_private
 from hushuffle.plans import Plan
 from hushuffle.randomness import Randomness, reproducible, secure
+from hushuffle.runtime.document import RunDocument
 from hushuffle.runtime.identities import Authority, Identity
 from hushuffle.runtime.recorder import Recorder, Trace, record_size
 from hushuffle.runtime.result import RunFailedError
+from hushuffle.runtime.spool import Room
 from hushuffle.specification import PlanSpecification
 from hushuffle.specification.network import Network
 from hushuffle.workflows.network_check import check_promise
+from hushuffle.workflows.network_node import result_room, room_file
 from hushuffle.workflows.network_records import write_prepared
 from hushuffle.workflows.network_setup import RESULT, Deployment, deploy
 from hushuffle.workflows.network_watcher import watched
@@ -44,6 +48,9 @@ DOCUMENT: Final = "run.json"
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a private folder in it
 _EACH: Final = 1 << 16
 """Bytes of files for each source, generously."""
+
+_START, _START_EACH = 3.0, 0.002
+"""Seconds that processes take to start on an idle machine, and for each source."""
 
 _GRACE: Final = 15.0
 """Seconds that other nodes have to end by themselves when the result is there."""
@@ -176,9 +183,12 @@ def run_on_network(
                 tempfile.TemporaryDirectory(prefix="hushuffle-run-", dir=_in_memory(len(deployment.entries)))
             )
         )
-        group = clean.enter_context(watched(place))
-        (place / DOCUMENT).write_text(deployment.document.text, encoding="utf-8")
+        group = clean.enter_context(watched(place, room_file(out / RESULT_FILE)))
+        room = _room(out, deployment.document)
+        clean.callback(room.give)
         processes = _configure(deployment, loopback, place, key, (specification.network or Network()).processes)
+        deployment = replace(deployment, document=deployment.document.starting(_soon(len(deployment.entries))))
+        (place / DOCUMENT).write_text(deployment.document.text, encoding="utf-8")
         seen = Trace(hosts=loopback.names, cell=record_size(deployment.document.message))
         failures = asyncio.run(_watch(processes, group, loopback, seen, deployment, interfere, tell))
         counters, said = _statuses(processes)
@@ -186,12 +196,14 @@ def run_on_network(
         result_file = place / RESULT_FILE
         if not result_file.exists():
             raise RunFailedError(_why(failures, counters))
+        room.give()
         try:
-            out.mkdir(parents=True, exist_ok=True)
-            for name in (DOCUMENT, RESULT_FILE):
+            for name in (RESULT_FILE, DOCUMENT):
                 _copy(place / name, out / name)
         except OSError as error:
-            message = f"{out} cannot be written: {error.strerror or 'an error'}."
+            second = Path(tempfile.mkdtemp(prefix="hushuffle-result-")) / RESULT_FILE
+            shutil.copyfile(result_file, second)
+            message = f"{out} cannot be written: {error.strerror or 'an error'}. The result is in {second}."
             raise DataError(message) from None
         result = json.loads(result_file.read_bytes())
     trace_file = trace or out / TRACE
@@ -208,6 +220,26 @@ def run_on_network(
         coins=key,
         files=(out / RESULT_FILE, out / DOCUMENT, trace_file),
     )
+
+
+def _room(out: Path, document: RunDocument) -> Room:
+    """Make the folder of results, and keep room in it.
+
+    Raises:
+        DataError: it cannot be made, or there is no room.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"{out} cannot be written: {error.strerror or 'an error'}."
+        raise DataError(message) from None
+    return result_room(out / RESULT_FILE, document)
+
+
+def _soon(sources: int) -> dt.datetime:
+    """Return when processes that are started now will be there: each reads the certificates of its nodes first."""
+    busy = max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
+    return dt.datetime.now(dt.UTC) + dt.timedelta(seconds=busy * (_START + sources * _START_EACH))
 
 
 def _copy(path: Path, to: Path) -> None:

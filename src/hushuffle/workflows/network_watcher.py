@@ -18,9 +18,12 @@ from pathlib import Path
 
 
 @contextmanager
-def watched(folder: Path) -> Iterator[int]:
-    """Yield the process group that processes of a run are to join; afterwards nothing of it nor the folder is left."""
-    command = [sys.executable, "-I", "-S", __file__, str(folder)]
+def watched(folder: Path, *files: Path) -> Iterator[int]:
+    """Yield the process group that processes of a run are to join.
+
+    Afterwards nothing is left of it, nor of the folder, nor of the files.
+    """
+    command = [sys.executable, "-I", "-S", __file__, *(str(one.absolute()) for one in (folder, *files))]
     watcher = subprocess.Popen(  # noqa: S603 - this very file
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
     )
@@ -30,8 +33,8 @@ def watched(folder: Path) -> Iterator[int]:
         watcher.communicate()
 
 
-def clean_up(folder: str) -> None:
-    """Wait for the end of standard input, then end the processes of this group and remove a folder."""
+def clean_up(folder: str, *files: str) -> None:
+    """Wait for the end of standard input, then end the processes of this group and remove a folder, and files."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.read(sys.stdin.fileno(), 1)
@@ -43,6 +46,8 @@ def clean_up(folder: str) -> None:
     os.setpgid(0, 0)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
+    for file in files:
+        Path(file).unlink(missing_ok=True)
     for _ in range(200):  # who is being killed may still write
         shutil.rmtree(folder, ignore_errors=True)
         if not Path(folder).exists():
@@ -51,4 +56,4 @@ def clean_up(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    clean_up(sys.argv[1])
+    clean_up(*sys.argv[1:])

@@ -55,7 +55,7 @@ def in_time(evidence: Evidence) -> Iterator[str]:
         role = world.scene.role(process.name)
         if not process.alive or process.ended is None or role not in longest or process.name in world.impostors:
             continue
-        took = process.ended - process.started
+        took = process.ended - process.started - max(-process.skew, 0.0)  # whose clock is late ends late
         if took > longest[role]:
             yield f"{process} took {took:.1f} s of at most {longest[role]:.1f}"
 

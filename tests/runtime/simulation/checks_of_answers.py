@@ -37,10 +37,17 @@ def answers(evidence: Evidence) -> Iterator[str]:
             yield from _centroids(evidence, process, process.outcome)
 
 
+def _unsure(evidence: Evidence, result: Process, number: int) -> bool:
+    parts = [evidence.part_of(name, result, number) for name in evidence.document.step(number).computes]
+    return any(evidence.unsure(life) for life in (result, *parts))
+
+
 def _answer(evidence: Evidence, result: Process, number: int) -> Iterator[str]:
     world, step = evidence.world, evidence.document.step(number)
     answer = result.outcome.steps[number - 1]
     groups = answer.received.count.size
+    if _unsure(evidence, result, number):
+        return
     sources = []
     for target, name in enumerate(step.computes):
         if name in world.liars:
@@ -85,6 +92,8 @@ def _centroids(evidence: Evidence, result: Process, answer: KMeansResult) -> Ite
     clustering = evidence.document.clustering
     for number, iteration in enumerate(answer.iterations, start=1):
         step = evidence.document.step(number)
+        if _unsure(evidence, result, number):
+            return
         for target, name in enumerate(step.computes):
             if name in evidence.world.liars:
                 return

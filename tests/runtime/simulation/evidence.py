@@ -69,11 +69,26 @@ class Evidence:
         """Return all lives of a node."""
         return [process for process in self.world.lives if process.name == name]
 
+    def known(self, process: Process) -> Iterator[tuple[Process, Talk]]:
+        """Yield the connections that a life of a server knows of: its own, and those whose messages were kept."""
+        for life in self.lives(process.name):
+            if life is process or (life.life < process.life and process.name not in self.world.wiped):
+                yield from ((life, talk) for talk in self.talks(life))
+
+    def unsure(self, process: Process | None) -> bool:
+        """Say whether an earlier life was killed between taking a batch and saying so: whether it was kept is open."""
+        return process is not None and any(
+            life is not process
+            and self.said(talk, life) == float("inf")
+            and any(isinstance(frame, Control) and frame.kind is Kind.END for frame in talk.reached(life))
+            for life, talk in self.known(process)
+        )
+
     def takes(self, process: Process, step: int) -> list[Take]:
         """Return what a target accepted in one step."""
         takes = []
-        for talk in self.talks(process):
-            if talk.accepted_by(process):
+        for life, talk in self.known(process):
+            if talk.accepted_by(life):
                 take = Take(talk)
                 if take.end is not None and (take.messages[0] if take.messages else take.end).step == step:
                     takes.append(take)
@@ -117,9 +132,9 @@ class Evidence:
         batch = number.get(step)
         if batch is None:
             return
-        for talk in self.talks(process):
-            accepted = talk.accepted_by(process)
-            for frame in talk.reached(process):
+        for life, talk in self.known(process):
+            accepted = talk.accepted_by(life)
+            for frame in talk.reached(life):
                 if isinstance(frame, Control):
                     break
                 inside = frame.slot < len(batch.holders) and batch.holders[frame.slot] == talk.name
@@ -151,11 +166,11 @@ class Evidence:
 
     def part_of(self, name: str, result: Process, step: int) -> Process | None:
         """Return the life of a compute node whose word on a step the result took."""
-        for talk in self.talks(result):
+        for life, talk in self.known(result):
             if talk.client.name != name:
                 continue
             messages = Take(talk).messages
-            if not talk.accepted_by(result) or not messages:
+            if not talk.accepted_by(life) or not messages:
                 continue
             made = self.world.mint.of(messages[0].sealed)
             if not self.world.scene.clusters:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from hushuffle.plans import GroupingQuery, GroupingSet
-from hushuffle.runtime.document import Aggregate, Batch, KMeans, Noise, RunDocument, Server, Step
+from hushuffle.runtime.document import Aggregate, Batch, KMeans, Noise, RunDocument, Server, Step, utc_text
 from hushuffle.runtime.k_means import Person
 from hushuffle.runtime.records import RecordCodec
 from hushuffle.runtime.seals import SealKey
 from hushuffle.runtime.source import Entry
-from runtime.simulation.hosts import secret
+from runtime.simulation.hosts import EPOCH, secret
 
 
 @cache
@@ -84,6 +85,7 @@ def scene(rng: random.Random) -> Scene:
             for name in names
         },
         message=256,
+        start=utc_text(dt.datetime.fromtimestamp(EPOCH, dt.UTC)),
         collect=30.0 if clusters else rng.choice((30.0, 60.0)),
         patience=patience,
         least=rng.choice((0.2, 0.5, 0.9)),

@@ -183,7 +183,8 @@ class World:
         if role == "scrambler":
             return ScramblerNode(document, identity, where, journal=journal, state=self.state(name))
         parts = {"compute": (ComputeNode, CentroidNode), "result": (ResultNode, BoardNode)}
-        return parts[role][scene.clusters](document, identity, where, key=seal_key(name), journal=journal)
+        options = {"key": seal_key(name), "journal": journal, "state": self.state(name)}
+        return parts[role][scene.clusters](document, identity, where, **options)
 
     def kill(self, process: Process) -> None:
         """End a process at once, wherever it is."""

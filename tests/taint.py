@@ -130,9 +130,9 @@ class Watch:
 
     def forget(self) -> None:
         """Remove what runs have left."""
-        for name in ("out", "released", "memory"):
+        for name in ("out", "released", "memory", "ann.state"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
-        for path in (self.folder / "released.state.json", self.folder / "ann.state", *self.folder.glob("*.used")):
+        for path in (self.folder / "released.state.json", *self.folder.glob("*.used")):
             path.unlink(missing_ok=True)
 
     def run(self, *arguments: str) -> int:

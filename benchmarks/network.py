@@ -80,7 +80,7 @@ def run_document(setting: Setting, ports: list[int], key: SealKey) -> RunDocumen
                 computes=computes,
                 sigma=0.2,
                 dummies=setting.dummies,
-                min_batch=setting.messages,
+                min_batch=setting.connections,  # the places of one node count once
                 batches=(Batch(scrambler="scrambler", holders=holders),),
             ),
         ),

@@ -43,7 +43,7 @@ def collected(values: list[int], k: int, epsilon: float, capsys: pytest.CaptureF
         encoding="utf-8",
     )
     pl.DataFrame({"id": range(len(values)), "value": values}).write_parquet("people.parquet")
-    options = ["--input", "people.parquet", "--column", "value", "--key-file", "town.key", "--id", "id"]
+    options = ["--input", "people.parquet", "--column", "value", "--key-file", "town.key", "--id", "id", "--new-key"]
     assert main(["collect", "town.toml", "--out", "out", *options]) == Exit.DONE
     capsys.readouterr()
 

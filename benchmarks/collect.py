@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -56,8 +58,9 @@ def copy(source: str, target: str) -> None:
     pl.scan_parquet(source).sink_parquet(target)
 
 
-def collect(source: str, target: str, name: str) -> None:
+def collect(source: str, target: str, name: str, key: str | None = None) -> None:
     from hushuffle.specification import parse  # noqa: PLC0415 - not in the copying process
+    from hushuffle.workflows.collect import Keys  # noqa: PLC0415
     from hushuffle.workflows.collect import collect as run  # noqa: PLC0415
 
     column, k, randomizer = SPECIFICATIONS[name]
@@ -67,7 +70,8 @@ def collect(source: str, target: str, name: str) -> None:
         shuffler = {{ kind = "uniform" }}
         targets = {{ delta = 1e-10 }}
     """)
-    run(specification, out=Path(target), sources=[source], column=column)
+    keys = None if key is None else Keys(file=Path(key), ids="id", new=True)
+    run(specification, out=Path(target), sources=[source], column=column, keys=keys)
 
 
 def estimate(source: str) -> None:
@@ -83,9 +87,11 @@ def compare(rows: int, folder: Path) -> None:
     print(f"{rows:>13,}  {'copy by Polars':<32}{unit:>9.1f}{1.0:>8.2f}{memory:>9.2f}")
     for number, name in enumerate(SPECIFICATIONS):
         out = str(folder / f"{rows}-{number}")
+        key = str(folder / f"{rows}-{number}.key")
         for label, found in (
             (name, measured("collect", str(source), out, name)),
             ("  estimate", measured("estimate", out)),
+            ("  with a key and its ledger", measured("collect", str(source), f"{out}-keyed", name, key)),
         ):
             print(f"{rows:>13,}  {label:<32}{found[0]:>9.1f}{found[0] / unit:>8.2f}{found[1]:>9.2f}")
 
@@ -98,11 +104,13 @@ def main() -> None:
     print(f"{'rows':>13}  {'':<32}{'seconds':>9}{'units':>8}{'GB':>9}")
     for rows in asked.rows:
         with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+            os.environ["HUSHUFFLE_STATE"] = f"{folder}/state"
             compare(int(rows), Path(folder))
 
 
 if __name__ == "__main__":
-    work = {"copy": copy, "collect": collect, "estimate": estimate}.get(sys.argv[1] if len(sys.argv) > 1 else "")
+    works: dict[str, Callable[..., None]] = {"copy": copy, "collect": collect, "estimate": estimate}
+    work = works.get(sys.argv[1] if len(sys.argv) > 1 else "")
     if work is None:
         main()
     else:

@@ -175,3 +175,9 @@ def test_a_probability_just_below_one_is_not_printed_as_one() -> None:
 def test_high_confidence_is_not_certainty() -> None:
     bound = Bound(lower=0.0, upper=1.0, kind="estimate", unit="bits", confidence=0.999)
     assert "99.9%" in str(bound)
+
+
+def test_a_probability_stays_in_its_range() -> None:
+    rounded = Bound(lower=-1e-17, upper=1.0000000000000009, kind="bracket", unit="probability")
+    assert (rounded.lower, rounded.upper) == (0.0, 1.0)
+    assert Bound.exact(1 + 1e-12, unit="nats").upper > 1

@@ -7,9 +7,13 @@ holds for every pair of neighbouring datasets, and a lower end with the pair tha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Final
 
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Citation, Kind, Witness
+
+_SAME: Final = 1e-9
+"""Ends of an exact figure differ by rounding only, relatively."""
 
 
 class Divergence(ABC):
@@ -17,6 +21,9 @@ class Divergence(ABC):
 
     exact: bool = False
     """Whether both ends are the true value up to floating-point error."""
+
+    certain: float = 0.0
+    """A chance that one report gives its value away whatever the others are: delta is at least that."""
 
     sources: tuple[Citation, ...] = ()
     proof: str = ""
@@ -51,6 +58,26 @@ class Divergence(ABC):
         return self
 
 
+def in_order(lower: float, upper: float) -> float:
+    """Return the lower end of two that were computed apart, at most the upper one: every figure passes here.
+
+    Ends that cross by no more than rounding (1e-6 relative, 1e-15 absolute) become one.
+
+    Raises:
+        NumericalError: the ends cross by more, or one is no number, so one of them must be wrong.
+
+    >>> in_order(0.1 + 0.2, 0.3)
+    0.3
+    """
+    if not lower <= upper * (1 + 1e-6) + 1e-15:
+        message = (
+            f"the certified ends cross ({lower!r} > {upper!r}), so one of them is wrong. "
+            "Please report this with the call that led here."
+        )
+        raise NumericalError(message)
+    return min(lower, upper)
+
+
 def between(
     lower: float,
     upper: float,
@@ -62,20 +89,13 @@ def between(
 ) -> Bound:
     """Return the certified bracket of two ends computed apart, or the exact figure.
 
-    Ends that cross by no more than rounding (1e-6 relative, 1e-15 absolute) become one. Exact only if said so, or 0; an
-    upper bound if the lower end is 0.
+    Exact only if said so and if the ends agree to a relative 1e-9, or 0; an upper bound if the lower end is 0.
 
     Raises:
-        NumericalError: the ends cross by more, so one of them must be wrong.
+        NumericalError: the ends cross by more than rounding.
     """
-    if lower > upper * (1 + 1e-6) + 1e-15:
-        message = (
-            f"the certified ends cross ({lower!r} > {upper!r}), so one of them is wrong. "
-            "Please report this with the call that led here."
-        )
-        raise NumericalError(message)
-    if exact or upper == 0:
+    low = in_order(lower, upper)
+    if (exact and (low == upper or upper - low <= _SAME * upper)) or upper == 0:
         return Bound.exact(upper, unit=unit, sources=sources, witness=witness)
-    low = min(lower, upper)
     kind: Kind = "bracket" if low > 0 else "upper"  # nothing is below 0: that end says nothing
     return Bound(lower=low, upper=upper, kind=kind, unit=unit, sources=sources, witness=witness)

@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.base import Divergence, between
 from hushuffle.laws.symmetric import local_divergence
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.model.citation import LADJEL
@@ -77,9 +77,11 @@ class Capped(Divergence):
         return min(math.log(max(self._cases())) * (1 + _SLACK) + _SLACK * 1e-3, self.local_epsilon)
 
     def pure_bound(self) -> Bound:
-        """Return the pure guarantee: exact for d < n, an upper bound from there on."""
+        """Return the pure guarantee: exact for d < n (up to rounding), an upper bound from there on."""
         if self.attained or self.pure == 0:
-            return super().pure_bound()
+            lower = max(self.pure * (1 - 3 * _SLACK) - 3e-3 * _SLACK, 0.0) if math.isfinite(self.pure) else math.inf
+            witness = self.lower(0.0)[1]
+            return between(lower, self.pure, unit="nats", sources=self.sources, witness=witness, exact=True)
         return Bound(lower=0.0, upper=self.pure, kind="upper", unit="nats", sources=self.sources)
 
     def _cases(self) -> tuple[float, float, float]:

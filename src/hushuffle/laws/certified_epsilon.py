@@ -5,7 +5,6 @@ Source: theory.md section 1.6.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Final
 
@@ -56,7 +55,7 @@ def _upper_end(law: Divergence, few: Divergence, delta: float, guess: float) -> 
     if law.upper(0.0) <= delta:
         return 0.0
     if law.pure > LARGEST and law.upper(LARGEST) > delta:
-        return math.inf
+        return law.pure
     high = min(law.pure, LARGEST)
     point = crossing(few.upper, delta, high=high, guess=guess)[1]
     return point if law.upper(point) <= delta else crossing(law.upper, delta, high=high, guess=point)[1]

@@ -33,15 +33,14 @@ _WIDE: Final = 0.05
 _LEAST: Final = 1e-100
 """Dominating pairs are not refined further than this."""
 
-_FINER: Final = 1e-6
-"""Where the number of rounds is not known yet, a round may put this share of the usual at infinity."""
-
 _CUT: Final = 1e-3
 """Share of delta that the dominating pairs may put at infinity, in all."""
 
 
 def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
     """Return a certified bracket of epsilon (nats) for all `laws` together, more than one run, delta in [0, 1).
+
+    At least the largest lower end of a single round, at most the sum of their upper ends at equal shares of delta.
 
     >>> import hushuffle as hs
     >>> from hushuffle.laws.divergence import divergence
@@ -56,67 +55,137 @@ def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
     if 0 < delta < _TINIEST:
         message = f"delta = {delta!r} is below {_TINIEST:g}, where floats lose their digits. Ask for delta = 0 instead."
         raise NumericalError(message)
-    if delta == 0 or any(law.upper(LARGEST) >= 1 for law, _ in laws):
+    if delta == 0:
         return _sum_of_pure(laws, total, sources)
-    step, negligible = common_step(laws), _CUT * delta / sum(times for _, times in laws)
-    parts = [(Profile.of(law, step=step, negligible=negligible).pair(), times) for law, times in laws]
-    losses = LossSum.of(parts, tilt=best_tilt(parts, delta=delta))
-    upper = losses.epsilon_above(delta, high=min(total, LARGEST))
-    if total > LARGEST and losses.upper(upper) > delta:
-        upper = math.inf
-    lower, witness = 0.0, None
-    for pairs in _choices(laws, delta):
-        lattices = [(inscribed(pair, step=step / 2), times) for pair, times in pairs]
-        found = LossSum.of(lattices, tilt=best_tilt(lattices, delta=delta)).epsilon_below(delta)
-        if witness is None or found > lower:
-            lower, witness = found, _describe(pairs)
-    if upper - lower > _WIDE * upper:
-        for law, _ in laws:
-            alone = certified_epsilon(law, delta)
-            if alone.lower > lower:
-                lower, witness = alone.lower, alone.witness
+    if any(law.certain > delta for law, _ in laws):
+        return Bound.exact(math.inf, unit="nats", sources=sources, witness=laws[0][0].lower(0.0)[1])
+    if _beyond_lattices(laws):
+        alone = max((certified_epsilon(law, delta) for law, _ in laws), key=lambda figure: figure.lower)
+        exact = alone.lower == total
+        return between(alone.lower, total, unit="nats", sources=sources, witness=alone.witness, exact=exact)
+    upper = _upper_epsilon(laws, delta, total)
+    lower, witness = _lower_epsilon(laws, delta, upper)
     return between(lower, upper, unit="nats", sources=sources, witness=witness)
 
 
 def composed_delta(laws: Laws, *, epsilon: float) -> Bound:
-    """Return a certified bracket of delta for all `laws` together, more than one run, at `epsilon` >= 0."""
+    """Return a certified bracket of delta for all `laws` together, more than one run, at `epsilon` >= 0.
+
+    At least the largest lower end of a single round, at most the sum of their upper ends at equal shares of epsilon.
+    """
     sources, total = _sources(laws), total_pure(laws)
     laws = [(law, times) for law, times in laws if law.pure > 0] or laws
-    if epsilon >= total or any(law.upper(LARGEST) >= 1 for law, _ in laws):
-        value = 1.0 if total == math.inf else 0.0
-        return Bound.exact(value, unit="probability", sources=sources, witness=laws[0][0].lower(0.0)[1])
-    step, upper = common_step(laws), _upper_delta(laws, epsilon)
-    lower, witness = 0.0, None
+    if epsilon >= total:
+        return Bound.exact(0.0, unit="probability", sources=sources, witness=laws[0][0].lower(0.0)[1])
+    lower, witness = max((law.contenders(epsilon).lower(epsilon) for law, _ in laws), key=lambda found: found[0])
+    if _beyond_lattices(laws):
+        return between(lower, 1.0, unit="probability", sources=sources, witness=witness, exact=lower == 1)
+    share = epsilon / _rounds(laws)
+    plain = math.fsum(times * law.upper(share) for law, times in laws) * (1 + 2.0**-50)
+    step, upper = common_step(laws), min(plain, _upper_delta(laws, epsilon))
     for pairs in _choices(laws, max(upper, 1e-250)):
         lattices = [(inscribed(pair, step=step / 2), times) for pair, times in pairs]
         found = LossSum.of(lattices, tilt=best_tilt(lattices, epsilon=epsilon)).lower(epsilon)
-        if witness is None or found > lower:
+        if found > lower:
             lower, witness = found, _describe(pairs)
     return between(lower, upper, unit="probability", sources=sources, witness=witness)
 
 
-def rounds_upper(law: Divergence, *, epsilon: float, delta: float) -> Callable[[int], float]:
-    """Return a function of T: an upper end of delta at `epsilon` for T runs of one law, good near `delta`.
+class Tables:
+    """The dominating pairs of laws, tabulated for `delta` and any number of rounds: what `composed_epsilon` adds up.
 
-    The dominating pair is tabulated once, fine enough for any T that could still meet `delta`.
+    A table is made once for each lattice step and kept as far as `rounds` of it need.
     """
-    pair = Profile.of(law, step=common_step([(law, 1)]), negligible=_CUT * delta * _FINER).pair()
 
-    def upper(times: int) -> float:
+    def __init__(self, laws: Laws, *, delta: float) -> None:
+        self._laws, self._delta = laws, delta
+        self._made: dict[tuple[int, float, float], Profile] = {}
+
+    def profiles(self, times: Sequence[int], *, most: int = 0) -> list[tuple[Profile, int]]:
+        """Return the curves for so many rounds of each law, from tables that also do for `most` rounds in all."""
+        laws = [(law, count) for (law, _), count in zip(self._laws, times, strict=True)]
+        step, share = common_step(laws), _CUT * self._delta
+        rounds = sum(times)
+        made = share / max(most, rounds)
+        return [(self._table(place, step, made).until(share / rounds), count) for place, count in enumerate(times)]
+
+    def _table(self, place: int, step: float, negligible: float) -> Profile:
+        key = place, step, negligible
+        if key not in self._made:
+            self._made = {known: table for known, table in self._made.items() if known[1:] == key[1:]}
+            self._made[key] = Profile.of(self._laws[place][0], step=step, negligible=negligible)
+        return self._made[key]
+
+
+def rounds_meet(law: Divergence, *, epsilon: float, delta: float, most: int) -> Callable[[int], bool]:
+    """Return a function of T <= `most`: whether T runs of one law meet (epsilon, delta), as `composed_epsilon` sees it.
+
+    It can differ from it in the last digits, since one table is shared by all T.
+    """
+    tables = Tables([(law, 1)], delta=delta)
+
+    def meet(times: int) -> bool:
         if times * law.pure <= epsilon:
-            return 0.0
+            return True
         if times == 1:
-            return law.upper(epsilon)
-        parts = [(pair, times)]
-        return LossSum.of(parts, tilt=best_tilt(parts, epsilon=epsilon)).upper(epsilon)
+            return law.upper(epsilon) <= delta
+        if _beyond_lattices([(law, times)]):
+            return False
+        parts = [(profile.pair(), count) for profile, count in tables.profiles([times], most=most)]
+        return LossSum.of(parts, tilt=best_tilt(parts, delta=delta)).upper(epsilon) <= delta
 
-    return upper
+    return meet
 
 
 def total_pure(laws: Laws) -> float:
     """Return the sum of the pure guarantees, rounded up."""
     total = math.fsum(times * law.pure for law, times in laws)
     return total * (1 + 2.0**-50)
+
+
+def _beyond_lattices(laws: Laws) -> bool:
+    """Whether a round gives a value away for certain, or as good as, at every epsilon that a lattice reaches."""
+    return any(law.upper(LARGEST) >= 1 for law, _ in laws)
+
+
+def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
+    """Return an upper end, at most `total` and the plain sum of single rounds."""
+    profiles = Tables(laws, delta=delta).profiles([times for _, times in laws])
+    parts = [(profile.pair(), times) for profile, times in profiles]
+    losses = LossSum.of(parts, tilt=best_tilt(parts, delta=delta))
+    upper = losses.epsilon_above(delta, high=min(total, LARGEST))
+    if total > LARGEST and losses.upper(upper) > delta:
+        upper = total
+    # Not even with the curves read as far down as they go: the sum of single rounds is seldom smaller.
+    least = math.fsum(times * profile.last_above(delta / _rounds(laws)) for profile, times in profiles)
+    return min(upper, _plain_sum(laws, delta)) if least <= upper else upper
+
+
+def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witness | None]:
+    """Return a lower end, at least that of any single round, and its datasets."""
+    step = common_step(laws) / 2
+    lower, witness = 0.0, None
+    for pairs in _choices(laws, delta):
+        lattices = [(inscribed(pair, step=step), times) for pair, times in pairs]
+        found = LossSum.of(lattices, tilt=best_tilt(lattices, delta=delta)).epsilon_below(delta)
+        if witness is None or found > lower:
+            lower, witness = found, _describe(pairs)
+    for law, _ in laws:
+        if upper - lower > _WIDE * upper or law.lower(lower)[0] > delta:
+            alone = certified_epsilon(law, delta)
+            if alone.lower > lower:
+                lower, witness = alone.lower, alone.witness
+    return lower, witness
+
+
+def _plain_sum(laws: Laws, delta: float) -> float:
+    """Return the sum of the rounds' upper ends, each at an equal share of delta."""
+    share = delta / _rounds(laws)
+    return math.fsum(times * certified_epsilon(law, share).upper for law, times in laws) * (1 + 2.0**-50)
+
+
+def _rounds(laws: Laws) -> int:
+    return sum(times for _, times in laws)
 
 
 def _sum_of_pure(laws: Laws, total: float, sources: tuple[Citation, ...]) -> Bound:
@@ -131,7 +200,7 @@ def _sum_of_pure(laws: Laws, total: float, sources: tuple[Citation, ...]) -> Bou
 
 def _upper_delta(laws: Laws, level: float) -> float:
     """Return an upper end of delta; the dominating pairs are refined until what they put at infinity hardly counts."""
-    step, rounds = common_step(laws), sum(times for _, times in laws)
+    step, rounds = common_step(laws), _rounds(laws)
     negligible, upper = 1e-9, 1.0
     while True:
         parts: list[tuple[LossLattice, int]] = [
@@ -145,7 +214,7 @@ def _upper_delta(laws: Laws, level: float) -> float:
 
 def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[Distinction, int]]]:
     """Return ways to fix datasets for all rounds; a round for which none is known is left out (post-processing)."""
-    rounds = sum(times for _, times in laws)
+    rounds = _rounds(laws)
     known = [(distinctions(law, log_tail=math.log(delta / rounds) - 8), times) for law, times in laws]
     known = [(found, times) for found, times in known if found]
     if not known:

@@ -28,7 +28,8 @@ import numpy as np
 
 from hushuffle.laws.base import Divergence
 from hushuffle.laws.count_rows import LOG_TAIL, CountRows
-from hushuffle.laws.score_sums import Crowd, Scores, advantage, positive_part
+from hushuffle.laws.finite_local import certain
+from hushuffle.laws.score_sums import FAINT, Crowd, Scores, advantage, positive_part
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
 from hushuffle.numerics.binomial import EPS, Floats
@@ -49,6 +50,15 @@ _SAME: Final = 1e-13
 
 _SOME: Final = 6
 """How many pairs of datasets a lower end tries."""
+
+_LONGEST: Final = 1 << 20
+"""No witness lists the people of more values than this."""
+
+_CLOSE: Final = 1e-9
+"""A lower end this close, relatively, to what none can exceed is good enough."""
+
+_LONELY: Final = 1e-12
+"""Where so few reports of all are expected in the blanket, one report is as good as seen."""
 
 Place = tuple[int, int]
 """A pair of values: which law, which of its pairs."""
@@ -127,11 +137,9 @@ class FiniteDivergence(Divergence):
         return max(_largest_ratio(law, *law.pairs[j]) for law, j in self._pairs())
 
     @property
-    def certain(self) -> float:
-        """What delta falls to: the largest chance of a report that the other value of a pair cannot give."""
-        return max(
-            float(law.rows[a][law.rows[b] == 0].sum()) for law, j in self._pairs() for a, b in (law.pairs[j],)
-        ) * (1 + 64 * EPS)
+    def certain(self) -> float:  # type: ignore[override]
+        """What delta falls to: the largest chance of a report that the other value of a pair cannot give, if alone."""
+        return certain(self.laws, self.pure)
 
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
@@ -144,15 +152,25 @@ class FiniteDivergence(Divergence):
         return best
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        trials = self.trials or self._promising(epsilon)
-        place, c = max(trials, key=lambda trial: self._lower_at(trial, epsilon, _COARSE))
+        place, c = self._best(self.trials or self._promising(epsilon), epsilon)
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
-        people = [0] * (max(law.labels[c], law.labels[a], law.labels[b]) + 1)
-        people[law.labels[c]] = self.n - 1
+        first, second, other = (law.labels[row] for row in (a, b, c))
+        if other >= _LONGEST:  # only logos are so many, and complementing bits renames them
+            first, second, other = first ^ other, second ^ other, 0
         name = "all others at a third value" if c not in (a, b) else "all others at one of the target's values"
-        witness = Witness(family=name, others=tuple(people), target=(law.labels[a], law.labels[b]))
+        witness = Witness(family=name, others=(0,) * other + (self.n - 1,), target=(first, second))
         return self._lower_at((place, c), epsilon, _FINE), witness
+
+    def _best(self, trials: tuple[Trial, ...], epsilon: float) -> Trial:
+        """Return the trial with the largest lower end, or the first one that hardly any other can exceed."""
+        most = max(self._local(place, epsilon) for place in self.places) * (1 - _CLOSE)
+        found: list[tuple[float, Trial]] = []
+        for trial in trials:
+            found.append((self._lower_at(trial, epsilon, _COARSE), trial))
+            if found[-1][0] >= most:
+                break
+        return max(found, key=lambda item: item[0])[1]
 
     def contenders(self, epsilon: float) -> Divergence:
         trials = sorted(self._promising(epsilon), key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
@@ -169,19 +187,25 @@ class FiniteDivergence(Divergence):
         return sorted(found, key=lambda item: -item[0])
 
     def _upper_at(self, place: Place, epsilon: float, smoothing: float) -> float:
+        law, local = self.laws[place[0]], self._local(place, epsilon)
+        a, b = law.pairs[place[1]]
+        gain, size = _gain(law.rows[a], law.rows[b], epsilon)
+        mass = (law.weight if self.dummies == 0 else 1.0) * law.blanket
+        # What the blanket hardly ever reports counts in full, as if it never did: [s + t]_+ <= [s]_+ + [t]_+.
+        inside = mass >= FAINT
+        if (self.dummies == 0 and self.n * law.weight < _LONELY) or not bool(inside.any()):
+            return local
+        certain = float(np.maximum(gain + 8 * EPS * size, 0.0)[~inside].sum()) * (1 + 4 * EPS * gain.size)
+        scores = _merged(Scores.of(gain[inside], size[inside], mass[inside]))
+        hidden = positive_part(scores, self.counts, self.weights, smoothing=smoothing)
+        return min(hidden + certain + self.missing, local)
+
+    def _local(self, place: Place, epsilon: float) -> float:
+        """Return the divergence of one report seen with its sender, rounded up."""
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
         gain, size = _gain(law.rows[a], law.rows[b], epsilon)
-        local = float(np.maximum(gain + 8 * EPS * size, 0.0).sum()) * (1 + 4 * EPS * gain.size)
-        inside = law.blanket > 0
-        if not law.weight > 0:
-            return min(local, 1.0)
-        certain = float(np.maximum(gain + 8 * EPS * size, 0.0)[~inside].sum()) * (1 + 4 * EPS * gain.size)
-        share = law.weight if self.dummies == 0 else 1.0
-        mass = share * law.blanket[inside]
-        scores = _merged(gain[inside] / mass, size[inside] / mass, mass)
-        hidden = positive_part(scores, self.counts, self.weights, smoothing=smoothing)
-        return min(hidden + certain + self.missing, local, 1.0)
+        return min(float(np.maximum(gain + 8 * EPS * size, 0.0).sum()) * (1 + 4 * EPS * gain.size), 1.0)
 
     def _promising(self, epsilon: float) -> tuple[Trial, ...]:
         """Return the trials with the strongest scores (mean squares), and the best pair's own two values."""
@@ -191,15 +215,29 @@ class FiniteDivergence(Divergence):
             mean = np.stack([self._crowd_law(law, c) for c in range(len(law.labels))])
             first, second = (law.rows[[law.pairs[j][side] for j in places]] for side in (0, 1))
             gain, _ = _gain(first, second, epsilon)
-            hidden = gain**2 @ np.where(mean > 0, 1 / np.where(mean > 0, mean, 1.0), 0.0).T
-            seen = np.maximum(gain, 0.0) @ (mean == 0).T
+            rare = mean < FAINT
+            with np.errstate(over="ignore"):  # this only ranks
+                hidden = gain**2 @ np.where(rare, 0.0, 1 / np.where(rare, 1.0, mean)).T
+            seen = np.maximum(gain, 0.0) @ rare.T
             signal = hidden + 1e6 * self.n * seen  # what the others never report is certain to be seen
             for place in np.argsort(-signal, axis=None)[:_SOME].tolist():
                 j, c = divmod(place, len(law.labels))
                 found.append((float(signal[j, c]), ((i, places[j]), c)))
         best = [trial for _, trial in sorted(found, key=lambda item: -item[0])[:_SOME]]
+        best = [*self._plain(epsilon), *best]
         (i, j), _ = best[0]
         return tuple(dict.fromkeys([*best, *(((i, j), own) for own in self.laws[i].pairs[j])]))
+
+    def _plain(self, epsilon: float) -> list[Trial]:
+        """Return the trial in which the target's report is most often one that nobody else gives; or none."""
+        place = max(self.places, key=lambda place: self._local(place, epsilon))
+        law = self.laws[place[0]]
+        a, b = law.pairs[place[1]]
+        gain, _ = _gain(law.rows[a], law.rows[b], epsilon)
+        price = math.exp(epsilon) * (self.n - 1 + self.dummies)
+        seen = [float(np.maximum(gain - price * self._crowd_law(law, c), 0.0).sum()) for c in range(len(law.labels))]
+        best = int(np.argmax(seen))
+        return [(place, best)] if 2 * seen[best] > self._local(place, epsilon) else []
 
     def _crowd_law(self, law: ValueLaws, c: int) -> Floats:
         """Return the mean law of the other reports when all others hold c."""
@@ -212,13 +250,14 @@ class FiniteDivergence(Divergence):
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
         mean = self._crowd_law(law, c)
-        inside = mean > 0
+        inside = mean >= FAINT
         gain, size = _gain(law.rows[a], law.rows[b], epsilon)
-        certain = float(np.maximum(gain - 8 * EPS * size, 0.0)[~inside].sum()) * (1 - 4 * EPS * gain.size)
+        # Accepted at once: others are taken for the target at most that often.
+        seen = np.exp(epsilon) * (self.n - 1 + self.dummies) * mean
+        certain = float(np.maximum(gain - 8 * EPS * size - seen, 0.0)[~inside].sum()) * (1 - 4 * EPS * gain.size)
         crowd = Crowd(counts=(self.n - 1, self.dummies), masses=np.stack([law.rows[c], law.blanket])[:, inside])
         hidden = advantage(
-            gain[inside] / mean[inside],
-            size[inside] / mean[inside],
+            Scores.of(gain[inside], size[inside], mean[inside]),
             crowd,
             (law.rows[a][inside], law.rows[b][inside]),
             math.exp(epsilon),
@@ -234,10 +273,10 @@ def _gain(first: Floats, second: Floats, epsilon: float) -> tuple[Floats, Floats
     return gain, size
 
 
-def _merged(value: Floats, size: Floats, mass: Floats) -> Scores:
+def _merged(scores: Scores) -> Scores:
     """Return the scores with those equal up to rounding put together, at the largest of them."""
-    order = np.argsort(value)
-    value, size, mass = value[order], size[order], mass[order]
+    order = np.argsort(scores.value)
+    value, size, mass = scores.value[order], scores.size[order], scores.mass[order]
     # A group ends where the gap to the next larger score shows.
     starts = np.append(np.diff(value) > _SAME * (size[1:] + size[:-1]), True)
     ends = np.flatnonzero(starts)
@@ -256,4 +295,4 @@ def _largest_ratio(law: ValueLaws, a: int, b: int) -> float:
     both = (law.rows[a] > 0) & (law.rows[b] > 0)
     if not bool(both.any()):
         return 0.0
-    return float(np.log(law.rows[a][both] / law.rows[b][both]).max()) * (1 + 8 * EPS)
+    return float((np.log(law.rows[a][both]) - np.log(law.rows[b][both])).max()) * (1 + 8 * EPS)

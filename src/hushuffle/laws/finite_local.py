@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,22 +47,33 @@ class FiniteLocal(Divergence):
     def pure(self) -> float:
         return self.local_epsilon
 
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return certain(self.laws, self.pure)
+
     def upper(self, epsilon: float) -> float:
-        return 0.0 if epsilon >= self.pure else self._worst(epsilon)[0]
+        return 0.0 if epsilon >= self.pure else self._worst(epsilon, 1)[0]
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        value, target = self._worst(epsilon)
-        people = [0] * (max(target) + 1)
-        people[0] = self.n - 1
-        return 0.0 if epsilon >= self.pure else value, Witness(
-            family="any dataset", others=tuple(people), target=target
-        )
+        value, target = self._worst(epsilon, -1)
+        witness = Witness(family="any dataset", others=(self.n - 1,), target=target)
+        return 0.0 if epsilon >= self.pure else value, witness
 
-    def _worst(self, epsilon: float) -> tuple[float, tuple[int, int]]:
+    def _worst(self, epsilon: float, side: int) -> tuple[float, tuple[int, int]]:
+        """Return the largest divergence, rounded up (`side` = 1) or down (-1), and its target's values."""
         found = []
         for law in self.laws:
             for a, b in law.pairs:
                 first, second = law.rows[a], law.rows[b]
-                gain = (first - second) - np.expm1(epsilon) * second + 8 * EPS * (first + np.exp(epsilon) * second)
+                rounding = side * 8 * EPS * (first + np.exp(epsilon) * second)
+                gain = (first - second) - np.expm1(epsilon) * second + rounding
                 found.append((min(float(np.maximum(gain, 0.0).sum()), 1.0), (law.labels[a], law.labels[b])))
         return max(found)
+
+
+def certain(laws: tuple[ValueLaws, ...], pure: float) -> float:
+    """Return the largest chance of a report that the other value of a pair cannot give; 0 if `pure` is finite."""
+    if math.isfinite(pure):  # a probability that floats round to 0 is not certain to be 0
+        return 0.0
+    chances = [float(law.rows[a][law.rows[b] == 0].sum()) for law in laws for a, b in law.pairs]
+    return max(chances) * (1 - 64 * EPS)

@@ -157,7 +157,7 @@ class PairFamily:
     def scores(self, epsilon: float) -> Scores:
         """Return (Q_a - e**epsilon Q_b)/own with mass `own`."""
         gain, size = self.gain(epsilon)
-        return Scores(value=gain / self.own, size=size / self.own, mass=self.own)
+        return Scores.of(gain, size, self.own)
 
     def local(self, epsilon: float) -> float:
         """Return the sum of (Q_a - e**epsilon Q_b)_+, rounded up: the divergence of a report that nothing hides."""

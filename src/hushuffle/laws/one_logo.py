@@ -83,11 +83,12 @@ class OneLogo(Divergence):
     def at(self, epsilon: float, smoothing: float = _FINE) -> float:
         """Return a lower end of the divergence."""
         gain, size = self.family.gain(epsilon)
-        own, crowd = self.family.own, Crowd(counts=(self.n - 1,), masses=self.family.own[None, :])
+        crowd = Crowd(counts=(self.n - 1,), masses=self.family.own[None, :])
         target, growth = (self.family.near, self.family.far), math.exp(epsilon)
         if self.n == 1:
             return float(np.maximum(gain - 1e-14 * size, 0.0).sum()) * (1 - 1e-14)
-        return min(max(advantage(gain / own, size / own, crowd, target, growth, smoothing=smoothing), 0.0), 1.0)
+        scores = self.family.scores(epsilon)
+        return min(max(advantage(scores, crowd, target, growth, smoothing=smoothing), 0.0), 1.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

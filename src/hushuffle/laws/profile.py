@@ -82,6 +82,21 @@ class Profile:
             deltas.append(0.0 if epsilon >= law.pure else near.upper(epsilon))
         return cls(step=step, index=np.array(places), deltas=np.minimum(deltas, 1.0))
 
+    def until(self, negligible: float) -> Profile:
+        """Return the curve only until it first falls to `negligible`.
+
+        >>> curve = Profile(step=1.0, index=np.arange(3.0), deltas=np.array([0.5, 0.1, 0.0]))
+        >>> curve.until(0.2).deltas.tolist()
+        [0.5, 0.1]
+        """
+        small = np.flatnonzero(self.deltas <= negligible)
+        end = int(small[0]) + 1 if small.size else self.index.size
+        return Profile(step=self.step, index=self.index[:end], deltas=self.deltas[:end])
+
+    def last_above(self, delta: float) -> float:
+        """Return the last known epsilon (nats) at which the curve is above `delta`, 0 if there is none."""
+        return float(self.epsilons[self.deltas > delta].max(initial=0.0)) * (1 - 1e-6)
+
     @property
     def epsilons(self) -> Floats:
         """Return where the curve is known, in nats, shape (points,)."""

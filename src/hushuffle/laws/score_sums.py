@@ -25,7 +25,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import NumericalError
 from hushuffle.numerics.binomial import EPS, Floats
 
 Complex = npt.NDArray[np.complex128]
@@ -43,8 +42,28 @@ _NOISE: Final = 24 * EPS
 _MOST: Final = 20_000
 """Nodes at most: beyond, smoothing is raised."""
 
+_FEW: Final = 2_000
+_COARSE: Final = 0.015
+"""And where smoothing is no smaller than this, only to rank things by."""
+
 _DEEP: Final = 40.0
 """Standard deviations (tilt times spread) beyond which divergences are below e**-800."""
+
+FAINT: Final = 1e-270
+"""Reports rarer than this hide nothing: a score divided by less leaves the range of floats."""
+
+_FARTHEST: Final = 1e280
+"""No score is taken to be lower than minus this: the sum is negative long before."""
+
+_CLOSE: Final = 1e-9
+"""A lower end this close, relatively, to what no test can exceed is good enough."""
+
+_HOPELESS: Final = 1e30
+"""Nor lower than minus this times what all others can add up to."""
+
+
+class _TooWideError(ArithmeticError):
+    """The scores are spread over more decades than floats can tell apart: no end but the trivial one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,6 +76,33 @@ class Scores:
     value: Floats
     size: Floats
     mass: Floats
+
+    @classmethod
+    def of(cls, gain: Floats, size: Floats, mass: Floats) -> Scores:
+        """Return the scores gain/mass; `mass` is at least FAINT and no gain is above 2.
+
+        >>> Scores.of(np.array([1.0, -1e200]), np.array([2.0, 1e200]), np.array([1e-200, 1e-200])).value.tolist()
+        [1e+200, -1e+280]
+        """
+        with np.errstate(over="ignore"):
+            value, reach = gain / mass, size / mass
+        return cls(value=np.maximum(value, -_FARTHEST), size=np.minimum(reach, _FARTHEST), mass=mass)
+
+    def tamed(self, count: float) -> Scores:
+        """Return scores of which a sum of `count` has the same sign, none far below what all others can make up for."""
+        floor = -_HOPELESS * count * float(self.value.max())
+        low = self.value < floor
+        return replace(self, value=np.where(low, floor, self.value), size=np.where(low, -floor, self.size))
+
+    def scaled(self) -> tuple[Scores, float]:
+        """Return the scores over a power of 2 that brings the largest of them near 1, and that power.
+
+        In this unit squares and exponentials neither overflow nor vanish; rounding is the same in any.
+        """
+        # Scores far below their own rounding need no better unit than that.
+        largest = max(float(np.abs(self.value).max()), 1e-40 * float(self.size.max()))
+        unit = 2.0 ** math.frexp(largest)[1]
+        return replace(self, value=self.value / unit, size=self.size / unit), unit
 
     def excess(self, tilt: float) -> tuple[float, float]:
         """Return E[e**(tilt score)] - 1 and a bound of its rounding error."""
@@ -89,12 +135,11 @@ class Scores:
         """Return the second moment of the score under the law tilted by `tilt`.
 
         Raises:
-            NumericalError: the scores are spread over more decades than floats can tell apart.
+            _TooWideError: the scores are spread over more decades than floats can tell apart.
         """
         total = 1 + self.excess(tilt)[0]
-        if total == 0:
-            message = "what some reports tell outweighs all others by more than floats can hold: use more noise."
-            raise NumericalError(message)
+        if not total > 0:
+            raise _TooWideError
         return float((self.mass * self.value**2) @ np.exp(tilt * self.value)) / total
 
 
@@ -118,7 +163,10 @@ class Nodes:
         own = tilt * spread
         tau = min(smoothing * spread, 10 * smoothing / tilt)
         period = max(_WIDE, own / 2 + 30 / own) * spread + 8 * float(scores.value.max())
-        tau = max(tau, _LAST * period / (2 * np.pi * _MOST))
+        most = _MOST if smoothing < _COARSE else _FEW
+        tau = max(tau, _LAST * period / (2 * np.pi * most))
+        if not (tau > 0 and math.isfinite(period / tau)):
+            raise _TooWideError
         last = -1 if own > _DEEP else int(np.ceil(_LAST * period / (2 * np.pi * tau)))
         return cls(tilt=tilt, tau=tau, period=period, angles=np.arange(last + 1.0) * (2 * math.pi / period))
 
@@ -157,6 +205,8 @@ class Transform:
     @classmethod
     def of(cls, scores: Scores, nodes: Nodes) -> Transform:
         excess, noise = scores.excess(nodes.tilt)
+        if not 1 + excess > 0:
+            raise _TooWideError
         tilted = scores.mass * np.exp(nodes.tilt * scores.value) / max(1 + excess, 1e-300)
         half = np.outer(nodes.angles / 2, scores.value)
         sine = np.sin(half)
@@ -184,22 +234,35 @@ class Transform:
 
 
 def positive_part(scores: Scores, counts: Floats, weights: Floats, *, smoothing: float) -> float:
-    """Return an upper end of sum_j weights[j] E[sum of counts[j] scores]_+, weights >= 0.
+    """Return an upper end of sum_j weights[j] E[sum of counts[j] scores]_+, weights >= 0; inf if none is known.
 
     >>> one = Scores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.5, 0.5]))
     >>> 0.5 < positive_part(one, np.array([2.0]), np.array([1.0]), smoothing=0.01) < 0.51
     True
     """
-    if not bool(np.any(scores.value[scores.mass > 0] > 0)):
-        return 0.0
+    if not bool(np.any(scores.value > 0)):
+        rounding = np.maximum(scores.value + _NOISE * scores.size, 0.0)
+        return float((scores.mass @ rounding) * (weights @ counts)) * (1 + EPS * (16 + counts.size))
+    scores = scores.tamed(float(counts.max()))
     # One score above the cap makes the sum positive whatever the others are: what is above it adds linearly.
     least = float((scores.size * _NOISE - scores.value).max())
     cap = float(counts.max()) * max(least, 0.0) * (1 + 8 * EPS)
     over = scores.value > cap
     above = float(scores.mass @ np.where(over, scores.value - cap + _NOISE * scores.size, 0.0)) * (1 + _NOISE)
     capped = replace(scores, value=np.minimum(scores.value, cap), size=np.where(over, cap, scores.size))
-    total = _smoothed(capped, counts, weights, smoothing) if cap > 0 else 0.0
+    total = _in_any_unit(capped, counts, weights, smoothing) if cap > 0 else 0.0
     return float((total + weights @ counts * above) * (1 + EPS * (16 + counts.size))) + 1e-300
+
+
+def _in_any_unit(scores: Scores, counts: Floats, weights: Floats, smoothing: float) -> float:
+    """Return what `_smoothed` does, in a unit in which floats hold the scores; inf if there is none."""
+    scores, unit = scores.scaled()
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            total = unit * _smoothed(scores, counts, weights, smoothing)
+    except ArithmeticError:  # no unit is good enough for scores spread over so many decades
+        return math.inf
+    return math.inf if math.isnan(total) else total
 
 
 def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float) -> float:
@@ -207,6 +270,8 @@ def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float)
     nodes = Nodes.of(scores, float(weights @ counts / weights.sum()), smoothing)
     if nodes.deep:
         excess, noise = scores.excess(nodes.tilt)
+        if not 1 + excess > 0:
+            raise _TooWideError
         # s_+ <= e**(t s)/(e t)
         logarithm = counts * (np.log1p(excess) + noise / (1 + excess) + EPS) - 1 - np.log(nodes.tilt)
         return float(weights @ np.exp(np.minimum(logarithm, 600.0)))  # far above 1 is far above 1
@@ -242,21 +307,35 @@ class Crowd:
     masses: Floats
 
 
-def advantage(
-    value: Floats, size: Floats, crowd: Crowd, target: tuple[Floats, Floats], growth: float, *, smoothing: float
-) -> float:
-    """Return a lower end of P_a(accept) - growth P_b(accept) for the test on the smoothed sum of scores.
+def advantage(scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, *, smoothing: float) -> float:
+    """Return a lower end of P_a(accept) - growth P_b(accept), and 0 if none is known, for a test on all reports.
 
-    The target's own report follows target[0] or target[1] over the scores (masses may sum to less than 1: then it
-    is otherwise known and not counted here).
+    It is the better one of two tests: whether the smoothed sum of `scores` (whose mass is the others' mean law) is
+    positive, and whether a report is there that the others hardly ever give. The target's own report follows
+    target[0] or target[1] over the scores (masses may sum to less than 1: then it is otherwise known and not counted).
     """
     total = sum(crowd.counts)
-    if total == 0 or value.size == 0:
-        return 0.0
-    mixed = Scores(value=value, size=size, mass=np.asarray(crowd.counts, dtype=np.float64) @ crowd.masses / total)
-    if not bool(np.any(value > 0)) or not mixed.variance(0.0) > 0:
-        return 0.0
-    nodes = Nodes.of(mixed, total, smoothing)
+    # The other reports are there with at most `total` times their mean law, whatever the target's value is.
+    price, noise = total * scores.mass, 8 * EPS * (target[0] + growth * (target[1] + total * scores.mass))
+    sighted = float(np.maximum(target[0] - growth * (target[1] + price) - noise, 0.0).sum()) * (1 - 1e-14)
+    # No test tells more than the target's own report, seen alone.
+    if total == 0 or sighted >= (1 - _CLOSE) * float(np.maximum(target[0] - growth * target[1], 0.0).sum()):
+        return sighted
+    scores, _ = scores.tamed(total).scaled()  # which leaves the sign of the sum as it is
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = _smoothed_test(scores, crowd, target, growth, smoothing)
+    except ArithmeticError:
+        return sighted
+    return sighted if math.isnan(found) else max(found, sighted)
+
+
+def _smoothed_test(
+    scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, smoothing: float
+) -> float:
+    """Return a lower end of P_a(accept) - growth P_b(accept) for the test on the smoothed sum of scores."""
+    value, size = scores.value, scores.size
+    nodes = Nodes.of(scores, sum(crowd.counts), smoothing)
     if nodes.deep:
         return 0.0
     product, error, log_mass, slack = _product(value, size, crowd, nodes)

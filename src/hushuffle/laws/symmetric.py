@@ -68,6 +68,10 @@ class Local(Divergence):
             return 1.0
         return 0.0 if epsilon >= self.pure else local_divergence(self.law, epsilon)
 
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return 1.0 if self.law.lie == 0 else 0.0
+
     def epsilon_at(self, delta: float) -> float:
         """Return the smallest epsilon with delta(epsilon) <= delta, rounded up: ln((mu - delta)/nu), at least 0."""
         if self.law.lie == 0:

@@ -14,6 +14,10 @@ Kind = Literal["exact", "bracket", "upper", "lower", "estimate"]
 KINDS: tuple[Kind, ...] = ("exact", "bracket", "upper", "lower", "estimate")
 
 
+_ROUNDED = 1e-9
+"""An end of a probability that is this close to 0 or 1, and beyond, is 0 or 1."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Witness:
     """An explicit pair of neighbouring datasets at which a lower end is attained.
@@ -63,6 +67,9 @@ class Bound:
     confidence: float | None = None
 
     def __post_init__(self) -> None:
+        if self.unit == "probability":
+            object.__setattr__(self, "lower", _a_probability(self.lower))
+            object.__setattr__(self, "upper", _a_probability(self.upper))
         if self.kind not in KINDS:
             _checks.reject("kind", f"one of {', '.join(KINDS)}", self.kind)
         if math.isnan(self.lower) or math.isnan(self.upper) or self.lower > self.upper:
@@ -135,6 +142,11 @@ class Guarantee:
 
     def __str__(self) -> str:
         return f"epsilon {self.epsilon} at delta = {self.delta:g}, per {self.per} ({self.relation})"
+
+
+def _a_probability(value: float) -> float:
+    """Return 0 or 1 for what rounding put just beyond it."""
+    return min(max(value, 0.0), 1.0) if -_ROUNDED <= value <= 1 + _ROUNDED else value
 
 
 def number(value: float, *, up: bool | None = None, digits: int = 4) -> str:

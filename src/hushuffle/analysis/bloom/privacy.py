@@ -161,14 +161,7 @@ def _person(law: Divergence, one: Bound, level: float, several: int) -> Bound:
     law = law.focus(level / several)
     whole = several * law.pure
     both = smallest_above(lambda e: person_delta(law, e, several), level, high=whole, guess=several * one.upper)
-    return Bound(
-        lower=one.lower,
-        upper=max(both, one.lower),
-        kind="bracket",
-        unit="nats",
-        sources=one.sources,
-        witness=one.witness,
-    )
+    return between(one.lower, both, unit="nats", sources=one.sources, witness=one.witness)
 
 
 def _with_sources(bound: Bound) -> Bound:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from hushuffle import _checks
 from hushuffle.analysis.dp import central
-from hushuffle.analysis.dp.composition import compose, rounds_upper
+from hushuffle.analysis.dp.composition import compose
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.laws.composition import rounds_meet
 from hushuffle.laws.divergence import divergence
 from hushuffle.model import Bound
 from hushuffle.shufflers import Reveals, Scrambler
@@ -30,6 +31,9 @@ MOST_PEOPLE: Final = 10**9
 
 _RESOLUTION: Final = 1e-4
 """Relative: finer than the brackets themselves would mean nothing."""
+
+_HAIR: Final = 1e-6
+"""Relative: an epsilon that was searched for ends this close above the crossing."""
 
 _SMALLEST: Final = 1e-12
 _FAR: Final = 50.0
@@ -174,20 +178,30 @@ def _dummies(protocol: Protocol, target: float, level: float) -> Calibration:
 
 
 def _rounds(protocol: Protocol, target: float, level: float) -> Calibration:
-    upper = rounds_upper(protocol, epsilon=target, delta=level)
-    if upper(1) > level:
+    meet = rounds_meet(divergence(protocol), epsilon=target, delta=level, most=MOST_PEOPLE)
+    if not meet(1):
         hint = "Not even one round does: use more noise, or ask more people."
         _checks.reject("epsilon", "a target that one round meets", target, hint)
     good, bad = 1, 2
-    while upper(bad) <= level:
+    while meet(bad):
         if bad >= MOST_PEOPLE:
             hint = f"Even {bad:,} rounds meet it: there is nothing to limit."
             _checks.reject("epsilon", "a target that limits the number of rounds", target, hint)
-        good, bad = bad, 2 * bad
+        good, bad = bad, min(2 * bad, MOST_PEOPLE)
     while bad - good > 1 and math.log(bad / good) > _RESOLUTION:
         middle = (good + bad) // 2
-        good, bad = (middle, bad) if upper(middle) <= level else (good, middle)
+        good, bad = (middle, bad) if meet(middle) else (good, middle)
     bound, there = (compose([(protocol, times)], delta=level) for times in (good, bad))
+    # What is returned is what `compose` prints, which can differ from the search in the last digits.
+    least = target * (1 + _HAIR)
+    while good > 1 and bound.upper > least:
+        bad, there = good, bound
+        good -= max(1, int(good * _RESOLUTION))
+        bound = compose([(protocol, good)], delta=level)
+    while there.upper <= target:
+        good, bound = bad, there
+        bad += max(1, int(bad * _RESOLUTION))
+        there = compose([(protocol, bad)], delta=level)
     return Calibration(
         parameter="rounds",
         value=good,

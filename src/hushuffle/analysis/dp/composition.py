@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from hushuffle import _checks
@@ -102,11 +102,6 @@ def parallel(protocols: Sequence[Protocol], *, delta: float) -> Bound:
     if upper == worst.upper:
         return worst
     return between(worst.lower, upper, unit="nats", sources=worst.sources, witness=worst.witness)
-
-
-def rounds_upper(protocol: Protocol, *, epsilon: float, delta: float) -> Callable[[int], float]:
-    """Return a function of T: an upper end of delta at `epsilon` for T rounds of one protocol, good near `delta`."""
-    return laws.rounds_upper(divergence(protocol), epsilon=epsilon, delta=delta)
 
 
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Protocol, int]]:

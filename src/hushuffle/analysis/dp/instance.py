@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hushuffle import _checks
 from hushuffle.analysis.dp.central import epsilon
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.laws.base import in_order
 from hushuffle.laws.known_dataset import FAMILY, BinaryDataset, KaryDataset
 from hushuffle.model import Bound, Histogram, Witness
 from hushuffle.model.citation import DARROCH
@@ -96,5 +97,6 @@ def _shuffled(protocol: Protocol, law: Symmetric, people: tuple[int, ...], level
         upper = crossing(lambda e: dataset.ends(e)[1], level, high=pure, guess=guess)[1]
     if law.k > 3:
         with suppress(UnsupportedProtocolError):  # what holds for every dataset holds here
-            upper = min(upper, max(epsilon(protocol, delta=level).upper, lower))
-    return Bound(lower=min(lower, upper), upper=upper, kind="bracket", unit=UNIT, sources=(DARROCH,), witness=witness)
+            upper = min(upper, epsilon(protocol, delta=level).upper)
+    low = in_order(lower, upper)
+    return Bound(lower=low, upper=upper, kind="bracket", unit=UNIT, sources=(DARROCH,), witness=witness)

@@ -1,0 +1,21 @@
+"""A storm of random calls: no figure contradicts what cheap rational truths say, and no error is a foreign one."""
+
+from __future__ import annotations
+
+import pytest
+
+import figure_storm
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 10))
+def test_figures_of_random_protocols(seed: int) -> None:
+    for place in range(seed, seed + 10):
+        assert figure_storm.check(place, composed=False)[1] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1200))
+def test_figures_of_random_protocols_and_rounds(seed: int) -> None:
+    compared, wrong = figure_storm.check(seed)
+    assert wrong == []
+    assert compared > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,10 +12,13 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.laws import finite_blanket
 from hushuffle.laws.blanket_bound import BlanketBound
 from hushuffle.laws.divergence import divergence
 from hushuffle.laws.finite_blanket import FiniteDivergence
 from hushuffle.laws.finite_local import FiniteLocal
+from hushuffle.laws.score_sums import Scores, positive_part
+from hushuffle.laws.symmetric import Binary
 from hushuffle.randomizers import BitFlipping, HasChannel, LocalHashing, MatrixRandomizer, Randomizer
 from hushuffle.shufflers import NoShuffle, UniformShuffle
 from oracles import finite_enumeration as oracle
@@ -238,3 +241,38 @@ def test_unknown_laws_are_refused() -> None:
     for kind in (FiniteDivergence, FiniteLocal):
         with pytest.raises(UnsupportedProtocolError, match="HasValueLaws"):
             kind.of(survey)
+
+
+def test_what_is_counted_in_full_only_raises_the_upper_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The blanket gives the rarest report with a chance of 1e-12; taken for one it never gives, it hides less.
+    protocol = hs.Protocol(randomizer=BitFlipping(width=4, p=1e-3), shuffler=UniformShuffle(), n=1000)
+    law = FiniteDivergence.of(protocol)
+    ends = []
+    for faint in (1e-270, 1e-10, 1.0):
+        monkeypatch.setattr(finite_blanket, "FAINT", faint)
+        ends.append([law.upper(epsilon) for epsilon in (0.0, 1.0, 20.0)])
+    for finer, coarser in pairwise(ends):
+        assert all(a <= b * (1 + 1e-12) for a, b in zip(finer, coarser, strict=True))
+
+
+def test_finer_blocks_only_lower_the_upper_end() -> None:
+    law = divergence(hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=500))
+    assert isinstance(law, Binary)
+    ends = []
+    for block in (1, 5, 25):
+        coarse = replace(law, starts=np.arange(0, 500, block, dtype=np.float64), doubt=block - 1)
+        ends.append([coarse.upper(epsilon) for epsilon in (0.0, 0.05, 0.2)])
+    for finer, coarser in pairwise(ends):
+        assert all(a <= b * (1 + 1e-12) for a, b in zip(finer, coarser, strict=True))
+
+
+def test_scores_of_all_sizes_need_no_unit() -> None:
+    # The same scores in units that floats can hardly hold.
+    value, mass = np.array([3.0, -1.0]), np.array([0.2, 0.5])
+    plain = positive_part(
+        Scores(value=value, size=np.abs(value), mass=mass), np.ones(1) * 4, np.ones(1), smoothing=0.01
+    )
+    for unit in (2.0**-600, 2.0**600):
+        scores = Scores(value=value * unit, size=np.abs(value) * unit, mass=mass)
+        found = positive_part(scores, np.ones(1) * 4, np.ones(1), smoothing=0.01)
+        assert found / unit == pytest.approx(plain, rel=1e-12)

@@ -262,3 +262,16 @@ def test_one_round_through_the_lattices_contains_the_ordinary_figure(k: int, n: 
     assert known.lower <= upper
     assert lower * 1.01 >= known.lower
     assert upper <= known.upper * 1.003
+
+
+@pytest.mark.parametrize(("k", "epsilon_0", "n"), [(3, 3.0, 1), (2, 2.0, 3), (4, 0.5, 20)])
+def test_rounds_cost_no_more_than_their_plain_sum_and_no_less_than_one(k: int, epsilon_0: float, n: int) -> None:
+    protocol = survey(k, epsilon_0, n)
+    for delta in (1e-3, 0.2):
+        together = compose([(protocol, 2)], delta=delta)
+        assert together.upper <= 2 * hs.dp.epsilon(protocol, delta=delta / 2).upper * (1 + 1e-12)
+        assert together.lower >= hs.dp.epsilon(protocol, delta=delta).lower * (1 - 1e-6)
+    for epsilon in (0.0, 0.5 * epsilon_0):
+        joint = compose_delta([(protocol, 2)], epsilon=epsilon)
+        assert joint.upper <= 2 * hs.dp.delta(protocol, epsilon=epsilon / 2).upper * (1 + 1e-12)
+        assert joint.lower >= hs.dp.delta(protocol, epsilon=epsilon).lower * (1 - 1e-6)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
+from hushuffle.analysis.dp import calibration
 from hushuffle.analysis.dp.calibration import (
     Calibration,
     Parameter,
@@ -219,3 +220,13 @@ def test_rounds_that_nothing_limits() -> None:
     faint = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1e-10), shuffler=hs.NoShuffle(), n=1)
     with pytest.raises(InvalidInputError, match="nothing to limit"):
         hs.dp.calibrate(faint, parameter="rounds", epsilon=2.0, delta=1e-3)
+
+
+@pytest.mark.parametrize("limit", [18, 24])
+def test_rounds_end_where_compose_does_even_if_the_search_does_not(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "rounds_meet", lambda *_args, **_kwargs: lambda times: times <= limit)
+    local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=0.2), shuffler=hs.NoShuffle(), n=1)
+    found = hs.dp.calibrate(local, parameter="rounds", epsilon=1.0, delta=0.1)
+    assert (found.value, found.beyond) == (21, 22)
+    assert found.bound == hs.dp.compose([(local, 21)], delta=0.1)
+    assert found.beyond_bound == hs.dp.compose([(local, 22)], delta=0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -420,3 +421,41 @@ def test_only_a_node_of_the_run_with_its_own_key_can_be_one() -> None:
         for name, key in (("compute-1", SealKey.generate()), ("scrambler-1-1", one.deployment.seals["compute-1"])):
             with pytest.raises(DataError, match="has no such part in this run"):
                 CentroidNode(one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name))
+
+
+def test_a_released_centroid_is_the_same_after_a_new_start(tmp_path: Path) -> None:
+    """Released anew it would have other noise, and two of them show more than one."""
+    with clusters(plan_text(traffic=SCRAMBLED, private=True)) as one:
+        told: list[list[bytes]] = []
+
+        async def work(kills: int, state: Path) -> None:
+            key, name = one.deployment.seals["compute-1"], "compute-1"
+            node = CentroidNode(
+                one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name), state=state
+            )
+
+            async def at_once(*_: object) -> None:
+                pass
+
+            async def report(contents: list[bytes], **_: object) -> None:
+                told.append(contents)
+                if len(told) == kills:
+                    raise ConnectionLostError(name, reason=Reason.SLOW)
+
+            for what, instead in (("_listening", nullcontext), ("_wait", at_once), ("_report", report)):
+                setattr(node, what, instead)
+            for held in node._held.values():
+                held.extend((node._codec.sample, True) for _ in range(5))
+            await node.run()
+
+        with pytest.raises(ConnectionLostError):
+            bounded(work(1, tmp_path))
+        bounded(work(0, tmp_path))
+        assert len(told) == 3  # the first, the same again, and that of the second iteration
+        assert told[0] == told[1]
+        bounded(work(0, tmp_path / "another"))
+        assert told[3] != told[0]
+        (tmp_path / "file").write_text("")  # where it cannot be kept, nothing is released
+        with pytest.raises(DataError, match=r"file/.* cannot be read"):
+            bounded(work(0, tmp_path / "file"))
+        assert len(told) == 5

@@ -6,6 +6,7 @@ import asyncio
 import os
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2s
 from pathlib import Path
 from typing import Final
@@ -161,7 +162,8 @@ class Room:
 
     def give(self) -> None:
         """Give the room free."""
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
 
 def _fill(number: int, size: int) -> None:

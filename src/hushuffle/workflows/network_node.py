@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
@@ -341,7 +342,8 @@ def _write(path: Path, content: Mapping[str, Any], *, hint: str = "") -> None:
         partial.replace(path)
         flush_folder(path.parent)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         _fail(f"{path} cannot be written: {error.strerror or 'an error'}. {hint}".rstrip())
 
 

@@ -292,7 +292,7 @@ def _settled(state: BatchState, number: int, interrupted: Interrupted | None, ou
     if interrupted is None:
         keyed = (
             " It was made with a key, and this run would randomize answers with other coins: with the same key, round, "
-            "id column, categories and randomizer it would be repeated as it was."
+            "id column, categories, randomizer and shuffler it would be repeated as it was."
         )
         _fail(
             f"Batch {number} was about to be released when a run ended, and {_folder(out, number)} is not there."

@@ -65,7 +65,7 @@ def others_count(evidence: Evidence) -> Iterator[str]:
     world, document = evidence.world, evidence.document
     if not _well(world, "result"):
         return
-    (result,) = evidence.lives("result")
+    *_, result = evidence.lives("result")
     enough = True
     for number in range(1, len(document.steps) + 1):
         step = document.step(number)
@@ -90,9 +90,10 @@ def others_count(evidence: Evidence) -> Iterator[str]:
 
 
 def _well(world: World, name: str) -> bool:
-    """Say whether a server was never hurt, does not lie, and was there in time."""
-    late = world.fine_from.get(name, 0.0) > min(2.0, world.scene.document.patience / 4)
-    return not late and name not in world.liars and name not in world.late
+    """Say whether a server does not lie, and was there in time: one that was killed goes on where it was."""
+    document = world.scene.document
+    latest = document.deadline(1) - 2 * document.patience - 10
+    return world.fine_from.get(name, 0.0) <= latest and name not in world.liars
 
 
 def _timely(world: World, holder: str, number: int) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from hushuffle.runtime.frames import Message
 from hushuffle.runtime.node import Places
 from runtime.simulation.hosts import Process
 from runtime.simulation.liars import LIES, FalseScrambler, Impostor, false_part
@@ -119,8 +120,8 @@ class Faults:
             world = self.world
             if process is None:
                 return
+            lasting = again is None or wipe or not self._resumes(process, again)
             world.kill(process)
-            lasting = again is None or wipe or world.scene.role(name) != "source"
             self._hurt(name, math.inf if lasting else world.loop.time() + (again or 0.0))
             if wipe:
                 world.wiped.add(name)
@@ -128,6 +129,19 @@ class Faults:
                 world.later(again, name, wipe=wipe)
 
         self._when(name, action, f"kill {name}, again {again}, wipe {wipe}")
+
+    def _resumes(self, process: Process, seconds: float) -> bool:
+        """Say whether a node that is killed now, and started again after some time, goes on as if nothing had been."""
+        role = self.world.scene.role(process.name)
+        if role == "compute":  # a batch that breaks off is lost
+            return not process.wires and seconds <= 1.0
+        released = any(
+            isinstance(frame, Message)
+            for talk in self.world.network.talks
+            if talk.client is process
+            for frame in talk.sent_by(process)
+        )
+        return role in {"source", "result"} or (role == "scrambler" and not released)
 
     def _again(self) -> None:
         """Kill a scrambler at some moment, and start it and all its sources again."""
@@ -228,13 +242,16 @@ class Faults:
     def _late(self) -> None:
         name = self._any()
         self.starts[name] += self.random.uniform(0, 60)
-        if self.world.scene.role(name) != "source":
-            self.world.late.add(name)
+        if self.world.scene.role(name) == "compute":
+            self._hurt(name, math.inf)
         self.said.append(f"{name} starts at {self.starts[name]:.2f} s")
 
     def _skew(self) -> None:
-        name, seconds = self._any(), self.random.uniform(-100, 100)
+        name, most = self._any(), self.world.scene.document.patience / 4
+        seconds = self.random.choice((self.random.uniform(-most, most), self.random.uniform(-100, 100)))
         self.world.skews[name] = seconds
+        if abs(seconds) > most:
+            self._hurt(name, math.inf)
         self.said.append(f"the clock of {name} is wrong by {seconds:.1f} s")
 
     def _impostor(self) -> None:

@@ -73,8 +73,6 @@ class World:
     """Who lost its disk."""
     documents: dict[str, RunDocument] = field(default_factory=dict)
     """Who holds another document."""
-    late: set[str] = field(default_factory=set)
-    """Servers that start late."""
     skews: dict[str, float] = field(default_factory=dict)
     impostors: dict[str, Callable[[World, Process], Any]] = field(default_factory=dict)
     watch: Callable[[Process, str, int], None] | None = None

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from hushuffle.io.private_files import private_file
 from hushuffle.runtime.document import Step
 from hushuffle.runtime.frames import Layout, Reason
 from hushuffle.runtime.intake import Intake
@@ -87,8 +88,8 @@ def _any_place(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Gathering, "add", anybody)
 
 
-def _drawn_anew(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("hushuffle.runtime.source._read", lambda _path, _document: None)
+def _last_to_write(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("hushuffle.runtime.source.private_file", lambda path, **_options: private_file(path))
 
 
 def _no_sum_of_messages(patch: pytest.MonkeyPatch) -> None:
@@ -101,10 +102,6 @@ def _no_sum_of_messages(patch: pytest.MonkeyPatch) -> None:
 def _waits_too_long(patch: pytest.MonkeyPatch) -> None:
     wait = Node._wait
     patch.setattr(Node, "_wait", lambda self, event, seconds: wait(self, event, 2 * seconds + 60))
-
-
-def _late_batches(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Intake, "close", lambda _self: None)
 
 
 def _no_second_try(patch: pytest.MonkeyPatch) -> None:
@@ -140,10 +137,9 @@ CHANGES: Final[dict[str, tuple[Change, set[str]]]] = {
     "one dummy less": (_one_dummy_less, {"releases"}),
     "a second message takes a place": (_second_message, {"releases"}),
     "anybody may fill a place": (_any_place, {"releases"}),
-    "a source draws anew": (_drawn_anew, {"one_message_for_a_record"}),
+    "the last process of a source to write decides": (_last_to_write, {"one_message_for_a_record"}),
     "messages are not added up": (_no_sum_of_messages, {"lies_show"}),
     "nodes wait too long": (_waits_too_long, {"in_time"}),
-    "late batches are taken": (_late_batches, {"answers"}),
     "no second try": (_no_second_try, {"others_count"}),
     "estimates have a wrong scale": (_wrong_scale, {"answers"}),
     "dummies count": (_dummies_count, {"answers"}),

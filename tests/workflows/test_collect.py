@@ -382,7 +382,8 @@ def test_spilled_reports_are_private(folder: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(module, "central_of", look)
     run(folder, memory=100)
-    assert seen == [0o700, 256]
+    assert seen[0] == 0o700
+    assert 150 < seen[1] <= 256  # of so many buckets, those that got a report
 
 
 def test_the_number_of_buckets_is_written_down(folder: Path) -> None:

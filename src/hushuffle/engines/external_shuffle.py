@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from hushuffle.io.buckets import Buckets
 from hushuffle.io.report_files import Packed
 from hushuffle.randomness import Randomness
 
@@ -19,8 +20,6 @@ MEMORY: Final = 1 << 28
 
 LARGEST: Final = 1 << 23
 """Reports that are shuffled in memory at a time: 24 bytes each besides the reports."""
-
-_READ: Final = 1 << 20
 
 
 class ExternalShuffle:
@@ -64,11 +63,9 @@ class ExternalShuffle:
         buckets: int = BUCKETS,
     ) -> None:
         self._dtype, self._folder, self._rng = dtype, folder, rng
-        self._memory, self._largest, self._buckets = memory, largest, buckets
-        self._held: list[list[Packed]] = [[] for _ in range(buckets)]
+        self._memory, self._largest = memory, largest
+        self._buckets = Buckets[Packed](folder, dtype=dtype, count=buckets, memory=memory)
         self._sizes = np.zeros(buckets, dtype=np.int64)
-        self._bytes = 0
-        self._spilled = False
 
     @property
     def size(self) -> int:
@@ -77,54 +74,31 @@ class ExternalShuffle:
 
     def add(self, reports: Packed) -> None:
         """Take more reports, shape (n,)."""
-        buckets = self._rng.integers(self._buckets, reports.size).astype(np.uint8)  # sorted fast
+        buckets = self._rng.integers(self._sizes.size, reports.size).astype(np.uint8)  # sorted fast
         grouped = reports[np.argsort(buckets, kind="stable")]
-        sizes = np.bincount(buckets, minlength=self._buckets)
+        sizes = np.bincount(buckets, minlength=self._sizes.size)
         ends = np.cumsum(sizes)
-        for bucket in np.flatnonzero(sizes):
-            self._held[bucket].append(grouped[ends[bucket] - sizes[bucket] : ends[bucket]])
+        for bucket in np.flatnonzero(sizes).tolist():
+            self._buckets.add(bucket, grouped[ends[bucket] - sizes[bucket] : ends[bucket]])
         self._sizes += sizes
-        self._bytes += reports.nbytes
-        if self._bytes > self._memory:
-            self._spill()
+        self._buckets.make_room()
 
     def blocks(self) -> Iterator[Packed]:
         """Yield all reports in a uniformly random order, some at a time."""
-        for bucket in range(self._buckets):
-            if self._sizes[bucket] > self._largest:
+        for bucket, size in enumerate(self._sizes):
+            if size > self._largest:
                 yield from self._nested(bucket)
-            elif self._sizes[bucket]:
-                whole = np.concatenate(list(self._pieces(bucket)))
+            elif size:
+                whole = np.concatenate(list(self._buckets.pieces(bucket)))
                 yield whole[self._rng.permutation(whole.size)]
-            if self._spilled:
-                self._path(bucket).unlink(missing_ok=True)
 
     def _nested(self, bucket: int) -> Iterator[Packed]:
         folder = self._folder / f"{bucket:03}"
         folder.mkdir(mode=0o700)
         inner = ExternalShuffle(
-            self._dtype, folder, rng=self._rng, memory=self._memory, largest=self._largest, buckets=self._buckets
+            self._dtype, folder, rng=self._rng, memory=self._memory, largest=self._largest, buckets=self._sizes.size
         )
-        for piece in self._pieces(bucket):
+        for piece in self._buckets.pieces(bucket):
             inner.add(piece)
         yield from inner.blocks()
         folder.rmdir()
-
-    def _pieces(self, bucket: int) -> Iterator[Packed]:
-        if self._spilled:
-            with self._path(bucket).open("rb") as file:
-                while (piece := np.fromfile(file, dtype=self._dtype, count=_READ)).size:
-                    yield piece
-        held, self._held[bucket] = self._held[bucket], []
-        yield from held
-
-    def _spill(self) -> None:
-        for bucket, pieces in enumerate(self._held):
-            with self._path(bucket).open("ab") as file:
-                for piece in pieces:
-                    file.write(piece.tobytes())
-            self._held[bucket] = []
-        self._bytes, self._spilled = 0, True
-
-    def _path(self, bucket: int) -> Path:
-        return self._folder / f"{bucket:03}.reports"

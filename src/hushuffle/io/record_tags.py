@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -14,9 +13,11 @@ import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from hushuffle.errors import DataError
+from hushuffle.io.buckets import Buckets
 from hushuffle.io.secret_keys import derived
 
 Words = npt.NDArray[np.uint64]
+_PAIR_TYPE: Final = np.dtype(("<u8", (2,)))
 
 PAIR: Final = 16
 """Bytes of a record in a file of tags: its tag, then that of its value."""
@@ -111,10 +112,8 @@ class TagSorter:
     """
 
     def __init__(self, folder: Path, *, scope: str, memory: int = _MEMORY) -> None:
-        self._folder, self._scope, self._memory = folder, scope, memory
-        self._held: list[list[Words]] = [[] for _ in range(_BUCKETS)]
-        self._bytes = 0
-        self._spilled = False
+        self._folder, self._scope = folder, scope
+        self._buckets = Buckets[Words](folder, dtype=_PAIR_TYPE, count=_BUCKETS, memory=memory)
 
     def add(self, pairs: Words) -> None:
         """Take more tags of the batch, shape (n, 2).
@@ -126,10 +125,8 @@ class TagSorter:
         firsts = np.arange(1, _BUCKETS, dtype=np.uint64) << np.uint64(56)
         for bucket, part in enumerate(np.split(pairs, np.searchsorted(pairs[:, 0], firsts))):
             if part.size:
-                self._held[bucket].append(part)
-        self._bytes += pairs.nbytes
-        if self._bytes > self._memory:
-            self._spill()
+                self._buckets.add(bucket, part)
+        self._buckets.make_room()
 
     def entries(self) -> Entries:
         """Return what the ledger would hold of the batch; once.
@@ -140,30 +137,13 @@ class TagSorter:
         file, digest, people = self._folder / "sorted.tags", hashlib.sha256(), 0
         with file.open("xb") as target:
             for bucket in range(_BUCKETS):
-                block = _sorted(np.concatenate([np.empty((0, 2), dtype="<u8"), *self._pieces(bucket)])).tobytes()
+                block = _sorted(
+                    np.concatenate([np.empty((0, 2), dtype="<u8"), *self._buckets.pieces(bucket)])
+                ).tobytes()
                 digest.update(block)
                 target.write(block)
                 people += len(block) // PAIR
         return Entries(file=file, people=people, digest=digest.digest(), scope=self._scope)
-
-    def _pieces(self, bucket: int) -> Iterator[Words]:
-        if self._spilled:
-            path = self._path(bucket)
-            yield read_pairs(path)
-            path.unlink()
-        held, self._held[bucket] = self._held[bucket], []
-        yield from held
-
-    def _spill(self) -> None:
-        for bucket, pieces in enumerate(self._held):
-            with self._path(bucket).open("ab") as file:
-                for piece in pieces:
-                    file.write(piece.tobytes())
-            self._held[bucket] = []
-        self._bytes, self._spilled = 0, True
-
-    def _path(self, bucket: int) -> Path:
-        return self._folder / f"{bucket:03}.tags"
 
 
 def read_pairs(path: Path, start: int = 0, count: int = -1) -> Words:

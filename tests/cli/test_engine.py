@@ -55,7 +55,7 @@ class TestWithSpark:
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
         session()
         key = ["--key-file", "town.key", "--id", "id"]
-        assert main(["collect", "town.toml", "--out", "out", *key, "--engine", "spark"]) == Exit.DONE
+        assert main(["collect", "town.toml", "--out", "out", *key, "--new-key", "--engine", "spark"]) == Exit.DONE
         shown = capsys.readouterr().out
         assert "300 people" in shown
         assert "1 records were missing" in shown

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.io.private_files import make_folder, write_private
 
 _CONTENT: Final = "batches"
@@ -45,7 +46,7 @@ def arrival(path: Path, name: str) -> Arrival:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        _fail(f"{name} cannot be read: {error.strerror or 'an error'}.")
+        _fail(f"{name} cannot be read: {cause(error)}.")
     found = Arrival(path=str(path), digest=digest, size=before.st_size, modified=before.st_mtime_ns)
     if not found.same_place(path):
         _fail(f"{name} is being written. Let files arrive under another name, and rename them when they are whole.")
@@ -109,7 +110,7 @@ class BatchState:
         try:
             write_private(path, json.dumps(document, indent=1).encode())
         except OSError as error:
-            _fail(f"{path} cannot be written: {error.strerror or 'an error'}.")
+            _fail(f"{path} cannot be written: {cause(error)}.")
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -123,7 +124,7 @@ class BatchState:
         except FileNotFoundError:
             return cls()
         except OSError as error:
-            _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
+            _fail(f"{path} cannot be read: {cause(error)}.")
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict) or document.get("content") != _CONTENT:
@@ -151,7 +152,7 @@ def alone(folder: Path) -> Iterator[None]:
     try:
         make_folder(folder)
     except OSError as error:
-        _fail(f"{folder} cannot be written: {error.strerror or 'an error'}.")
+        _fail(f"{folder} cannot be written: {cause(error)}.")
     if os.name != "posix":  # pragma: no cover - there is no such lock
         yield
         return

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.io.private_files import make_folder, remove_unfinished, write_private
 from hushuffle.io.secret_keys import derived
 
@@ -69,7 +70,7 @@ def locked(folder: Path) -> Iterator[None]:
         make_folder(folder, mode=0o700)
         number = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        _fail(f"{folder} cannot be written: {error.strerror or 'an error'}. {STATE} names another place for it.")
+        _fail(f"{folder} cannot be written: {cause(error)}. {STATE} names another place for it.")
     try:
         if os.name == "posix":
             import fcntl  # noqa: PLC0415 - is not everywhere
@@ -91,7 +92,7 @@ def read_memory(path: Path, content: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
+        _fail(f"{path} cannot be read: {cause(error)}.")
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or document.get("content") != content:

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 import numpy as np
 
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.io.key_state import damaged, key_folder, locked, read_memory, write_memory
 from hushuffle.io.key_traces import leave_traces, old_ledgers, put_away, refuse_traces, tags_of_old
 from hushuffle.io.private_files import flush_folder, private_file
@@ -293,7 +294,7 @@ def _written(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        _fail(f"the ledger {path} cannot be written: {error.strerror or 'an error'}. Nothing was released.")
+        _fail(f"the ledger {path} cannot be written: {cause(error)}. Nothing was released.")
 
 
 def _undeclared(key_file: Path, folder: Path) -> NoReturn:

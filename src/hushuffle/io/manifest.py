@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle._version import __version__
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.model import Bound
 
 SCHEMA_VERSION: Final = 1
@@ -117,7 +118,7 @@ def _document(path: Path, content: str) -> dict[str, Any]:
     except FileNotFoundError:
         _fail(f"{path} does not exist. Reports are read with the manifest.json that was written beside them.")
     except OSError as error:
-        _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
+        _fail(f"{path} cannot be read: {cause(error)}.")
     except (ValueError, RecursionError):
         _fail(f"{path} is not valid JSON: it may be cut off or damaged.")
     if not isinstance(document, dict) or document.get("content") != content:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.io.private_files import flush_folder
 
 _NAMES: Final = re.compile(r"\..+\.[0-9a-f]{8}\.collecting")
@@ -41,12 +42,12 @@ def workplace(out: Path) -> Iterator[Path]:
             undo.callback(shutil.rmtree, place)
             undo.callback(os.close, _in_use(place))
         except OSError as error:
-            _fail(f"{place.parent} cannot be written: {error.strerror or 'an error'}.")
+            _fail(f"{place.parent} cannot be written: {cause(error)}.")
         try:
             yield place
         except OSError as error:
             # Which file it was is not said: its name may be somebody's data.
-            _fail(f"The collection into {out} failed: {error.strerror or 'an error'}. Nothing was released.")
+            _fail(f"The collection into {out} failed: {cause(error)}. Nothing was released.")
 
 
 def _in_use(place: Path) -> int:
@@ -112,7 +113,7 @@ def publish(release: Path, out: Path) -> None:
         flush_folder(out.parent)
     except OSError as error:
         _fail(
-            f"{out} is released, but the disk does not confirm it ({error.strerror or 'an error'}): after a loss of "
+            f"{out} is released, but the disk does not confirm it ({cause(error)}): after a loss of "
             "power it may be gone. Copy it elsewhere."
         )
 

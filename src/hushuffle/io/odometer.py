@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn, Self
 
 from hushuffle import _checks
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.io.key_state import damaged, key_folder, locked, read_memory, write_memory
 
 _CONTENT: Final = "odometer"
@@ -148,7 +149,7 @@ class Odometer:
         try:
             write_memory(self._path, _CONTENT, {"spendings": plain})
         except OSError as error:
-            _fail(f"{self._path} cannot be written: {error.strerror or 'an error'}. Nothing leaves.")
+            _fail(f"{self._path} cannot be written: {cause(error)}. Nothing leaves.")
 
 
 def _spending(*, run: Any, epsilon: Any, delta: Any, use: Any) -> Spending:

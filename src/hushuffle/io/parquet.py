@@ -21,6 +21,7 @@ import polars as pl
 
 from hushuffle.errors import DataError
 from hushuffle.io import _parquet_child as child
+from hushuffle.io.causes import cause
 
 ROWS: Final = 1 << 18
 """Rows that come at a time, about."""
@@ -59,7 +60,7 @@ def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS
     except FileNotFoundError:
         _fail(f"{name} does not exist.")
     except OSError as error:
-        _fail(f"{name} cannot be read: {error.strerror or 'an error'}.")
+        _fail(f"{name} cannot be read: {cause(error)}.")
     asked, answered = query.serialize(), False
     while not answered:
         reader = _taken()
@@ -120,7 +121,7 @@ class _Reader:
                 pipesize=_PIPE,
             )
         except OSError as error:
-            _fail(f"the process that reads Parquet files cannot be started: {error.strerror or 'an error'}.")
+            _fail(f"the process that reads Parquet files cannot be started: {cause(error)}.")
         places = [place for place in sys.path if isinstance(place, str)]
         self._ask(json.dumps([places, _PATIENCE]).encode())
 

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.io.private_files import flush_folder
 
 _LEAST: Final = 64  # hexadecimal digits: 32 bytes
@@ -45,7 +46,7 @@ def make_key(path: Path) -> None:
             os.fsync(file.fileno())
         flush_folder(path.absolute().parent)
     except OSError as error:
-        _fail(f"{path} cannot be written: {error.strerror or 'an error'}.")
+        _fail(f"{path} cannot be written: {cause(error)}.")
 
 
 def key_in_environment(variable: str) -> bytes:
@@ -90,7 +91,7 @@ def _contents(path: Path, advice: str = "") -> str:
     except FileNotFoundError:
         _fail(f"{path} does not exist. {advice}".rstrip())
     except OSError as error:
-        _fail(f"{path} cannot be read: {error.strerror or 'an error'}.")
+        _fail(f"{path} cannot be read: {cause(error)}.")
     if os.name == "posix" and mode & _OTHERS:
         others = "everybody on this machine" if mode & _EVERYBODY else "its group"
         _fail(

@@ -195,7 +195,7 @@ def open_folder(source: str, *, base_folder: Path) -> tuple[Part, ...]:
     try:
         files = sorted(path for path in folder.iterdir() if path.name.endswith(_KINDS) and path.is_file())
     except OSError as error:
-        _fail(f"{source} cannot be read: {error.strerror or 'an error'}.")
+        _fail(f"{source} cannot be read: {cause(error)}.")
     if not files:
         _fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
     return tuple(_file(path, name) for path, name in found(files, source))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.runtime.connections import Connection, ConnectionLostError, Pauses, connect
 from hushuffle.runtime.document import RESULT, RunDocument
 from hushuffle.runtime.frames import Control, Frame, Kind, Message, Reason
@@ -167,7 +168,7 @@ class Node:
         try:
             await spool.append(records)
         except OSError as error:
-            self._journal.event("state lost", reason=error.strerror or "an error")
+            self._journal.event("state lost", reason=cause(error))
             return False
         return True
 

@@ -15,6 +15,7 @@ from typing import Final, Self
 import polars as pl
 
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 
 _HEADER: Final = 5
 """Bytes in front of every record of TLS, readable by everybody: type, version, length."""
@@ -82,7 +83,7 @@ class Trace:
         except OSError as error:
             if path.is_file():
                 path.unlink()  # half a table is none
-            message = f"the trace {path} cannot be written: {error.strerror or 'an error'}."
+            message = f"the trace {path} cannot be written: {cause(error)}."
             raise DataError(message) from None
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from hushuffle.io.causes import cause
 from hushuffle.io.private_files import mark_once
 from hushuffle.randomness import Randomness, secure
 from hushuffle.runtime.connections import Connection, ConnectionLostError, Pauses
@@ -237,7 +238,7 @@ class ScramblerNode(Node):
         try:
             first = mark_once(self._mark(number))
         except OSError as error:
-            self._journal.event("state lost", reason=error.strerror or "an error")
+            self._journal.event("state lost", reason=cause(error))
             return Reason.STOPPED
         return Reason.NONE if first else Reason.DUPLICATE
 

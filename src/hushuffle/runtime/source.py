@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 import numpy as np
 
 from hushuffle.errors import DataError, HushuffleError
+from hushuffle.io.causes import cause
 from hushuffle.io.private_files import private_file
 from hushuffle.io.secret_keys import derived
 from hushuffle.randomness import KeyedRandomness, keyed
@@ -183,7 +184,7 @@ def _write(path: Path, document: RunDocument, found: list[Delivery]) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        message = f"{path.parent} cannot be written: {error.strerror or 'an error'}. Nothing was sent."
+        message = f"{path.parent} cannot be written: {cause(error)}. Nothing was sent."
         raise DataError(message) from None
 
 
@@ -194,7 +195,7 @@ def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        message = f"{path} cannot be read: {error.strerror or 'an error'}."
+        message = f"{path} cannot be read: {cause(error)}."
         raise DataError(message) from None
     if bytes(data[:32]) != document.digest:
         message = f"{path} was written for another document of the same run: nothing is sent for it."

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.io.private_files import flush_folder, make_folder
 
 _HEAD: Final = struct.Struct("<I16s")  # bytes of a record, and their digest
@@ -49,7 +50,7 @@ class Spool:
         except FileNotFoundError:
             return []
         except OSError as error:
-            message = f"{self._path} cannot be read: {error.strerror or 'an error'}."
+            message = f"{self._path} cannot be read: {cause(error)}."
             raise DataError(message) from None
         found, place = [], 0
         while place + _HEAD.size <= len(data):

@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from hushuffle.errors import Problem, SpecificationError
+from hushuffle.io.causes import cause
 from hushuffle.specification._base import Section
 from hushuffle.specification.rules import broken_rules
 from hushuffle.specification.specification import Specification
@@ -44,7 +45,7 @@ def read_text(path: str | Path) -> str:
     except FileNotFoundError:
         _fail(file, Problem(key="file", rule="must exist", value=str(file)))
     except OSError as error:
-        _fail(file, Problem(key="file", rule="must be a file that can be read", value=error.strerror or "an error"))
+        _fail(file, Problem(key="file", rule="must be a file that can be read", value=cause(error)))
     except UnicodeDecodeError as error:
         _fail(file, Problem(key="file", rule="must be UTF-8 text", value=f"something else at byte {error.start}"))
 

@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 
 from hushuffle import _checks
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.io.private_files import write_private
 from hushuffle.io.secret_keys import text_of_secret
 from hushuffle.runtime.identities import Authority
@@ -51,7 +52,7 @@ def make_certificates(names: Sequence[str], *, out: Path, days: float = 30.0) ->
             write_private(out / f"{name}.seal", seal.text.encode())
             written += [out / f"{name}{ending}" for ending in _ENDINGS]
     except OSError as error:
-        _fail(f"{error.filename or out} cannot be used: {error.strerror or 'an error'}.")
+        _fail(f"{error.filename or out} cannot be used: {cause(error)}.")
     return written
 
 

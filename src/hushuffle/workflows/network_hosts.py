@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 import tomli_w
 
 from hushuffle.errors import DataError, Problem, SpecificationError, UnsupportedProtocolError
+from hushuffle.io.causes import cause
 from hushuffle.plans.centroids import Floats
 from hushuffle.randomness import secure
 from hushuffle.runtime.document import RunDocument, Server
@@ -80,7 +81,7 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: 
             _fail(f"{out} is there already, and not empty: give a new folder.")
         return _written(document, servers, out)
     except OSError as error:
-        _fail(f"{out} cannot be written: {error.strerror or 'an error'}.")
+        _fail(f"{out} cannot be written: {cause(error)}.")
 
 
 def _written(document: RunDocument, servers: list[str], out: Path) -> Prepared:

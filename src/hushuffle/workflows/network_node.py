@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn, Self
 import numpy as np
 
 from hushuffle.errors import DataError, HushuffleError
+from hushuffle.io.causes import cause
 from hushuffle.io.private_files import flush_folder
 from hushuffle.io.secret_keys import derived, key_in_environment, key_in_file, text_of_secret
 from hushuffle.runtime.board import BoardNode, KMeansResult
@@ -344,7 +345,7 @@ def _write(path: Path, content: Mapping[str, Any], *, hint: str = "") -> None:
     except OSError as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-        _fail(f"{path} cannot be written: {error.strerror or 'an error'}. {hint}".rstrip())
+        _fail(f"{path} cannot be written: {cause(error)}. {hint}".rstrip())
 
 
 def _fail(message: str) -> NoReturn:

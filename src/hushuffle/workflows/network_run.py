@@ -22,6 +22,7 @@ from typing import Any, Final
 import tomli_w
 
 from hushuffle.errors import DataError
+from hushuffle.io.causes import cause
 from hushuffle.io.private_files import write_private
 from hushuffle.plans import Plan
 from hushuffle.randomness import Randomness, reproducible, secure
@@ -203,7 +204,7 @@ def run_on_network(
         except OSError as error:
             second = Path(tempfile.mkdtemp(prefix="hushuffle-result-")) / RESULT_FILE
             shutil.copyfile(result_file, second)
-            message = f"{out} cannot be written: {error.strerror or 'an error'}. The result is in {second}."
+            message = f"{out} cannot be written: {cause(error)}. The result is in {second}."
             raise DataError(message) from None
         result = json.loads(result_file.read_bytes())
     trace_file = trace or out / TRACE
@@ -231,7 +232,7 @@ def _room(out: Path, document: RunDocument) -> Room:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"{out} cannot be written: {error.strerror or 'an error'}."
+        message = f"{out} cannot be written: {cause(error)}."
         raise DataError(message) from None
     return result_room(out / RESULT_FILE, document)
 

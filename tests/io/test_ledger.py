@@ -16,7 +16,7 @@ from hushuffle.errors import DataError
 from hushuffle.io import ledger as module
 from hushuffle.io.key_state import fingerprint, key_folder, state_folder
 from hushuffle.io.ledger import Candidate, LedgerBatch, begin, opened
-from hushuffle.io.record_tags import Tags, TagSorter
+from hushuffle.io.record_tags import Tags, TagSorter, record_numbers
 
 KEY = bytes(range(32))
 
@@ -111,6 +111,14 @@ def test_coins_that_are_used_up(
     with pytest.raises(DataError, match=message):
         admit(key_file, batch(records, values, **more))
     assert contents() == before
+
+
+def test_hundreds_of_text_ids_are_people_of_their_own(key_file: Path, batch: Batches) -> None:
+    numbers = record_numbers(pl.Series([f"{one}@example.org" for one in range(600)]), key=KEY).tolist()
+    assert admit(key_file, batch(numbers[:300], [0] * 300)) == (True,)
+    assert admit(key_file, batch(numbers[300:], [0] * 300)) == (True,)
+    with pytest.raises(DataError, match="^1 people are in an earlier batch"):
+        admit(key_file, batch(numbers[:1], [0]))
 
 
 def symlink(path: Path) -> Path:

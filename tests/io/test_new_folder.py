@@ -77,6 +77,32 @@ def test_an_error_of_the_system_says_what_became_of_it(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
+def test_a_release_is_on_the_disk_before_anybody_sees_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file and folder of it is flushed, then it gets its name, then the folder that has the name is flushed."""
+    (tmp_path / "release" / "town").mkdir(parents=True)
+    for name in ("manifest.json", "town/manifest.json", "town/reports.parquet"):
+        (tmp_path / "release" / name).write_bytes(b"1")
+    inodes = {path.stat().st_ino: path.name for path in (tmp_path, *(tmp_path / "release").rglob("*"))}
+    inodes[(tmp_path / "release").stat().st_ino] = "release"
+    content = sorted(inodes[path.stat().st_ino] for path in (tmp_path / "release").rglob("*"))
+    done: list[str] = []
+    flush, rename = os.fsync, Path.rename
+
+    def flushed(number: int) -> None:
+        done.append(inodes[os.fstat(number).st_ino])
+        flush(number)
+
+    def renamed(path: Path, target: Path) -> Path:
+        done.append("renamed")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(Path, "rename", renamed)
+    publish(tmp_path / "release", tmp_path / "out")
+    assert sorted(done[:-3]) == content
+    assert done[-3:] == ["release", "renamed", tmp_path.name]
+
+
 def test_a_release_that_the_disk_does_not_confirm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is there, and the message says so."""
     (tmp_path / "release").mkdir()

@@ -117,7 +117,7 @@ def test_hundreds_of_text_ids_are_people_of_their_own(key_file: Path, batch: Bat
     numbers = record_numbers(pl.Series([f"{one}@example.org" for one in range(600)]), key=KEY).tolist()
     assert admit(key_file, batch(numbers[:300], [0] * 300)) == (True,)
     assert admit(key_file, batch(numbers[300:], [0] * 300)) == (True,)
-    with pytest.raises(DataError, match="^1 people are in an earlier batch"):
+    with pytest.raises(DataError, match=r"^1 people are in an earlier batch"):
         admit(key_file, batch(numbers[:1], [0]))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,8 @@ def test_the_readme_names_commands_that_exist() -> None:
     commands = [
         line.removeprefix("$ ") for block in blocks(ROOT / "README.md", "console") for line in block.splitlines()
     ]
-    assert commands == ["make demo", "make test"]
-    for command in commands:
+    assert [command for command in commands if command.startswith("make ")] == ["make demo", "make test"]
+    for command in commands[-2:]:
         assert re.search(rf"^{command.removeprefix('make ')}:", makefile, flags=re.MULTILINE)
     assert "make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
@@ -49,3 +50,28 @@ def test_the_readme_names_commands_that_exist() -> None:
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_the_workflow_checks_every_python_that_the_package_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [line.rpartition(" ")[2] for line in project["classifiers"] if ":: Python :: 3." in line]
+    workflow = (ROOT / ".github/workflows/check.yml").read_text(encoding="utf-8")
+    assert re.findall(r'"(3\.\d+)"', workflow.partition("  docs:")[0]) == named
+    assert project["requires-python"] == f">={named[0]}"
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"run: make (\S+)", workflow):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+
+
+def test_hooks_run_what_make_check_runs() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    entries = re.findall(r"entry: \.venv/bin/(.*)", (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert entries
+    for entry in entries:
+        assert f"$(BIN)/{entry}" in makefile
+
+
+def test_the_extra_all_has_every_extra_for_use() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    whole = set(re.findall(r"[\w-]+", extras["all"][0])) - {"hushuffle"}
+    assert whole == extras.keys() - {"all", "test", "test-spark", "check", "bench", "docs"}

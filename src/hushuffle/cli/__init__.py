@@ -18,6 +18,7 @@ from hushuffle.cli.attack import attack
 from hushuffle.cli.calibrate import calibrate
 from hushuffle.cli.collect import collect
 from hushuffle.cli.estimate import estimate
+from hushuffle.cli.examples import examples
 from hushuffle.cli.exits import Exit, UsageError
 from hushuffle.cli.node import node
 from hushuffle.cli.plan import plan
@@ -122,6 +123,7 @@ def _app() -> App:
     app.command(calibrate)
     app.command(collect)
     app.command(estimate)
+    app.command(examples)
     app.command(node)
     app.command(plan)
     app.command(reproduce)

@@ -1,0 +1,49 @@
+"""`hushuffle examples`."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import textwrap
+from pathlib import Path
+
+from hushuffle.cli.exits import Exit, UsageError
+
+_PACKAGE = Path(__file__).parents[1]
+_PLACES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
+"""Where the examples are: inside an installed package, or at the top of a checkout."""
+
+
+def examples(folder: Path | None = None, /) -> Exit:
+    """List the examples that come with the program, or copy them into a new folder.
+
+    Args:
+        folder: a new folder for copies of all examples and the table that one of them reads.
+    """
+    files = _files()
+    if folder is None:
+        for file in files:
+            if file.suffix == ".toml":
+                sys.stdout.write(f"{file.name}\n{_about(file)}\n")
+        return Exit.DONE
+    if folder.exists():
+        message = f"{folder} exists; give the name of a new folder."
+        raise UsageError(message)
+    folder.mkdir(parents=True)
+    for file in files:
+        (folder / file.name).write_bytes(file.read_bytes())
+    sys.stdout.write(f"Wrote {len(files)} files into {folder}\n")
+    return Exit.DONE
+
+
+def _files() -> tuple[Path, ...]:
+    place = next(place for place in _PLACES if place.is_dir())
+    return tuple(sorted(file for file in place.iterdir() if file.suffix in {".toml", ".csv"}))
+
+
+def _about(file: Path) -> str:
+    """Return the first paragraph of the comment at the top of an example."""
+    lines = (line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#:"))
+    paragraph = itertools.takewhile(lambda line: line.startswith("# "), lines)
+    text = " ".join(line.removeprefix("# ") for line in paragraph)
+    return textwrap.fill(text, width=80, initial_indent="    ", subsequent_indent="    ")

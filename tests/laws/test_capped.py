@@ -80,7 +80,7 @@ def test_where_the_cap_never_binds_the_ends_are_those_without_it() -> None:
     law = capped(symmetric(20, F(1, 5), "uniform"), 2000, 50)
     assert law.upper(0.4) == pytest.approx(law.uncapped.upper(0.4), rel=1e-9)
     assert law.lower(0.4)[0] == pytest.approx(law.uncapped.lower(0.4)[0], rel=1e-9)
-    assert law.focus(1e-6).upper(0.4) == pytest.approx(law.upper(0.4), rel=1e-3)
+    assert law.near(1e-6).upper(0.4) == pytest.approx(law.upper(0.4), rel=1e-3)
 
 
 def test_beyond_the_pure_guarantee_nothing_is_left() -> None:

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 import hushuffle as hs
 from hushuffle.laws import witness_loss
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.base import PrivacyCurve
+from hushuffle.laws.dataset_pair import DatasetPair, inscribed
 from hushuffle.laws.divergence import divergence
 from hushuffle.laws.symmetric import Binary
-from hushuffle.laws.witness_loss import Distinction, distinctions, inscribed
 from hushuffle.model import Witness
 from oracles import dp_enumeration as oracle
 
 NOBODY = Witness(family="test", others=(0, 0), target=(0, 1))
 
 
-def law(k: int, epsilon: float, n: int) -> Divergence:
+def law(k: int, epsilon: float, n: int) -> PrivacyCurve:
     return divergence(
         hs.Protocol(randomizer=hs.RandomizedResponse(k=k, epsilon=epsilon), shuffler=hs.UniformShuffle(), n=n)
     )
@@ -36,7 +36,7 @@ def test_events_understate_the_datasets_they_name_by_little(n: int, k: int) -> N
     curve = law(k, 1.3, n)
     truth = float(curve.law.truth)  # type: ignore[attr-defined]
     rows = oracle.channel(k, truth)
-    for found in distinctions(curve, log_tail=-60.0):
+    for found in curve.datasets(log_tail=-60.0):
         base = oracle.counts_law(found.witness.others, rows)
         first, second = (oracle.add_report(base, rows[value]) for value in found.witness.target)
         assert found.p.sum() == pytest.approx(1.0, abs=1e-9)
@@ -57,14 +57,14 @@ def test_at_scale_the_best_dataset_attains_the_lower_end_of_one_round(k: int, n:
     lower = curve.lower(epsilon)[0]
     best = max(
         hockey_stick(pair.p, pair.q, math.exp(epsilon))
-        for found in distinctions(curve, log_tail=-45.0)
+        for found in curve.datasets(log_tail=-45.0)
         for pair in (found, found.swapped())
     )
     print(f"k={k} n={n}: one round {lower:.6g}, events {best:.6g}")
     assert 0.98 * lower <= best <= 1.001 * curve.upper(epsilon)
 
 
-def typical(curve: Divergence) -> float:
+def typical(curve: PrivacyCurve) -> float:
     return 2.5 * curve.upper(0.0)
 
 
@@ -75,7 +75,7 @@ def typical(curve: Divergence) -> float:
 def test_inscribed_pairs_lie_below(weights: list[tuple[float, float]], step: float) -> None:
     p, q = (np.array(column) for column in zip(*weights, strict=True))
     p, q = p / p.sum(), q / q.sum()
-    lattice = inscribed(Distinction(witness=NOBODY, p=p, q=q, doubt=0.0), step=step)
+    lattice = inscribed(DatasetPair(witness=NOBODY, p=p, q=q, doubt=0.0), step=step)
     second = lattice.mass * np.exp(-lattice.losses)
     assert lattice.mass.sum() <= 1 + 1e-9
     for growth in np.exp(np.linspace(-4, 4, 33)):
@@ -89,7 +89,7 @@ def test_inscribed_pairs_lie_close() -> None:
     p, q = p / p.sum(), q / q.sum()
     missing = []
     for step in (0.2, 0.1):
-        lattice = inscribed(Distinction(witness=NOBODY, p=p, q=q, doubt=0.0), step=step)
+        lattice = inscribed(DatasetPair(witness=NOBODY, p=p, q=q, doubt=0.0), step=step)
         missing.append(float(p @ np.log(p / q)) - float(lattice.mass @ lattice.losses))
     print(f"divergence lost at steps 0.2 and 0.1: {missing}")
     assert 0 < missing[1] < missing[0] / 3 < 0.004
@@ -99,7 +99,7 @@ def test_dummies_are_part_of_the_release() -> None:
     plain = law(2, 1.0, 6)
     assert isinstance(plain, Binary)
     dummied = replace(plain, dummies=3)
-    (found,) = distinctions(dummied, log_tail=-60.0)
+    (found,) = dummied.datasets(log_tail=-60.0)
     truth = float(plain.law.truth)
     rows = oracle.channel(2, truth)
     base = oracle.counts_law(found.witness.others, rows, dummies=3)
@@ -110,7 +110,7 @@ def test_dummies_are_part_of_the_release() -> None:
 def test_windows_leave_no_wrong_ratios_behind() -> None:
     curve = law(2, 1.0, 1500)
     truth, lie = (float(x) for x in (curve.law.truth, curve.law.lie))  # type: ignore[attr-defined]
-    for found in distinctions(curve, log_tail=-10.0):
+    for found in curve.datasets(log_tail=-10.0):
         assert np.all(found.p <= found.q * truth / lie * (1 + 1e-9))
         assert np.all(found.q <= found.p * truth / lie * (1 + 1e-9))
         assert 1e-12 < 1 - found.p.sum() < 1e-3
@@ -120,5 +120,5 @@ def test_nothing_is_offered_where_nothing_is_known(monkeypatch: pytest.MonkeyPat
     plain = law(2, 1.0, 100)
     assert isinstance(plain, Binary)
     monkeypatch.setattr(witness_loss, "_DIRECT", 10)
-    assert distinctions(replace(plain, dummies=50), log_tail=-60.0) == ()
-    assert len(distinctions(plain, log_tail=-60.0)) == 1
+    assert replace(plain, dummies=50).datasets(log_tail=-60.0) == ()
+    assert len(plain.datasets(log_tail=-60.0)) == 1

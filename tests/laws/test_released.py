@@ -13,7 +13,7 @@ from hushuffle.randomizers import Symmetric
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
 def test_a_pure_release_is_binary_randomized_response(epsilon: float) -> None:
-    law, release = Symmetric(k=2, truth=Fraction(1, 2), lie=Fraction(1, 2)), PureRelease(epsilon=epsilon)
+    law, release = Symmetric(k=2, truth=Fraction(1, 2), lie=Fraction(1, 2)), PureRelease(promised=epsilon)
     told = Fraction(math.exp(epsilon)) / (1 + Fraction(math.exp(epsilon)))
     law = Symmetric(k=2, truth=told, lie=1 - told)
     for share in (0.0, 0.3, 0.9):

@@ -1,6 +1,6 @@
 """delta as a function of epsilon for a whole protocol, with certified ends: what dp and others read.
 
-The relation is: replace one person's value, n fixed. A `Divergence` gives, at any epsilon, an upper end that
+The relation is: replace one person's value, n fixed. A `PrivacyCurve` gives, at any epsilon, an upper end that
 holds for every pair of neighbouring datasets, and a lower end with the pair that attains it.
 """
 
@@ -10,13 +10,17 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from hushuffle.errors import NumericalError
+from hushuffle.laws.dataset_pair import DatasetPair
 from hushuffle.model import Bound, Citation, Kind, Witness
+
+_FARTHEST: Final = 500.0
+"""Beyond this epsilon a curve is not evaluated."""
 
 _SAME: Final = 1e-9
 """Ends of an exact figure differ by rounding only, relatively."""
 
 
-class Divergence(ABC):
+class PrivacyCurve(ABC):
     """Certified ends of the worst hockey-stick divergence delta(epsilon) of one protocol."""
 
     exact: bool = False
@@ -41,21 +45,39 @@ class Divergence(ABC):
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         """Return a lower end and the pair of neighbours that attains it."""
 
+    @abstractmethod
+    def epsilon(self, delta: float) -> Bound:
+        """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`, in [0, 1)."""
+
+    def delta(self, epsilon: float) -> Bound:
+        """Return a certified bracket of the divergence at `epsilon`, with datasets looked for there."""
+        if epsilon >= self.pure:
+            return Bound.exact(0.0, unit="probability", sources=self.sources, witness=self.lower(0.0)[1])
+        if epsilon > _FARTHEST and not self.exact:  # e**epsilon nears the largest float; delta only falls from here
+            return between(0.0, self.upper(_FARTHEST), unit="probability", sources=self.sources)
+        upper = self.upper(epsilon)
+        lower, witness = self._sharpest(epsilon)
+        return between(lower, upper, unit="probability", sources=self.sources, witness=witness, exact=self.exact)
+
+    def _sharpest(self, epsilon: float) -> tuple[float, Witness]:
+        """Return a lower end and its datasets, at this epsilon the best that can be found."""
+        return self.lower(epsilon)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:  # noqa: ARG002 - none are known
+        """Return pairs of neighbours with the law of what tells them apart; events rarer than e**log_tail may miss."""
+        return ()
+
+    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
+        """Return certified ends for use at about `delta` and more, cheaper if they are evaluated `often`."""
+        return self
+
+    def likely(self, epsilon: float) -> float:
+        """Return about `upper(epsilon)`, as cheap as can be: to search with, no bound."""
+        return self.upper(epsilon)
+
     def pure_bound(self) -> Bound:
         """Return the pure guarantee as a figure: exact, unless a law knows less."""
         return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
-
-    def guess(self) -> float:
-        """Return an epsilon of the right size for ordinary delta, to start a search from."""
-        return self.pure / 4
-
-    def focus(self, delta: float) -> Divergence:  # noqa: ARG002 - not every law can profit
-        """Return certified ends, possibly cheaper, for use at divergences of about `delta` and more."""
-        return self
-
-    def contenders(self, epsilon: float) -> Divergence:  # noqa: ARG002
-        """Return the datasets that matter near `epsilon`: a search aid, whose upper end is no bound."""
-        return self
 
 
 def in_order(lower: float, upper: float) -> float:

@@ -25,7 +25,8 @@ from functools import cached_property
 
 import numpy as np
 
-from hushuffle.laws.base import Divergence, between
+from hushuffle.laws.base import between
+from hushuffle.laws.certified_epsilon import SearchedCurve
 from hushuffle.laws.symmetric import local_divergence
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.model.citation import LADJEL
@@ -37,7 +38,7 @@ _SLACK = 1e-11
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Capped(Divergence):
+class Capped(SearchedCurve):
     """The divergence of n sources behind a scrambler with d dummies and at most n messages for each target.
 
     `uncapped` is the divergence of the same scrambler without the cap.
@@ -47,7 +48,7 @@ class Capped(Divergence):
     local_epsilon: float
     n: int
     dummies: int
-    uncapped: Divergence
+    uncapped: SearchedCurve
     proof = "a cap is a post-processing; largest likelihood ratio of an output; what a cap can change (lower end)"
 
     @property
@@ -126,7 +127,7 @@ class Capped(Divergence):
     def guess(self) -> float:
         return min(self.uncapped.guess(), self.pure / 2)
 
-    def focus(self, delta: float) -> Divergence:
+    def focus(self, delta: float) -> SearchedCurve:
         return replace(self, uncapped=self.uncapped.focus(delta))
 
     def _changed(self, epsilon: float) -> float:

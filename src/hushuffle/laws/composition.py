@@ -14,16 +14,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+import numpy as np
+
 from hushuffle.errors import NumericalError
-from hushuffle.laws.base import Divergence, between
-from hushuffle.laws.certified_epsilon import LARGEST, certified_epsilon
+from hushuffle.laws.base import PrivacyCurve, between
+from hushuffle.laws.certified_epsilon import LARGEST
+from hushuffle.laws.dataset_pair import DatasetPair, inscribed
 from hushuffle.laws.loss_sum import LossLattice, LossSum, best_tilt
 from hushuffle.laws.profile import DOMINATING, DOTS, Profile, common_step
-from hushuffle.laws.witness_loss import Distinction, distinctions, inscribed
 from hushuffle.model import Bound, Citation, Witness
 
-Laws: TypeAlias = Sequence[tuple[Divergence, int]]
-"""Divergences, and how often each mechanism runs."""
+Laws: TypeAlias = Sequence[tuple[PrivacyCurve, int]]
+"""Curves, and how often each mechanism runs."""
 
 _TINIEST: Final = 1e-300
 
@@ -60,7 +62,7 @@ def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
     if any(law.certain > delta for law, _ in laws):
         return Bound.exact(math.inf, unit="nats", sources=sources, witness=laws[0][0].lower(0.0)[1])
     if _beyond_lattices(laws):
-        alone = max((certified_epsilon(law, delta) for law, _ in laws), key=lambda figure: figure.lower)
+        alone = max((law.epsilon(delta) for law, _ in laws), key=lambda figure: figure.lower)
         exact = alone.lower == total
         return between(alone.lower, total, unit="nats", sources=sources, witness=alone.witness, exact=exact)
     upper = _upper_epsilon(laws, delta, total)
@@ -77,7 +79,8 @@ def composed_delta(laws: Laws, *, epsilon: float) -> Bound:
     laws = [(law, times) for law, times in laws if law.pure > 0] or laws
     if epsilon >= total:
         return Bound.exact(0.0, unit="probability", sources=sources, witness=laws[0][0].lower(0.0)[1])
-    lower, witness = max((law.contenders(epsilon).lower(epsilon) for law, _ in laws), key=lambda found: found[0])
+    best = max((law.delta(epsilon) for law, _ in laws), key=lambda figure: figure.lower)
+    lower, witness = best.lower, best.witness
     if _beyond_lattices(laws):
         return between(lower, 1.0, unit="probability", sources=sources, witness=witness, exact=lower == 1)
     share = epsilon / _rounds(laws)
@@ -117,7 +120,7 @@ class Tables:
         return self._made[key]
 
 
-def rounds_meet(law: Divergence, *, epsilon: float, delta: float, most: int) -> Callable[[int], bool]:
+def rounds_meet(law: PrivacyCurve, *, epsilon: float, delta: float, most: int) -> Callable[[int], bool]:
     """Return a function of T <= `most`: whether T runs of one law meet (epsilon, delta), as `composed_epsilon` sees it.
 
     It can differ from it in the last digits, since one table is shared by all T.
@@ -172,7 +175,7 @@ def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witne
             lower, witness = found, _describe(pairs)
     for law, _ in laws:
         if upper - lower > _WIDE * upper or law.lower(lower)[0] > delta:
-            alone = certified_epsilon(law, delta)
+            alone = law.epsilon(delta)
             if alone.lower > lower:
                 lower, witness = alone.lower, alone.witness
     return lower, witness
@@ -181,7 +184,7 @@ def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witne
 def _plain_sum(laws: Laws, delta: float) -> float:
     """Return the sum of the rounds' upper ends, each at an equal share of delta."""
     share = delta / _rounds(laws)
-    return math.fsum(times * certified_epsilon(law, share).upper for law, times in laws) * (1 + 2.0**-50)
+    return math.fsum(times * law.epsilon(share).upper for law, times in laws) * (1 + 2.0**-50)
 
 
 def _rounds(laws: Laws) -> int:
@@ -212,11 +215,11 @@ def _upper_delta(laws: Laws, level: float) -> float:
         negligible *= 1e-9
 
 
-def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[Distinction, int]]]:
+def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[DatasetPair, int]]]:
     """Return ways to fix datasets for all rounds; a round for which none is known is left out (post-processing)."""
     rounds = _rounds(laws)
-    known = [(distinctions(law, log_tail=math.log(delta / rounds) - 8), times) for law, times in laws]
-    known = [(found, times) for found, times in known if found]
+    known = [(_comparable(law.datasets(log_tail=math.log(delta / rounds) - 8)), times) for law, times in laws]
+    known = [(pairs, times) for pairs, times in known if pairs]
     if not known:
         return
     for choice in range(max(len(found) for found, _ in known)):
@@ -225,7 +228,11 @@ def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[Distinction, int]]
         yield [(pair.swapped(), times) for pair, times in pairs]
 
 
-def _describe(pairs: list[tuple[Distinction, int]]) -> Witness:
+def _comparable(pairs: tuple[DatasetPair, ...]) -> list[DatasetPair]:
+    return [pair for pair in pairs if bool(np.any((pair.p > 0) & (pair.q > 0)))]
+
+
+def _describe(pairs: list[tuple[DatasetPair, int]]) -> Witness:
     """Return the first round's datasets, with a family that says what all rounds are."""
     said = "; then ".join(f"{times:,} rounds with {pair.witness.family}" for pair, times in pairs)
     return replace(pairs[0][0].witness, family=said + (", of which the first" if len(pairs) > 1 else ""))

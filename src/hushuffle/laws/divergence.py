@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from hushuffle.errors import NumericalError
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.base import PrivacyCurve
 from hushuffle.laws.capped import Capped
+from hushuffle.laws.certified_epsilon import SearchedCurve
 from hushuffle.laws.finite_blanket import FiniteDivergence
 from hushuffle.laws.finite_local import FiniteLocal
 from hushuffle.laws.flipped_columns import FlippedColumns
@@ -28,7 +29,7 @@ _RARE: Final = Fraction(1, 10**7)
 """Flips rarer than this hide nothing among columns of one kind; their ratios overflow there."""
 
 
-def divergence(protocol: Protocol) -> Divergence:
+def divergence(protocol: Protocol) -> PrivacyCurve:
     """Return the divergence of a protocol.
 
     Raises:
@@ -60,7 +61,7 @@ def divergence(protocol: Protocol) -> Divergence:
     return FiniteDivergence.of(protocol)
 
 
-def _of_capped(protocol: Protocol) -> Divergence:
+def _of_capped(protocol: Protocol) -> PrivacyCurve:
     randomizer = require(protocol.randomizer, HasSymmetricLaw, for_what="A scrambler with a cap")
     n, dummies = protocol.n, protocol.shuffler.dummies
     return Capped(
@@ -68,11 +69,11 @@ def _of_capped(protocol: Protocol) -> Divergence:
         local_epsilon=protocol.randomizer.local_epsilon,
         n=n,
         dummies=dummies,
-        uncapped=divergence(replace(protocol, shuffler=Scrambler(dummies=dummies))),
+        uncapped=_of_symmetric(replace(protocol, shuffler=Scrambler(dummies=dummies)), Reveals.MULTISET),
     )
 
 
-def _of_flips(protocol: Protocol, flips: BitFlipping) -> Divergence:
+def _of_flips(protocol: Protocol, flips: BitFlipping) -> PrivacyCurve:
     """One bit is binary randomized response; dummies are left to the privacy blanket."""
     n, dummies = protocol.n, protocol.shuffler.dummies
     if flips.width == 1:
@@ -82,7 +83,7 @@ def _of_flips(protocol: Protocol, flips: BitFlipping) -> Divergence:
     return FiniteDivergence.of(protocol) if dummies or rare else FlippedColumns.of(protocol)
 
 
-def _of_symmetric(protocol: Protocol, reveals: Reveals) -> Divergence:
+def _of_symmetric(protocol: Protocol, reveals: Reveals) -> SearchedCurve:
     assert isinstance(protocol.randomizer, HasSymmetricLaw)
     law, pure = protocol.randomizer.symmetric_law(), protocol.randomizer.local_epsilon
     n, dummies = protocol.n, protocol.shuffler.dummies

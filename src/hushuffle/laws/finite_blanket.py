@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.certified_epsilon import SearchedCurve
 from hushuffle.laws.count_rows import LOG_TAIL, CountRows
 from hushuffle.laws.finite_local import certain
 from hushuffle.laws.score_sums import FAINT, Crowd, Scores, advantage, positive_part
@@ -68,7 +68,7 @@ Trial = tuple[Place, int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FiniteDivergence(Divergence):
+class FiniteDivergence(SearchedCurve):
     """The reports of n people and `dummies` blanket reports in uniformly random order.
 
     `counts` and `weights` are the law of N, `weights[j]` already divided by N, shapes (J,); `missing` is
@@ -172,7 +172,7 @@ class FiniteDivergence(Divergence):
                 break
         return max(found, key=lambda item: item[0])[1]
 
-    def contenders(self, epsilon: float) -> Divergence:
+    def contenders(self, epsilon: float) -> SearchedCurve:
         trials = sorted(self._promising(epsilon), key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
         return replace(
             self, places=tuple(place for _, place in self._ranked(epsilon)[:_SOME]), trials=tuple(trials[:2])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.certified_epsilon import SearchedCurve
 from hushuffle.model import Witness
 from hushuffle.numerics.binomial import EPS
 from hushuffle.randomizers import HasValueLaws, ValueLaws, require
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FiniteLocal(Divergence):
+class FiniteLocal(SearchedCurve):
     """max over pairs of sum_y [Q(y|a) - e**eps Q(y|b)]_+, up to the rounding of the sums."""
 
     laws: tuple[ValueLaws, ...]

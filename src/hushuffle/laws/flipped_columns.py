@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.certified_epsilon import SearchedCurve
 from hushuffle.laws.finite_blanket import FiniteDivergence
 from hushuffle.laws.flipped_pairs import MOST, PairFamily, Pool
 from hushuffle.laws.mixed_sums import MixedSums
@@ -74,10 +74,10 @@ _EVERY: Final = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FlippedColumns(Divergence):
+class FlippedColumns(SearchedCurve):
     """n columns of `width` bits, each bit flipped with probability `flip`, in uniformly random order.
 
-    `delta` is the size of divergence that the pools are made for (None: found at every epsilon), `distances` the
+    `level` is the size of divergence that the pools are made for (None: found at every epsilon), `distances` the
     pairs examined, `trials` the datasets that a lower end tries.
     """
 
@@ -86,7 +86,7 @@ class FlippedColumns(Divergence):
     n: int
     local_epsilon: float
     blanket: FiniteDivergence
-    delta: float | None = None
+    level: float | None = None
     distances: tuple[int, ...] = ()
     trials: tuple[OneLogo, ...] = ()
     sources = (BLANKET,)
@@ -119,7 +119,7 @@ class FlippedColumns(Divergence):
         return self.blanket.guess()
 
     def focus(self, delta: float) -> FlippedColumns:
-        return replace(self, delta=delta)
+        return replace(self, level=delta)
 
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
@@ -133,10 +133,13 @@ class FlippedColumns(Divergence):
         return min(value, self.blanket.upper(epsilon)) if few and self.width <= _QUICK else value
 
     def _best(self, epsilon: float) -> float:
-        if self.delta is not None:
-            return self.pooled(epsilon, enough=2 * self.delta)
+        if self.level is not None:
+            return self.pooled(epsilon, enough=2 * self.level)
         first = self.focus(_DEEPEST).pooled(epsilon, enough=1.0)
         return min(first, self.focus(first).pooled(epsilon, enough=1.0))
+
+    def likely(self, epsilon: float) -> float:
+        return replace(self, distances=(self.width,)).upper(epsilon)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         best = max(self._trials, key=lambda trial: trial.at(epsilon, _COARSE))
@@ -183,8 +186,8 @@ class FlippedColumns(Divergence):
 
     @cached_property
     def _hidden(self) -> _Hidden:
-        assert self.delta is not None
-        return _Hidden(width=self.width, flip=self.flip, n=self.n, delta=self.delta)
+        assert self.level is not None
+        return _Hidden(width=self.width, flip=self.flip, n=self.n, delta=self.level)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

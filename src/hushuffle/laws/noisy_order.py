@@ -6,18 +6,19 @@ uniform shuffle's lower end and the local upper end both hold, whatever the law 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from hushuffle.laws.base import Divergence, between
+from hushuffle.laws.base import PrivacyCurve, between
+from hushuffle.laws.dataset_pair import DatasetPair
 from hushuffle.model import Bound, Citation, Witness
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyOrder(Divergence):
+class NoisyOrder(PrivacyCurve):
     """`hidden` is the divergence of the same reports shuffled uniformly, `seen` that of one seen with its sender."""
 
-    hidden: Divergence
-    seen: Divergence
+    hidden: PrivacyCurve
+    seen: PrivacyCurve
     proof = "post-processing: a uniform shuffle hides more, the reports with their senders say more"
 
     @property
@@ -45,5 +46,14 @@ class NoisyOrder(Divergence):
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return self.hidden.lower(epsilon)
 
-    def contenders(self, epsilon: float) -> Divergence:
-        return replace(self, hidden=self.hidden.contenders(epsilon))
+    def epsilon(self, delta: float) -> Bound:
+        hidden, high = self.hidden.epsilon(delta), self.pure
+        exact = hidden.lower == high
+        return between(hidden.lower, high, unit="nats", sources=self.sources, witness=hidden.witness, exact=exact)
+
+    def delta(self, epsilon: float) -> Bound:
+        hidden, high = self.hidden.delta(epsilon), self.seen.delta(epsilon).upper
+        return between(hidden.lower, high, unit="probability", sources=self.sources, witness=hidden.witness)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        return self.hidden.datasets(log_tail=log_tail)

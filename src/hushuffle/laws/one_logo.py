@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.certified_epsilon import SearchedCurve
 from hushuffle.laws.flipped_pairs import PairFamily, Pool
 from hushuffle.laws.score_sums import Crowd, advantage, positive_part
 from hushuffle.model import Witness
@@ -31,7 +31,7 @@ _FINER: Final = 0.4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OneLogo(Divergence):
+class OneLogo(SearchedCurve):
     """The target at 0...0 or at 1...1 on `distance` bits; others with `ones` of these, and `apart` of the rest, 1.
 
     One direction only: the first value against the second. The other direction is the kind with
@@ -92,7 +92,7 @@ class OneLogo(Divergence):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AllAlike(Divergence):
+class AllAlike(SearchedCurve):
     """The target at one of two logos, all others at one logo: both directions."""
 
     directions: tuple[OneLogo, OneLogo]

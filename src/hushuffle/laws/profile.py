@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from scipy.special import ndtri
 
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.base import PrivacyCurve
 from hushuffle.laws.loss_sum import LossLattice
-from hushuffle.laws.symmetric import Binary
 from hushuffle.model import Citation
 from hushuffle.numerics.binomial import EPS, Floats
 
@@ -49,9 +48,6 @@ _FARTHEST: Final = 300.0
 _VERY_FAR: Final = 16.0
 """Standard deviation of the loss of a Gaussian pair whose total variation is 1 but for the last bit."""
 
-_BLOCKS: Final = 600
-"""Blocks of compositions for k = 2: costs at most 0.5/600 of epsilon, and a third of the time of `Binary.of`."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Profile:
@@ -62,7 +58,7 @@ class Profile:
     deltas: Floats
 
     @classmethod
-    def of(cls, law: Divergence, *, step: float, negligible: float) -> Profile:
+    def of(cls, law: PrivacyCurve, *, step: float, negligible: float) -> Profile:
         """Evaluate the curve from epsilon = 0 until it falls to `negligible` (nats; probability).
 
         >>> import hushuffle as hs
@@ -71,7 +67,7 @@ class Profile:
         >>> Profile.of(divergence(one), step=0.5, negligible=1e-9).deltas.round(4).tolist()
         [0.4621, 0.2876, 0.0]
         """
-        near, spread = economical(law).focus(negligible), typical_loss(law)
+        near, spread = law.near(negligible, often=True), typical_loss(law)
         fine, index, deltas = max(1.0, np.floor(FINE * spread / step)), 0.0, [near.upper(0.0)]
         places, last = [index], float(np.ceil(law.pure / step * (1 - 4 * EPS)))
         while deltas[-1] > negligible and step * index < _FARTHEST:
@@ -157,17 +153,7 @@ _SOLID: Final = 1e-13
 """A bend next to the middle smaller than its rounding error is not kept."""
 
 
-def economical(law: Divergence) -> Divergence:
-    """Return certified ends that are cheaper to evaluate many times."""
-    match law:
-        case Binary(n=n) if law.starts.size > _BLOCKS:
-            block = -(-n // _BLOCKS)
-            return replace(law, starts=np.arange(0, n, block, dtype=np.float64), doubt=block - 1)
-        case _:
-            return law
-
-
-def typical_loss(law: Divergence) -> float:
+def typical_loss(law: PrivacyCurve) -> float:
     """Return about the standard deviation of one round's loss: that of a Gaussian pair as far apart in total variation.
 
     Only the choice of lattices depends on it.
@@ -179,7 +165,7 @@ def typical_loss(law: Divergence) -> float:
     return float(min(max(2 * float(ndtri((1 + apart) / 2)), least), law.pure))
 
 
-def common_step(laws: Sequence[tuple[Divergence, int]]) -> float:
+def common_step(laws: Sequence[tuple[PrivacyCurve, int]]) -> float:
     """Return a lattice step (nats) that suits all rounds together.
 
     Where a law's largest loss is not much larger than its typical one, the largest loss (of the round with most

@@ -8,8 +8,8 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 
 import numpy as np
 
-from hushuffle.laws.base import Divergence
 from hushuffle.laws.blanket_bound import BlanketBound
+from hushuffle.laws.certified_epsilon import SearchedCurve
 from hushuffle.laws.symmetric import local_divergence
 from hushuffle.model import Citation, Witness
 from hushuffle.model.citation import BLANKET
@@ -36,22 +36,22 @@ _UP = Context(prec=40, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PureRelease(Divergence):
+class PureRelease(SearchedCurve):
     """A release with pure guarantee epsilon: delta(e) <= (e**epsilon - e**e)/(e**epsilon + 1)."""
 
-    epsilon: float
+    promised: float
     sources = (KAIROUZ_OH,)
     proof = "binary randomized response dominates every mechanism with the same pure guarantee"
 
     @property
     def pure(self) -> float:
-        return self.epsilon
+        return self.promised
 
     def upper(self, epsilon: float) -> float:
-        if epsilon >= self.epsilon:
+        if epsilon >= self.promised:
             return 0.0
         with localcontext(_UP):
-            own, level = Decimal(self.epsilon).exp(), Decimal(epsilon).exp()
+            own, level = Decimal(self.promised).exp(), Decimal(epsilon).exp()
             value = float((own - level * (1 - Decimal(10) ** -38)) / (own * (1 - Decimal(10) ** -38) + 1))
         return min(math.nextafter(value, math.inf), 1.0)
 
@@ -60,7 +60,7 @@ class PureRelease(Divergence):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ConcentratedRelease(Divergence):
+class ConcentratedRelease(SearchedCurve):
     """A rho-zCDP release: delta(e) <= min over a > 1 of e**((a - 1)(a rho - e)) (1 - 1/a)**a / (a - 1).
 
     >>> round(ConcentratedRelease(rho=0.005).upper(0.5), 9)
@@ -87,7 +87,7 @@ class ConcentratedRelease(Divergence):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CoinsKnown(Divergence):
+class CoinsKnown(SearchedCurve):
     """Shuffled randomized response where the adversary may know which of the others' coins fell for the truth.
 
     The privacy blanket's bound holds with them known. `law` is one report's, without a cap.

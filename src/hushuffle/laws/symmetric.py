@@ -10,19 +10,27 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.laws import binary_counts
-from hushuffle.laws.base import Divergence
+from hushuffle.laws import binary_counts, witness_loss
+from hushuffle.laws.base import PrivacyCurve
 from hushuffle.laws.binary_counts import Compositions
 from hushuffle.laws.blanket_bound import BlanketBound
+from hushuffle.laws.certified_epsilon import SearchedCurve
+from hushuffle.laws.dataset_pair import DatasetPair
 from hushuffle.laws.neighbours import AllAtFirst, AllAtThird
 from hushuffle.laws.signed_counts import SignedCounts
-from hushuffle.model import Witness
+from hushuffle.model import Bound, Witness
 from hushuffle.model.citation import BLANKET, DARROCH
 from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.randomizers import Symmetric
 
 _EVERY: Final = 1600
 """Up to so many others every composition is evaluated; beyond, this many blocks of compositions."""
+
+_OFTEN: Final = 600
+"""Blocks of compositions of a curve evaluated often: costs at most 0.5/600 of epsilon, and a third of the time."""
+
+_BEST: Final = 2_000
+"""Up to so many people the composition that is worst in one round is tried under composition as well."""
 
 _SOME: Final = 48
 """How many compositions a lower end tries."""
@@ -50,7 +58,7 @@ def local_divergence(law: Symmetric, epsilon: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Local(Divergence):
+class Local(SearchedCurve):
     """Nothing hides the sender (or there is no noise to hide in): the randomizer's own divergence, exact."""
 
     law: Symmetric
@@ -72,19 +80,24 @@ class Local(Divergence):
     def certain(self) -> float:  # type: ignore[override]
         return 1.0 if self.law.lie == 0 else 0.0
 
-    def epsilon_at(self, delta: float) -> float:
-        """Return the smallest epsilon with delta(epsilon) <= delta, rounded up: ln((mu - delta)/nu), at least 0."""
-        if self.law.lie == 0:
-            return math.inf
-        odds = (self.law.truth - Fraction(delta)) / self.law.lie - 1
-        return 0.0 if odds <= 0 else min(self.pure, math.log1p(odds) * (1 + 8 * EPS))
+    def epsilon(self, delta: float) -> Bound:
+        """Return ln((mu - delta)/nu), rounded up, at least 0."""
+        smallest = math.inf
+        if self.law.lie > 0:
+            odds = (self.law.truth - Fraction(delta)) / self.law.lie - 1
+            smallest = 0.0 if odds <= 0 else min(self.pure, math.log1p(odds) * (1 + 8 * EPS))
+        return Bound.exact(smallest, unit="nats", witness=self.lower(0.0)[1])
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        del log_tail
+        return (witness_loss.alone(self.law, self.n),)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return self.upper(epsilon), Witness(family="any dataset", others=(self.n - 1,), target=(0, 1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Binary(Divergence):
+class Binary(SearchedCurve):
     """k = 2: every composition of the others, one by one or in blocks.
 
     A block of compositions y .. y + b is bounded by giving the adversary the reports of the b people
@@ -130,7 +143,23 @@ class Binary(Divergence):
         witness = Witness(family="worst composition found", others=(self.n - 1 - count, count), target=(1, 0))
         return float(values[best]), witness
 
-    def contenders(self, epsilon: float) -> Divergence:
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        if self.dummies:
+            return witness_loss.composition(self.law, self.n, 0, self.dummies, log_tail)
+        ends = witness_loss.all_at_first(self.law, self.n, log_tail)
+        if self.n > _BEST:
+            return (ends,)
+        others = self.lower(self.guess())[1].others
+        ones = others[1] if len(others) > 1 else 0
+        return (ends, *witness_loss.composition(self.law, self.n, ones, 0, log_tail))
+
+    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
+        if not often or self.starts.size <= _OFTEN:
+            return self.focus(delta)
+        block = -(-self.n // _OFTEN)
+        return replace(self, starts=np.arange(0, self.n, block, dtype=np.float64), doubt=block - 1)
+
+    def contenders(self, epsilon: float) -> SearchedCurve:
         ends = self._ends(self.starts, self.doubt, epsilon)[1]
         return replace(self, starts=np.sort(self.starts[np.argsort(ends)[-_SOME // 2 :]]))
 
@@ -141,7 +170,7 @@ class Binary(Divergence):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kary(Divergence):
+class Kary(SearchedCurve):
     """k >= 3: privacy blanket above, explicit neighbouring datasets below."""
 
     law: Symmetric
@@ -178,7 +207,7 @@ class Kary(Divergence):
         spread = math.sqrt(2 * float(self.law.lie) * self.n + 2 * self.dummies / self.law.k + 1)
         return min(self.pure / 2, 8 * float(self.law.theta) / spread)
 
-    def focus(self, delta: float) -> Divergence:
+    def focus(self, delta: float) -> SearchedCurve:
         third = self.third and self.third.without_traces(delta)
         return replace(self, blanket=self.blanket.without_traces(delta), third=third)
 
@@ -195,3 +224,9 @@ class Kary(Divergence):
         if third >= first:
             return third, at_third
         return first, Witness(family="all others at the target's value", others=(self.n - 1,), target=(0, 1))
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        if self.dummies:
+            return ()
+        first = witness_loss.all_at_first(self.law, self.n, log_tail)
+        return (witness_loss.all_at_third(self.law, self.n, log_tail), first)

@@ -1,8 +1,6 @@
-"""Explicit neighbouring datasets and the law of what an adversary learns from them: lower ends under composition.
+"""k-ary randomized response: explicit neighbouring datasets and the law of what tells them apart.
 
-A `Distinction` lists atoms: an event has probability `p` with the target at one value and `q` with the target at
-the other. Merging events, or adding noise that does not depend on the target, is post-processing, so a
-distinction may only understate. lambda = mu/nu; n people in all.
+lambda = mu/nu; n people in all.
 
 - all others at the target's first value a, A and B reports at a and b: base law "target at a", likelihood
   ratio 1 + (B (lambda - 1) - A (1 - 1/lambda))/n;
@@ -26,10 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.laws.base import Divergence
-from hushuffle.laws.loss_sum import LossLattice
-from hushuffle.laws.noisy_order import NoisyOrder
-from hushuffle.laws.symmetric import Binary, Kary, Local
+from hushuffle.laws.dataset_pair import DatasetPair
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
@@ -47,135 +42,22 @@ _DIRECT: Final = 20_000
 _SHARP: Final = 256.0
 """Cells whose mass is known less well than this many times `binomial.margin` are left out."""
 
-_HAIR: Final = 1e-12
-"""Ratios this close, in nats, are taken to be equal; counted as a relative error of the masses."""
-
 _FAINT: Final = 1e-11
 """A relative error of likelihood ratios that hardly counts."""
 
-_BEST: Final = 2_000
-"""Up to so many people the composition that is worst in one round is tried as well."""
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Distinction:
-    """Probabilities of the same events, `p` and `q`, shape (events,).
-
-    Each is known up to the relative error `doubt`, and besides up to a factor within `common` of 1 that is the
-    same for p and q.
-    """
-
-    witness: Witness
-    p: Floats
-    q: Floats
-    doubt: float
-    common: float = 0.0
-
-    def swapped(self) -> Distinction:
-        """Return the same datasets in the other order."""
-        first, second = self.witness.target
-        witness = Witness(family=self.witness.family, others=self.witness.others, target=(second, first))
-        return Distinction(witness=witness, p=self.q, q=self.p, doubt=self.doubt, common=self.common)
-
-
-def distinctions(law: Divergence, *, log_tail: float) -> tuple[Distinction, ...]:
-    """Return datasets to try; events rarer than e**log_tail may be left out. Empty if none are known for this law.
-
-    >>> import hushuffle as hs
-    >>> from hushuffle.laws.divergence import divergence
-    >>> one = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1)
-    >>> distinctions(divergence(one), log_tail=-40.0)[0].p.round(4).tolist()
-    [0.2689, 0.7311]
-    """
-    found = _candidates(law.hidden if isinstance(law, NoisyOrder) else law, log_tail)
-    return tuple(pair for pair in found if bool(np.any((pair.p > 0) & (pair.q > 0))))
-
-
-def _candidates(law: Divergence, log_tail: float) -> tuple[Distinction, ...]:
-    match law:
-        case Local(law=report, n=n):
-            return (_alone(report, n),)
-        case Binary(law=report, n=n, dummies=0):
-            ends = _all_at_first(report, n, log_tail)
-            if n > _BEST:
-                return (ends,)
-            others = law.lower(law.guess())[1].others
-            ones = others[1] if len(others) > 1 else 0
-            return (ends, *_composition(report, n, ones, 0, log_tail))
-        case Binary(law=report, n=n, dummies=dummies):
-            return _composition(report, n, 0, dummies, log_tail)
-        case Kary(law=report, n=n, dummies=0):
-            return (_all_at_third(report, n, log_tail), _all_at_first(report, n, log_tail))
-        case _:
-            return ()
-
-
-def inscribed(pair: Distinction, *, step: float) -> LossLattice:
-    """Return a pair of laws on the lattice that `pair` dominates: chords of its error curve with slopes e**(step m).
-
-    Events are taken by falling likelihood ratio and merged (the last one in part) until the ratio of the
-    merged event is on the lattice; what stays below is lost in the ratio, not in the mean.
-
-    >>> witness = Witness(family="alone", others=(0, 0), target=(0, 1))
-    >>> pair = Distinction(witness=witness, p=np.array([0.6, 0.4]), q=np.array([0.4, 0.6]), doubt=0.0)
-    >>> lattice = inscribed(pair, step=math.log(1.5))
-    >>> lattice.mass.round(6).tolist(), lattice.first
-    ([0.4, 0.0, 0.6], -1)
-    """
-    p, q = _by_ratio(pair, step / 16)
-    ratios = np.log(p / q)
-    masses: dict[int, float] = {}
-    place, slope, gained, lost = 0, 1.0, 0.0, 0.0
-    for each_p, each_q, ratio in zip(p.tolist(), q.tolist(), ratios.tolist(), strict=True):
-        left_p, left_q = each_p, each_q
-        while True:
-            if lost == 0:
-                # A ratio that rounding leaves just below a lattice point belongs to it.
-                place = math.floor((ratio + _HAIR) / step)
-                slope = math.exp(step * place)
-                if ratio - step * place <= _HAIR:
-                    masses[place] = masses.get(place, 0.0) + left_p
-                    break
-            excess, deficit = gained - slope * lost, slope * left_q - left_p
-            if excess >= deficit:
-                gained, lost = gained + left_p, lost + left_q
-                break
-            share = max(excess, 0.0) / deficit
-            masses[place] = masses.get(place, 0.0) + gained + share * left_p
-            left_p, left_q, gained, lost = (1 - share) * left_p, (1 - share) * left_q, 0.0, 0.0
-    if lost > 0:
-        masses[place] = masses.get(place, 0.0) + min(gained, slope * lost)
-    first = min(masses)
-    mass = np.zeros(max(masses) - first + 1)
-    mass[np.array(list(masses)) - first] = list(masses.values())
-    return LossLattice(step=step, first=first, mass=mass, doubt=pair.doubt + 4 * _HAIR, common=pair.common)
-
-
-def _by_ratio(pair: Distinction, width: float) -> tuple[Floats, Floats]:
-    """Return the events by falling ln(p/q), those within `width` of each other merged."""
-    sound = (pair.p > 0) & (pair.q > 0)
-    p, q = pair.p[sound], pair.q[sound]
-    place = -np.floor(np.log(p / q) / width).astype(np.int64)
-    place -= place.min()
-    size = int(place.max()) + 1
-    first, second = np.zeros(size), np.zeros(size)
-    np.add.at(first, place, p)
-    np.add.at(second, place, q)
-    return first[second > 0], second[second > 0]
-
-
-def _alone(report: Symmetric, n: int) -> Distinction:
+def alone(report: Symmetric, n: int) -> DatasetPair:
     """Each report is seen with its sender: two values and everything else."""
     truth, lie, rest = float(report.truth), float(report.lie), (report.k - 2) * float(report.lie)
     others = (n - 1,) + (0,) * (report.k - 1)
     p, q = np.array([lie, truth, rest]), np.array([truth, lie, rest])
     keep = p > 0
-    return Distinction(
+    return DatasetPair(
         witness=Witness(family="any dataset", others=others, target=(1, 0)), p=p[keep], q=q[keep], doubt=8 * EPS
     )
 
 
-def _composition(report: Symmetric, n: int, ones: int, dummies: int, log_tail: float) -> tuple[Distinction, ...]:
+def composition(report: Symmetric, n: int, ones: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
     """Two values, `ones` ones among the others: nothing if direct convolution would take too long."""
     law = np.ones(1)
     groups = ((ones, float(report.truth)), (n - 1 - ones, float(report.lie)), (dummies, 0.5))
@@ -190,10 +72,10 @@ def _composition(report: Symmetric, n: int, ones: int, dummies: int, log_tail: f
     p, q = np.convolve(law, [lie, truth]), np.convolve(law, [truth, lie])
     # At the ends of the window the two laws lack different terms: their ratio would be wrong there.
     inner = slice(None) if law.size == n + dummies else slice(1, -1)
-    return (Distinction(witness=witness, p=p[inner], q=q[inner], doubt=doubt),)
+    return (DatasetPair(witness=witness, p=p[inner], q=q[inner], doubt=doubt),)
 
 
-def _all_at_first(report: Symmetric, n: int, log_tail: float) -> Distinction:
+def all_at_first(report: Symmetric, n: int, log_tail: float) -> DatasetPair:
     """All others at 0: p with the target at 1, q at 0."""
     k, truth, lie = report.k, float(report.truth), float(report.lie)
     rows = _Cells.of(np.array([float(n)]), lie, log_tail=log_tail, width=_FINE if k == 2 else _row_width(n * lie))
@@ -209,7 +91,7 @@ def _all_at_first(report: Symmetric, n: int, log_tail: float) -> Distinction:
     return _assemble(witness, mass, (likelihood, np.ones_like(likelihood)), slopes=slopes, n=n)
 
 
-def _all_at_third(report: Symmetric, n: int, log_tail: float) -> Distinction:
+def all_at_third(report: Symmetric, n: int, log_tail: float) -> DatasetPair:
     """All others at 2: p with the target at 0, q at 1."""
     k, truth, lie = report.k, float(report.truth), float(report.lie)
     rows = _Cells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=_row_width(2 * n * lie))
@@ -229,7 +111,7 @@ def _row_width(count: float) -> float:
     return max(_ROW, min(4 * _ROW, 2e-4 * math.sqrt(count)))
 
 
-def _assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, slopes: Floats, n: int) -> Distinction:
+def _assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, slopes: Floats, n: int) -> DatasetPair:
     """Return the events (p, q) = mass * factors, the factors known up to `slopes`, if known well."""
     first, second = factors
     least = np.minimum(first, second)
@@ -237,7 +119,7 @@ def _assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *,
     error = np.where(sound, slopes / np.where(sound, least, 1.0), np.inf)
     allowed = max(8 * float(error[sound] @ mass[sound]), _FAINT)
     keep = sound & (error <= allowed)
-    return Distinction(
+    return DatasetPair(
         witness=witness,
         p=(mass * first)[keep],
         q=(mass * second)[keep],

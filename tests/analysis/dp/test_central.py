@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hushuffle as hs
 from hushuffle.analysis.dp import central
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.certified_epsilon import SearchedCurve
 from hushuffle.model import Witness
 from hushuffle.shufflers import Reveals
 from hushuffle.shufflers.base import Shuffler
@@ -243,7 +243,7 @@ def test_sizes_beyond_the_tested_accuracy_are_refused() -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scattered(Divergence):
+class Scattered(SearchedCurve):
     """A law whose worst dataset is none of the contenders."""
 
     scale: float = 1.0
@@ -258,7 +258,7 @@ class Scattered(Divergence):
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return 0.5 * self.upper(epsilon), Witness(family="made up", others=(1, 0), target=(0, 1))
 
-    def contenders(self, epsilon: float) -> Divergence:
+    def contenders(self, epsilon: float) -> SearchedCurve:
         del epsilon
         return Scattered(scale=0.8)
 

@@ -9,11 +9,12 @@ import hushuffle as hs
 from hushuffle.analysis.dp import composition
 from hushuffle.analysis.dp.composition import compose, compose_delta, parallel
 from hushuffle.errors import InvalidInputError
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.base import PrivacyCurve
+from hushuffle.laws.certified_epsilon import SearchedCurve
+from hushuffle.laws.dataset_pair import inscribed
 from hushuffle.laws.divergence import divergence
 from hushuffle.laws.loss_sum import LossSum, best_tilt
 from hushuffle.laws.profile import Profile, common_step
-from hushuffle.laws.witness_loss import distinctions, inscribed
 from hushuffle.model import Witness
 from hushuffle.shufflers import Shuffler
 from oracles import dp_composition as oracle
@@ -198,10 +199,10 @@ def test_disjoint_people_whose_brackets_cross(monkeypatch: pytest.MonkeyPatch) -
     assert (bound.lower, bound.upper, bound.kind) == (2.0, 3.0, "bracket")
 
 
-class Opaque(Divergence):
+class Opaque(SearchedCurve):
     """A law of which only the curve is known."""
 
-    def __init__(self, inner: Divergence) -> None:
+    def __init__(self, inner: PrivacyCurve) -> None:
         self.inner = inner
 
     @property
@@ -250,9 +251,7 @@ def test_one_round_through_the_lattices_contains_the_ordinary_figure(k: int, n: 
     part = Profile.of(law, step=step, negligible=1e-8).pair()
     upper = LossSum.of([(part, 1)], tilt=best_tilt([(part, 1)], delta=1e-5)).epsilon_above(1e-5, high=law.pure)
     lattices = [
-        inscribed(pair, step=step / 2)
-        for found in distinctions(law, log_tail=-22.0)
-        for pair in (found, found.swapped())
+        inscribed(pair, step=step / 2) for found in law.datasets(log_tail=-22.0) for pair in (found, found.swapped())
     ]
     lower = max(
         LossSum.of([(each, 1)], tilt=best_tilt([(each, 1)], delta=1e-5)).epsilon_below(1e-5) for each in lattices

@@ -6,7 +6,7 @@ from typing import Final
 
 from hushuffle import _checks
 from hushuffle.errors import NumericalError
-from hushuffle.laws.base import Divergence
+from hushuffle.laws.base import PrivacyCurve
 from hushuffle.laws.divergence import divergence
 from hushuffle.laws.one_logo import AllAlike
 from hushuffle.model import Citation
@@ -33,7 +33,7 @@ def columns(filters: int, bits: int, p: float) -> Protocol:
     )
 
 
-def law_of(filters: int, bits: int, p: float) -> Divergence:
+def law_of(filters: int, bits: int, p: float) -> PrivacyCurve:
     """Return the divergence over all pairs of datasets that differ in one column."""
     return divergence(columns(filters, bits, p))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from hushuffle import _checks
 from hushuffle.analysis.bloom._columns import law_of, published_pair_law
 from hushuffle.analysis.bloom.privacy import epsilon as certified_figure
 from hushuffle.analysis.bloom.privacy import person_delta, published_pair_epsilon
-from hushuffle.laws.flipped_columns import FlippedColumns
 from hushuffle.model import Bound
 from hushuffle.numerics.roots import crossing
 
@@ -76,17 +75,15 @@ def estimate_flip_prob(
     aim = target * (1 - _MARGIN)
 
     def certified(p: float) -> float:
-        return person_delta(law_of(filters, bits, p).focus(level / several), aim, several)
+        return person_delta(law_of(filters, bits, p).near(level / several).upper, aim, several)
 
-    def opposite_pairs_only(p: float) -> float:
-        law = law_of(filters, bits, p).focus(level / several)
-        few = replace(law, distances=(law.width,)) if isinstance(law, FlippedColumns) else law
-        return person_delta(few, aim, several)
+    def likely(p: float) -> float:
+        return person_delta(law_of(filters, bits, p).near(level / several).likely, aim, several)
 
     def pair(p: float) -> float:
         return published_pair_law(filters, bits, p).upper(aim)
 
-    chosen = crossing(opposite_pairs_only if basis == "certified" else pair, level, high=0.5, guess=0.2)[1]
+    chosen = crossing(likely if basis == "certified" else pair, level, high=0.5, guess=0.2)[1]
     if basis == "certified" and not certified(chosen) <= level:
         chosen = crossing(certified, level, high=0.5, guess=chosen)[1]
     return FlipProbability(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from hushuffle import _checks
 from hushuffle.analysis.bloom._columns import BUFFLING, columns, law_of, pair_law, published_pair_law
-from hushuffle.laws.base import Divergence, between
-from hushuffle.laws.certified_epsilon import certified_epsilon, smallest_above
+from hushuffle.laws.base import PrivacyCurve, between
+from hushuffle.laws.certified_epsilon import smallest_above
 from hushuffle.laws.known_dataset import BinaryDataset
 from hushuffle.model import Bound, Guarantee
 from hushuffle.model.citation import DARROCH
@@ -55,7 +56,7 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
     level = _checks.probability("delta", delta, high_open=True)
     law = law_of(filters, bits, p)
     several = _checks.integer("hashes", hashes, low=1, high=bits)
-    one = certified_epsilon(law, level)
+    one = law.epsilon(level)
     return one if several == 1 else _person(law, one, level, several)
 
 
@@ -89,7 +90,7 @@ def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
     law = published_pair_law(filters, bits, p)
-    return _with_sources(certified_epsilon(law, level))
+    return _with_sources(law.epsilon(level))
 
 
 def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tuple[int, int], others: int = 0) -> Bound:
@@ -111,7 +112,7 @@ def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tup
     if first == second:
         _checks.reject("target", "two different logos", target)
     rest = _checks.integer("others", others, low=0, high=last)
-    return _with_sources(certified_epsilon(pair_law(filters, bits, p, others=rest, target=(first, second)), level))
+    return _with_sources(pair_law(filters, bits, p, others=rest, target=(first, second)).epsilon(level))
 
 
 def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
@@ -145,22 +146,23 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
     return between(lower, upper, unit=FILLING, sources=(DARROCH,), witness=witness)
 
 
-def person_delta(law: Divergence, level: float, several: int) -> float:
-    """Return an upper end of the divergence at epsilon = `level` over up to `several` columns: group privacy."""
+def person_delta(upper: Callable[[float], float], level: float, several: int) -> float:
+    """Return an upper end of the divergence at epsilon = `level` over up to `several` columns: group privacy.
+
+    `upper` gives that of one column, at any epsilon.
+    """
     each = level / several * (1 - 1e-15)
-    if each >= law.pure:
-        return 0.0
-    return sum(math.exp(i * each) for i in range(several)) * law.upper(each) * (1 + 1e-12 * several)
+    return sum(math.exp(i * each) for i in range(several)) * upper(each) * (1 + 1e-12 * several)
 
 
-def _person(law: Divergence, one: Bound, level: float, several: int) -> Bound:
+def _person(law: PrivacyCurve, one: Bound, level: float, several: int) -> Bound:
     """Return the bracket for up to `several` columns from that for one."""
     if level == 0:
         return Bound.exact(several * one.upper, unit="nats", sources=one.sources, witness=one.witness)
 
-    law = law.focus(level / several)
+    law = law.near(level / several)
     whole = several * law.pure
-    both = smallest_above(lambda e: person_delta(law, e, several), level, high=whole, guess=several * one.upper)
+    both = smallest_above(lambda e: person_delta(law.upper, e, several), level, high=whole, guess=several * one.upper)
     return between(one.lower, both, unit="nats", sources=one.sources, witness=one.witness)
 
 

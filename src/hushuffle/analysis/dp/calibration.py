@@ -133,7 +133,7 @@ def excess(protocol: Protocol, epsilon: float, delta: float) -> float:
     law = divergence(protocol)
     if law.pure <= epsilon:
         return -_FAR
-    value = law.focus(delta).upper(epsilon)
+    value = law.near(delta).upper(epsilon)
     if value <= delta:
         return -_FAR if value == 0 else max(math.log(value / delta), -_FAR)
     return max(min(math.log(value / delta), _FAR), 1e-15)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hushuffle import _checks
-from hushuffle.laws.base import between
-from hushuffle.laws.certified_epsilon import certified_epsilon
 from hushuffle.laws.divergence import divergence
 from hushuffle.model import Bound
-
-_FARTHEST: Final = 500.0
 
 if TYPE_CHECKING:
     from hushuffle.protocol import Protocol
@@ -39,14 +35,7 @@ def delta(protocol: Protocol, *, epsilon: float) -> Bound:
     1.656e-04 (certified bracket)
     """
     level = _checks.non_negative("epsilon", epsilon)
-    law = divergence(protocol)
-    if level >= law.pure:
-        return Bound.exact(0.0, unit="probability", sources=law.sources, witness=law.lower(0.0)[1])
-    if level > _FARTHEST and not law.exact:  # e**epsilon nears the largest float; delta only falls from here
-        return between(0.0, law.upper(_FARTHEST), unit="probability", sources=law.sources)
-    upper = law.upper(level)
-    lower, witness = law.contenders(level).lower(level)
-    return between(lower, upper, unit="probability", sources=law.sources, witness=witness, exact=law.exact)
+    return divergence(protocol).delta(level)
 
 
 def epsilon(protocol: Protocol, *, delta: float) -> Bound:
@@ -73,7 +62,7 @@ def epsilon(protocol: Protocol, *, delta: float) -> Bound:
     0.05112 to 0.05115 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
-    return certified_epsilon(divergence(protocol), level)
+    return divergence(protocol).epsilon(level)
 
 
 def local_epsilon(protocol: Protocol) -> Bound:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Final
 
 from hushuffle import _checks
-from hushuffle.laws.certified_epsilon import certified_epsilon
 from hushuffle.laws.divergence import divergence
 from hushuffle.model import Bound
 from hushuffle.plans import Cluster, Costs, cluster_costs, messages, sources_needed
@@ -157,7 +156,7 @@ class _Task:
         best = self._behind_scramblers(alone)
         if best is None or cluster_costs(best).messages > self.messages:
             return None
-        figure = certified_epsilon(divergence(best.protocol), self.delta)
+        figure = divergence(best.protocol).epsilon(self.delta)
         return Configuration(cluster=best, epsilon=figure, delta=self.delta, costs=cluster_costs(best))
 
     def nearest(self) -> str:
@@ -255,7 +254,7 @@ class _Task:
         """Return how far (ln) delta is above the target for the sigma of so many sources, one batch and dummies."""
         sampling = TargetSampling(targets=self.targets, sigma=self._sigma(sources), convention=self.convention)
         law = divergence(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies), n=batch))
-        value = law.focus(self.delta).upper(self.epsilon * (1 - _MARGIN))
+        value = law.near(self.delta).upper(self.epsilon * (1 - _MARGIN))
         return math.log(max(value, 1e-300)) - math.log(self.delta)
 
     def _scramblers(self, sources: int) -> int:

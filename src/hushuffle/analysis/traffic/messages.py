@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hushuffle import _checks
-from hushuffle.laws.certified_epsilon import certified_epsilon
 from hushuffle.laws.divergence import divergence
 from hushuffle.model import Bound
 from hushuffle.model.citation import LADJEL
@@ -74,4 +73,4 @@ def scrambler_epsilon(
     level = _checks.probability("delta", delta, high_open=True)
     sampling = TargetSampling(targets=targets, sigma=sigma, convention=convention)
     protocol = Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies, cap=cap), n=sources)
-    return certified_epsilon(divergence(protocol), level)
+    return divergence(protocol).epsilon(level)

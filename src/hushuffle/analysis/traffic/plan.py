@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.laws.base import Divergence, between
-from hushuffle.laws.certified_epsilon import certified_epsilon
+from hushuffle.laws.base import PrivacyCurve, between
 from hushuffle.laws.composition import composed_epsilon
 from hushuffle.laws.divergence import divergence
 from hushuffle.laws.released import CoinsKnown, ConcentratedRelease, PureRelease
@@ -82,7 +81,7 @@ def theorem_one(plan: Plan, *, delta: float) -> Bound:
     for data in plan.data:
         laws = _laws(plan, data.name)
         share = level / max(sum(times for _, times in laws), 1)
-        totals.append(math.fsum(times * certified_epsilon(law, share).upper for law, times in laws))
+        totals.append(math.fsum(times * law.epsilon(share).upper for law, times in laws))
     upper = max(totals) * (1 + 2.0**-50)
     return Bound(lower=0.0, upper=upper, kind="upper", unit="nats", sources=(LADJEL.at("Theorem 1, corrected"),))
 
@@ -104,7 +103,7 @@ def cluster_guarantees(plan: Plan, *, delta: float) -> tuple[tuple[Cluster, Boun
             continue
         protocol = cluster.protocol
         if protocol not in found:
-            found[protocol] = certified_epsilon(divergence(protocol), level)
+            found[protocol] = divergence(protocol).epsilon(level)
         rows.append((cluster, found[protocol]))
     return tuple(rows)
 
@@ -120,7 +119,7 @@ def _composed(plan: Plan, data: str, delta: float) -> Bound:
     laws = _laws(plan, data)
     if not laws:
         return Bound.exact(0.0, unit="nats", sources=(LADJEL.at("Theorem 1"),))
-    alone = [certified_epsilon(law, delta) for law, _ in laws]
+    alone = [law.epsilon(delta) for law, _ in laws]
     if sum(times for _, times in laws) == 1:
         return alone[0]
     together = composed_epsilon(laws, delta=delta)
@@ -133,20 +132,20 @@ def _composed(plan: Plan, data: str, delta: float) -> Bound:
     )
 
 
-def _laws(plan: Plan, data: str) -> list[tuple[Divergence, int]]:
+def _laws(plan: Plan, data: str) -> list[tuple[PrivacyCurve, int]]:
     """Return the divergences that one item of `data` meets, equal ones together."""
     alike = Counter((cluster.protocol, plan.coins_known(cluster)) for cluster in plan.reachable(data))
     laws = [(_law(protocol, coins_known=known), times) for (protocol, known), times in alike.items()]
     for release in plan.releases_reached(data):
         if release.epsilon is not None:
-            laws.append((PureRelease(epsilon=release.epsilon), 1))
+            laws.append((PureRelease(promised=release.epsilon), 1))
         else:
             assert release.rho is not None
             laws.append((ConcentratedRelease(rho=release.rho), 1))
     return laws
 
 
-def _law(protocol: Protocol, *, coins_known: bool) -> Divergence:
+def _law(protocol: Protocol, *, coins_known: bool) -> PrivacyCurve:
     if not coins_known or protocol.shuffler.reveals is Reveals.SENDERS:
         return divergence(protocol)
     randomizer = require(protocol.randomizer, HasSymmetricLaw, for_what="A scrambler whose sources' coins are known")

@@ -50,7 +50,7 @@ def meets(n: int, sigma: float, dummies: int, *, epsilon: float) -> bool:
     """Say whether the certified delta at `epsilon` is at most 1e-4."""
     sampling = TargetSampling(targets=TARGETS_OF, sigma=sigma)
     law = divergence(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies), n=n))
-    return law.focus(DELTA).upper(epsilon * (1 - 1e-6)) <= DELTA
+    return law.near(DELTA).upper(epsilon * (1 - 1e-6)) <= DELTA
 
 
 def drawn(label: str, x: Sequence[float], figures: Iterable[Bound | float]) -> Series:

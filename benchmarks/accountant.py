@@ -21,7 +21,7 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution
 
 import hushuffle as hs
-from hushuffle.analysis.dp import published
+from hushuffle.questions.dp import published
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "accountant-benchmark.md"
 DELTA = 1e-6
@@ -167,7 +167,7 @@ def page() -> Iterator[str]:
     yield "## Tightness and time"
     yield ""
     yield "Our bracket of ε, its relative width, its time; then the ε of published bounds as a multiple of our upper"
-    yield "end, each in its valid version (see `hushuffle.analysis.dp.published`). 1.00 where a bound only says ε₀."
+    yield "end, each in its valid version (see `hushuffle.questions.dp.published`). 1.00 where a bound only says ε₀."
     yield ""
     yield from grid(unit)
     yield "## Time against n"

@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 
 import hushuffle as hs
-from hushuffle.analysis import bloom
-from hushuffle.laws.finite_blanket import FiniteDivergence
+from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.questions import bloom
 
 DELTA = 1e-3
 CASES = ((1, 10**5, 0.05), (2, 10**5, 0.145), (3, 10**4, 0.1), (6, 10**5, 0.145), (20, 10**4, 0.365))

@@ -31,12 +31,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from hushuffle.runtime.connections import Connection, connect
-from hushuffle.runtime.frames import Control, Kind, Layout, Message
-from hushuffle.runtime.identities import Authority, Identity
-from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.listening import listen
-from hushuffle.runtime.recorder import Recorder, Trace, record_size
+from hushuffle.network.nodes.connections import Connection, connect
+from hushuffle.network.nodes.frames import Control, Kind, Layout, Message
+from hushuffle.network.nodes.identities import Authority, Identity
+from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.listening import listen
+from hushuffle.network.nodes.recorder import Recorder, Trace, record_size
 
 LAYOUT: Final = Layout(size=1024)
 PATIENCE: Final = 60.0
@@ -251,10 +251,10 @@ async def edwards() -> None:
 
 
 OWN_NODE: Final = """
-from hushuffle.runtime.frames import Layout
-from hushuffle.runtime.identities import Authority
-from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.listening import listen
+from hushuffle.network.nodes.frames import Layout
+from hushuffle.network.nodes.identities import Authority
+from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.listening import listen
 context = Authority().issue("server").server()
 async def main():
     async def take(connection):
@@ -274,7 +274,7 @@ async def main():
     await asyncio.sleep(0.2)
     await server.stop(None)
 """
-ROOM: Final = "import hushuffle.runtime.scrambler, hushuffle.runtime.compute"
+ROOM: Final = "import hushuffle.network.nodes.scrambler, hushuffle.network.nodes.compute"
 
 
 def idle(what: str) -> tuple[float, float]:

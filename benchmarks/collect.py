@@ -59,9 +59,9 @@ def copy(source: str, target: str) -> None:
 
 
 def collect(source: str, target: str, name: str, key: str | None = None) -> None:
+    from hushuffle.collection.collect import Keys  # noqa: PLC0415
+    from hushuffle.collection.collect import collect as run  # noqa: PLC0415
     from hushuffle.specification import parse  # noqa: PLC0415 - not in the copying process
-    from hushuffle.workflows.collect import Keys  # noqa: PLC0415
-    from hushuffle.workflows.collect import collect as run  # noqa: PLC0415
 
     column, k, randomizer = SPECIFICATIONS[name]
     specification = parse(f"""
@@ -75,7 +75,7 @@ def collect(source: str, target: str, name: str, key: str | None = None) -> None
 
 
 def estimate(source: str) -> None:
-    from hushuffle.workflows.estimate_reports import tally_reports  # noqa: PLC0415 - not in the copying process
+    from hushuffle.collection.estimate_reports import tally_reports  # noqa: PLC0415 - not in the copying process
 
     tally_reports([Path(source)]).estimate()
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import hushuffle as hs
-from hushuffle.analysis import pse
-from hushuffle.evaluation import linkage
-from hushuffle.io.checkins import load_checkins
+from hushuffle.attacks import linkage
+from hushuffle.questions import pse
+from hushuffle.tables.checkins import load_checkins
 
 LOOPED = 5
 

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from hushuffle import secure
-from hushuffle.shufflers import _decoding, _mallows_laws, sample_mallows
+from hushuffle.mechanisms.shufflers import _decoding, _mallows_laws, sample_mallows
 
 SIZE = 10**7
 PEER_SIZE = 10**4

@@ -25,15 +25,15 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from hushuffle.network.nodes.connections import Connection, connect
+from hushuffle.network.nodes.document import Aggregate, Batch, RunDocument, Server, Step
+from hushuffle.network.nodes.frames import Control, Kind, Message
+from hushuffle.network.nodes.identities import Authority, Identity
+from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.listening import listen
+from hushuffle.network.nodes.scrambler import ScramblerNode
+from hushuffle.network.nodes.seals import SealKey, Seals
 from hushuffle.plans import GroupingQuery, GroupingSet
-from hushuffle.runtime.connections import Connection, connect
-from hushuffle.runtime.document import Aggregate, Batch, RunDocument, Server, Step
-from hushuffle.runtime.frames import Control, Kind, Message
-from hushuffle.runtime.identities import Authority, Identity
-from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.listening import listen
-from hushuffle.runtime.scrambler import ScramblerNode
-from hushuffle.runtime.seals import SealKey, Seals
 
 TARGETS: Final = 4
 AT_ONCE: Final = 24

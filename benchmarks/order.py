@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hushuffle.analysis import order
-from hushuffle.analysis.order.reference import METHODS
+from hushuffle.questions import order
+from hushuffle.questions.order.reference import METHODS
 
 PEOPLE, NEIGHBOURS = 100_000, 50
 

@@ -41,8 +41,8 @@ def make(path: Path, rows: int) -> None:
 
 def run(what: str, source: str, target: str, master: str) -> None:
     """Collect, in this process; print how long it took."""
+    from hushuffle.collection.collect import collect  # noqa: PLC0415
     from hushuffle.specification import parse  # noqa: PLC0415 - not in the process that looks on
-    from hushuffle.workflows.collect import collect  # noqa: PLC0415
 
     specification = parse("""
         population = { n = 1, k = 100 }

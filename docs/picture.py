@@ -8,7 +8,7 @@ import altair as alt
 import vl_convert
 
 import hushuffle as hs
-from hushuffle.workflows.curves import privacy_charts
+from hushuffle.assessment.charts import privacy_charts
 
 HERE = Path(__file__).parent
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"]

@@ -1,7 +1,7 @@
 """Collections that are killed at any call of the file system, or run at once; in processes that never ran Polars.
 
 A process whose Polars has threads cannot be forked, and starting a fresh one for each point takes a second. So all of
-it is done by a process that is started for it, imports everything, and forks. See workflows/test_collect_crashes.py.
+it is done by a process that is started for it, imports everything, and forks. See collection/test_collect_crashes.py.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
+from hushuffle.collection import admission as collect_ledger
+from hushuffle.collection import release as collect_release
+from hushuffle.collection.batches import BatchRun, collect_batch
+from hushuffle.collection.collect import collect
+from hushuffle.collection.request import Keys, Request
 from hushuffle.errors import DataError
 from hushuffle.model import Bound
 from hushuffle.specification import parse
-from hushuffle.workflows import collect_ledger, collect_release
-from hushuffle.workflows.collect import collect
-from hushuffle.workflows.collect_batches import BatchRun, collect_batch
-from hushuffle.workflows.collect_request import Keys, Request
 from key_memory import new_key, no_figure
 
 Answer = TypeVar("Answer")

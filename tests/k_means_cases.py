@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from hushuffle.engines import exchange
+from hushuffle.network.nodes.board import BoardNode
+from hushuffle.network.nodes.document import RunDocument
+from hushuffle.network.nodes.k_means import CentroidNode, Person, PointSource
+from hushuffle.network.nodes.points import Released, released_codec
+from hushuffle.network.nodes.source import coins
+from hushuffle.network.nodes.tally import Counts
+from hushuffle.network.run import Loopback
+from hushuffle.network.setup import Deployment, deploy
 from hushuffle.plans import Plan
 from hushuffle.plans.centroids import Floats, nearest, sums_and_counts
+from hushuffle.queries import exchange
+from hushuffle.queries.data import Records, read_records
 from hushuffle.randomness import Randomness, reproducible
-from hushuffle.runtime.board import BoardNode
-from hushuffle.runtime.document import RunDocument
-from hushuffle.runtime.k_means import CentroidNode, Person, PointSource
-from hushuffle.runtime.points import Released, released_codec
-from hushuffle.runtime.source import coins
-from hushuffle.runtime.tally import Counts
 from hushuffle.specification import PlanSpecification, parse_plan
-from hushuffle.workflows.network_run import Loopback
-from hushuffle.workflows.network_setup import Deployment, deploy
-from hushuffle.workflows.plan_data import Records, read_records
 from runtime_cases import COINS, Case, adding_up, identity
 
 SCRAMBLED = "dummies = 2\nbatch = 6\nmin_batch = 3"

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hushuffle.collection.key_rounds import KeyRounds
+from hushuffle.collection.request import Keys
 from hushuffle.model import Bound
-from hushuffle.workflows.collect_request import Keys
-from hushuffle.workflows.key_rounds import KeyRounds
 
 
 def new_key(path: Path) -> Path:

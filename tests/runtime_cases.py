@@ -13,21 +13,21 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from hushuffle.network.nodes.compute import ComputeNode
+from hushuffle.network.nodes.connections import Connection, connect
+from hushuffle.network.nodes.document import Aggregate, Batch, RunDocument, Server, Step
+from hushuffle.network.nodes.frames import Control, Frame, Kind
+from hushuffle.network.nodes.identities import Authority, Identity
+from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.listening import listen
+from hushuffle.network.nodes.records import RecordCodec
+from hushuffle.network.nodes.result import ResultNode
+from hushuffle.network.nodes.scrambler import ScramblerNode
+from hushuffle.network.nodes.seals import SealKey
+from hushuffle.network.nodes.source import Entry, SourceNode
+from hushuffle.network.nodes.tally import Counts
 from hushuffle.plans import GroupingQuery, GroupingSet, generate_table
 from hushuffle.randomness import Randomness
-from hushuffle.runtime.compute import ComputeNode
-from hushuffle.runtime.connections import Connection, connect
-from hushuffle.runtime.document import Aggregate, Batch, RunDocument, Server, Step
-from hushuffle.runtime.frames import Control, Frame, Kind
-from hushuffle.runtime.identities import Authority, Identity
-from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.listening import listen
-from hushuffle.runtime.records import RecordCodec
-from hushuffle.runtime.result import ResultNode
-from hushuffle.runtime.scrambler import ScramblerNode
-from hushuffle.runtime.seals import SealKey
-from hushuffle.runtime.source import Entry, SourceNode
-from hushuffle.runtime.tally import Counts
 
 Found = TypeVar("Found")
 

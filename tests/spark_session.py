@@ -41,7 +41,7 @@ def folder() -> Path:
 @cache
 def session() -> SparkSession:
     """The session; as talkative as Spark can be, for the test that looks for secrets."""
-    from hushuffle.engines.spark_session import started  # noqa: PLC0415 - needs Spark
+    from hushuffle.collection.engines.spark_session import started  # noqa: PLC0415 - needs Spark
 
     place = folder()
     settings = {

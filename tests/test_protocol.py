@@ -9,7 +9,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError
-from hushuffle.shufflers import UniformShuffle
+from hushuffle.mechanisms.shufflers import UniformShuffle
 
 
 @dataclass(frozen=True, kw_only=True)

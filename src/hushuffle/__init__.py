@@ -12,17 +12,22 @@ from hushuffle._version import __version__
 
 if TYPE_CHECKING:
     from hushuffle import plans as plans
-    from hushuffle.adversaries import Informed as Informed
-    from hushuffle.adversaries import Strong as Strong
-    from hushuffle.adversaries import Uninformed as Uninformed
-    from hushuffle.analysis import bloom as bloom
-    from hushuffle.analysis import dp as dp
-    from hushuffle.analysis import order as order
-    from hushuffle.analysis import pie as pie
-    from hushuffle.analysis import pse as pse
-    from hushuffle.analysis import qif as qif
-    from hushuffle.analysis import traffic as traffic
     from hushuffle.estimation import estimate as estimate
+    from hushuffle.mechanisms.adversaries import Informed as Informed
+    from hushuffle.mechanisms.adversaries import Strong as Strong
+    from hushuffle.mechanisms.adversaries import Uninformed as Uninformed
+    from hushuffle.mechanisms.protocol import Protocol as Protocol
+    from hushuffle.mechanisms.randomizers import BitFlipping as BitFlipping
+    from hushuffle.mechanisms.randomizers import LocalHashing as LocalHashing
+    from hushuffle.mechanisms.randomizers import MatrixRandomizer as MatrixRandomizer
+    from hushuffle.mechanisms.randomizers import RandomizedResponse as RandomizedResponse
+    from hushuffle.mechanisms.randomizers import TargetSampling as TargetSampling
+    from hushuffle.mechanisms.shufflers import MallowsShuffle as MallowsShuffle
+    from hushuffle.mechanisms.shufflers import NoShuffle as NoShuffle
+    from hushuffle.mechanisms.shufflers import Scrambler as Scrambler
+    from hushuffle.mechanisms.shufflers import UniformShuffle as UniformShuffle
+    from hushuffle.mechanisms.sketches import BloomEncoder as BloomEncoder
+    from hushuffle.mechanisms.sketches import BloomFilter as BloomFilter
     from hushuffle.model import Bound as Bound
     from hushuffle.model import Channel as Channel
     from hushuffle.model import Domain as Domain
@@ -33,29 +38,24 @@ if TYPE_CHECKING:
     from hushuffle.model import Histogram as Histogram
     from hushuffle.model import Traces as Traces
     from hushuffle.model import Transcript as Transcript
-    from hushuffle.protocol import Protocol as Protocol
-    from hushuffle.randomizers import BitFlipping as BitFlipping
-    from hushuffle.randomizers import LocalHashing as LocalHashing
-    from hushuffle.randomizers import MatrixRandomizer as MatrixRandomizer
-    from hushuffle.randomizers import RandomizedResponse as RandomizedResponse
-    from hushuffle.randomizers import TargetSampling as TargetSampling
+    from hushuffle.questions import bloom as bloom
+    from hushuffle.questions import dp as dp
+    from hushuffle.questions import order as order
+    from hushuffle.questions import pie as pie
+    from hushuffle.questions import pse as pse
+    from hushuffle.questions import qif as qif
+    from hushuffle.questions import traffic as traffic
     from hushuffle.randomness import keyed as keyed
     from hushuffle.randomness import reproducible as reproducible
     from hushuffle.randomness import secure as secure
-    from hushuffle.shufflers import MallowsShuffle as MallowsShuffle
-    from hushuffle.shufflers import NoShuffle as NoShuffle
-    from hushuffle.shufflers import Scrambler as Scrambler
-    from hushuffle.shufflers import UniformShuffle as UniformShuffle
-    from hushuffle.sketches import BloomEncoder as BloomEncoder
-    from hushuffle.sketches import BloomFilter as BloomFilter
 
 _WHERE = {
-    "BitFlipping": "hushuffle.randomizers",
-    "LocalHashing": "hushuffle.randomizers",
-    "MatrixRandomizer": "hushuffle.randomizers",
-    "Informed": "hushuffle.adversaries",
-    "Strong": "hushuffle.adversaries",
-    "Uninformed": "hushuffle.adversaries",
+    "BitFlipping": "hushuffle.mechanisms.randomizers",
+    "LocalHashing": "hushuffle.mechanisms.randomizers",
+    "MatrixRandomizer": "hushuffle.mechanisms.randomizers",
+    "Informed": "hushuffle.mechanisms.adversaries",
+    "Strong": "hushuffle.mechanisms.adversaries",
+    "Uninformed": "hushuffle.mechanisms.adversaries",
     "estimate": "hushuffle.estimation",
     "Bound": "hushuffle.model",
     "Channel": "hushuffle.model",
@@ -65,30 +65,30 @@ _WHERE = {
     "Groups": "hushuffle.model",
     "Guarantee": "hushuffle.model",
     "Histogram": "hushuffle.model",
-    "BloomEncoder": "hushuffle.sketches",
-    "BloomFilter": "hushuffle.sketches",
-    "MallowsShuffle": "hushuffle.shufflers",
-    "NoShuffle": "hushuffle.shufflers",
-    "TargetSampling": "hushuffle.randomizers",
+    "BloomEncoder": "hushuffle.mechanisms.sketches",
+    "BloomFilter": "hushuffle.mechanisms.sketches",
+    "MallowsShuffle": "hushuffle.mechanisms.shufflers",
+    "NoShuffle": "hushuffle.mechanisms.shufflers",
+    "TargetSampling": "hushuffle.mechanisms.randomizers",
     "Traces": "hushuffle.model",
-    "Protocol": "hushuffle.protocol",
-    "Scrambler": "hushuffle.shufflers",
-    "RandomizedResponse": "hushuffle.randomizers",
+    "Protocol": "hushuffle.mechanisms.protocol",
+    "Scrambler": "hushuffle.mechanisms.shufflers",
+    "RandomizedResponse": "hushuffle.mechanisms.randomizers",
     "Transcript": "hushuffle.model",
-    "UniformShuffle": "hushuffle.shufflers",
+    "UniformShuffle": "hushuffle.mechanisms.shufflers",
     "keyed": "hushuffle.randomness",
     "reproducible": "hushuffle.randomness",
     "secure": "hushuffle.randomness",
 }
 _ROOMS = {
-    "bloom": "hushuffle.analysis.bloom",
-    "dp": "hushuffle.analysis.dp",
-    "order": "hushuffle.analysis.order",
+    "bloom": "hushuffle.questions.bloom",
+    "dp": "hushuffle.questions.dp",
+    "order": "hushuffle.questions.order",
     "plans": "hushuffle.plans",
-    "pie": "hushuffle.analysis.pie",
-    "pse": "hushuffle.analysis.pse",
-    "qif": "hushuffle.analysis.qif",
-    "traffic": "hushuffle.analysis.traffic",
+    "pie": "hushuffle.questions.pie",
+    "pse": "hushuffle.questions.pse",
+    "qif": "hushuffle.questions.qif",
+    "traffic": "hushuffle.questions.traffic",
 }
 
 __all__ = ["__version__", *sorted(_WHERE), *sorted(_ROOMS)]  # noqa: PLE0604 - all of them are strings

@@ -68,7 +68,7 @@ class Fakes:
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fakes:
     found = Fakes()
-    for name, functions in (("workflows.assess", ["assess"]), ("report", ["write", "terminal", "to_json"])):
+    for name, functions in (("assessment.assess", ["assess"]), ("report", ["write", "terminal", "to_json"])):
         module = ModuleType(f"hushuffle.{name}")
         for function in functions:
             setattr(module, function, getattr(found, function))

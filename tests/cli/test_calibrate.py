@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from hushuffle.assessment import calibrate as module
+from hushuffle.assessment.calibrate import Choice
 from hushuffle.cli import main
 from hushuffle.cli.calibrate import _verdict
 from hushuffle.cli.exits import Exit
 from hushuffle.specification import Specification
-from hushuffle.workflows import calibrate as module
-from hushuffle.workflows.calibrate import Choice
 
 SPECIFICATION = """
 title = "How do people get to work?"

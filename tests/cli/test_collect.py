@@ -13,9 +13,9 @@ import pytest
 
 from hushuffle.cli import main
 from hushuffle.cli.exits import Exit
+from hushuffle.collection import release as module
+from hushuffle.collection.batch_state import BatchState
 from hushuffle.errors import DataError
-from hushuffle.io.batch_state import BatchState
-from hushuffle.workflows import collect_release as module
 from key_memory import new_key
 
 SPECIFICATION = """

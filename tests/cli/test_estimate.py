@@ -13,10 +13,10 @@ from scipy.stats import binom
 import hushuffle as hs
 from hushuffle.cli import main
 from hushuffle.cli.exits import Exit
+from hushuffle.collection.estimate_reports import noise_warning
 from hushuffle.estimation import heavy_hitters
-from hushuffle.io.frequency_files import in_cell
 from hushuffle.report.frequency_chart import Frequencies
-from hushuffle.workflows.estimate_reports import noise_warning
+from hushuffle.tables.frequency_files import in_cell
 
 PLAIN = ["-1.5", "+2", "yes"]
 FORMULAS = ['=HYPERLINK("http://x";"y")', "+1+1", "-no", "@SUM(A1)", "\tx", " =1", "'quoted", "\uff1d1"]

@@ -23,23 +23,23 @@ import pytest
 
 from hushuffle.cli import main
 from hushuffle.cli.exits import Exit
-from hushuffle.engines.local import LocalCollection
-from hushuffle.io.census import load_census
-from hushuffle.io.checkins import load_checkins
-from hushuffle.io.column_batches import ColumnBatches
-from hushuffle.io.graphs import load_graph
-from hushuffle.io.idx import load_digits
-from hushuffle.io.ratings import load_ratings
-from hushuffle.io.reference_files import load_reference
-from hushuffle.io.score_matrices import load_scores
-from hushuffle.io.sketch_files import load_filter
+from hushuffle.collection.engines.local import LocalCollection
+from hushuffle.network import run as network_run
+from hushuffle.network.nodes.document import Server
+from hushuffle.network.nodes.seals import PublicSealKey
+from hushuffle.network.nodes.source import SourceNode
+from hushuffle.network.setup import draw_up
+from hushuffle.papers.meehan2022.census import load_census
+from hushuffle.papers.meehan2022.graphs import load_graph
+from hushuffle.papers.murakami2021.score_matrices import load_scores
 from hushuffle.randomness import reproducible
-from hushuffle.runtime.document import Server
-from hushuffle.runtime.seals import PublicSealKey
-from hushuffle.runtime.source import SourceNode
 from hushuffle.specification import parse_plan
-from hushuffle.workflows import network_run
-from hushuffle.workflows.network_setup import draw_up
+from hushuffle.tables.checkins import load_checkins
+from hushuffle.tables.column_batches import ColumnBatches
+from hushuffle.tables.idx import load_digits
+from hushuffle.tables.ratings import load_ratings
+from hushuffle.tables.reference_files import load_reference
+from hushuffle.tables.sketch_files import load_filter
 from taint import FOLDER, SECRET, Watch, broken_files, refuses
 
 REST = """

@@ -11,11 +11,11 @@ import tomli_w
 
 from hushuffle.cli import main
 from hushuffle.cli.exits import Exit
+from hushuffle.network.nodes.document import RunDocument, Server
+from hushuffle.network.nodes.seals import PublicSealKey
+from hushuffle.network.setup import draw_up
 from hushuffle.randomness import reproducible
-from hushuffle.runtime.document import RunDocument, Server
-from hushuffle.runtime.seals import PublicSealKey
 from hushuffle.specification import parse_plan
-from hushuffle.workflows.network_setup import draw_up
 
 PLAN = """
 [query]

@@ -10,9 +10,9 @@ import pytest
 
 from hushuffle.cli import main
 from hushuffle.cli.exits import Exit
-from hushuffle.io.private_files import write_private
+from hushuffle.files.private_files import write_private
+from hushuffle.network import run as network_run
 from hushuffle.randomness import reproducible
-from hushuffle.workflows import network_run
 
 SPEC = """
 [query]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hushuffle import papers as tools
 from hushuffle.cli import main
 from hushuffle.cli.exits import Exit
 from hushuffle.model import Study
-from hushuffle.workflows import reproduce as tools
-from hushuffle.workflows.reproduce import Request, Target
+from hushuffle.papers import Request, Target
 
 
 def quick(request: Request) -> Study:

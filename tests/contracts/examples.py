@@ -12,9 +12,8 @@ import pkgutil
 from collections.abc import Mapping
 from typing import TypeVar
 
-from hushuffle import randomizers, shufflers
-from hushuffle.model import Channel
-from hushuffle.randomizers import (
+from hushuffle.mechanisms import randomizers, shufflers
+from hushuffle.mechanisms.randomizers import (
     BitFlipping,
     LocalHashing,
     MatrixRandomizer,
@@ -22,7 +21,8 @@ from hushuffle.randomizers import (
     Randomizer,
     TargetSampling,
 )
-from hushuffle.shufflers import MallowsShuffle, NoShuffle, Scrambler, Shuffler, UniformShuffle
+from hushuffle.mechanisms.shufflers import MallowsShuffle, NoShuffle, Scrambler, Shuffler, UniformShuffle
+from hushuffle.model import Channel
 
 RANDOMIZERS: Mapping[type[Randomizer], tuple[Randomizer, ...]] = {
     BitFlipping: (BitFlipping(width=1, p=0.2), BitFlipping(width=2, p=0.45), BitFlipping(width=3, p=0.1)),

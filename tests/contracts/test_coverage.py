@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 import pytest
 
 from contracts.examples import EXAMPLES, RANDOMIZERS, SHUFFLERS, concrete
-from hushuffle.randomizers import RandomizedResponse, Randomizer
-from hushuffle.shufflers import Shuffler, UniformShuffle
+from hushuffle.mechanisms.randomizers import RandomizedResponse, Randomizer
+from hushuffle.mechanisms.shufflers import Shuffler, UniformShuffle
 
 
 @pytest.mark.parametrize("base", [Randomizer, Shuffler])

@@ -11,7 +11,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
-from hushuffle.randomizers import CountsReports, HasChannel, HasSymmetricLaw, Randomizer, Symmetric, require
+from hushuffle.mechanisms.randomizers import CountsReports, HasChannel, HasSymmetricLaw, Randomizer, Symmetric, require
 from hushuffle.randomness import SCALE, Randomness
 
 

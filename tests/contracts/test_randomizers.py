@@ -14,7 +14,7 @@ import pytest
 import hushuffle as hs
 from contracts.examples import RANDOMIZERS, named
 from hushuffle.errors import InvalidInputError
-from hushuffle.randomizers import CountsReports, HasBlanket, HasChannel, HasSymmetricLaw, Randomizer
+from hushuffle.mechanisms.randomizers import CountsReports, HasBlanket, HasChannel, HasSymmetricLaw, Randomizer
 from oracles.rr_statistics import chi_square_excess, largest_z, mean_square_range
 
 ALL: dict[str, Any] = named(RANDOMIZERS)

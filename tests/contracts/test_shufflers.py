@@ -11,7 +11,7 @@ import pytest
 import hushuffle as hs
 from contracts.examples import SHUFFLERS, named
 from hushuffle.errors import InvalidInputError
-from hushuffle.shufflers import MallowsShuffle, Reveals, Shuffler
+from hushuffle.mechanisms.shufflers import MallowsShuffle, Reveals, Shuffler
 from oracles.rr_statistics import chi_square_excess
 
 ALL: dict[str, Any] = named(SHUFFLERS)

@@ -15,9 +15,9 @@ from scipy import stats
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.estimation import estimate, keep_significant, predicted_standard_error, project_on_simplex
-from hushuffle.randomizers import Randomizer
+from hushuffle.mechanisms.randomizers import Randomizer
+from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.randomness import Randomness
-from hushuffle.shufflers import UniformShuffle
 from oracles.rr_simplex import nearest, optimality_gap
 from oracles.rr_statistics import estimate_moments
 

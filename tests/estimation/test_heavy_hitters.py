@@ -11,7 +11,7 @@ import hushuffle as hs
 from hushuffle.errors import InvalidInputError
 from hushuffle.estimation import heavy_hitters, keep_significant
 from hushuffle.estimation.heavy_hitters import significant_count
-from hushuffle.randomizers import SupportProbabilities
+from hushuffle.mechanisms.randomizers import SupportProbabilities
 
 
 def survey(randomizer: hs.RandomizedResponse | hs.LocalHashing, n: int, dummies: int = 0) -> hs.Protocol:

@@ -10,7 +10,7 @@ from scipy import stats
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.estimation.reach import Question, Reach, _inclusion_exclusion, exclusive, overlap, planned, reach
-from hushuffle.sketches import BloomEncoder, align, logo_counts
+from hushuffle.mechanisms.sketches import BloomEncoder, align, logo_counts
 from oracles.bloom_reach import empty_columns, empty_columns_by_enumeration, standard_error, studies, weights_of
 
 KEY = bytes(range(32))

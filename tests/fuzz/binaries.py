@@ -12,29 +12,29 @@ from typing import Any, Final
 import numpy as np
 
 from fuzz.fuzzing import FLOATS, NUMBERS, SECRET, Fuzzer, Input, Maker, changed_bytes, changed_text, changed_tree
-from hushuffle.io.key_state import key_folder
-from hushuffle.io.ledger import Candidate, begin, opened
-from hushuffle.io.odometer import Odometer, Spending
-from hushuffle.io.record_tags import Tags, TagSorter
-from hushuffle.io.reference_files import load_reference
-from hushuffle.io.score_matrices import load_scores
-from hushuffle.io.secret_keys import key_in_file
-from hushuffle.io.sketch_files import load_filter, save_filter
+from hushuffle.collection.ledger import Candidate, begin, opened
+from hushuffle.collection.record_tags import Tags, TagSorter
+from hushuffle.files.key_state import key_folder
+from hushuffle.files.secret_keys import key_in_file
+from hushuffle.mechanisms.sketches import BloomEncoder
+from hushuffle.network.nodes import source as sources
+from hushuffle.network.nodes.connections import Connection
+from hushuffle.network.nodes.document import KMeans
+from hushuffle.network.nodes.frames import Control, Kind
+from hushuffle.network.nodes.identities import Authority, Identity
+from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.points import PointCodec, ReleasedCodec
+from hushuffle.network.nodes.records import PartCodec, RecordCodec
+from hushuffle.network.nodes.seals import PublicSealKey, SealKey
+from hushuffle.network.odometer import Odometer, Spending
+from hushuffle.network.policy import _check_authority
+from hushuffle.network.records import read_prepared, write_prepared
+from hushuffle.papers.murakami2021.score_matrices import load_scores
 from hushuffle.plans import GroupingQuery, GroupingSet
-from hushuffle.runtime import source as sources
-from hushuffle.runtime.connections import Connection
-from hushuffle.runtime.document import KMeans
-from hushuffle.runtime.frames import Control, Kind
-from hushuffle.runtime.identities import Authority, Identity
-from hushuffle.runtime.journal import Journal
-from hushuffle.runtime.points import PointCodec, ReleasedCodec
-from hushuffle.runtime.records import PartCodec, RecordCodec
-from hushuffle.runtime.seals import PublicSealKey, SealKey
-from hushuffle.sketches import BloomEncoder
 from hushuffle.specification.node import Policy
-from hushuffle.workflows.network_policy import _check_authority
-from hushuffle.workflows.network_records import read_prepared, write_prepared
-from workflows.network_tools import deployed, plan_text
+from hushuffle.tables.reference_files import load_reference
+from hushuffle.tables.sketch_files import load_filter, save_filter
+from network.network_tools import deployed, plan_text
 
 _SETS: Final = GroupingQuery(
     grouping_sets=(GroupingSet(columns=("age", "sex"), sizes=(6, 3)),),

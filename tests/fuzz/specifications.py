@@ -14,16 +14,16 @@ from typing import Any, Final
 import tomli_w
 
 from fuzz.fuzzing import Fuzzer, Input, Maker, changed_text, changed_tree
-from hushuffle.runtime.document import RunDocument, read_document
-from hushuffle.runtime.identities import Identity
+from hushuffle.network.check import check_promise
+from hushuffle.network.nodes.document import RunDocument, read_document
+from hushuffle.network.nodes.identities import Identity
+from hushuffle.network.policy import check_policy
+from hushuffle.network.records import held_records
 from hushuffle.specification import CountedPopulation, DataPopulation, Specification, parse_plan
 from hushuffle.specification.collection import parse_collection
 from hushuffle.specification.hosts import load_hosts
 from hushuffle.specification.node import NodeConfiguration, Policy, load_node
-from hushuffle.workflows.network_check import check_promise
-from hushuffle.workflows.network_policy import check_policy
-from hushuffle.workflows.network_records import held_records
-from workflows.network_tools import deployed, plan_text
+from network.network_tools import deployed, plan_text
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 HOSTS: Final = """

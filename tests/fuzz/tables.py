@@ -13,25 +13,25 @@ import numpy as np
 import polars as pl
 
 from fuzz.fuzzing import SECRET, Fuzzer, Input, Maker, changed_bytes, changed_text, changed_tree
-from hushuffle.io.batch_state import Arrival, BatchState
-from hushuffle.io.census import load_census
-from hushuffle.io.checkins import load_checkins
-from hushuffle.io.column import load_column
-from hushuffle.io.column_batches import ColumnBatches
-from hushuffle.io.columns_manifest import columns_in
-from hushuffle.io.graphs import load_graph
-from hushuffle.io.idx import read_idx
-from hushuffle.io.manifest import counts_text, read_counts, read_manifest
-from hushuffle.io.private_table import load_table
-from hushuffle.io.public_columns import load_attributes, load_codes, load_edges, load_labels, load_numbers
-from hushuffle.io.ratings import load_ratings
-from hushuffle.io.record_tags import Tags, record_numbers
-from hushuffle.io.report_files import ReportLayout, read_reports
-from hushuffle.io.score_matrices import load_scores
-from hushuffle.io.sketch_files import identifier_columns
+from hushuffle.collection.batch_state import Arrival, BatchState
+from hushuffle.collection.collect import collect
+from hushuffle.collection.columns_manifest import columns_in
+from hushuffle.collection.estimate_reports import tally_reports
+from hushuffle.collection.manifest import counts_text, read_counts, read_manifest
+from hushuffle.collection.record_tags import Tags, record_numbers
+from hushuffle.collection.report_files import ReportLayout, read_reports
+from hushuffle.papers.meehan2022.census import load_census
+from hushuffle.papers.meehan2022.graphs import load_graph
+from hushuffle.papers.murakami2021.score_matrices import load_scores
 from hushuffle.specification import parse
-from hushuffle.workflows.collect import collect
-from hushuffle.workflows.estimate_reports import tally_reports
+from hushuffle.tables.checkins import load_checkins
+from hushuffle.tables.column import load_column
+from hushuffle.tables.column_batches import ColumnBatches
+from hushuffle.tables.idx import read_idx
+from hushuffle.tables.private_table import load_table
+from hushuffle.tables.public_columns import load_attributes, load_codes, load_edges, load_labels, load_numbers
+from hushuffle.tables.ratings import load_ratings
+from hushuffle.tables.sketch_files import identifier_columns
 
 LABELS: Final = [f"{SECRET}{letter}" for letter in "abc"]
 _ROWS: Final = 60

@@ -14,8 +14,8 @@ import pytest
 
 from fuzz.fuzzing import NUMBERS
 from hushuffle.errors import HushuffleError
-from hushuffle.runtime.frames import VERSION, Kind
-from workflows.network_tools import Stage, bounded, plan_text, stage
+from hushuffle.network.nodes.frames import VERSION, Kind
+from network.network_tools import Stage, bounded, plan_text, stage
 
 _HEAD = struct.Struct("<BBHII4x")
 _REST = struct.Struct("<H2x5Q4x")

@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.protocol import Protocol
-from hushuffle.randomizers import HasSymmetricLaw, Randomizer, Symmetric
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import HasSymmetricLaw, Randomizer, Symmetric
+from hushuffle.mechanisms.shufflers import Reveals, Shuffler, UniformShuffle
 from hushuffle.randomness import Randomness
-from hushuffle.shufflers import Reveals, Shuffler, UniformShuffle
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hushuffle.errors import InvalidInputError
+from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.plans import (
     CentroidNoise,
     GroupingQuery,
@@ -26,7 +27,6 @@ from hushuffle.plans import (
 )
 from hushuffle.plans.builders import CENTROIDS_PUBLIC, CHOSEN_BLINDLY
 from hushuffle.plans.drawing import HEIGHT, WIDTH
-from hushuffle.randomizers import TargetSampling
 
 NOISE = CentroidNoise(kind="gaussian", radius=1.0, scale=10.0)
 SETS = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from hushuffle.errors import InvalidInputError
+from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.mechanisms.shufflers import NoShuffle, Scrambler
 from hushuffle.plans import Cluster, Data, Edge, Plan, Release, messages
-from hushuffle.randomizers import TargetSampling
-from hushuffle.shufflers import NoShuffle, Scrambler
 
 SAMPLING = TargetSampling(targets=3, sigma=0.5)
 PEOPLE = Data(name="people", items=6)

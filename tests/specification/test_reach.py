@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hushuffle import randomizers
 from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
-from hushuffle.sketches import BloomEncoder, align
+from hushuffle.mechanisms import randomizers
+from hushuffle.mechanisms.sketches import BloomEncoder, align
 from hushuffle.specification import Audiences, ReachPopulation, Specification, load, parse
 from hushuffle.specification.reach import AudiencePopulation, about_reach, assumed_people
 from oracles.reach_audiences import share_in_exactly

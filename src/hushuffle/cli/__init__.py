@@ -82,7 +82,7 @@ def _refused(error: OSError, given: Sequence[str]) -> str:
 
     Another name may be that of a file which was found, and made of an id, or of a temporary file.
     """
-    from hushuffle.io.causes import cause  # noqa: PLC0415 - only when needed
+    from hushuffle.files.causes import cause  # noqa: PLC0415 - only when needed
 
     words = [word.rpartition("=")[2] if word.startswith("-") else word for word in (*given, "hushuffle-out")]
     place = Path(os.fsdecode(error.filename)).absolute() if isinstance(error.filename, str | bytes) else None

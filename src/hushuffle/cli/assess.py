@@ -44,8 +44,8 @@ def assess(
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
     from hushuffle import report  # noqa: PLC0415
+    from hushuffle.assessment.assess import assess as run  # noqa: PLC0415
     from hushuffle.specification import load  # noqa: PLC0415
-    from hushuffle.workflows.assess import assess as run  # noqa: PLC0415
 
     spec = load(specification)
     folder = Path("hushuffle-out") / specification.stem if out is None else out

@@ -74,8 +74,8 @@ def linkage(
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
     from hushuffle import report  # noqa: PLC0415
-    from hushuffle.workflows.attack import link  # noqa: PLC0415
-    from hushuffle.workflows.attack_traces import load_traces  # noqa: PLC0415
+    from hushuffle.attacks.attack import link  # noqa: PLC0415
+    from hushuffle.attacks.traces import load_traces  # noqa: PLC0415
 
     folder = Path("hushuffle-out") / f"linkage-{traces.name.partition('.')[0]}" if out is None else out
     if folder.exists() and not folder.is_dir():

@@ -16,8 +16,8 @@ from hushuffle.cli.exits import Exit
 from hushuffle.cli.progress import progress
 
 if TYPE_CHECKING:
+    from hushuffle.assessment.calibrate import Choice, Point
     from hushuffle.model import Bound
-    from hushuffle.workflows.calibrate import Choice, Point
 
 _Flag = Parameter(negative=(), show_default=False)
 _WIDTH = 80
@@ -43,8 +43,8 @@ def calibrate(
         strict: end with exit code 3 if no local epsilon meets all targets.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics.
+    from hushuffle.assessment.calibrate import calibrate as run  # noqa: PLC0415
     from hushuffle.specification import load  # noqa: PLC0415
-    from hushuffle.workflows.calibrate import calibrate as run  # noqa: PLC0415
 
     spec = load(specification)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:

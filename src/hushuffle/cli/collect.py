@@ -16,14 +16,14 @@ from hushuffle.cli.progress import progress
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from hushuffle.collection.batches import BatchRun
+    from hushuffle.collection.collect import Collected, Keys
+    from hushuffle.collection.columns import CollectedColumns
+    from hushuffle.collection.key_rounds import KeyRounds
+    from hushuffle.collection.request import Request
     from hushuffle.model import Bound
     from hushuffle.specification import Specification
     from hushuffle.specification.collection import CollectionSpecification
-    from hushuffle.workflows.collect import Collected, Keys
-    from hushuffle.workflows.collect_batches import BatchRun
-    from hushuffle.workflows.collect_columns import CollectedColumns
-    from hushuffle.workflows.collect_request import Request
-    from hushuffle.workflows.key_rounds import KeyRounds
 
 _Flag = Parameter(negative=(), show_default=False)
 
@@ -74,8 +74,8 @@ def collect(
     if not batches and (late is not None or interrupted is not None):
         message = "--late and --interrupted go with --batches."
         raise UsageError(message)
+    from hushuffle.collection.request import Request  # noqa: PLC0415
     from hushuffle.specification.collection import load_collection  # noqa: PLC0415 - only when needed
-    from hushuffle.workflows.collect_request import Request  # noqa: PLC0415
 
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
     spec = load_collection(specification)
@@ -92,7 +92,7 @@ def collect(
                 master=cluster,
             )
             if batches:
-                from hushuffle.workflows.collect_batches import collect_batch  # noqa: PLC0415 - only when needed
+                from hushuffle.collection.batches import collect_batch  # noqa: PLC0415 - only when needed
 
                 run = collect_batch(spec, out=out, request=request, late=late or "next", interrupted=interrupted)
                 lines = _of_batch(run, min_batch)
@@ -112,9 +112,9 @@ def collect(
 def _collected(
     specification: Specification | CollectionSpecification, out: Path, request: Request
 ) -> Collected | CollectedColumns:
+    from hushuffle.collection.collect import run  # noqa: PLC0415
+    from hushuffle.collection.columns import collect_columns  # noqa: PLC0415
     from hushuffle.specification import Specification  # noqa: PLC0415 - only when needed
-    from hushuffle.workflows.collect import run  # noqa: PLC0415
-    from hushuffle.workflows.collect_columns import collect_columns  # noqa: PLC0415
 
     if isinstance(specification, Specification):
         return run(specification, out=out, request=request)
@@ -130,7 +130,7 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
     if ids is None:
         message = "--key-file needs --id, the column that says which record is whose."
         raise UsageError(message)
-    from hushuffle.workflows.collect import Keys  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.collect import Keys  # noqa: PLC0415 - only when needed
 
     try:
         return Keys(file=file, ids=ids, round=round_number or 0, new=new)
@@ -139,7 +139,7 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
 
 
 def _of_any(collected: Collected | CollectedColumns) -> list[str]:
-    from hushuffle.workflows.collect_columns import CollectedColumns  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.columns import CollectedColumns  # noqa: PLC0415 - only when needed
 
     made = _of_columns(collected) if isinstance(collected, CollectedColumns) else _of_one(collected)
     return [*made, "", *(f"Wrote {file}" for file in collected.files)]

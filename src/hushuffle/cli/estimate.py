@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from hushuffle.collection.estimate_reports import Count, Tally
     from hushuffle.estimation import HeavyHitters
     from hushuffle.model import Estimate
-    from hushuffle.workflows.estimate_reports import Count, Tally
 
 _Flag = Parameter(negative=(), show_default=False)
 _SHOWN = 20
@@ -66,15 +66,15 @@ def estimate(
     """
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
-    from hushuffle.workflows.estimate_columns import tally_columns  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.estimate_columns import tally_columns  # noqa: PLC0415 - only when needed
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell, _counting(cluster) as count:
         tallies = tally_columns(reports, manifest=manifest, progress=tell, count=count)
     if counts_only and out is not None:
         return _save_counts(tallies, out)
     estimates = {name: tally.estimate() for name, tally in tallies.items()}
-    from hushuffle.io.frequency_files import frequency_table, save_columns, save_frequencies  # noqa: PLC0415
-    from hushuffle.workflows.estimate_reports import noise_warning  # noqa: PLC0415
+    from hushuffle.collection.estimate_reports import noise_warning  # noqa: PLC0415
+    from hushuffle.tables.frequency_files import frequency_table, save_columns, save_frequencies  # noqa: PLC0415
 
     shown = {name: tallies[name].told_from_noise(made, confidence=confidence) for name, made in estimates.items()}
     tables = {
@@ -106,7 +106,7 @@ def _counting(master: str | None) -> Iterator[Count | None]:
     if master is None:
         yield None
         return
-    from hushuffle.workflows.estimate_spark import counting_on  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.estimate_spark import counting_on  # noqa: PLC0415 - only when needed
 
     with counting_on(master) as count:
         yield count
@@ -122,7 +122,7 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
     if chart is not None and chart.suffix not in _CHARTS:
         message = f"--chart must be a file of these kinds: {', '.join(_CHARTS)}, got {chart.name}."
         raise UsageError(message)
-    from hushuffle.io.frequency_files import check_kind  # noqa: PLC0415 - only when needed
+    from hushuffle.tables.frequency_files import check_kind  # noqa: PLC0415 - only when needed
 
     try:
         if out is not None:
@@ -132,8 +132,8 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
 
 
 def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
-    from hushuffle.io.frequency_files import save_text  # noqa: PLC0415 - only when needed
-    from hushuffle.io.manifest import counts_text  # noqa: PLC0415
+    from hushuffle.collection.manifest import counts_text  # noqa: PLC0415
+    from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415 - only when needed
 
     if "" not in tallies:
         message = f"Counts are of one column: give FOLDER/NAME, NAME one of {', '.join(tallies)}."
@@ -155,8 +155,8 @@ def _draw(
     shown: Mapping[str, HeavyHitters],
     confidence: float,
 ) -> None:
-    from hushuffle.io.frequency_files import save_text  # noqa: PLC0415 - only when needed
     from hushuffle.report.frequency_chart import Frequencies, frequency_html, frequency_svg  # noqa: PLC0415
+    from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415 - only when needed
 
     parts = [
         Frequencies(
@@ -173,7 +173,7 @@ def _draw(
 
 
 def _print_json(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> None:
-    from hushuffle.io.frequency_files import columns_text, frequency_text  # noqa: PLC0415 - only when needed
+    from hushuffle.tables.frequency_files import columns_text, frequency_text  # noqa: PLC0415 - only when needed
 
     several = "" not in tables
     sys.stdout.write(columns_text(tables, facts) if several else frequency_text(tables[""], facts[""]))

@@ -28,7 +28,7 @@ def start(configuration: Path, /) -> Exit:
     Args:
         configuration: the TOML file that names the nodes, the run's document, and where keys are.
     """
-    from hushuffle.workflows.network_node import run_nodes  # noqa: PLC0415 - only when needed
+    from hushuffle.network.node import run_nodes  # noqa: PLC0415 - only when needed
 
     ran = run_nodes(configuration)
     for name, why in ran.failures.items():
@@ -65,8 +65,8 @@ def certs(
         days: how long the certificates are valid.
     """
     from hushuffle.errors import InvalidInputError  # noqa: PLC0415 - only when needed
-    from hushuffle.runtime.document import read_document  # noqa: PLC0415
-    from hushuffle.workflows.network_certificates import make_certificates  # noqa: PLC0415
+    from hushuffle.network.certificates import make_certificates  # noqa: PLC0415
+    from hushuffle.network.nodes.document import read_document  # noqa: PLC0415
 
     wanted = dict.fromkeys(names or ())
     if document is not None:
@@ -93,7 +93,7 @@ def health(configuration: Path, /) -> Exit:
     Args:
         configuration: the TOML file that the nodes were started with.
     """
-    from hushuffle.workflows.network_node import ask_health  # noqa: PLC0415 - only when needed
+    from hushuffle.network.node import ask_health  # noqa: PLC0415 - only when needed
 
     answers = ask_health(configuration)
     for name, answer in answers.items():

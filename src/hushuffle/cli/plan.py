@@ -49,8 +49,8 @@ def analyse(
         strict: end with exit code 3 if the epsilon asked for is not certified.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
+    from hushuffle.queries.analyse import analyse_plan  # noqa: PLC0415
     from hushuffle.specification import load_plan  # noqa: PLC0415
-    from hushuffle.workflows.plan_study import analyse_plan  # noqa: PLC0415
 
     spec = load_plan(specification)
     folder = _folder(out, f"plan-{specification.stem}")
@@ -86,8 +86,8 @@ def simulate(
         json: print study.json instead of the summary, and nothing else, to standard output.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
+    from hushuffle.queries.simulate import simulate_plan  # noqa: PLC0415
     from hushuffle.specification import load_plan  # noqa: PLC0415
-    from hushuffle.workflows.plan_simulation import simulate_plan  # noqa: PLC0415
 
     spec = load_plan(specification)
     folder = _folder(out, f"plan-{specification.stem}-run")
@@ -129,9 +129,9 @@ def run(
         json: print study.json instead of the summary, and nothing else, to standard output.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
+    from hushuffle.network.run import run_on_network  # noqa: PLC0415
+    from hushuffle.network.study import network_study  # noqa: PLC0415
     from hushuffle.specification import load_plan  # noqa: PLC0415
-    from hushuffle.workflows.network_run import run_on_network  # noqa: PLC0415
-    from hushuffle.workflows.network_study import network_study  # noqa: PLC0415
 
     if network == (hosts is not None):
         message = "say either --network, to run everything on this machine, or --hosts FILE, to prepare it for others."
@@ -167,7 +167,7 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _prepare(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime | None) -> Exit:
-    from hushuffle.workflows.network_hosts import prepare  # noqa: PLC0415 - only when needed
+    from hushuffle.network.hosts import prepare  # noqa: PLC0415 - only when needed
 
     prepared = prepare(spec, hosts, out=folder, start=start)
     lines = [f"Wrote {prepared.document} and {len(prepared.commands):,} configurations beside it.", ""]

@@ -18,7 +18,7 @@ from hushuffle.errors import DataError, InvalidInputError
 
 if TYPE_CHECKING:
     from hushuffle.model import Study
-    from hushuffle.workflows.reproduce import Target
+    from hushuffle.papers import Target
 
 _Flag = Parameter(negative=(), show_default=False)
 _ROOT = Path("hushuffle-out") / "reproduce"
@@ -51,7 +51,7 @@ def reproduce(
         list_: list the targets, with the data sets they need and about how long they take.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
-    from hushuffle.workflows.reproduce import find, targets  # noqa: PLC0415
+    from hushuffle.papers import find, targets  # noqa: PLC0415
 
     if seed < 0:
         message = f"--seed must be a whole number >= 0, got {seed}."
@@ -103,7 +103,7 @@ def _run(
 
 
 def _computed(target: Target, data: Path | None, seed: int, tell: Tell) -> Study:
-    from hushuffle.workflows import reproduce as tools  # noqa: PLC0415 - only when needed
+    from hushuffle import papers as tools  # noqa: PLC0415 - only when needed
 
     return tools.reproduce(target.name, tools.Request(data=data, seed=seed, tell=tell))
 

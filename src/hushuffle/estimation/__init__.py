@@ -1,11 +1,6 @@
 """What the analyst reads from the release."""
 
-from hushuffle.estimation.frequency import (
-    estimate,
-    keep_significant,
-    predicted_standard_error,
-    project_on_simplex,
-)
+from hushuffle.estimation.frequency import estimate, keep_significant, predicted_standard_error, project_on_simplex
 from hushuffle.estimation.heavy_hitters import HeavyHitters, heavy_hitters
 
 __all__ = [

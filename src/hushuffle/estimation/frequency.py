@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.laws.variance import QUESTION, frequency_variance
+from hushuffle.curves.variance import QUESTION, frequency_variance
+from hushuffle.mechanisms.randomizers import CountsReports, require
 from hushuffle.model import Estimate, Histogram, Transcript
-from hushuffle.randomizers import CountsReports, require
 
 if TYPE_CHECKING:
-    from hushuffle.protocol import Protocol
+    from hushuffle.mechanisms.protocol import Protocol
 
 
 def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol) -> Estimate:

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.laws.variance import QUESTION
+from hushuffle.curves.variance import QUESTION
+from hushuffle.mechanisms.randomizers import CountsReports, SupportProbabilities, require
 from hushuffle.numerics import binomial
-from hushuffle.randomizers import CountsReports, SupportProbabilities, require
 
 if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
     from hushuffle.model import Estimate
-    from hushuffle.protocol import Protocol
 
 _LOG_TAIL: Final = -60.0  # what is left out of the sum over dummies: far below any level / k
 

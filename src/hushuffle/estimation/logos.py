@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import BitFlipping, require
+from hushuffle.mechanisms.sketches import per_bit
+from hushuffle.mechanisms.sketches.logos import MOST_COUNTED
 from hushuffle.model import Histogram, Transcript
-from hushuffle.randomizers import BitFlipping, require
-from hushuffle.sketches import per_bit
-from hushuffle.sketches.logos import MOST_COUNTED
 
 if TYPE_CHECKING:
-    from hushuffle.protocol import Protocol
+    from hushuffle.mechanisms.protocol import Protocol
 
 Reports = Transcript | npt.NDArray[np.int64] | Histogram
 Array = npt.NDArray[np.float64]
@@ -88,7 +88,7 @@ def true_logos(reports: Reports, *, protocol: Protocol) -> LogoEstimate:
 
     Args:
         reports: a `Transcript`, its reports as an array of logos, shape (m,), or their counts (a `Histogram`
-            of 2**k values, for example `hushuffle.sketches.logo_counts(filters)`).
+            of 2**k values, for example `hushuffle.mechanisms.sketches.logo_counts(filters)`).
         protocol: the protocol that produced them: `BitFlipping(width=k, p=p)`, n = m columns.
 
     Raises:

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.errors import NumericalError
 from hushuffle.estimation.logos import Array, Reports, flipping, inverse, marginal
+from hushuffle.mechanisms.sketches import per_bit
+from hushuffle.mechanisms.sketches.filters import MOST_HASHES
 from hushuffle.model import Bound, Citation
-from hushuffle.sketches import per_bit
-from hushuffle.sketches.filters import MOST_HASHES
 
 if TYPE_CHECKING:
-    from hushuffle.protocol import Protocol
+    from hushuffle.mechanisms.protocol import Protocol
 
 Question = Literal["reach", "overlap", "exclusive"]
 QUESTIONS: Final[tuple[Question, ...]] = ("reach", "overlap", "exclusive")
@@ -76,7 +76,7 @@ def reach(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | N
 
     Args:
         reports: a `Transcript`, its reports as an array of logos, shape (m,), or their counts (a `Histogram`
-            of 2**k values, for example `hushuffle.sketches.logo_counts(filters)`).
+            of 2**k values, for example `hushuffle.mechanisms.sketches.logo_counts(filters)`).
         protocol: the protocol that produced them: `BitFlipping(width=k, p=p)`, n = m columns.
         publishers: which filters, 0..k-1 in the order in which they were aligned, at most 20.
         hashes: number h of hash functions of the filters.

@@ -182,3 +182,17 @@ def _pair(lower: float, upper: float) -> str:
     if lower == upper or (math.isfinite(upper) and upper - lower <= 1e-6 * abs(upper)):
         return number(upper, up=True)
     return f"{number(lower, up=False)} to {number(upper, up=True)}"
+
+
+def percent(share: float, *, up: bool | None = None) -> str:
+    """Format a probability as a percentage, rounded outward if `up` says which way.
+
+    >>> percent(0.521112, up=True), percent(1 / 3), percent(0.0000123, up=True), percent(1.0)
+    ('52.12 %', '33.33 %', '0.00123 %', '100 %')
+    """
+    if share in (0.0, 1.0):
+        return f"{share:.0%}".replace("%", " %")
+    digits = 4 if share >= 0.1 else 3
+    if share > 0.999:  # as many digits as tell it from certainty
+        return f"{100 * (1 - float(number(1 - share, up=None if up is None else not up, digits=2))):.12g} %"
+    return f"{number(float(100 * Decimal(repr(share))), up=up, digits=digits)} %"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 
 from hushuffle import _checks
@@ -75,3 +76,13 @@ class Study:
         """Every source in use, each once per place: of the figures, then `citations`."""
         used = [source for bound in self.bounds for source in bound.sources]
         return tuple(dict.fromkeys([*used, *self.citations]))
+
+
+def software(*packages: str) -> tuple[tuple[str, str], ...]:
+    """Return what computed a study, with versions: Python, hushuffle, numpy, scipy and `packages`."""
+    from importlib.metadata import version  # noqa: PLC0415 - slow to load
+
+    return (
+        ("python", platform.python_version()),
+        *((name, version(name)) for name in ("hushuffle", "numpy", "scipy", *packages)),
+    )

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from hushuffle import _checks
+from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.mechanisms.randomizers.target_sampling import Convention
+from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.plans.aggregates import GroupingQuery
 from hushuffle.plans.centroids import CentroidNoise
 from hushuffle.plans.cluster import Cluster
 from hushuffle.plans.plan import Carries, Data, Edge, Plan
-from hushuffle.randomizers import TargetSampling
-from hushuffle.randomizers.target_sampling import Convention
-from hushuffle.shufflers import Scrambler
 
 PerPerson = Literal["all", "one"]
 Variant = Literal["private-centroids", "public-centroids", "hidden"]

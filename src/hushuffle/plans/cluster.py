@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from hushuffle import _checks
-from hushuffle.protocol import Protocol
-from hushuffle.randomizers import TargetSampling
-from hushuffle.shufflers import NoShuffle, Scrambler
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.mechanisms.shufflers import NoShuffle, Scrambler
 
 
 @dataclass(frozen=True, kw_only=True)

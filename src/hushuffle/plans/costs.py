@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, replace
 
 from hushuffle import _checks
+from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.plans.cluster import Cluster
 from hushuffle.plans.plan import Plan
-from hushuffle.randomizers import TargetSampling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def cluster_costs(cluster: Cluster, *, only_honest: bool = False) -> Costs:
     Source: theory.md section 6 (Costs).
 
     >>> sampling = TargetSampling(targets=20, sigma=0.2)
-    >>> from hushuffle.shufflers import Scrambler
+    >>> from hushuffle.mechanisms.shufflers import Scrambler
     >>> ages = Cluster(name="ages", sources=10_000, targets=20, reads=("people",), sampling=sampling,
     ...                scrambler=Scrambler(dummies=50), batch=100)
     >>> costs = cluster_costs(ages)

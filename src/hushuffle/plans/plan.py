@@ -95,7 +95,7 @@ class Plan:
 
     Source: Ladjel, Anciaux, Bellet, Scerri (Theorem 1, corrected); theory.md section 6.
 
-    >>> from hushuffle.randomizers import TargetSampling
+    >>> from hushuffle.mechanisms.randomizers import TargetSampling
     >>> sampling = TargetSampling(targets=2, sigma=0.5)
     >>> ask = Cluster(name="ask", sources=9, targets=2, reads=("people",), sampling=sampling)
     >>> compute = Cluster(name="compute", sources=2, targets=1)

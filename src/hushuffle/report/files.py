@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from hushuffle.io.causes import naming
+from hushuffle.files.causes import naming
 from hushuffle.model import Assessment, Study
 from hushuffle.report import page, result, study_document, study_page
 

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from hushuffle.report.schema_parts import (
-    FLAG,
-    NUMBERS,
-    TEXT,
-    TEXTS,
-    Schema,
-    document,
-    list_of,
-    record,
-    said,
-)
+from hushuffle.report.schema_parts import FLAG, NUMBERS, TEXT, TEXTS, Schema, document, list_of, record, said
 from hushuffle.report.study_document import STUDY_SCHEMA_VERSION
 
 

@@ -18,8 +18,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.io import parse_condition
-from hushuffle.io.categories import as_label
+from hushuffle.tables.categories import as_label
+from hushuffle.tables.conditions import parse_condition
 
 LARGEST_EPSILON: Final = 40.0
 """exp(-40) is 4e-18: nobody would ever lie, so that no noise is what is meant."""

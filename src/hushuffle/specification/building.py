@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hushuffle.adversaries import Guesser
 from hushuffle.errors import SpecificationError
-from hushuffle.protocol import Protocol
-from hushuffle.shufflers import Shuffler
+from hushuffle.mechanisms.adversaries import Guesser
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.specification.kinds import Linker
 from hushuffle.specification.order import Order
 from hushuffle.specification.rules import misfits

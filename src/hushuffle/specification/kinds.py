@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from hushuffle import adversaries, randomizers, shufflers
+from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.specification._base import Epsilon, Section, either
 from hushuffle.specification.order import MallowsShuffle, Order
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal, NoReturn, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from hushuffle import shufflers
 from hushuffle.errors import Problem, UnsupportedProtocolError
+from hushuffle.mechanisms import shufflers
 from hushuffle.specification._base import Section, either
 
 _KEYS: Final = ("columns", "column", "edges")

@@ -11,10 +11,10 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, mod
 
 from hushuffle import plans
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
+from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.plans.aggregates import Function
 from hushuffle.plans.builders import PerPerson, Variant
 from hushuffle.plans.centroids import Noise
-from hushuffle.randomizers.target_sampling import Convention
 from hushuffle.specification._base import LARGEST_EPSILON, ConditionText, Label, Name, Section, Seed, either, refuse
 from hushuffle.specification.network import Network
 from hushuffle.specification.plan_rules import plan_problems

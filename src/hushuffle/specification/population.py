@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from hushuffle.io import FROM_DATA, load_column
 from hushuffle.model import Domain, Population, Warned
 from hushuffle.specification._base import ConditionText, Label, Name, Section, either, refuse
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
+from hushuffle.tables.categories import FROM_DATA
+from hushuffle.tables.column import load_column
 
 _SHAPES = 'must be a table of conditions, a list of labels, or "from-data"'
 
@@ -80,7 +81,7 @@ class DataPopulation(Section):
         """Return the people in the data.
 
         Raises:
-            DataError, MissingDependencyError: see `hushuffle.io.load_column`.
+            DataError, MissingDependencyError: see `hushuffle.tables.column.load_column`.
         """
         column = load_column(
             self.data,

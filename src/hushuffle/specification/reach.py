@@ -14,11 +14,11 @@ import polars as pl
 from pydantic import ConfigDict, Field
 
 from hushuffle.errors import DataError, InvalidInputError, Problem, UnsupportedProtocolError
-from hushuffle.io.secret_keys import key_in_environment, key_in_file
-from hushuffle.io.sketch_files import identifier_columns
+from hushuffle.files.secret_keys import key_in_environment, key_in_file
+from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
 from hushuffle.model import Population
-from hushuffle.sketches import BloomEncoder, BloomFilter, per_bit
 from hushuffle.specification._base import Name, Section, either
+from hushuffle.tables.sketch_files import identifier_columns
 
 MOST_PUBLISHERS: Final = 10
 _KEYS: Final = ("publishers", "audiences")

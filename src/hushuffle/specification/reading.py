@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from hushuffle.errors import Problem, SpecificationError
-from hushuffle.io.causes import cause
+from hushuffle.files.causes import cause
 from hushuffle.specification._base import Section
 from hushuffle.specification.rules import broken_rules
 from hushuffle.specification.specification import Specification

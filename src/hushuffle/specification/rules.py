@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hushuffle.errors import InvalidInputError, Problem
-from hushuffle.io import FROM_DATA, missing_label
-from hushuffle.io.categories import as_label
-from hushuffle.randomizers import LocalHashing, RandomizedResponse
+from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.specification._base import rule_and_hint
 from hushuffle.specification.order import order_problems
 from hushuffle.specification.reach import reach_problems
+from hushuffle.tables.categories import FROM_DATA, as_label, missing_label
 
 
 def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:

@@ -1,0 +1,179 @@
+"""Measure the building: size, tests of a class outside its own file, and the files that two jobs walk through.
+
+    python benchmarks/house.py [CHECKOUT ...]
+
+Each checkout is measured with the code that it holds. A walk counts the Python files of the package in which a
+function or a class body runs, imports aside: `assess` of a survey without data from TOML to its three outputs, the
+figure of central privacy alone, and `collect` of one column from CSV to a folder of reports.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+_SURVEY = """
+title = "A town"
+[population]
+n = 1000
+k = 4
+[randomizer]
+kind = "randomized-response"
+epsilon = 2.0
+[shuffler]
+kind = "uniform"
+[targets]
+delta = 1e-6
+"""
+_COLLECTION = """
+title = "A town"
+[population]
+data = "people.csv"
+column = "answer"
+categories = ["no", "yes"]
+[randomizer]
+kind = "randomized-response"
+epsilon = 2.0
+[shuffler]
+kind = "uniform"
+[targets]
+delta = 1e-4
+"""
+_WALKER = """
+import os, sys, threading
+home = os.path.join(sys.argv[1], "src", "hushuffle") + os.sep
+files = set()
+def seen(frame, event, _):
+    if event == "call" and frame.f_code.co_filename.startswith(home) and frame.f_code.co_name != "<module>":
+        files.add(frame.f_code.co_filename)
+what = sys.argv[2]
+import hushuffle as hs
+if what == "central":
+    sys.setprofile(seen)
+    protocol = hs.Protocol(randomizer=hs.RandomizedResponse(k=4, epsilon=2.0), shuffler=hs.UniformShuffle(), n=1000)
+    hs.dp.epsilon(protocol, delta=1e-6)
+else:
+    from hushuffle.cli import main
+    def run(out):
+        words = ["town.toml", "--out", out]
+        return main([what, *words])
+    assert run("first") == 0  # everything is imported now
+    threading.setprofile(seen)
+    sys.setprofile(seen)
+    run("second")
+sys.setprofile(None)
+print("\\n".join(sorted(files)), file=sys.stderr)
+"""
+
+
+def _modules(root: Path) -> list[Path]:
+    return sorted((root / "src" / "hushuffle").rglob("*.py"))
+
+
+def _code_lines(text: str) -> int:
+    """Return the number of lines that hold code: no comment, no docstring, no blank line."""
+    lines: set[int] = set()
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in skipped:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(lines)
+
+
+def _class_tests(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and class of each `isinstance` or class pattern on a class that another file defines.
+
+    Errors are not counted: to catch or sort them is what they are for.
+    """
+    tree = ast.parse(path.read_text("utf-8"))
+    foreign = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hushuffle")
+        for alias in node.names
+        if alias.name[:1].isupper() and not alias.name.isupper() and not alias.name.endswith("Error")
+    }
+    for node in ast.walk(tree):
+        asked: list[ast.expr] = []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            asked = [node.args[1]]
+        elif isinstance(node, ast.MatchClass):
+            asked = [node.cls]
+        names = {inner.id for each in asked for inner in ast.walk(each) if isinstance(inner, ast.Name)}
+        names |= {inner.attr for each in asked for inner in ast.walk(each) if isinstance(inner, ast.Attribute)}
+        if names & foreign:
+            yield asked[0].lineno, ", ".join(sorted(names & foreign))
+
+
+def _walk(root: Path, what: str) -> list[str]:
+    """Return the files of the package that a job runs through."""
+    import tempfile  # noqa: PLC0415 - only here
+
+    with tempfile.TemporaryDirectory() as folder:
+        text = _SURVEY if what == "assess" else _COLLECTION
+        Path(folder, "town.toml").write_text(text, encoding="utf-8")
+        Path(folder, "people.csv").write_text("answer\n" + "yes\nno\nno\n" * 400, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-c", _WALKER, str(root), what],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(root / "src")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    home = str(root / "src" / "hushuffle") + os.sep
+    return [line.removeprefix(home) for line in done.stderr.splitlines() if line.startswith(home)]
+
+
+def measure(root: Path) -> dict[str, object]:
+    """Return the figures of one checkout."""
+    modules = _modules(root)
+    texts = {path: path.read_text("utf-8") for path in modules}
+    lines = {path: text.count("\n") for path, text in texts.items()}
+    tests = {path: list(_class_tests(path)) for path in modules}
+    return {
+        "files": len(modules),
+        "lines": sum(lines.values()),
+        "code lines": sum(_code_lines(text) for text in texts.values()),
+        "lines of the longest file": max(lines.values()),
+        "files over 400 lines": sum(count > 400 for count in lines.values()),
+        "files under 40 code lines": sum(_code_lines(text) < 40 for text in texts.values()),
+        "class tests outside the class's file": sum(map(len, tests.values())),
+        "files with such tests": sum(map(bool, tests.values())),
+        **{f"files walked by {what}": len(_walk(root, what)) for what in ("central", "assess", "collect")},
+    }
+
+
+def main() -> None:
+    """Print one row for each figure, one column for each checkout."""
+    options = [word for word in sys.argv[1:] if word.startswith("--")]
+    roots = [Path(word).resolve() for word in sys.argv[1:] if not word.startswith("--")] or [Path(__file__).parents[1]]
+    if "--class-tests" in options:
+        for path in _modules(roots[0]):
+            for line, name in _class_tests(path):
+                print(f"{path.relative_to(roots[0])}:{line}: {name}")
+        return
+    if "--walk" in options:
+        for what in ("central", "assess", "collect"):
+            print(what, *_walk(roots[0], what), sep="\n  ")
+        return
+    columns = [measure(root) for root in roots]
+    if "--json" in options:
+        print(json.dumps(columns, indent=2))
+        return
+    for name in columns[0]:
+        print(f"{name:<40}", *(f"{column[name]!s:>10}" for column in columns))
+
+
+if __name__ == "__main__":
+    main()

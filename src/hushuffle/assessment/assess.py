@@ -1,0 +1,121 @@
+"""Assess one deployment: every adversary's figure, the collection run on the data, what was predicted measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hushuffle.assessment import charts as curves
+from hushuffle.assessment import findings, trials, warnings
+from hushuffle.assessment.guessing_charts import guessing_charts
+from hushuffle.assessment.order.report import OrderReport, order_report
+from hushuffle.assessment.reach.study import assess_reach
+from hushuffle.mechanisms.adversaries import Guesser
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Assessment, Finding
+from hushuffle.model.study import software
+from hushuffle.specification import ReachPopulation, Specification, build_adversaries, build_protocol
+from hushuffle.specification.order_setup import arranged
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share of all work done so far, in [0, 1]."""
+
+
+def assess(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Assessment:
+    """Return everything there is to say about one deployment.
+
+    Args:
+        specification: the deployment, as `hushuffle.specification.load` reads it.
+        base_folder: the folder that relative paths of data are relative to.
+        progress: told what is going on.
+
+    Raises:
+        DataError, MissingDependencyError: the data cannot be used.
+        SpecificationError: the specification does not fit the data (for example, a probability below 1/k).
+        UnsupportedProtocolError: a question has no answer for this protocol.
+
+    >>> from hushuffle.specification import parse
+    >>> result = assess(parse('''
+    ...     population = { n = 900, k = 3 }
+    ...     randomizer = { kind = "randomized-response", epsilon = 1.0 }
+    ...     shuffler = { kind = "uniform" }
+    ...     targets = { delta = 1e-6 }
+    ... '''))
+    >>> print(result.findings[0].question, result.findings[0].bound)
+    central-dp 0.1381 to 0.1383 nats (certified bracket)
+    """
+    tell = progress or (lambda _stage, _share: None)
+    if isinstance(specification.population, ReachPopulation):
+        return assess_reach(
+            specification,
+            specification.population,
+            base_folder=base_folder,
+            tell=tell,
+            software=software("polars", "cryptography"),
+        )
+    tell("reading the data", 0.0)
+    people = specification.population.read(base_folder)
+    arrangement = arranged(specification, people, base_folder)
+    shuffler = None if arrangement is None else arrangement.shuffler
+    protocol = build_protocol(specification, n=people.n, k=people.k, shuffler=shuffler)
+    tell("what each adversary learns", 0.1)
+    if arrangement is None:
+        order = OrderReport(findings=_learned(specification, protocol))
+    else:
+        order = order_report(
+            specification,
+            protocol,
+            arrangement,
+            people=people,
+            base_folder=base_folder,
+            done=lambda share: tell("what each adversary learns", 0.1 + 0.2 * share),
+        )
+    tell("what happens at other sizes", 0.3)
+    charts = (
+        *order.charts,
+        *curves.privacy_charts(protocol, delta=specification.targets.delta),
+        *guessing_charts(protocol),
+    )
+    tell("running the collection", 0.6)
+    utility = trials.utility(
+        protocol,
+        values=people.values,
+        repetitions=specification.run.repetitions,
+        seed=specification.run.seed,
+        target=specification.targets.standard_error,
+        confidence=specification.run.confidence,
+        progress=lambda share: tell("running the collection", 0.6 + 0.4 * share),
+    )
+    concerns = warnings.concerns(
+        protocol, people=people, specification=specification, findings=order.findings, utility=utility
+    )
+    tell("done", 1.0)
+    return Assessment(
+        title=specification.title or "Assessment of a shuffled collection",
+        deployment=protocol.describe(),
+        population=people.population,
+        findings=order.findings,
+        utility=utility,
+        charts=charts,
+        warnings=(*order.warnings, *concerns),
+        specification=specification.effective(),
+        software=software("polars", "cryptography"),
+        further_citations=trials.sources(protocol),
+        tables=order.tables,
+        maps=order.maps,
+    )
+
+
+def _learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
+    adversaries = build_adversaries(specification)
+    guessers: tuple[Guesser, ...] = adversaries.guessers
+    delta = specification.targets.delta
+    central = findings.central(protocol, delta=delta)
+    rows = [
+        central,
+        findings.local(protocol),
+        *(findings.guesser(protocol, adversary, central=central.bound, delta=delta) for adversary in guessers),
+    ]
+    if adversaries.linker:
+        rows += findings.linker(protocol)
+    return tuple(rows)

@@ -1,0 +1,95 @@
+"""The deployment at other sizes and other noise: the charts of an assessment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hushuffle.assessment.findings import hides_senders
+from hushuffle.estimation import predicted_standard_error
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
+from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.model import Chart, Series
+from hushuffle.questions import dp
+from hushuffle.questions.dp.calibration import with_local_epsilon
+
+_LARGEST = 10**9
+_NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
+
+
+def privacy_charts(protocol: Protocol, *, delta: float) -> tuple[Chart, ...]:
+    """Return privacy against n and against epsilon_0, and accuracy against epsilon_0 (buckets fixed)."""
+    noisy = math.isfinite(protocol.randomizer.local_epsilon)
+    # A noisy order belongs to these people: there is none for others.
+    sized = hides_senders(protocol) and protocol.shuffler.reveals is not Reveals.NOISY_ORDER
+    charts = [_against_people(protocol, delta)] if noisy and sized else []
+    if isinstance(protocol.randomizer, RandomizedResponse | LocalHashing):
+        noises = sorted({*_NOISES, protocol.randomizer.epsilon}) if noisy else list(_NOISES)
+        variants = [with_local_epsilon(protocol, noise) for noise in noises]
+        here = protocol.randomizer.epsilon if noisy else None
+        charts += [_against_noise(variants, noises, delta, here), _accuracy(variants, noises, here)]
+    return tuple(charts)
+
+
+def _against_people(protocol: Protocol, delta: float) -> Chart:
+    steps = [protocol.n * 10 ** (half / 2) for half in range(-4, 5)]
+    sizes = sorted({min(max(2, round(step)), _LARGEST) for step in steps} | {protocol.n})
+    central = _band("released, after the shuffler", sizes, [replace(protocol, n=n) for n in sizes], delta)
+    local = protocol.randomizer.local_epsilon
+    return Chart(
+        key="privacy-against-people",
+        title="Privacy against the number of people",
+        caption=f"More people hide each one better: epsilon at delta = {delta:g}, smaller is more private.",
+        x_label="people",
+        y_label="epsilon (nats)",
+        series=(central, _flat("with the sender known", sizes, local)),
+        x_log=True,
+        y_log=True,
+        here=float(protocol.n),
+    )
+
+
+def _against_noise(variants: Sequence[Protocol], noises: Sequence[float], delta: float, here: float | None) -> Chart:
+    released = _band("released, after the shuffler", noises, variants, delta)
+    known = Series.through("with the sender known", noises, noises)
+    series = (released, known) if hides_senders(variants[0]) else (known,)
+    return Chart(
+        key="privacy-against-noise",
+        title="Privacy against the noise on each device",
+        caption=f"Less noise (larger local epsilon) protects less: epsilon at delta = {delta:g} for this many people.",
+        x_label="local epsilon of one report (nats)",
+        y_label="epsilon (nats)",
+        series=series,
+        y_log=True,
+        here=here,
+    )
+
+
+def _accuracy(variants: Sequence[Protocol], noises: Sequence[float], here: float | None) -> Chart:
+    worst = [float(predicted_standard_error(variant, frequency=np.array([0.0, 1.0])).max()) for variant in variants]
+    # As the noise, so the best number of buckets: the deployment's own is kept.
+    fixed = " The number of buckets stays the same." if isinstance(variants[0].randomizer, LocalHashing) else ""
+    line = Series.through("standard error", noises, worst)
+    return Chart(
+        key="accuracy-against-noise",
+        title="Accuracy against the noise on each device",
+        caption="What the noise costs: predicted standard error of an estimated share, at the worst true share."
+        + fixed,
+        x_label="local epsilon of one report (nats)",
+        y_label="standard error of a share",
+        series=(line,),
+        y_log=True,
+        here=here,
+    )
+
+
+def _band(label: str, x: Sequence[float], protocols: Sequence[Protocol], delta: float) -> Series:
+    return Series.through(label, x, (dp.epsilon(protocol, delta=delta) for protocol in protocols))
+
+
+def _flat(label: str, x: Sequence[float], value: float) -> Series:
+    return Series.through(label, x, [value] * len(x))

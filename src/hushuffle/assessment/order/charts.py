@@ -1,0 +1,113 @@
+"""The order of release at other promises: how far reports move, and whom else it protects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hushuffle.assessment.order.findings import uniform_mean
+from hushuffle.model import Chart, Groups, Series
+from hushuffle.questions import order
+from hushuffle.randomness import Randomness
+from hushuffle.specification import order as asked
+from hushuffle.specification.order_setup import Arrangement
+
+_ALPHAS: Final = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 16.0, 50.0)
+_RADII: Final = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+_MOST_MEMBERSHIPS: Final = 4_000_000
+_MANY: Final = 100_000
+
+
+def order_charts(arrangement: Arrangement, *, asked_for: asked.Groups, rng: Randomness) -> tuple[Chart, ...]:
+    """Return displacement against alpha, and alpha of smaller and larger groups where they are made from numbers."""
+    charts = [_displacement(arrangement, rng)]
+    if asked_for.radius:
+        charts.append(_other_radii(arrangement, asked_for.radius))
+    if asked_for.nearest:
+        charts.append(_other_sizes(arrangement, asked_for.nearest))
+    return tuple(charts)
+
+
+def _displacement(arrangement: Arrangement, rng: Randomness) -> Chart:
+    here = arrangement.alpha.upper
+    alphas = sorted({*_ALPHAS, here})
+    exact = _moved(arrangement, "exact sensitivity", alphas, arrangement.sensitivity, rng)
+    uniform = (uniform_mean(arrangement.n),) * len(alphas)
+    series = [exact]
+    if arrangement.published is not None and arrangement.published > arrangement.sensitivity:
+        series.append(_moved(arrangement, "published sensitivity", alphas, arrangement.published, rng))
+    series.append(Series.through("uniform shuffle", alphas, uniform))
+    return Chart(
+        key="displacement-against-alpha",
+        title="How far reports move, against what the order may say",
+        caption=(
+            "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned of places. "
+            "For the same promise, the exact sensitivity moves them less than the published one."
+            if len(series) > 2
+            else "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned of places."
+        ),
+        x_label="alpha (nats)",
+        y_label="places that a report moves, mean",
+        series=tuple(series),
+        x_log=True,
+        y_log=True,
+        here=here,
+    )
+
+
+def _moved(arrangement: Arrangement, label: str, alphas: Sequence[float], sensitivity: int, rng: Randomness) -> Series:
+    samples = 5 if arrangement.n <= _MANY else 2
+    means = [
+        order.displacement(
+            n=arrangement.n,
+            theta=alpha / sensitivity,
+            distance=arrangement.shuffler.distance,
+            samples=samples,
+            confidence=0.95,
+            rng=rng,
+        ).mean
+        for alpha in alphas
+    ]
+    return Series.through(label, alphas, means)
+
+
+def _other_radii(arrangement: Arrangement, radius: float) -> Chart:
+    """Return alpha for groups of other radii; larger ones only where there is room for them."""
+    factors = [
+        factor for factor in _RADII if factor <= 1 or arrangement.groups.members.size * factor**3 <= _MOST_MEMBERSHIPS
+    ]
+    alphas = [
+        _alpha(arrangement, arrangement.groups if factor == 1 else arrangement.within(factor * radius))
+        for factor in factors
+    ]
+    return _others("radius", [factor * radius for factor in factors], alphas, here=radius)
+
+
+def _other_sizes(arrangement: Arrangement, size: int) -> Chart:
+    n = arrangement.n
+    sizes = sorted({2, *(max(2, size // part) for part in (4, 2, 1)), *(size * times for times in (2, 4))})
+    sizes = [other for other in sizes if other <= size or (other <= n and other * n <= _MOST_MEMBERSHIPS)]
+    alphas = [
+        _alpha(arrangement, arrangement.groups if other == size else arrangement.nearest(other)) for other in sizes
+    ]
+    return _others("people in a group", [float(other) for other in sizes], alphas, here=float(size))
+
+
+def _alpha(arrangement: Arrangement, groups: Groups) -> float:
+    shuffler = arrangement.shuffler
+    return order.alpha_for_theta(
+        shuffler.theta, reference=shuffler.reference, groups=groups, distance=shuffler.distance
+    ).upper
+
+
+def _others(label: str, x: Sequence[float], alphas: Sequence[float], *, here: float) -> Chart:
+    return Chart(
+        key="alpha-against-groups",
+        title="What the same shuffle promises to other groups",
+        caption="Alpha of smaller and larger groups, exact: whoever is close together is told apart least.",
+        x_label=label,
+        y_label="alpha (nats)",
+        series=(Series.through("this shuffle", x, alphas),),
+        y_log=min(alphas) > 0,
+        here=here,
+    )

@@ -1,0 +1,203 @@
+"""The attack and the learner, run on the data: reports with their senders, this shuffle, a uniform one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from hushuffle.attacks.inference import ATTACK, choose_voters, success_rates, vulnerable
+from hushuffle.attacks.learnability import learned_shares, local_shares, relative_error, without_noise
+from hushuffle.errors import MissingDependencyError, NumericalError
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import HasSymmetricLaw
+from hushuffle.mechanisms.shufflers import NoShuffle, UniformShuffle
+from hushuffle.model import Bound, Cell, Finding, Groups, Table, Warned
+from hushuffle.model.bound import percent
+from hushuffle.randomness import Randomness
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+VOTES: Final = 25
+DRAWS: Final = 50
+LEVEL: Final = 0.9
+REPETITIONS: Final = 3
+_FEW_VALUES: Final = 4
+_NAMES: Final = ("no shuffle", "this shuffle", "uniform shuffle")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scene:
+    """What an attack is run on.
+
+    `near`: who is nearby, a group for each person; `known`, shape (n, d): what the attacker knows beyond public data
+    (None: nothing); `places`, shape (n, d): what a learner sees of a person (None: nothing is learned).
+    """
+
+    values: Integers
+    labels: tuple[str, ...]
+    near: Groups
+    known: Floats | None
+    places: Floats | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Everything that came of it."""
+
+    findings: tuple[Finding, ...]
+    tables: tuple[Table, ...]
+    warnings: tuple[Warned, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Score:
+    """Shares of vulnerable people: all, and by value; lambda, or None where nothing was learned."""
+
+    rho: Bound
+    by_value: tuple[Bound, ...]
+    error: Bound | None
+
+
+def measured(
+    protocol: Protocol, scene: Scene, *, confidence: float, rng: Randomness, done: Callable[[float], None]
+) -> Measured:
+    """Return how often the attack succeeds and how well places are learned, before and after the shuffle.
+
+    The attack: of the people nearby the 25 most alike vote on a person's value; a person is vulnerable if that is right
+    in 90 % of 50 releases. The learner: gradient-boosted trees on one release, noise taken out; lambda is their mean
+    total variation to the true shares nearby, over that of the uniform guess. Both three times, Student's intervals.
+
+    Args:
+        protocol: with randomized response and the shuffle.
+        scene: what it is run on.
+        confidence: of the intervals.
+        rng: of the releases.
+        done: told the share of the work done.
+
+    Source: Meehan et al. 2022, section 5; theory.md section 5.
+    """
+    voters = choose_voters(scene.near, scene.known, size=VOTES)
+    shufflers = (NoShuffle(), protocol.shuffler, UniformShuffle())
+    places, trouble = scene.places, ""
+    scores = []
+    for step, shuffler in enumerate(shufflers):
+        runs = []
+        for repetition in range(REPETITIONS):
+            released = _released(replace(protocol, shuffler=shuffler), scene.values, rng)
+            rates = success_rates(released, scene.values, voters, k=len(scene.labels), seed=repetition + 1)
+            error = None
+            if places is not None:
+                try:
+                    error = _error(protocol, scene, places, released[:, 0])
+                except (MissingDependencyError, NumericalError) as problem:
+                    places, trouble = None, str(problem)
+            runs.append((vulnerable(rates, level=LEVEL), error))
+            done((step * REPETITIONS + repetition + 1) / (len(shufflers) * REPETITIONS))
+        scores.append(_score(runs, scene, confidence))
+    warnings = [_not_learned(trouble)] if trouble else []
+    return Measured(
+        findings=(_finding(scores),),
+        tables=(_table(scores, scene),),
+        warnings=tuple(warnings),
+    )
+
+
+def _released(protocol: Protocol, values: Integers, rng: Randomness) -> Integers:
+    """Return what so many collections release in everybody's place, shape (n, DRAWS)."""
+    return np.stack([protocol.collect(values, rng=rng).reports for _ in range(DRAWS)], axis=1)
+
+
+def _error(protocol: Protocol, scene: Scene, places: Floats, reports: Integers) -> float:
+    assert isinstance(protocol.randomizer, HasSymmetricLaw)
+    law, k = protocol.randomizer.symmetric_law(), len(scene.labels)
+    learned = learned_shares(places, reports, k=k)
+    cleared = without_noise(learned, truth=float(law.truth), lie=float(law.lie))
+    return relative_error(cleared, local_shares(scene.values, scene.near, k=k))
+
+
+def _score(runs: Sequence[tuple[npt.NDArray[np.bool_], float | None]], scene: Scene, confidence: float) -> _Score:
+    errors = [error for _, error in runs if error is not None]
+    held = [scene.values == value for value in range(len(scene.labels))]
+    return _Score(
+        rho=_interval([float(found.mean()) for found, _ in runs], confidence, most=1.0),
+        by_value=tuple(
+            _interval([float(found[who].mean()) if who.any() else 0.0 for found, _ in runs], confidence, most=1.0)
+            for who in held
+        ),
+        error=_interval(errors, confidence, most=math.inf) if len(errors) == len(runs) else None,
+    )
+
+
+def _interval(each: Sequence[float], confidence: float, *, most: float) -> Bound:
+    """Return Student's interval of the mean over the repetitions."""
+    mean = float(np.mean(each))
+    half = float(stdtrit(len(each) - 1, (1 + confidence) / 2)) * float(np.std(each, ddof=1)) / math.sqrt(len(each))
+    return Bound(
+        lower=max(0.0, mean - half),
+        upper=min(most, mean + half),
+        kind="estimate",
+        unit="",
+        sources=(ATTACK,),
+        confidence=confidence,
+    )
+
+
+def _finding(scores: Sequence[_Score]) -> Finding:
+    before, here, uniform = ((score.rho.lower + score.rho.upper) / 2 for score in scores)
+    return Finding(
+        question="order-attack",
+        adversary="Somebody who lets the 25 people most alike vote",
+        sentence=(
+            f"Is right about {percent(here)} of the people in nine of ten releases; about {percent(before)} if reports "
+            f"come with their senders, {percent(uniform)} after a uniform shuffle."
+        ),
+        bound=scores[1].rho,
+        proof=f"the attack, run on the data: {DRAWS} releases, {REPETITIONS} times, Student's interval",
+    )
+
+
+def _table(scores: Sequence[_Score], scene: Scene) -> Table:
+    k = len(scene.labels)
+    # The rarest value first: a blind guess of the commonest is right about all who hold that.
+    shown = np.argsort(np.bincount(scene.values, minlength=k), kind="stable").tolist() if k <= _FEW_VALUES else []
+    learned = all(score.error is not None for score in scores)
+    rows: list[tuple[Cell, ...]] = []
+    for name, score in zip(_NAMES, scores, strict=True):
+        cells: list[Cell] = [name, score.rho]
+        cells += [score.error] if learned and score.error is not None else []
+        rows.append((*cells, *(score.by_value[value] for value in shown)))
+    last = (
+        " Error of what is learned of places: 0 is perfect, 1 no better than to guess all values equally likely."
+        if learned
+        else ""
+    )
+    return Table(
+        key="order-attack",
+        title="Attack and learner, run on the data",
+        caption=(
+            "Vulnerable: the vote of the 25 people most alike is right in nine of ten releases. A blind guess of the "
+            f"most frequent value is right about all who hold it: compare with the uniform shuffle.{last}"
+        ),
+        columns=(
+            "release",
+            "vulnerable",
+            *(("error of what is learned",) if learned else ()),
+            *(f"vulnerable with {scene.labels[value]}" for value in shown),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _not_learned(trouble: str) -> Warned:
+    return Warned(
+        key="learnability-not-measured",
+        sentence="What can be learned of places was not measured.",
+        advice=trouble,
+    )

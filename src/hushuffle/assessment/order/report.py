@@ -1,0 +1,180 @@
+"""What an assessment says about a Mallows shuffle: findings, tables, charts, maps and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hushuffle.assessment import findings
+from hushuffle.assessment.order import findings as order_findings
+from hushuffle.assessment.order.charts import order_charts
+from hushuffle.assessment.order.maps import people_map
+from hushuffle.assessment.order.measures import Measured, Scene, measured
+from hushuffle.errors import NumericalError
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Chart, Finding, PointMap, Table, Warned, number
+from hushuffle.model.bound import percent
+from hushuffle.questions import order
+from hushuffle.questions.order.displacement import Displacement
+from hushuffle.specification import People, Specification, build_adversaries
+from hushuffle.specification import order as asked
+from hushuffle.specification.order_setup import Arrangement, Source, coins
+from hushuffle.tables.public_columns import load_attributes
+
+LARGE_ALPHA: Final = 5.0
+_NEARLY: Final = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderReport:
+    """The parts of an assessment that a Mallows shuffle adds; `findings` are all of them."""
+
+    findings: tuple[Finding, ...]
+    tables: tuple[Table, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    maps: tuple[PointMap, ...] = ()
+    warnings: tuple[Warned, ...] = ()
+
+
+def order_report(
+    specification: Specification,
+    protocol: Protocol,
+    arrangement: Arrangement,
+    *,
+    people: People,
+    base_folder: Path,
+    done: Callable[[float], None],
+) -> OrderReport:
+    """Return every adversary's figure for a protocol with a Mallows shuffle, and what else there is to say.
+
+    Raises:
+        DataError: the column that an attacker knows cannot be used.
+    """
+    run, delta = specification.run, specification.targets.delta
+    adversaries = build_adversaries(specification)
+    local = findings.local(protocol)
+    central = findings.central(protocol, delta=delta)
+    rows = [order_findings.central(central), local]
+    rows += [
+        order_findings.guesser(protocol, adversary, seen=local.bound, delta=delta) for adversary in adversaries.guessers
+    ]
+    rows += order_findings.linker(protocol) if adversaries.linker else []
+    maps = () if not run.show_people else (_map(protocol, arrangement, people, run.seed),)
+    shuffler = arrangement.shuffler
+    moved = order.displacement(
+        n=protocol.n, theta=shuffler.theta, distance=shuffler.distance, confidence=run.confidence, rng=coins(run.seed)
+    )
+    concerns = list(_concerns(arrangement, moved, shown=run.show_people))
+    if adversaries.order is None:
+        return OrderReport(findings=tuple(rows), maps=maps, warnings=tuple(concerns))
+    rows += order_findings.reader(
+        arrangement,
+        local_epsilon=protocol.randomizer.local_epsilon,
+        household=adversaries.order.household,
+        moved=moved,
+    )
+    done(0.2)
+    tables: list[Table] = []
+    try:
+        tables.append(order_findings.groups_table(arrangement, confidence=run.confidence, rng=coins(run.seed)))
+    except NumericalError as error:
+        concerns.append(_left_out(error))
+    done(0.4)
+    attack = _attack(specification, protocol, arrangement, adversaries.order, people, base_folder, done)
+    return OrderReport(
+        findings=(*rows, *(attack.findings if attack else ())),
+        tables=(*tables, *(attack.tables if attack else ())),
+        charts=order_charts(arrangement, asked_for=_grouping(specification), rng=coins(run.seed)),
+        maps=maps,
+        warnings=(*concerns, *(attack.warnings if attack else ())),
+    )
+
+
+def _map(protocol: Protocol, arrangement: Arrangement, people: People, seed: int | str) -> PointMap:
+    assert people.values is not None
+    return people_map(protocol, arrangement, values=people.values, labels=people.population.labels, rng=coins(seed))
+
+
+def _attack(
+    specification: Specification,
+    protocol: Protocol,
+    arrangement: Arrangement,
+    adversary: asked.Order,
+    people: People,
+    base_folder: Path,
+    done: Callable[[float], None],
+) -> Measured | None:
+    """Return what came of the attack that is asked for, if one is."""
+    wanted = adversary.attack
+    if wanted is None:
+        return None
+    assert people.values is not None
+    source = Source.of(specification, people, base_folder)
+    known = None if wanted.column is None else load_attributes(source.data, wanted.column, **source.where)
+    near = arrangement.groups if wanted.radius is None else arrangement.within(wanted.radius)
+    scene = Scene(
+        values=people.values,
+        labels=people.population.labels,
+        near=near,
+        known=known,
+        places=arrangement.features,
+    )
+    return measured(
+        protocol,
+        scene,
+        confidence=specification.run.confidence,
+        rng=coins(specification.run.seed),
+        done=lambda share: done(0.4 + 0.6 * share),
+    )
+
+
+def _grouping(specification: Specification) -> asked.Groups:
+    assert isinstance(specification.shuffler, asked.MallowsShuffle)
+    return specification.shuffler.groups
+
+
+def _left_out(error: NumericalError) -> Warned:
+    return Warned(key="preservation-left-out", sentence="What stays in a group was not computed.", advice=str(error))
+
+
+def _concerns(arrangement: Arrangement, moved: Displacement, *, shown: bool) -> Iterator[Warned]:
+    groups, n = arrangement.groups, arrangement.n
+    assert groups.group_of is not None  # all are made from public data of each person
+    alone = int(np.count_nonzero(groups.sizes[groups.group_of] == 1))
+    alpha = arrangement.alpha.upper
+    if alpha > LARGE_ALPHA:
+        yield Warned(
+            key="large-alpha",
+            sentence=f"Alpha is {number(alpha, up=True)}, above {LARGE_ALPHA:g}: the order may say a lot.",
+            advice="Lower the alpha of [shuffler], or make groups smaller, which costs less of the order.",
+        )
+    if alone:
+        yield Warned(
+            key="alone-in-a-group",
+            sentence=(
+                f"{alone:,} of {n:,} people ({percent(alone / n)}) are alone in their group: alpha promises them "
+                "nothing."
+            ),
+            advice="Take a larger radius or coarser labels, so that everybody has somebody to be confused with.",
+        )
+    if moved.mean.lower > _NEARLY * order_findings.uniform_mean(n):
+        yield Warned(
+            key="nearly-uniform",
+            sentence="Reports move almost as far as in a uniform shuffle: what could be learned of places is lost.",
+            advice='Take smaller groups or a larger alpha; or kind = "uniform", which hides more for the same loss.',
+        )
+    yield Warned(
+        key="public-columns",
+        sentence=f"The order of release is made from {', '.join(arrangement.names)}: taken to be public, of everybody.",
+        advice="If it is not, the order of release gives it away: no figure here protects it.",
+    )
+    if shown:
+        yield Warned(
+            key="people-shown",
+            sentence="The map shows every person's true value at that person's place.",
+            advice="Nobody but the holder of the data may see this report: leave run.show_people out for any other.",
+        )

@@ -1,0 +1,1 @@
+"""The chapter on reach: how many people, counted with flipped Bloom filters."""

@@ -1,0 +1,144 @@
+"""A reach study with other noise and other sizes of filters: the charts of its assessment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.assessment.reach.design import Design
+from hushuffle.assessment.reach.privacy import central
+from hushuffle.errors import NumericalError
+from hushuffle.estimation.reach import Question, planned
+from hushuffle.model import Bound, Chart, Series, number
+from hushuffle.questions import bloom
+from hushuffle.specification import Audiences
+
+_NOISES: Final = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4)
+_FACTORS: Final = (0.1, 0.3, 3.0, 10.0)
+_FEWEST, _MOST = 100, 10**8
+
+
+def charts(audiences: Audiences, design: Design, *, progress: Callable[[float], None]) -> tuple[Chart, ...]:
+    """Return privacy and accuracy against the flip probability; both again against the bits, epsilon kept."""
+    noises = sorted({*_NOISES, design.p})
+    sizes = sorted({min(max(round(design.bits * each), _FEWEST), _MOST) for each in _FACTORS} - {design.bits})
+    steps = len(noises) + 2 * len(sizes)
+    other_noises = [replace(design, p=p) for p in noises]
+    figures = []
+    for done, other in enumerate(other_noises):
+        progress(done / steps)
+        figures.append(central(other))
+    here = _errors(audiences, other_noises, noises, "flip-probability", "flip probability p", here=design.p)
+    noise_charts = (_noise_chart(noises, figures, design), here)
+    kept = central(design).upper
+    if kept == 0:  # any flips at all will do at this delta
+        return noise_charts
+    other_sizes = [design]
+    for done, size in enumerate(sizes):
+        progress((len(noises) + 2 * done) / steps)
+        other_sizes.append(_as_private(replace(design, bits=size), kept))
+    other_sizes.sort(key=lambda other: other.bits)
+    bits = [other.bits for other in other_sizes]
+    return (
+        *noise_charts,
+        _flips_chart(other_sizes, design, kept),
+        _errors(
+            audiences, other_sizes, bits, "bits", "bits of each filter, epsilon kept", here=design.bits, x_log=True
+        ),
+    )
+
+
+def _as_private(design: Design, epsilon: float) -> Design:
+    """Return the design with the least flip probability for this epsilon."""
+    found = bloom.estimate_flip_prob(
+        filters=design.filters, bits=design.bits, epsilon=epsilon, delta=design.delta, hashes=design.hashes
+    )
+    return replace(design, p=found.p)
+
+
+def _noise_chart(noises: Sequence[float], figures: Sequence[Bound], design: Design) -> Chart:
+    return Chart(
+        key="privacy-against-flips",
+        title="Privacy against the flip probability",
+        caption=f"More flips protect better: epsilon at delta = {design.delta:g}, smaller is more private.",
+        x_label="flip probability p",
+        y_label="epsilon (nats)",
+        series=(Series.through("one person added or removed", noises, figures),),
+        y_log=True,
+        here=design.p,
+    )
+
+
+def _flips_chart(designs: Sequence[Design], design: Design, epsilon: float) -> Chart:
+    noises = tuple(other.p for other in designs)
+    return Chart(
+        key="flips-against-bits",
+        title="Flips that filters of other sizes need",
+        caption=f"More columns hide each one better, and need fewer flips for the same epsilon of {number(epsilon)}.",
+        x_label="bits of each filter",
+        y_label="flip probability p",
+        series=(Series.through("least p", (other.bits for other in designs), noises),),
+        x_log=True,
+        here=float(design.bits),
+    )
+
+
+def _errors(
+    audiences: Audiences,
+    designs: Sequence[Design],
+    x: Sequence[float],
+    key: str,
+    x_label: str,
+    *,
+    here: float,
+    x_log: bool = False,
+) -> Chart:
+    """Return the standard errors of the reach of all, and of the largest overlap; where refused there is no point."""
+    everyone = tuple(range(designs[0].filters))
+    lines = [_line("reach of all together", audiences.people, designs, x, "reach", everyone)]
+    if len(everyone) > 1:
+        pair = _largest_pair(audiences.people, len(everyone))
+        label = " and ".join(audiences.population.labels[each] for each in pair)
+        lines.append(_line(label, audiences.people, designs, x, "overlap", pair))
+    return Chart(
+        key=f"accuracy-against-{key}",
+        title=f"Accuracy against the {'flip probability' if not x_log else 'size of the filters'}",
+        caption="Predicted standard errors. No point where the filters would be too full, or too noisy, for an answer.",
+        x_label=x_label,
+        y_label="standard error (people)",
+        series=tuple(line for line in lines if line.x),
+        x_log=x_log,
+        y_log=True,
+        here=float(here),
+    )
+
+
+def _line(
+    label: str,
+    people: npt.NDArray[np.int64],
+    designs: Sequence[Design],
+    x: Sequence[float],
+    question: Question,
+    publishers: tuple[int, ...],
+) -> Series:
+    points = []
+    for place, design in zip(x, designs, strict=True):
+        try:
+            found = planned(
+                people, protocol=design.protocol, question=question, publishers=publishers, hashes=design.hashes
+            )
+        except NumericalError:
+            continue
+        points.append((float(place), found.standard_error))
+    return Series.through(label, (place for place, _ in points), (error for _, error in points))
+
+
+def _largest_pair(people: npt.NDArray[np.int64], k: int) -> tuple[int, int]:
+    """Return the two publishers with the most people in common."""
+    sets = np.arange(people.size)
+    pairs = [(a, b) for a in range(k) for b in range(a + 1, k)]
+    return max(pairs, key=lambda pair: int(people[(sets >> pair[0] & sets >> pair[1] & 1) == 1].sum()))

@@ -1,0 +1,98 @@
+"""Assess a reach study: what the released counts of columns say about people, and about audiences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hushuffle.assessment.reach import charts as reach_charts
+from hushuffle.assessment.reach import privacy as reach_privacy
+from hushuffle.assessment.reach import trials as reach_trials
+from hushuffle.assessment.reach import warnings as reach_warnings
+from hushuffle.assessment.reach.design import Design
+from hushuffle.estimation.reach import WHANG
+from hushuffle.model import Assessment, number
+from hushuffle.questions import bloom
+from hushuffle.specification import ReachPopulation, Specification
+from hushuffle.specification.kinds import BitFlipping
+
+Progress = Callable[[str, float], None]
+
+
+def assess_reach(
+    specification: Specification,
+    population: ReachPopulation,
+    *,
+    base_folder: Path,
+    tell: Progress,
+    software: tuple[tuple[str, str], ...],
+) -> Assessment:
+    """Return everything there is to say about one reach study; see `hushuffle.assessment.assess`.
+
+    Raises:
+        DataError: the files or the key cannot be used.
+    """
+    tell("reading the audiences", 0.0)
+    audiences = population.meet(base_folder)
+    tell("looking for the flip probability", 0.1)
+    design = _design(specification, population)
+    tell("what each adversary learns", 0.15)
+    findings = reach_privacy.findings(design)
+    privacy = reach_privacy.table(design)
+    tell("running the study", 0.25)
+    figures = reach_trials.figures(
+        audiences,
+        design,
+        run=specification.run,
+        progress=lambda share: tell("running the study", 0.25 + 0.3 * share),
+    )
+    tell("what happens with other designs", 0.55)
+    charts = reach_charts.charts(audiences, design, progress=lambda share: tell("other designs", 0.55 + 0.45 * share))
+    written = specification.model_copy(update={"randomizer": BitFlipping(kind="bit-flipping", p=design.p)})
+    target = specification.targets.standard_error
+    result = Assessment(
+        title=specification.title or "Assessment of a reach study",
+        deployment=describe(design),
+        population=audiences.population,
+        findings=findings,
+        utility=None,
+        charts=charts,
+        warnings=reach_warnings.concerns(
+            design, audiences=audiences, figures=figures, specification=specification, central=findings[0].bound
+        ),
+        specification=written.effective(),
+        software=software,
+        further_citations=(WHANG,),
+        tables=(reach_trials.table(figures, design, target=target, confidence=specification.run.confidence), privacy),
+    )
+    tell("done", 1.0)
+    return result
+
+
+def describe(design: Design) -> str:
+    """Return the deployment in one sentence."""
+    hashes = "one hash function" if design.hashes == 1 else f"{design.hashes} hash functions"
+    return (
+        f"{_filters(design.filters, design.bits)} ({hashes}): every bit is flipped with probability "
+        f"{number(design.p)}, and the columns of all filters are released in random order."
+    )
+
+
+def _filters(count: int, bits: int) -> str:
+    return f"One Bloom filter of {bits:,} bits" if count == 1 else f"{count} Bloom filters of {bits:,} bits each"
+
+
+def _design(specification: Specification, population: ReachPopulation) -> Design:
+    """Return the design, with the least p for targets.epsilon if none is given."""
+    assert isinstance(specification.randomizer, BitFlipping)
+    p, targets, filters = specification.randomizer.p, specification.targets, len(population.names)
+    if p is None:
+        assert targets.epsilon is not None
+        p = bloom.estimate_flip_prob(
+            filters=filters,
+            bits=population.bits,
+            epsilon=targets.epsilon,
+            delta=targets.delta,
+            hashes=population.hashes,
+        ).p
+    return Design(names=population.names, bits=population.bits, hashes=population.hashes, p=p, delta=targets.delta)

@@ -1,0 +1,209 @@
+"""Reach and overlaps of a reach study: true, estimated, with errors predicted and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.assessment.reach.design import Design
+from hushuffle.assessment.trials import deviation
+from hushuffle.errors import NumericalError
+from hushuffle.estimation.reach import Question, Reach, exclusive, overlap, planned, reach
+from hushuffle.mechanisms.randomizers import BitFlipping
+from hushuffle.mechanisms.sketches import logo_counts
+from hushuffle.model import Cell, Histogram, Table, number
+from hushuffle.randomness import Randomness, reproducible, secure
+from hushuffle.specification import Audiences
+from hushuffle.specification.specification import Run
+
+_ASK: Final = {"reach": reach, "overlap": overlap, "exclusive": exclusive}
+_MOST_FOR_ALL: Final = 4
+"""Up to so many publishers the overlap of every set of them is asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One question to the study, and how a table calls it."""
+
+    question: Question
+    publishers: tuple[int, ...]
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """What came out for one question, in people.
+
+    `truth` is the number itself and `predicted` the standard error of an estimate of it; `refused` says why there is
+    none ("" if there is). `estimate` is that of the run shown; `measured` the root mean square error over the runs and
+    `z` by how many standard deviations it is off (None: not run, or a run gave no answer).
+    """
+
+    asked: Asked
+    truth: float
+    predicted: float
+    refused: str = ""
+    estimate: Reach | None = None
+    measured: float | None = None
+    z: float | None = None
+
+
+def questions(names: tuple[str, ...]) -> tuple[Asked, ...]:
+    """Return what is asked: all together, each publisher, what each adds alone, and who is in several audiences.
+
+    >>> [asked.label for asked in questions(("tv", "web"))]
+    ['tv or web', 'tv', 'web', 'tv alone', 'web alone', 'tv and web']
+    """
+    everyone, k = tuple(range(len(names))), len(names)
+    single = [Asked(question="reach", publishers=(each,), label=names[each]) for each in everyone]
+    if k == 1:
+        return tuple(single)
+    union = " or ".join(names) if k <= 2 else f"any of the {k}"
+    alone = [Asked(question="exclusive", publishers=(each,), label=f"{names[each]} alone") for each in everyone]
+    sizes = range(2, (k if k <= _MOST_FOR_ALL else 2) + 1)
+    several = [
+        Asked(question="overlap", publishers=chosen, label=_and([names[each] for each in chosen]))
+        for size in sizes
+        for chosen in combinations(everyone, size)
+    ]
+    return (Asked(question="reach", publishers=everyone, label=union), *single, *alone, *several)
+
+
+def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callable[[float], None]) -> tuple[Figure, ...]:
+    """Return the answer to every question, with the study run once or `run.repetitions` times.
+
+    People are hashed anew in every run, by uniform positions, and every filter is flipped anew: the errors measured
+    are those predicted, over hash functions and flips. With files the run shown is one of the filters themselves.
+    """
+    plan = [_planned(asked, audiences.people, design) for asked in questions(design.names)]
+    answerable = [figure.asked for figure in plan if not figure.refused]
+    rng: Randomness = secure() if run.seed == "secure" else reproducible(int(run.seed))
+    shown = None if audiences.filters is None else _answers(_flipped(audiences, design, rng), answerable, design)
+    runs = []
+    for done in range(run.repetitions):
+        runs.append(_answers(released(audiences.people, design, rng), answerable, design))
+        progress((done + 1) / run.repetitions)
+    shown = shown or (runs[0] if runs else {})
+    return tuple(
+        _with_runs(figure, shown.get(figure.asked), [each.get(figure.asked) for each in runs]) for figure in plan
+    )
+
+
+def released(people: npt.NDArray[np.int64], design: Design, rng: Randomness) -> Histogram:
+    """Return the counts of columns of one simulated study: each person sets bits at uniform positions."""
+    logos = np.zeros(design.bits, dtype=np.int64)
+    sets = np.repeat(np.arange(people.size), people * design.hashes)
+    np.bitwise_or.at(logos, rng.integers(design.bits, sets.size), sets)
+    # Counting does not look at the order: shuffling would change nothing here.
+    flipped = design.protocol.randomizer.randomize(logos, rng=rng)
+    return Histogram(counts=np.bincount(flipped, minlength=people.size))
+
+
+def table(found: tuple[Figure, ...], design: Design, *, target: float | None, confidence: float) -> Table:
+    """Return the answers side by side; what was refused is left out."""
+    rows = [figure for figure in found if not figure.refused]
+    columns: list[tuple[str, list[Cell]]] = [
+        ("Audience", [figure.asked.label for figure in rows]),
+        ("True", [round(figure.truth) for figure in rows]),
+    ]
+    if any(figure.estimate is not None for figure in rows):
+        estimates = [figure.estimate for figure in rows]
+        columns += [
+            ("Estimate", ["" if one is None else round(one.estimate) for one in estimates]),
+            ("Interval", ["" if one is None else replace(one.interval(confidence), unit="") for one in estimates]),
+        ]
+    columns.append(("Predicted error", [_rough(figure.predicted) for figure in rows]))
+    if any(figure.measured is not None for figure in rows):
+        columns += [
+            ("Measured error", ["" if figure.measured is None else _rough(figure.measured) for figure in rows]),
+            ("z", ["" if figure.z is None else f"{figure.z:.2f}" for figure in rows]),
+        ]
+    several = (
+        '"Alone" is what the reach of all would lose without a publisher, "and" who is in all of these audiences. '
+        if design.filters > 1
+        else ""
+    )
+    return Table(
+        key="reach",
+        title="Reach and overlaps, in people",
+        caption=(
+            f"{verdict(found, target)}{several}Errors are standard errors, over hash functions and flips; z says "
+            "how many standard deviations the measured mean square lies from the predicted one."
+        ),
+        columns=tuple(heading for heading, _ in columns),
+        rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
+    )
+
+
+def relative_error(found: tuple[Figure, ...]) -> float | None:
+    """Return the predicted standard error of the reach of all, relative to it; None if it was refused."""
+    return None if found[0].refused else found[0].predicted / found[0].truth
+
+
+def verdict(found: tuple[Figure, ...], target: float | None) -> str:
+    """Say whether the target of accuracy is met ("" without one)."""
+    if target is None:
+        return ""
+    relative = relative_error(found)
+    size = "unknown" if relative is None else number(relative, up=True)
+    met = relative is not None and relative <= target
+    word = "met" if met else "missed"
+    return f"Target {word}: the predicted error of all together is {size} of the reach; {target:g} was asked for. "
+
+
+def _planned(asked: Asked, people: npt.NDArray[np.int64], design: Design) -> Figure:
+    try:
+        found = planned(
+            people,
+            protocol=design.protocol,
+            question=asked.question,
+            publishers=asked.publishers,
+            hashes=design.hashes,
+        )
+    except NumericalError as error:
+        return Figure(asked=asked, truth=0.0, predicted=0.0, refused=str(error))
+    return Figure(asked=asked, truth=found.estimate, predicted=found.standard_error)
+
+
+def _answers(counts: Histogram, asked: list[Asked], design: Design) -> dict[Asked, Reach]:
+    """Return the estimates; a question that a run refuses is missing."""
+    return dict(_answered(counts, asked, design))
+
+
+def _answered(counts: Histogram, asked: list[Asked], design: Design) -> Iterator[tuple[Asked, Reach]]:
+    for each in asked:
+        ask = _ASK[each.question]
+        try:
+            yield each, ask(counts, protocol=design.protocol, publishers=each.publishers, hashes=design.hashes)
+        except NumericalError:
+            continue
+
+
+def _flipped(audiences: Audiences, design: Design, rng: Randomness) -> Histogram:
+    """Return the counts of columns that the publishers' own filters give, each flipped once."""
+    assert audiences.filters is not None
+    flips = BitFlipping(width=1, p=design.p)
+    return logo_counts([each.flip(randomizer=flips, rng=rng) for each in audiences.filters])
+
+
+def _with_runs(figure: Figure, shown: Reach | None, runs: list[Reach | None]) -> Figure:
+    answered = [each.estimate for each in runs if each is not None]
+    if not answered or len(answered) < len(runs):
+        return replace(figure, estimate=shown)
+    squares = np.array([np.sum((np.array(answered) - figure.truth) ** 2)])
+    z = deviation(squares, np.array([figure.predicted]), len(answered))
+    return replace(figure, estimate=shown, measured=float(np.sqrt(squares[0] / len(answered))), z=float(z[0]))
+
+
+def _rough(value: float) -> float:
+    """Return a size with three digits."""
+    return float(f"{value:.3g}")
+
+
+def _and(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,168 @@
+"""The warnings that matter in a reach study: what a reviewer would ask about first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import NormalDist
+from typing import Final
+
+from hushuffle.assessment.reach.design import Design
+from hushuffle.assessment.reach.trials import Figure, relative_error
+from hushuffle.assessment.warnings import FALSE_ALARM, SMALL_CROWD
+from hushuffle.model import Bound, Warned, number
+from hushuffle.questions import dp
+from hushuffle.questions.dp.central import LARGE_EPSILON
+from hushuffle.specification import Audiences, Specification
+
+_WIDE: Final = 1.5
+_BLURRED: Final = 2.0  # standard errors: an overlap of fewer is not told from none
+_NAMED: Final = 3
+
+
+def concerns(
+    design: Design,
+    *,
+    audiences: Audiences,
+    figures: tuple[Figure, ...],
+    specification: Specification,
+    central: Bound,
+) -> tuple[Warned, ...]:
+    """Return the warnings, the gravest first."""
+    return (
+        *_about_privacy(design, audiences, specification, central),
+        *_about_answers(figures, specification),
+        *_about_errors(figures, specification),
+        *_about_the_run(audiences, specification),
+    )
+
+
+def _about_privacy(
+    design: Design, audiences: Audiences, specification: Specification, central: Bound
+) -> Iterator[Warned]:
+    people, wanted = audiences.population.n, specification.targets.epsilon
+    if central.upper > LARGE_EPSILON:
+        yield Warned(
+            key="large-epsilon",
+            sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise by itself.",
+            advice="Flip more bits, use larger filters, or read fewer publishers together.",
+        )
+    if wanted is not None and central.upper > wanted:
+        yield Warned(
+            key="privacy-target-missed",
+            sentence=f"Central epsilon is {number(central.upper, up=True)}, above the {wanted:g} asked for.",
+            advice="Leave out the p of [randomizer]: the least one that meets the target is found.",
+        )
+    if central.upper > _WIDE * central.lower:
+        yield Warned(
+            key="wide-bracket",
+            sentence=(
+                f"The true epsilon may be as small as {number(central.lower, up=False)}: the proven upper end is "
+                f"{number(central.upper / central.lower, digits=2)} times that."
+                if central.lower > 0
+                else "The true epsilon may be 0: only its upper end is proven."
+            ),
+            advice="Rely on the upper end. More flips, larger filters or fewer hash functions narrow the bracket.",
+        )
+    if design.delta * people >= 1:
+        yield Warned(
+            key="large-delta",
+            sentence=(
+                f"Delta is {design.delta:g}, not below 1/n = {1 / people:.2g} for {people:,} people: it would allow to "
+                "give somebody away."
+            ),
+            advice="Take a delta well below one over the number of people.",
+        )
+    if central.lower > 0.9 * dp.local_epsilon(design.protocol).upper:
+        yield Warned(
+            key="no-amplification",
+            sentence="At this delta shuffling the columns adds almost nothing to the flips.",
+            advice="Use larger filters or more flips: the charts show how much it takes.",
+        )
+    if design.hashes > 1:
+        yield Warned(
+            key="several-hash-functions",
+            sentence=f"A person touches {design.hashes} columns, one by each hash function; all count for epsilon.",
+            advice="Use hashes = 1 for counting people: the same filters then say more and protect better.",
+        )
+    if people < SMALL_CROWD:
+        yield Warned(
+            key="small-crowd",
+            sentence=f"Only {people} people are in the audiences: errors will be as large as the figures.",
+            advice="Measure larger audiences.",
+        )
+
+
+def _about_answers(figures: tuple[Figure, ...], specification: Specification) -> Iterator[Warned]:
+    refused = [figure for figure in figures if figure.refused]
+    if refused:
+        yield Warned(
+            key="refused",
+            sentence=f"No answer for {_some(refused)}. {refused[0].refused.split('. ')[0].removesuffix('.')}.",
+            advice="Use one bit or more for each person, fewer flips, one hash function, or fewer publishers together.",
+        )
+    target, relative = specification.targets.standard_error, relative_error(figures)
+    if target is not None and (relative is None or relative > target):
+        found = "is not even defined" if relative is None else f"is {number(relative, up=True)} of the reach"
+        yield Warned(
+            key="target-missed",
+            sentence=f"The standard error of the reach of all together {found}, above the {target:g} asked for.",
+            advice="Use fewer flips, or filters of another size: the charts show both.",
+        )
+    blurred = [figure for figure in figures if not figure.refused and figure.truth < _BLURRED * figure.predicted]
+    if blurred:
+        yield Warned(
+            key="noise-above-signal",
+            sentence=f"The noise hides {_some(blurred)}: fewer people than two standard errors.",
+            advice="Read such a figure as nothing seen. Fewer flips, or filters of another size, may show it.",
+        )
+
+
+def _about_errors(figures: tuple[Figure, ...], specification: Specification) -> Iterator[Warned]:
+    repeated = [figure for figure in figures if not figure.refused and specification.run.repetitions]
+    unsteady = [figure for figure in repeated if figure.measured is None]
+    if unsteady:
+        yield Warned(
+            key="unsteady",
+            sentence=f"Some runs gave no answer for {_some(unsteady)}: the filters are nearly too full or too noisy.",
+            advice="Use more bits or fewer flips, so that the release does not fail when it matters.",
+        )
+    values = [abs(figure.z) for figure in repeated if figure.z is not None]
+    if values and max(values) > NormalDist().inv_cdf(1 - FALSE_ALARM / len(values) / 2):
+        yield Warned(
+            key="measured-differs",
+            sentence="A measured error differs from the predicted one by more than chance allows.",
+            advice="Rely on the measured error: figures that rest on few columns are not normal.",
+        )
+
+
+def _about_the_run(audiences: Audiences, specification: Specification) -> Iterator[Warned]:
+    if audiences.filters is None:
+        yield Warned(
+            key="assumed-audiences",
+            sentence="The audiences and their overlaps are assumed, not read from files.",
+            advice="Read the errors as those of a study of this kind; true overlaps may be smaller or larger.",
+        )
+        return
+    if audiences.population.dropped:
+        yield Warned(
+            key="dropped-records",
+            sentence=f"{audiences.population.dropped:,} records without identifier were left out.",
+            advice="They may be people: the true reach can be larger by as many.",
+        )
+    if specification.run.seed != "secure":
+        yield Warned(
+            key="fixed-seed",
+            sentence="The coins came from a fixed seed: whoever knows it can undo the flips of this run.",
+            advice='Use seed = "secure" for anything but tests.',
+        )
+    yield Warned(
+        key="true-values-shown",
+        sentence="This report was made with all publishers' identifiers and shows their true audiences.",
+        advice="Keep it inside. Real publishers flip their own filters, once, and release only those.",
+    )
+
+
+def _some(figures: list[Figure]) -> str:
+    names = [f'"{figure.asked.label}"' for figure in figures[:_NAMED]]
+    more = len(figures) - len(names)
+    return f"{', '.join(names)}{f' and {more} more' if more else ''}"

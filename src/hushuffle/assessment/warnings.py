@@ -1,0 +1,159 @@
+"""The warnings that matter: what a reviewer would ask about first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import NormalDist
+
+from hushuffle.assessment.findings import hides_senders
+from hushuffle.estimation.heavy_hitters import significant_count
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import CountsReports, require
+from hushuffle.model import Finding, Utility, Warned, number
+from hushuffle.questions.dp.central import LARGE_EPSILON
+from hushuffle.specification import People, Specification
+
+SMALL_CROWD = 100
+SMALL_GROUP = 20
+MANY_VALUES = 100
+LEVEL = 0.05
+FALSE_ALARM = 1e-6
+"""How often the warning that measured and predicted errors differ comes by chance, over all values together."""
+
+
+def concerns(
+    protocol: Protocol,
+    *,
+    people: People,
+    specification: Specification,
+    findings: Sequence[Finding],
+    utility: Utility,
+) -> tuple[Warned, ...]:
+    """Return the warnings, the gravest first."""
+    return (
+        *_about_privacy(protocol, specification, findings),
+        *_about_groups(protocol, people),
+        *_about_accuracy(utility),
+        *_about_rare_values(protocol),
+        *people.warnings,
+        *_about_the_run(people, specification),
+    )
+
+
+def _about_privacy(protocol: Protocol, specification: Specification, findings: Sequence[Finding]) -> Iterator[Warned]:
+    delta, wanted = specification.targets.delta, specification.targets.epsilon
+    central = next(finding.bound for finding in findings if finding.question == "central-dp")
+    local = protocol.randomizer.local_epsilon
+    if math.isinf(local):
+        yield Warned(
+            key="no-noise",
+            sentence="No noise is added on the devices: whoever knows the other answers reads off the last one.",
+            advice="Give [randomizer] a finite epsilon, unless pseudonyms are all that was promised.",
+        )
+    elif central.upper > LARGE_EPSILON:
+        yield Warned(
+            key="large-epsilon",
+            sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise by itself.",
+            advice="Lower the epsilon of [randomizer], or ask more people.",
+        )
+    if wanted is not None and central.upper > wanted:
+        yield Warned(
+            key="privacy-target-missed",
+            sentence=f"Central epsilon is {number(central.upper, up=True)}, above the {wanted:g} asked for.",
+            advice="Run hushuffle calibrate: it says which local epsilon meets it.",
+        )
+    if delta * protocol.n >= 1:
+        yield Warned(
+            key="large-delta",
+            sentence=f"Delta is {delta:g}, not below 1/n = {1 / protocol.n:.2g}: it would allow to publish one answer.",
+            advice="Take a delta well below 1/n, such as 1/(10 n) or less.",
+        )
+    if not hides_senders(protocol):
+        yield Warned(
+            key="no-shuffler",
+            sentence="Nothing hides who sent which report: only the noise on each device protects.",
+            advice='Add [shuffler] kind = "uniform" if a shuffler can be trusted.',
+        )
+    elif math.isfinite(local) and central.lower > 0.9 * local:
+        yield Warned(
+            key="no-amplification",
+            sentence="At this delta the shuffler adds almost nothing to the noise on each device.",
+            advice="Ask more people, or use more noise: the charts show how much it takes.",
+        )
+
+
+def _about_groups(protocol: Protocol, people: People) -> Iterator[Warned]:
+    if protocol.n < SMALL_CROWD:
+        yield Warned(
+            key="small-crowd",
+            sentence=f"Only {protocol.n} people take part: a small crowd hides nobody well.",
+            advice="Collect from more people before anything is released.",
+        )
+    counts = people.population.counts
+    small = [] if counts is None else [count for count in counts if count < SMALL_GROUP]
+    if small:
+        yield Warned(
+            key="small-groups",
+            sentence=f"{len(small)} of {people.k} categories hold fewer than {SMALL_GROUP} people: too few to see.",
+            advice="Merge rare categories before asking.",
+        )
+
+
+def _about_accuracy(utility: Utility) -> Iterator[Warned]:
+    if utility.met is False:
+        assert utility.target is not None
+        worst = number(float(utility.predicted.max()), up=True)
+        yield Warned(
+            key="target-missed",
+            sentence=f"The standard error is {worst}, above the {utility.target:g} asked for.",
+            advice="Ask more people, or use less noise: the charts show both.",
+        )
+    if utility.z is not None and float(abs(utility.z).max()) > NormalDist().inv_cdf(
+        1 - FALSE_ALARM / utility.z.size / 2
+    ):
+        yield Warned(
+            key="measured-differs",
+            sentence="The measured error differs from the predicted one by more than chance allows.",
+            advice="Please report this with result.json: prediction or sampler is wrong.",
+        )
+
+
+def _about_rare_values(protocol: Protocol) -> Iterator[Warned]:
+    """Yield how many must hold a value before it shows, where that is more than an even share of the people."""
+    k, n, dummies = protocol.randomizer.inputs, protocol.n, protocol.shuffler.dummies
+    if k <= MANY_VALUES:
+        return
+    law = require(protocol.randomizer, CountsReports, for_what="The accuracy of a value").support_probabilities()
+    count = significant_count(law, n=n, dummies=dummies, chance=LEVEL / k)
+    needed = (count - n * law.false - dummies * law.dummy) / (law.true - law.false)
+    if needed > n / k:
+        yield Warned(
+            key="rare-values-hidden",
+            sentence=(
+                f"Of {k:,} categories only those that about {number(needed, digits=2)} people or more hold can be told "
+                f"from noise."
+            ),
+            advice="Read the heavy hitters (hushuffle.estimation.heavy_hitters) and take the rest for unknown.",
+        )
+
+
+def _about_the_run(people: People, specification: Specification) -> Iterator[Warned]:
+    if people.population.dropped:
+        yield Warned(
+            key="dropped-records",
+            sentence=f"{people.population.dropped:,} records without an answer were left out.",
+            advice="Whether an answer is missing can be private too: say how the missing ones came about.",
+        )
+    if people.values is not None and specification.run.seed != "secure":
+        yield Warned(
+            key="fixed-seed",
+            sentence="The coins came from a fixed seed: whoever knows it can undo the noise of this run.",
+            advice='Use seed = "secure" for anything but tests.',
+        )
+    if people.values is not None:
+        yield Warned(
+            key="true-values-shown",
+            sentence="This report was made with the true answers and shows their true shares.",
+            advice="Keep it inside; a report to publish is made with n and no data.",
+        )

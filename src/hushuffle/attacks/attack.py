@@ -1,0 +1,215 @@
+"""Try to find out whose reports are whose, on real traces, and hold the result against what is certified."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from typing import Final, Literal, get_args
+
+import numpy as np
+
+from hushuffle import _checks
+from hushuffle.attacks import linkage
+from hushuffle.attacks.charts import charts
+from hushuffle.attacks.detection import detection_curve
+from hushuffle.attacks.results import FEW, Events, Outcome, Try, answers, concerns, findings, headline, noise_of, table
+from hushuffle.errors import DataError
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
+from hushuffle.mechanisms.shufflers import UniformShuffle
+from hushuffle.model import Study
+from hushuffle.model.citation import PIE
+from hushuffle.model.traces import Traces
+from hushuffle.questions import pie, pse
+from hushuffle.randomness import Randomness, reproducible, secure
+
+Mechanism = Literal["randomized-response", "local-hashing"]
+Score = Literal["bayes", "plain"]
+Tell = Callable[[str, float], None]
+
+_RESOLUTION: Final = 0.01
+"""Log-likelihoods repeat; rounded to this (in nats) they can only tell less."""
+
+
+def link(
+    traces: Traces,
+    *,
+    source: str = "traces",
+    epsilons: Sequence[float] = (math.inf,),
+    mechanisms: Sequence[Mechanism] = ("randomized-response", "local-hashing"),
+    buckets: int | None = None,
+    knowledge: linkage.Knowledge = "partial",
+    split: linkage.Split = "half",
+    known: Sequence[int | None] = (None,),
+    events: Sequence[Events] = (1,),
+    score: Score = "bayes",
+    repetitions: int = 1,
+    at_least: int = 10,
+    seed: int | None = None,
+    progress: Tell | None = None,
+) -> Study:
+    """Return how often a Markov-model attacker names the right person, for every combination of the lists.
+
+    Every person of `traces` with `at_least` events sends the first `events` of the personal data, each
+    randomized by each mechanism at each epsilon_0 (math.inf: sent as they are, the same for every mechanism); for
+    each person's reports the attacker names the user with the best score among all. See `linkage.scene` for
+    `knowledge`, `split` and `known`. "bayes": the attacker uses the exact likelihood of the reports; "plain":
+    believes them, as the paper does. Without noise the published score is used in both.
+
+    Args:
+        traces: the events of every user.
+        source: where they are from, for the title.
+        epsilons: epsilon_0 of one report, in nats.
+        mechanisms: what randomizes the events.
+        buckets: g of local hashing; None: the g with the least variance at each epsilon.
+        knowledge: "partial" or "maximum".
+        split: "half" or "none".
+        known: how many events the attacker knows of each person; None: all of the training half (or trace).
+        events: how many events each person reports, or "all".
+        score: "bayes" or "plain".
+        repetitions: times that every report is randomized anew (raw events are sent once).
+        at_least: people with fewer events are left out.
+        seed: of the coins; None: cryptographic ones.
+        progress: told what is being done, and the share done.
+
+    Raises:
+        DataError: fewer than two people have enough events.
+        InvalidInputError: an argument out of range.
+
+    Source: Murakami, Takahashi 2021, section 5; theory.md section 4.
+
+    >>> walks = Traces.of([[place] * 10 for place in range(8)], k=8)
+    >>> study = link(walks, epsilons=[math.inf], seed=1)
+    >>> print(study.findings[0].bound)
+    0 to 0.3695 (95% interval)
+    """
+    _check(epsilons, mechanisms, known, events, score)
+    tell = progress or (lambda _what, _share: None)
+    times = _checks.integer("repetitions", repetitions, low=1)
+    least = _checks.integer("at_least", at_least, low=2)
+    chosen = traces.lengths >= least
+    if np.count_nonzero(chosen) < 2:
+        message = f"{source}: fewer than two people have {least} events or more. Ask for fewer with at_least."
+        raise DataError(message)
+    people = traces.select(chosen)
+    coins = secure() if seed is None else reproducible(seed)
+    noises = list(_noises(people.k, epsilons=epsilons, mechanisms=mechanisms, buckets=buckets))
+    tries = [
+        Try(mechanism=name, randomizer=randomizer, known=size, events=sent)
+        for size, sent in itertools.product(known, events)
+        for name, randomizer in noises
+    ]
+    found = []
+    for done, tried in enumerate(tries):
+        scene = linkage.scene(
+            people, knowledge=knowledge, split=split, training=tried.known, events=_limit(tried.events)
+        )
+        share = _within(tell, f"linking, {noise_of(tried)}", done / len(tries), 1 / len(tries))
+        found.append(_attempt(tried, scene, score=score, times=times, coins=coins, tell=share))
+    tell("done", 1.0)
+    settings = (
+        ("people", f"{people.n:,}"),
+        ("left out", f"{traces.n - people.n:,} with fewer than {least} events"),
+        ("values", f"{people.k:,}"),
+        ("attacker", f"{knowledge} knowledge, split {split}"),
+        ("score", score),
+        ("repetitions", str(times)),
+        ("coins", "cryptographic" if seed is None else f"reproducible, seed {seed}"),
+    )
+    return Study(
+        key="linkage",
+        title=f"Linkage attack on {source}",
+        question="How often does an attacker who knows people's past events find out whose reports are whose?",
+        answers=answers(found, people.n),
+        settings=settings,
+        findings=tuple(findings(headline(found), people.n)),
+        tables=(table(found, people.n),),
+        charts=charts(found),
+        warnings=tuple(concerns(found, people.n, halved=split == "half")),
+        citations=(PIE.at("Section 5"),),
+        software=(
+            ("python", platform.python_version()),
+            *((name, version(name)) for name in ("hushuffle", "numpy", "scipy", "polars")),
+        ),
+    )
+
+
+def _check(
+    epsilons: Sequence[float],
+    mechanisms: Sequence[str],
+    known: Sequence[int | None],
+    events: Sequence[Events],
+    score: str,
+) -> None:
+    lists = {"epsilons": epsilons, "mechanisms": mechanisms, "known": known, "events": events}
+    for name, values in lists.items():
+        if not values or len(set(values)) < len(values):
+            _checks.reject(name, "a list without repetitions, not empty", values)
+    for mechanism in mechanisms:
+        if mechanism not in get_args(Mechanism):
+            _checks.reject("mechanisms", " or ".join(get_args(Mechanism)), mechanism)
+    if score not in get_args(Score):
+        _checks.reject("score", " or ".join(get_args(Score)), score)
+
+
+def _noises(
+    k: int, *, epsilons: Sequence[float], mechanisms: Sequence[Mechanism], buckets: int | None
+) -> Iterator[tuple[str, RandomizedResponse | LocalHashing]]:
+    """Yield every randomizer with its name, the least noise first."""
+    for epsilon in sorted(epsilons, reverse=True):
+        if epsilon == math.inf:
+            yield "no noise", RandomizedResponse(k=k, epsilon=epsilon)
+            continue
+        for mechanism in mechanisms:
+            if mechanism == "randomized-response":
+                yield "randomized response", RandomizedResponse(k=k, epsilon=epsilon)
+            else:
+                hashing = LocalHashing(k=k, g=buckets or LocalHashing.best_g(epsilon), epsilon=epsilon)
+                yield f"local hashing (g = {hashing.g:,})", hashing
+
+
+def _attempt(
+    tried: Try, scene: linkage.Scene, *, score: Score, times: int, coins: Randomness, tell: Callable[[float], None]
+) -> Outcome:
+    profiles = linkage.train(scene.training)
+    times = 1 if math.isinf(tried.randomizer.epsilon) else times  # nothing would change but the order of ties
+    places, scores = [], np.empty((0, 0))
+    for done in range(times):
+        reports = linkage.randomize(scene.reported, randomizer=tried.randomizer, rng=coins)
+        believable = isinstance(tried.randomizer, RandomizedResponse)
+        if believable and (score == "plain" or math.isinf(tried.randomizer.epsilon)):
+            scores = linkage.trace_scores(profiles, reports.as_traces())
+        else:
+            scores = linkage.report_scores(
+                profiles,
+                reports,
+                noise_known=score == "bayes",
+                tell=lambda share, done=done: tell((done + share) / times),  # type: ignore[misc]
+            )
+        places.append(linkage.ranks(scores, rng=coins))
+    protocol = Protocol(randomizer=tried.randomizer, shuffler=UniformShuffle(), n=profiles.n)
+    sent = int(scene.reported.lengths.max())
+    least = pie.bayes_error(protocol) if sent == 1 else pie.composed_error(protocol, reports=sent)
+    published = pie.fano_error(pie.published_alpha(protocol, reports=sent).upper, profiles.n)
+    people = np.repeat(np.arange(profiles.n), scene.reported.lengths)
+    return Outcome(
+        tried=tried,
+        places=np.concatenate(places),
+        detection=detection_curve(linkage.genuine_scores(scores), linkage.impostor_scores(scores)),
+        entropy=None if profiles.n < FEW else pse.from_matrix(scores, resolution=_RESOLUTION),
+        least=least,
+        published=published,
+        again=float(np.mean(profiles.visits[people, scene.reported.events] > 0)),
+    )
+
+
+def _limit(events: Events) -> int | None:
+    return None if events == "all" else events
+
+
+def _within(tell: Tell, what: str, start: float, width: float) -> Callable[[float], None]:
+    tell(what, start)
+    return lambda share: tell(what, start + share * width)

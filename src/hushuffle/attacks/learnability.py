@@ -1,0 +1,188 @@
+"""What can be learned about places from released values: local distributions, and classes of people.
+
+The learner sees public data and the released value of each person, trains gradient-boosted trees, and is asked for
+the distribution of values at each place, or for the class of new people.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.attacks._learners import library, one_thread
+from hushuffle.errors import NumericalError
+from hushuffle.model.groups import Groups
+
+Floats = npt.NDArray[np.float64]
+
+_FOLDS = 3
+
+
+def local_shares(values: npt.ArrayLike, near: Groups, *, k: int) -> Floats:
+    """Return the share of each value in each person's own neighbourhood, shape (n, k): what is to be learned.
+
+    Args:
+        values: true values, shape (n,), codes 0..k-1.
+        near: everybody's neighbourhood: the people within r* of them, themselves included.
+        k: number of values.
+
+    Raises:
+        InvalidInputError: `near` belongs to nobody in particular, or not n codes.
+
+    Source: Meehan et al. 2022, section 5; theory.md section 5.
+
+    >>> local_shares([0, 1, 1], Groups.of([[0, 1], [0, 1, 2], [1, 2]]), k=2).round(3).tolist()
+    [[0.5, 0.5], [0.333, 0.667], [0.0, 1.0]]
+    """
+    held = _checks.codes("values", values, k=_checks.integer("k", k, low=2))
+    if near.group_of is None or held.size != near.n:
+        _checks.reject("near", f"one group for each of {held.size} people", repr(near))
+    first = near.offsets[:-1]
+    members = held[near.members]
+    counts = np.stack([np.add.reduceat((members == value).astype(np.int64), first) for value in range(k)], axis=1)
+    return np.asarray((counts / near.sizes[:, np.newaxis])[near.group_of])
+
+
+def learned_shares(
+    features: npt.ArrayLike, reports: npt.ArrayLike, *, k: int, trees: int = 50, seed: int = 1
+) -> Floats:
+    """Return the distribution of reports that is learned at each person's place, shape (n, k).
+
+    Gradient-boosted trees on `features`, calibrated by Platt scaling in three folds, asked at the training places.
+    What is learned are *reports*, noise included, as published; `without_noise` takes the noise out.
+
+    Args:
+        features: public data, shape (n, d).
+        reports: released values, shape (n,), codes 0..k-1.
+        k: number of values.
+        trees: boosting rounds.
+        seed: of the folds.
+
+    Raises:
+        InvalidInputError: reports outside 0..k-1, or not as many as features.
+        NumericalError: a value that was reported, but fewer than three times; or one value only.
+        MissingDependencyError: scikit-learn is not installed.
+
+    Source: J. H. Friedman 2001 (gradient boosting); A. Niculescu-Mizil, R. Caruana 2005 (calibration); Meehan et al.
+    2022, section 5.
+
+    >>> places = np.repeat([[0.0], [1.0]], 300, axis=0)
+    >>> reports = np.tile([0, 0, 1], 200) ^ (places[:, 0] == 1)
+    >>> learned_shares(places, reports, k=2)[[0, -1]].round(2).tolist()
+    [[0.66, 0.34], [0.34, 0.66]]
+    """
+    seen = _checks.codes("reports", reports, k=_checks.integer("k", k, low=2))
+    known = _table(features, seen.size)
+    counts = np.bincount(seen, minlength=k)
+    present = np.flatnonzero(counts)
+    if present.size < 2 or counts[present].min() < _FOLDS:
+        message = f"Calibration needs two values that are reported {_FOLDS} times each. Give more reports."
+        raise NumericalError(message)
+    # Shuffled folds: people may come sorted by place.
+    folds = library("sklearn.model_selection").StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
+    calibration = library("sklearn.calibration")
+    model = calibration.CalibratedClassifierCV(_forest(trees, seed), method="sigmoid", cv=folds)
+    places, which = np.unique(known, axis=0, return_inverse=True)
+    shares = np.zeros((len(places), k))
+    with one_thread():
+        shares[:, present] = model.fit(known, seen).predict_proba(places)
+    return shares[which.reshape(-1)]
+
+
+def without_noise(shares: npt.ArrayLike, *, truth: float, lie: float) -> Floats:
+    """Return the distribution of true values behind a distribution of reports, shape (n, k).
+
+    `truth` is the probability to report the true value, `lie` each other one: share = lie + (truth - lie) p. What is
+    negative becomes 0, and each row is scaled to sum 1.
+
+    Raises:
+        InvalidInputError: probabilities out of range, or truth <= lie.
+
+    >>> without_noise([[0.5, 0.5], [0.9, 0.1]], truth=0.9, lie=0.1).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    said = _checks.probability("truth", truth)
+    if not _checks.probability("lie", lie) < said:
+        _checks.reject("truth", "greater than lie", truth, "Reports would say nothing about values.")
+    cleared = np.maximum((np.asarray(shares, dtype=np.float64) - lie) / (said - lie), 0.0)
+    return np.asarray(cleared / cleared.sum(axis=1, keepdims=True))
+
+
+def relative_error(learned: npt.ArrayLike, local: npt.ArrayLike) -> float:
+    """Return lambda: the mean total variation between `learned` and `local`, over that of the uniform guess.
+
+    Both have shape (n, k), rows that sum to 1. 0 is perfect, 1 no better than to guess the uniform distribution
+    everywhere. The ratio is of the two means.
+
+    Raises:
+        InvalidInputError: shapes that differ, or local distributions that are all uniform.
+
+    Source: Meehan et al. 2022, section 5; theory.md section 5.
+
+    >>> relative_error([[0.75, 0.25], [0.5, 0.5]], [[1.0, 0.0], [0.5, 0.5]])
+    0.5
+    """
+    p, q = np.asarray(learned, dtype=np.float64), np.asarray(local, dtype=np.float64)
+    if p.ndim != 2 or p.shape != q.shape or not p.size:
+        _checks.reject("learned, local", "of one shape (n, k)", f"<{p.shape}, {q.shape}>")
+    blind = float(np.abs(q - 1 / q.shape[1]).sum())
+    if blind == 0:
+        _checks.reject("local", "not uniform everywhere", "<uniform>", "There is nothing to learn.")
+    return float(np.abs(p - q).sum()) / blind
+
+
+def accuracy(
+    features: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    at: npt.ArrayLike,
+    truth: npt.ArrayLike,
+    trees: int = 50,
+    seed: int = 1,
+) -> float:
+    """Return how often gradient-boosted trees trained on `labels` name the class of new people.
+
+    Args:
+        features: public data of those trained on, shape (n, d).
+        labels: their released classes, shape (n,), integers >= 0.
+        at: public data of new people, shape (m, d).
+        truth: their true classes, shape (m,).
+        trees: boosting rounds.
+        seed: of the trees' bins.
+
+    Raises:
+        InvalidInputError: labels that are no codes, or shapes that do not fit.
+        MissingDependencyError: scikit-learn is not installed.
+
+    Source: J. H. Friedman 2001; Meehan et al. 2022, section 5 (figure 5).
+
+    >>> places = np.repeat([[0.0], [1.0]], 50, axis=0)
+    >>> accuracy(places, np.repeat([0, 1], 50), at=[[0.0], [1.0]], truth=[0, 1])
+    1.0
+    """
+    seen = _checks.codes("labels", labels, k=2**31)
+    wanted = _checks.codes("truth", truth, k=2**31)
+    known, new = _table(features, seen.size), _table(at, wanted.size)
+    if seen.min() == seen.max():
+        return float(np.mean(wanted == seen[0]))
+    forest = _forest(trees, seed)
+    with one_thread():
+        return float(np.mean(forest.fit(known, seen).predict(new) == wanted))
+
+
+def _forest(trees: int, seed: int) -> Any:
+    ensemble = library("sklearn.ensemble")
+    rounds = _checks.integer("trees", trees, low=1)
+    return ensemble.HistGradientBoostingClassifier(
+        max_iter=rounds, max_leaf_nodes=15, early_stopping=False, random_state=seed
+    )
+
+
+def _table(features: npt.ArrayLike, n: int) -> Floats:
+    known = np.asarray(features, dtype=np.float64)
+    if known.ndim != 2 or len(known) != n or not n:
+        _checks.reject("features", f"numbers, shape ({n}, d)", f"<shape {known.shape}>")
+    return known

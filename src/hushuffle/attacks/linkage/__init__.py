@@ -1,0 +1,28 @@
+"""Linkage: whose reports are these? Markov models of past events against (randomized) later ones."""
+
+from hushuffle.attacks.linkage.attackers import Knowledge, Scene, Split, scene
+from hushuffle.attacks.linkage.hidden import report_scores
+from hushuffle.attacks.linkage.matching import candidates, genuine_scores, hit_rate, impostor_scores, miss_rate, ranks
+from hushuffle.attacks.linkage.plain import trace_scores
+from hushuffle.attacks.linkage.profiles import FLOOR, MarkovProfiles, train
+from hushuffle.attacks.linkage.reports import TraceReports, randomize
+
+__all__ = [
+    "FLOOR",
+    "Knowledge",
+    "MarkovProfiles",
+    "Scene",
+    "Split",
+    "TraceReports",
+    "candidates",
+    "genuine_scores",
+    "hit_rate",
+    "impostor_scores",
+    "miss_rate",
+    "randomize",
+    "ranks",
+    "report_scores",
+    "scene",
+    "trace_scores",
+    "train",
+]

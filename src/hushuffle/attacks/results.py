@@ -1,0 +1,172 @@
+"""What a linkage attack achieved, in sentences, in a table, and in warnings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.attacks import linkage
+from hushuffle.attacks.detection import Detection
+from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
+from hushuffle.model import Bound, Cell, Finding, Table, Warned, number
+
+Events = int | Literal["all"]
+
+TOP: Final = (5, 10)
+FEW: Final = 100
+"""Below this many people the divergence of scores is not estimated, and a warning says so."""
+
+_ALARM: Final = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Try:
+    """One attack: `epsilon` math.inf for raw reports, `known` None for everything the attacker could know."""
+
+    mechanism: str
+    randomizer: RandomizedResponse | LocalHashing
+    known: int | None
+    events: Events
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """What one attack achieved: places of the right user over all repetitions.
+
+    `entropy` is the PSE of the last scores in bits (None: too few people), `detection` their error rates. `least` is
+    the certified smallest error of every attack on one person's reports, `published` the paper's bound, by Fano's
+    inequality. `again` is the share of reported events that the attacker had seen of the same person.
+    """
+
+    tried: Try
+    places: npt.NDArray[np.int64]
+    entropy: Bound | None
+    detection: Detection
+    least: Bound
+    published: Bound
+    again: float
+
+    @property
+    def wrong(self) -> float:
+        """How often the best score was somebody else's."""
+        return float(np.mean(self.places > 1))
+
+    @property
+    def error(self) -> Bound:
+        """The same as an interval, over the coins of mechanisms and ties."""
+        return linkage.miss_rate(self.places)
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the attack beat the certified error by more than chance allows (false alarm 1e-6)."""
+        return linkage.miss_rate(self.places, confidence=1 - _ALARM).upper < self.least.lower
+
+
+def headline(found: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes of the first `known` and `events` asked for: one for each noise."""
+    first = found[0].tried
+    return [one for one in found if (one.tried.known, one.tried.events) == (first.known, first.events)]
+
+
+def noise_of(tried: Try) -> str:
+    """Say what randomized the events."""
+    epsilon = tried.randomizer.epsilon
+    return "without noise" if math.isinf(epsilon) else f"with {tried.mechanism} at epsilon {epsilon:g}"
+
+
+def _sentence(outcome: Outcome, n: int) -> str:
+    noise = noise_of(outcome.tried)
+    promise = f"; no attack on one person's reports can expect more than {number(1 - outcome.least.lower, up=True)}"
+    return (
+        f"{noise[0].upper()}{noise[1:]} the attacker names the right one of {n:,} people "
+        f"{number(1 - outcome.wrong)} of the time "
+        f"({number(1 - outcome.error.upper, up=False)} to {number(1 - outcome.error.lower, up=True)})"
+        f"{promise if outcome.least.lower > 0 else ''}."
+    )
+
+
+def answers(found: Sequence[Outcome], n: int) -> tuple[str, ...]:
+    """Say what the least and the most noise did, and whether the certified figures held."""
+    ends = dict.fromkeys((headline(found)[0], headline(found)[-1]))
+    broken = sum(one.impossible for one in found)
+    kept = (
+        f"{broken} of {len(found)} attacks were right more often than is certified: see the warning."
+        if broken
+        else f"None of the {len(found)} attacks was right more often than is certified, as far as chance can tell."
+    )
+    return (*(_sentence(one, n) for one in ends), kept)
+
+
+def findings(found: Sequence[Outcome], n: int) -> Iterator[Finding]:
+    """Yield what each attack measured."""
+    for outcome in found:
+        yield Finding(
+            question="identification-error",
+            adversary="a Markov-model attacker",
+            sentence=_sentence(outcome, n),
+            bound=outcome.error,
+            proof="measured: best-score rule, interval of Clopper and Pearson",
+        )
+
+
+def table(found: Sequence[Outcome], n: int) -> Table:
+    """Return a row for each attack; how much is known and reported only where that was varied."""
+    columns: list[tuple[str, Callable[[Outcome], Cell]]] = [
+        ("mechanism", lambda one: one.tried.mechanism),
+        ("epsilon", lambda one: one.tried.randomizer.epsilon),
+        ("events known", lambda one: "all" if one.tried.known is None else one.tried.known),
+        ("events reported", lambda one: one.tried.events),
+        ("identification error", lambda one: one.wrong),
+        ("interval", lambda one: one.error),
+        ("certified least error", lambda one: one.least),
+        ("Fano's bound, published", lambda one: one.published),
+        *((f"right one in top {top}", lambda one, top=top: linkage.hit_rate(one.places, top=top)) for top in TOP),
+        ("equal error rate", lambda one: one.detection.equal_error),
+        ("PSE", lambda one: "too few people" if one.entropy is None else one.entropy),
+    ]
+    constant = [
+        name
+        for name, values in (
+            ("events known", {one.tried.known for one in found}),
+            ("events reported", {one.tried.events for one in found}),
+        )
+        if len(values) == 1
+    ]
+    shown = [(name, cell) for name, cell in columns if name not in constant]
+    return Table(
+        key="identification",
+        title="How often the attacker is wrong",
+        caption=(
+            "Identification error: how often the best score is somebody else's; a blind guess is wrong "
+            f"{number(1 - 1 / n)} of the time. No attack on one person's reports errs less than the certified error."
+        ),
+        columns=tuple(name for name, _ in shown),
+        rows=tuple(tuple(cell(one) for _, cell in shown) for one in found),
+    )
+
+
+def concerns(found: Sequence[Outcome], n: int, *, halved: bool) -> Iterator[Warned]:
+    """Yield the warnings, the gravest first."""
+    if any(one.impossible for one in found):
+        yield Warned(
+            key="bound-broken",
+            sentence="An attack was right more often than the certified figure allows, by more than chance.",
+            advice="Please report this with study.json: figure, sampler or attack is wrong.",
+        )
+    if n < FEW:
+        yield Warned(
+            key="few-people",
+            sentence=f"Only {n} people: finding one among them says little about a crowd.",
+            advice="Try the attack on more people, or read the intervals.",
+        )
+    if halved and found[0].again < 0.1:
+        yield Warned(
+            key="nothing-repeats",
+            sentence=f"Only {number(100 * found[0].again)} % of the reported events were seen before of the person.",
+            advice="Where events never repeat (ratings), use split none and a few known events, or maximum knowledge.",
+        )

@@ -1,0 +1,1 @@
+"""Run a collection: read, randomize, shuffle, keep account of coins; estimate from the files."""

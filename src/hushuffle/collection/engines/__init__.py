@@ -1,0 +1,1 @@
+"""Where reports are drawn and shuffled: on this machine or on Spark."""

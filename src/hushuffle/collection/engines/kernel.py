@@ -1,0 +1,99 @@
+"""The kernel of every engine: a block of values becomes a block of packed reports, wherever it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.collection.report_files import Packed, ReportLayout
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, Randomizer
+from hushuffle.randomness import Randomness, keyed, secure
+
+_BLOCK = 1 << 16  # records per step: the working arrays stay in the processor's cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """What happens to one block of records; it holds no generator, so that it can be sent to other machines.
+
+    Args:
+        randomizer: what every person's device does.
+        key: at least 32 secret bytes, or None. With a key, a record's coins depend on (key, record, round) alone, so
+            that an engine that executes a record twice repeats its report.
+        round: of the key; a new number whenever values may have changed.
+
+    Raises:
+        UnsupportedProtocolError: reports of this randomizer have no columns.
+
+    >>> kernel = Kernel(randomizer=RandomizedResponse(k=100, epsilon=2.0), key=bytes(32))  # a secret key, really
+    >>> once = kernel.reports(np.arange(100), records=np.arange(100, dtype=np.uint64))
+    >>> again = kernel.reports(np.array([7]), records=np.array([7], dtype=np.uint64))
+    >>> bool(once[7] == again[0]), once.dtype.itemsize
+    (True, 1)
+    """
+
+    randomizer: Randomizer
+    key: bytes | None = field(default=None, repr=False)
+    round: int = 0
+    layout: ReportLayout = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layout", layout_of(self.randomizer))
+
+    def reports(
+        self,
+        values: npt.NDArray[np.int64],
+        *,
+        records: npt.NDArray[np.uint64] | None = None,
+        rng: Randomness | None = None,
+    ) -> Packed:
+        """Return one report for each value 0..k-1, shape (n,), in the same order.
+
+        Args:
+            values: codes, shape (n,).
+            records: with a key: the number of each record, distinct, shape (n,).
+            rng: without a key: `secure()` unless given.
+
+        Raises:
+            InvalidInputError: records without a key, or a key without records; a value out of range.
+        """
+        if (self.key is None) != (records is None):
+            _checks.reject("records", "given exactly when there is a key", "<the other>")
+        source = secure() if rng is None else rng
+        packed = np.empty(values.size, dtype=self.layout.dtype)
+        for start in range(0, values.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            if self.key is not None and records is not None:
+                source = keyed(key=self.key, records=records[block], round=self.round)
+            packed[block] = self.layout.pack(self.randomizer.randomize(values[block], rng=source))
+        return packed
+
+    def dummies(self, count: int, *, start: int = 0, rng: Randomness | None = None) -> Packed:
+        """Return so many dummies; with a key they are those numbered from `start` on."""
+        source = secure() if rng is None else rng
+        if self.key is not None:
+            source = keyed(key=self.key, records=np.arange(start, start + count), round=self.round)
+        return self.layout.pack(self.randomizer.dummies(count, rng=source))
+
+
+def layout_of(randomizer: Randomizer) -> ReportLayout:
+    """Return the columns of a randomizer's reports.
+
+    Raises:
+        UnsupportedProtocolError: they have none.
+
+    >>> layout_of(LocalHashing(k=1000, g=4, epsilon=1.0)).names
+    ('hash', 'bucket')
+    """
+    if isinstance(randomizer, RandomizedResponse):
+        return ReportLayout(names=("report",), limits=(randomizer.k,))
+    if isinstance(randomizer, LocalHashing):
+        words = randomizer.hashes.limits
+        names = ("hash",) if len(words) == 1 else tuple(f"hash_{number}" for number in range(1, len(words) + 1))
+        return ReportLayout(names=(*names, "bucket"), limits=(*words, randomizer.g))
+    message = f"Reports of {type(randomizer).__name__} cannot be collected: randomized response and local hashing can."
+    raise UnsupportedProtocolError(message)

@@ -1,0 +1,188 @@
+"""The engine of a Spark cluster: rows of a table in, randomized reports out in the order of secret random keys.
+
+Three steps: every record becomes a row with a random place and its report (`spark_tasks.Randomize`); Spark sorts the
+rows by their places; this machine reads the reports, partition after partition, and writes them to a private file.
+Dummies are put at random positions among them here. The order is a fixed function of the places, which are AES
+blocks under a key of this collection: all orders of the records are equally likely to whoever lacks it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from hushuffle import _checks
+from hushuffle.collection.engines.interleaving import interleaved
+from hushuffle.collection.engines.kernel import Kernel, layout_of
+from hushuffle.collection.engines.spark_session import plainly, without_advice
+from hushuffle.collection.engines.spark_tasks import MARKS, ORDER, PACKED, Count, Pack, Randomize, Reader
+from hushuffle.collection.record_tags import Entries, TagSorter
+from hushuffle.collection.report_files import Packed
+from hushuffle.errors import DataError
+from hushuffle.mechanisms.randomizers import CountsReports, Randomizer, require
+from hushuffle.model import Histogram
+from hushuffle.randomness import Randomness, secure
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Progress = Callable[[int, int], None]
+"""Called with the number of records that have arrived here, and that of all."""
+
+_PARTITION: Final = 1 << 20  # rows that are sorted together, about
+
+
+class SparkCollection:
+    """One collection with Spark: `run`, look at what was found, then read `blocks` of shuffled reports.
+
+    A record is numbered by its id, or, if the reader has none, by its position in the scan: which file or part of one,
+    which row. So a frame without ids must be files as they were read, with columns left out at most.
+
+    Args:
+        frame: rows with the column "value" and, if the reader wants ids, "id".
+        reader: from rows to codes and ids.
+        kernel: with a key, always: tasks may be executed twice.
+        folder: a private one for the reports, and tags of the ledger.
+        mechanism: with ids: what `record_tags.Tags` wants to know.
+        rng: of the places of dummies, and of dummies that have no key.
+    """
+
+    def __init__(
+        self,
+        frame: DataFrame,
+        reader: Reader,
+        kernel: Kernel,
+        folder: Path,
+        *,
+        mechanism: str | None = None,
+        rng: Randomness | None = None,
+    ) -> None:
+        if kernel.key is None:
+            _checks.reject("kernel", "one with a key", "one without", "Spark may execute a task twice.")
+        if reader.ids != (mechanism is not None):
+            _checks.reject("mechanism", "given exactly when records have ids", "<the other>")
+        self._frame, self._kernel, self._file = frame, kernel, folder / "reports"
+        self._task = Randomize(reader=reader, kernel=kernel, order_key=secrets.token_bytes(32), mechanism=mechanism)
+        self._rng = secure() if rng is None else rng
+        self.people = 0
+        self.marks = dict.fromkeys(MARKS, 0)
+        self._sorter = None
+        if reader.ids:
+            (folder / "tags").mkdir(mode=0o700)
+            self._sorter = TagSorter(folder / "tags", scope=self._task.tags().scope)
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Randomize and shuffle everybody; `people` and `marks` (records without a report) are known afterwards.
+
+        Raises:
+            DataError: Spark failed, or the table changes meanwhile.
+        """
+        tell = progress or (lambda _count, _total: None)
+        seen = 0
+        with plainly(), self._file.open("xb") as file:
+            total = self._frame.count()
+            for row in _rows(self._shuffled(max(1, -(-total // _PARTITION)))):
+                file.write(row["reports"])
+                marks = np.frombuffer(row["marks"], dtype=np.int64)
+                for mark, count in zip(MARKS, marks.tolist(), strict=True):
+                    self.marks[mark] += count
+                if self._sorter is not None:
+                    self._sorter.add(np.frombuffer(row["tags"], dtype=np.uint64).reshape(-1, 2))
+                size = len(row["reports"]) // self._kernel.layout.dtype.itemsize
+                self.people += size
+                seen += size + int(marks.sum())
+                tell(seen, total)
+        if seen != total:
+            message = "The table has changed while it was read: nothing leaves."
+            raise DataError(message)
+
+    def entries(self) -> Entries:
+        """Return what the ledger would hold of the people, who have ids; once.
+
+        Raises:
+            DataError: an id is there twice.
+        """
+        assert self._sorter is not None
+        return self._sorter.entries()
+
+    def blocks(self, *, dummies: int = 0, dummy_key: bytes | None = None) -> Iterator[Packed]:
+        """Yield everybody's report and so many dummies in a uniformly random order.
+
+        `dummy_key`: a key of this batch alone, so that a repetition has the same dummies; None: fresh ones.
+        """
+        kernel = replace(self._kernel, key=dummy_key)
+        with self._file.open("rb") as file:
+
+            def reports(count: int, _start: int) -> Packed:
+                return np.fromfile(file, dtype=self._kernel.layout.dtype, count=count)
+
+            def drawn(count: int, start: int) -> Packed:
+                return kernel.dummies(count, start=start, rng=self._rng)
+
+            yield from interleaved((self.people, reports), (dummies, drawn), rng=self._rng)
+
+    def _shuffled(self, partitions: int) -> DataFrame:
+        """Return the packed reports in the order of their places."""
+        with without_advice():
+            rows = self._frame.mapInArrow(self._task, self._task.schema)
+            # Places are uniform, so their hash makes partitions of about one size, and no sample of them is needed:
+            # orderBy would execute the randomizer once more to take one.
+            ordered = rows.repartition(partitions, ORDER[0]).sortWithinPartitions(*ORDER).drop(*ORDER)
+            return ordered.mapInArrow(Pack(layout=self._kernel.layout), PACKED)
+
+
+def count_reports(frame: DataFrame, randomizer: Randomizer) -> tuple[int, Histogram]:
+    """Return how many reports the rows of `frame` are, and the support of each value: added up over partitions.
+
+    Raises:
+        DataError: Spark failed, or found something that is no report.
+        UnsupportedProtocolError: reports of this randomizer are not counted.
+    """
+    counter = require(randomizer, CountsReports, for_what="An estimate of frequencies")
+    layout = layout_of(randomizer)
+    size, counts = 0, np.zeros(randomizer.inputs, dtype=np.int64)
+    with plainly():
+        columns = frame.select(*(quoted(name) for name in layout.names))
+        with without_advice():
+            counted = columns.mapInArrow(Count(counter=counter, layout=layout), Count.SCHEMA)
+        for row in _rows(counted):
+            numbers = np.frombuffer(row["counted"], dtype="<i8")
+            size += int(numbers[0])
+            counts += numbers[1:]
+    return size, Histogram(counts=counts)
+
+
+def dtype_of(frame: DataFrame, column: str) -> pl.DataType:
+    """Return the type that a column has in the workers."""
+    with plainly():
+        table = pl.from_arrow(frame.select(quoted(column)).limit(0).toArrow())
+    assert isinstance(table, pl.DataFrame)
+    return table.dtypes[0]
+
+
+def quoted(column: str) -> str:
+    """Return the name of a column so that Spark looks for nothing but this name.
+
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return "`" + column.replace("`", "``") + "`"
+
+
+def _rows(frame: DataFrame) -> Iterator[dict[str, bytes]]:
+    """Compute all partitions, wherever they are, then bring their rows here one after the other."""
+    from pyspark import StorageLevel  # noqa: PLC0415 - heavy
+
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        kept.count()
+        for row in kept.toLocalIterator():
+            yield row.asDict()
+    finally:
+        kept.unpersist()

@@ -1,0 +1,197 @@
+"""From released reports, or counts of several machines, to frequencies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.collection.engines.kernel import layout_of
+from hushuffle.collection.manifest import Manifest, read_counts, read_manifest
+from hushuffle.collection.report_files import read_reports
+from hushuffle.collection.request import MANIFEST, REPORTS
+from hushuffle.errors import DataError, SpecificationError
+from hushuffle.estimation import HeavyHitters, estimate, heavy_hitters
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import CountsReports, Randomizer, require
+from hushuffle.mechanisms.shufflers import Scrambler
+from hushuffle.model import Estimate, Histogram, number
+from hushuffle.specification import CountedPopulation, Specification, parse
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share of all work done so far, in [0, 1]."""
+
+
+Count = Callable[[Sequence[Path], Randomizer], tuple[int, Histogram]]
+"""Counts the reports in files: how many there are, and the support of each value."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tally:
+    """How often each value is supported by reports that were made alike: `counts`, shape (k,); tallies add up.
+
+    Raises:
+        DataError: on adding: the others were made otherwise.
+    """
+
+    manifest: Manifest
+    specification: Specification
+    randomizer: Randomizer
+    counts: Histogram
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The k categories."""
+        return self.specification.population.read(Path()).population.labels
+
+    def __add__(self, other: Tally) -> Tally:
+        if _alike(self.specification) != _alike(other.specification):
+            _fail("The reports were collected with different randomizers or categories: they cannot be added up.")
+        people = self.manifest.people + other.manifest.people
+        dummies = self.manifest.dummies + other.manifest.dummies
+        plain = self.specification.plain()
+        plain["population"]["n"] = people
+        whole = Specification.model_validate(plain)
+        manifest = replace(self.manifest, specification=whole.effective(), people=people, dummies=dummies)
+        return replace(self, manifest=manifest, specification=whole, counts=self.counts + other.counts)
+
+    def estimate(self) -> Estimate:
+        """Return the frequencies among all people counted."""
+        return estimate(self.counts, protocol=self._protocol)
+
+    def told_from_noise(self, estimated: Estimate, *, confidence: float) -> HeavyHitters:
+        """Return the values that somebody holds, and their intervals; both hold for all of them at `confidence`.
+
+        A value that nobody holds is among them in at most 1 - `confidence` of all collections.
+        """
+        return heavy_hitters(estimated, protocol=self._protocol, level=1 - confidence)
+
+    @property
+    def _protocol(self) -> Protocol:
+        shuffler = Scrambler(dummies=self.manifest.dummies)
+        return Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
+
+
+def noise_warning(estimated: Estimate, shown: HeavyHitters) -> Iterator[str]:
+    """Yield a warning where standard errors are near the shares: an even share of the people, 1/k, would not show."""
+    even, least = 1 / estimated.k, shown.threshold
+    if least > even:
+        error = number(math.sqrt(estimated.variance_intercept), up=True, digits=2)
+        held = f"a value shows only if about {_percent(least)} of the people hold it"
+        yield (
+            f"standard errors are near or above the shares ({error} for a small share): "
+            f"{held if least < 1 else 'not even a value that everybody holds would show'}; an even share is "
+            f"{_percent(even)}. More people, fewer categories, a larger epsilon or local hashing would help."
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{number(100 * share, digits=2)} %"
+
+
+def tally_reports(
+    sources: Sequence[Path],
+    *,
+    manifest: Path | None = None,
+    progress: Progress | None = None,
+    count: Count | None = None,
+) -> Tally:
+    """Return the support counts of all reports in `sources`, added up.
+
+    Args:
+        sources: folders that `hushuffle collect` wrote, files of reports, or files of counts (.json).
+        manifest: how the files of reports were made, together; None: every one has its manifest.json beside it.
+        progress: told what is going on.
+        count: how the reports in files are counted; None: here, one file after the other.
+
+    Raises:
+        DataError: a file cannot be read, is there twice, does not fit its manifest, or was made otherwise than the
+            others.
+        UnsupportedProtocolError: the reports cannot be counted.
+    """
+    tell = progress or (lambda _stage, _share: None)
+    files = [source / REPORTS if source.is_dir() else source for source in sources]
+    if len({file.resolve() for file in files}) < len(files):
+        _fail("The same reports are given twice: their people would count twice.")
+    counted = [file for file in files if file.suffix == ".json"]
+    collected = [file for file in files if file.suffix != ".json"]
+    groups = (
+        [(manifest, collected)]
+        if manifest is not None and collected
+        else [(file.with_name(MANIFEST), [file]) for file in collected]
+    )
+    tallies = []
+    for done, file in enumerate(counted):
+        tell("adding counts", done / len(files))
+        tallies.append(_of_counts(file))
+    for done, (described, group) in enumerate(groups, start=len(counted)):
+        tell("counting reports", done / len(files))
+        tallies.append(_of_reports(described, group, count or count_here))
+    if not tallies:
+        _fail("There are no reports.")
+    whole = tallies[0]
+    for tally in tallies[1:]:
+        whole += tally
+    tell("done", 1.0)
+    return whole
+
+
+def _of_counts(file: Path) -> Tally:
+    manifest, counts = read_counts(file)
+    specification, randomizer = _described(manifest, file)
+    if counts.size != randomizer.inputs:
+        _fail(f"{file} has {counts.size:,} counts for {randomizer.inputs:,} categories: it may have been edited.")
+    return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
+
+
+def count_here(files: Sequence[Path], randomizer: Randomizer) -> tuple[int, Histogram]:
+    """Return how many reports there are in `files`, and the support of each value.
+
+    Raises:
+        DataError: a file cannot be read, or holds something else.
+        UnsupportedProtocolError: the reports cannot be counted.
+    """
+    counter = require(randomizer, CountsReports, for_what="An estimate of frequencies")
+    counts: npt.NDArray[np.int64] = np.zeros(randomizer.inputs, dtype=np.int64)
+    size = 0
+    for file in files:
+        for reports in read_reports(file, layout=layout_of(randomizer)):
+            counts += counter.counts(reports).counts
+            size += reports.shape[0]
+    return size, Histogram(counts=counts)
+
+
+def _of_reports(described: Path, files: Sequence[Path], count: Count) -> Tally:
+    manifest = read_manifest(described)
+    specification, randomizer = _described(manifest, described)
+    size, counts = count(files, randomizer)
+    expected = manifest.people + manifest.dummies
+    if size != expected:
+        _fail(f"{described} speaks of {expected:,} reports, but there are {size:,}: it belongs to others.")
+    return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=counts)
+
+
+def _described(manifest: Manifest, path: Path) -> tuple[Specification, Randomizer]:
+    try:
+        specification = parse(manifest.specification, file=f"the specification in {path}")
+    except SpecificationError as error:
+        raise DataError(str(error)) from error
+    population = specification.population
+    if not isinstance(population, CountedPopulation) or population.n != manifest.people:
+        _fail(f"{path}: people and specification do not fit together: it may have been edited.")
+    people = population.read(Path())
+    return specification, specification.randomizer.build(people.k)
+
+
+def _alike(specification: Specification) -> tuple[Any, Any]:
+    plain = specification.plain()
+    return plain["randomizer"], {key: value for key, value in plain["population"].items() if key != "n"}
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None

@@ -1,0 +1,309 @@
+"""Whose coins of a secret key are used up: a ledger for each key, of digests that say nothing without it.
+
+Under one key and round a record has one set of coins. Two reports from the same coins, of two values, two
+randomizers or two columns, can reveal the values; two releases whose people overlap in part, or with different
+dummies, can be subtracted from each other. So in each round a record is in one batch, which may only be repeated as
+it was. The ledger lies where the key's fingerprint says (`hushuffle.files.key_state`), wherever the key file lies.
+
+A ledger is a list of batches, ledger.json, and a file of sorted tags for each. A file of tags is written under a
+name that says it is pending, then the list that names it, then it gets its name: the list decides.
+"""
+
+from __future__ import annotations
+
+import shutil
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NoReturn
+
+import numpy as np
+
+from hushuffle.collection.key_traces import leave_traces, old_ledgers, put_away, refuse_traces, tags_of_old
+from hushuffle.collection.record_tags import PAIR, Entries, Words, read_pairs
+from hushuffle.errors import DataError
+from hushuffle.files.causes import cause
+from hushuffle.files.key_state import damaged, key_folder, locked, read_memory, write_memory
+from hushuffle.files.private_files import flush_folder, private_file
+
+_CONTENT: Final = "ledger"
+_CHUNK: Final = 1 << 18  # pairs that are compared at a time
+_SPARSE: Final = 4096  # looked up one by one if the other file has so many times more pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerBatch:
+    """What a ledger says of a batch: `scope`, `digest` and `people` as `Entries`, and what was done with the reports.
+
+    `shuffler` says with which dummies they were shuffled; `specification` is that of the manifest. All three are None
+    where the ledger of an earlier version did not say: `scope`, `shuffler`, `specification`.
+    """
+
+    digest: str
+    people: int
+    scope: str | None = None
+    shuffler: str | None = None
+    specification: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A batch that is about to be released."""
+
+    entries: Entries
+    shuffler: str
+    specification: str
+
+    @property
+    def batch(self) -> LedgerBatch:
+        """What the ledger will say of it."""
+        return LedgerBatch(
+            digest=self.entries.digest.hex(),
+            people=self.entries.people,
+            scope=self.entries.scope,
+            shuffler=self.shuffler,
+            specification=self.specification,
+        )
+
+
+def begin(key: bytes, key_file: Path, *, new: bool = False) -> None:
+    """See to it that a key has a ledger, before anything is done with it.
+
+    Args:
+        key: all of it.
+        key_file: where it was read; a ledger of an earlier version beside it is taken over.
+        new: the key was never used: its ledger is begun.
+
+    Raises:
+        DataError: as `opened`.
+    """
+    with opened(key, key_file, new=new):
+        pass
+
+
+@contextmanager
+def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]:
+    """Open the ledger of a key; every other collection with this key waits.
+
+    Raises:
+        DataError: there is none, though the key is not said to be new; there is one, and it is; it is damaged, or
+            cannot be read or written.
+    """
+    folder, old = key_folder(key), old_ledgers(key_file)
+    if not folder.exists():
+        refuse_traces(key, key_file)
+        if not (new or old):
+            _undeclared(key_file, folder)
+    with locked(folder):
+        path = folder / "ledger.json"
+        document = read_memory(path, _CONTENT)
+        if document is None:
+            if any(folder.glob("*.tags")):
+                damaged(path)
+            refuse_traces(key, key_file)
+            if not (new or old):
+                _undeclared(key_file, folder)
+        ledger = Ledger(folder, _batches(document, path))
+        if new and (ledger.batches or old):
+            _fail(
+                f"{key_file} is not new: batches were collected with it, says {old[0] if old else path}. Leave "
+                "--new-key out, or name a key file that is not there yet."
+            )
+        readable = [(place, *tags_of_old(place)) for place in old]
+        with _written(path):
+            if document is None:
+                ledger.save()
+                leave_traces(key, key_file)
+            ledger.settle()
+            for place, pairs, digest in readable:
+                ledger.take_over(pairs, digest)
+                put_away(place)
+        yield ledger
+
+
+class Ledger:
+    """The ledger of one key, in its `folder`, open: `check` batches, then `admit` them."""
+
+    def __init__(self, folder: Path, batches: Sequence[LedgerBatch]) -> None:
+        self._folder = folder
+        self.batches = tuple(batches)
+
+    def check(self, candidates: Sequence[Candidate]) -> tuple[bool, ...]:
+        """Say for each batch whether it is new; a batch that is not repeats an earlier one exactly.
+
+        Raises:
+            DataError: coins would be used again otherwise.
+        """
+        known = [(batch, self._tags(number)) for number, batch in enumerate(self.batches)]
+        fresh: list[bool] = []
+        for candidate in candidates:
+            batch = candidate.batch
+            fresh.append(_is_new(batch, candidate.entries.file, known))
+            if fresh[-1]:
+                known.append((batch, candidate.entries.file))
+        return tuple(fresh)
+
+    def admit(self, candidates: Sequence[Candidate]) -> None:
+        """Write new batches down, through to the disk: all or none.
+
+        Raises:
+            DataError: they cannot be written.
+        """
+        before = self.batches
+        with _written(self._folder / "ledger.json"):
+            try:
+                for number, candidate in enumerate(candidates, start=len(before)):
+                    with candidate.entries.file.open("rb") as source, private_file(self._pending(number)) as target:
+                        shutil.copyfileobj(source, target, 1 << 20)
+                self.batches = (*before, *(candidate.batch for candidate in candidates))
+                self.save()
+            except BaseException:
+                self.batches = before
+                raise
+            self.settle()
+
+    def save(self) -> None:
+        """Write the list of batches."""
+        write_memory(self._folder / "ledger.json", _CONTENT, {"batches": [asdict(batch) for batch in self.batches]})
+
+    def settle(self) -> None:
+        """Give files of tags their names, remove what was never admitted, and see that nothing is missing.
+
+        Raises:
+            DataError: something is.
+        """
+        path = self._folder / "ledger.json"
+        for number, batch in enumerate(self.batches):
+            tags, pending = self._tags(number), self._pending(number)
+            if not tags.exists() and pending.exists():
+                pending.replace(tags)
+                flush_folder(self._folder)
+            if not tags.exists() or tags.stat().st_size != PAIR * batch.people:
+                damaged(tags)
+        for left in (*self._folder.glob("*.pending"), *self._folder.glob(".*.new")):
+            left.unlink()
+        if sum(1 for _ in self._folder.glob("*.tags")) > len(self.batches):
+            damaged(path)
+
+    def take_over(self, pairs: Words, digest: str) -> None:
+        """Write down what the ledger of an earlier version says, unless it was before."""
+        if not any(batch.digest == digest for batch in self.batches):
+            with private_file(self._pending(len(self.batches))) as file:
+                file.write(pairs.tobytes())
+            self.batches = (*self.batches, LedgerBatch(digest=digest, people=pairs.shape[0]))
+            self.save()
+            self.settle()
+
+    def _tags(self, number: int) -> Path:
+        return self._folder / f"{number + 1:06}.tags"
+
+    def _pending(self, number: int) -> Path:
+        return self._folder / f"{number + 1:06}.pending"
+
+
+def _is_new(batch: LedgerBatch, file: Path, known: Sequence[tuple[LedgerBatch, Path]]) -> bool:
+    """Say whether a batch, whose tags are in `file`, has no record in common with the known ones."""
+    met = changed = unknown = 0
+    for other, tags in known:
+        if other.scope == batch.scope and other.digest == batch.digest:
+            if other.shuffler != batch.shuffler:
+                _fail(
+                    "This batch was collected with this key and round before, with another shuffler or another number "
+                    "of dummies. Both releases could be subtracted from each other. Repeat it as it was, or take a "
+                    "new --round."
+                )
+            return False
+        if other.scope in (None, batch.scope):
+            both, different = _in_both(file, tags)
+            met, changed = met + both, changed + different
+            unknown += both if other.scope is None else 0
+    if unknown:
+        _fail(
+            f"{unknown:,} people have reported under this key and round to an earlier version of hushuffle, which did "
+            "not note with which dummies. Take a new --round."
+        )
+    if changed:
+        _fail(
+            f"{changed:,} people have reported under this key and round with other values, categories or another "
+            "randomizer. From the same coins both reports together would reveal values. Take a new --round."
+        )
+    if met:
+        _fail(
+            f"{met:,} people are in an earlier batch of this key and round, and this batch is another one. What "
+            "both have in common could be subtracted. Repeat the batch as it was, or take a new --round."
+        )
+    return True
+
+
+def _in_both(one: Path, other: Path) -> tuple[int, int]:
+    """Return how many records two files of sorted tags have in common, and how many of these with different values."""
+    small, large = sorted((one, other), key=lambda path: path.stat().st_size)
+    count, total = (path.stat().st_size // PAIR for path in (small, large))
+    met = changed = 0
+    with large.open("rb", buffering=0) as file:
+        for start in range(0, count, _CHUNK):
+            mine = read_pairs(small, start, min(_CHUNK, count - start))
+            for theirs in _near(mine, large, file, total, sparse=count * _SPARSE < total):
+                places = np.minimum(np.searchsorted(theirs[:, 0], mine[:, 0]), theirs.shape[0] - 1)
+                same = theirs[places, 0] == mine[:, 0]
+                met += int(np.count_nonzero(same))
+                changed += int(np.count_nonzero(theirs[places[same], 1] != mine[same, 1]))
+    return met, changed
+
+
+def _near(mine: Words, path: Path, file: BinaryIO, total: int, *, sparse: bool) -> Iterator[Words]:
+    """Yield pairs of a file of `total` pairs, some at a time: all whose records are in `mine`, and others."""
+    if sparse:
+        places = [min(_place(file, total, record), total - 1) for record in mine[:, 0].tolist()]
+        yield np.concatenate([read_pairs(path, place, 1) for place in places])
+        return
+    first, last = (_place(file, total, record) for record in mine[[0, -1], 0].tolist())
+    for start in range(first, min(last + 1, total), _CHUNK):
+        yield read_pairs(path, start, min(_CHUNK, last + 1 - start))
+
+
+def _place(file: BinaryIO, total: int, record: int) -> int:
+    """Return the number of the first pair of a file whose record is not below `record`."""
+
+    def at(place: int) -> int:
+        file.seek(place * PAIR)
+        return int.from_bytes(file.read(8), "little")
+
+    return bisect_left(range(total), record, key=at)
+
+
+def _batches(document: dict[str, Any] | None, path: Path) -> tuple[LedgerBatch, ...]:
+    try:
+        return () if document is None else tuple(_batch(**entry) for entry in document["batches"])
+    except (KeyError, TypeError):
+        damaged(path)
+
+
+def _batch(*, people: Any, digest: Any, **texts: Any) -> LedgerBatch:
+    if not isinstance(people, int) or not isinstance(digest, str):
+        raise TypeError
+    if not all(text is None or isinstance(text, str) for text in texts.values()):
+        raise TypeError
+    return LedgerBatch(people=people, digest=digest, **texts)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        _fail(f"the ledger {path} cannot be written: {cause(error)}. Nothing was released.")
+
+
+def _undeclared(key_file: Path, folder: Path) -> NoReturn:
+    _fail(
+        f"{key_file} has no ledger: nobody knows whose coins are used up. If this key was never used, here or "
+        f"elsewhere, say --new-key. If it was, its ledger belongs at {folder}: put it back (or name its place by "
+        "HUSHUFFLE_STATE), or take a new key."
+    )
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None

@@ -1,0 +1,143 @@
+"""What lies beside the reports: how they were made, so that they can be counted and merged; no key, no secret."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle._version import __version__
+from hushuffle.errors import DataError
+from hushuffle.files.causes import cause
+from hushuffle.model import Bound
+
+SCHEMA_VERSION: Final = 1
+MANIFEST: Final = "manifest"
+COUNTS: Final = "support counts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """`specification` is TOML text with the actual number of people; it says nothing about where they came from.
+
+    `people` reports and `dummies` dummies were released; `facts` is what a person or a program may want to know
+    besides: the guarantee, epsilon_0 as implemented, the deployment in a sentence.
+    """
+
+    specification: str
+    people: int
+    dummies: int
+    facts: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        _checks.integer("people", self.people, low=1)
+        _checks.integer("dummies", self.dummies, low=0)
+
+    def text(self) -> str:
+        """Return it as JSON."""
+        return _json(MANIFEST, self, {**self.facts})
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest in a file.
+
+    Raises:
+        DataError: no such file, or no manifest.
+    """
+    document = _document(path, MANIFEST)
+    known = ("schema_version", "content", "specification", "people", "dummies")
+    facts = {key: value for key, value in document.items() if key not in known}
+    return _manifest(document, path, facts)
+
+
+def counts_text(manifest: Manifest, counts: npt.NDArray[np.int64]) -> str:
+    """Return support counts, shape (k,), as JSON: what machines send so that they can be added up."""
+    return _json(COUNTS, manifest, {"counts": [int(count) for count in counts]})
+
+
+def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
+    """Return how the counted reports were made, and the support counts, shape (k,).
+
+    Raises:
+        DataError: no such file, or no counts.
+    """
+    document = _document(path, COUNTS)
+    counts = document.get("counts")
+    whole = isinstance(counts, list) and bool(counts) and all(_is_count(count) for count in counts)
+    if not whole or not isinstance(counts, list):
+        _fail(f"{path} holds no support counts: integers from 0 on are expected.")
+    manifest = _manifest(document, path, {})
+    if max(counts) > manifest.people + manifest.dummies:
+        _fail(f"{path}: a value has more support than there are reports.")
+    return manifest, np.array(counts, dtype=np.int64)
+
+
+def figure(bound: Bound) -> dict[str, Any]:
+    """Return a bound with its kind and sources, infinity as text."""
+    return {
+        "lower": number(bound.lower),
+        "upper": number(bound.upper),
+        "kind": bound.kind,
+        "unit": bound.unit,
+        "sources": [f"{source.text} {source.where}".strip() for source in bound.sources],
+    }
+
+
+def number(value: float) -> float | str:
+    """Return a number as JSON can say it.
+
+    >>> number(2.0), number(math.inf)
+    (2.0, 'infinity')
+    """
+    return value if math.isfinite(value) else "infinity"
+
+
+def _json(content: str, manifest: Manifest, more: dict[str, Any]) -> str:
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "content": content,
+        "software": {"hushuffle": __version__},
+        "people": manifest.people,
+        "dummies": manifest.dummies,
+        **more,
+        "specification": manifest.specification,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _document(path: Path, content: str) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        _fail(f"{path} does not exist. Reports are read with the manifest.json that was written beside them.")
+    except OSError as error:
+        _fail(f"{path} cannot be read: {cause(error)}.")
+    except (ValueError, RecursionError):
+        _fail(f"{path} is not valid JSON: it may be cut off or damaged.")
+    if not isinstance(document, dict) or document.get("content") != content:
+        _fail(f"{path} holds no {content} of hushuffle collect.")
+    if document.get("schema_version") != SCHEMA_VERSION:
+        _fail(f"{path} was written by another version of hushuffle, whose {content} this one does not know.")
+    return document
+
+
+def _manifest(document: Mapping[str, Any], path: Path, facts: Mapping[str, Any]) -> Manifest:
+    specification, people, dummies = (document.get(key) for key in ("specification", "people", "dummies"))
+    if not isinstance(specification, str) or not _is_count(people) or not _is_count(dummies) or not people:
+        _fail(f"{path} must say specification, people and dummies: it may have been edited.")
+    return Manifest(specification=specification, people=people, dummies=dummies or 0, facts=facts)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None

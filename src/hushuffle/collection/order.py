@@ -1,0 +1,118 @@
+"""Reports near a public order: the Mallows shuffle of a collection, and what its order may say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hushuffle.collection.manifest import figure, number
+from hushuffle.collection.request import Request
+from hushuffle.errors import DataError, Problem, SpecificationError, UnsupportedProtocolError
+from hushuffle.model import Population
+from hushuffle.questions import order
+from hushuffle.specification import DataPopulation, People, Specification
+from hushuffle.specification import order as asked
+from hushuffle.specification.order_setup import Arrangement, Source, arranged, groups_of, places_of
+from hushuffle.tables.public_columns import load_codes
+from hushuffle.tables.reference_files import load_reference
+
+_RELATION = "permute the values of the people in one group; which record is whose is public"
+
+
+def refuse_order(specification: Specification, request: Request) -> None:
+    """Refuse what does not go with an order.
+
+    Raises:
+        UnsupportedProtocolError: there is a key.
+        DataError: the data are several sources.
+    """
+    assert isinstance(specification.population, DataPopulation)  # a rule of the specification
+    if request.keys is not None:
+        message = (
+            "A key does not go with a Mallows shuffle: a repetition would draw the order of the same reports again, and"
+            " two orders say twice as much. Collect without a key, once."
+        )
+        raise UnsupportedProtocolError(message)
+    if len(request.sources) > 1 or any(Path(source).is_dir() for source in request.sources):
+        message = "The public order is one of the records of one file, or of one glob: give a single --input."
+        raise DataError(message)
+
+
+def order_shuffler(
+    specification: Specification, request: Request, *, labels: Sequence[str], n: int, dropped: int
+) -> Arrangement:
+    """Return the Mallows shuffle of n people about the order in `request.reference`, or about one that is computed.
+
+    Raises:
+        DataError: answers are missing, or the reference or the public columns cannot be used.
+        SpecificationError: groups that do not fit the data.
+
+    Source: theory.md section 5.
+    """
+    if dropped:
+        message = (
+            "Answers are missing. Left out, they would shift all others against the public order, and where reports"
+            " stand would say whose they are: make them a category (missing = ...)."
+        )
+        raise DataError(message)
+    population, wanted = specification.population, specification.shuffler
+    assert isinstance(population, DataPopulation)
+    assert isinstance(wanted, asked.MallowsShuffle)
+    data, base_folder = (request.sources[0], Path()) if request.sources else (population.data, request.base_folder)
+    people = People(population=Population(n=n, labels=tuple(labels), source=data))
+    if request.reference is None:
+        plain = specification.plain()
+        here = Specification.model_validate({**plain, "population": {**plain["population"], "data": data}})
+        found = arranged(here, people, base_folder)
+        assert found is not None
+        return found
+    source = Source(people=people, data=data, base_folder=base_folder)
+    metric: Any = wanted.groups.metric or "euclidean"
+    places = places_of(wanted.groups, source)
+    if wanted.groups.column is None:
+        groups = groups_of(wanted.groups, source, places, metric)
+    else:
+        groups = order.column_groups(load_codes(data, wanted.groups.column, **source.where))
+    if int(groups.sizes.max()) < 2:
+        hint = "Take a larger radius, or coarser labels: nobody is to be confused with anybody."
+        _refuse("shuffler.groups", "must put two people into one group", "one person in every group", hint)
+    reference = load_reference(request.reference, n=n)
+    theta = wanted.theta
+    if theta is None:
+        assert wanted.alpha is not None
+        theta = order.theta_for_alpha(wanted.alpha, reference=reference, groups=groups, distance=wanted.distance)
+    return Arrangement(
+        groups=groups,
+        places=places,
+        names=wanted.groups.public,
+        metric=metric,
+        shuffler=wanted.shuffler(reference, theta),
+        alpha=order.alpha_for_theta(theta, reference=reference, groups=groups, distance=wanted.distance),
+        sensitivity=order.sensitivity(reference, groups, distance=wanted.distance),
+        published=None,
+        width=order.width(reference, groups),
+        labelled=wanted.groups.column is not None,
+    )
+
+
+def order_facts(arrangement: Arrangement) -> dict[str, Any]:
+    """Return what the manifest says of the order."""
+    shuffler, alpha = arrangement.shuffler, replace(arrangement.alpha, witness=None)
+    return {
+        "order": {
+            "alpha": figure(alpha),
+            "relation": _RELATION,
+            "distance": shuffler.distance,
+            "theta": number(shuffler.theta),
+            "sensitivity": arrangement.sensitivity,
+            "public_columns": list(arrangement.names),
+            "rows": "Row r of the reports stands in the place of record r of the public data, counted from 0.",
+        }
+    }
+
+
+def _refuse(key: str, rule: str, value: str, hint: str) -> NoReturn:
+    where = "specification, with these data"
+    raise SpecificationError(where, (Problem(key=key, rule=rule, value=value, hint=hint),)) from None

@@ -1,0 +1,169 @@
+"""Digests of records and of their values under a key: random numbers to whoever lacks it, sorted in bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from hushuffle.errors import DataError
+from hushuffle.files.buckets import Buckets
+from hushuffle.files.secret_keys import derived
+
+Words = npt.NDArray[np.uint64]
+_PAIR_TYPE: Final = np.dtype(("<u8", (2,)))
+
+PAIR: Final = 16
+"""Bytes of a record in a file of tags: its tag, then that of its value."""
+
+_HALF: Final = 1 << 63
+_BUCKETS: Final = 256
+_MEMORY: Final = 1 << 26  # bytes of tags that are held before they are written to the disk
+_TWICE: Final = "an id is there twice: two records would share their coins. Give every record an id of its own."
+
+
+def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
+    """Return a number for each id (text), shape (n,): the same for the same text, in every file.
+
+    Integers below 2**63 written as usual are their own numbers; other text gets 63 bits of a keyed digest, with
+    the highest bit set: among n of them two are the same with probability at most n**2 / 2**64.
+
+    >>> record_numbers(pl.Series(["7", "0"]), key=bytes(32)).tolist()
+    [7, 0]
+    """
+    numbers = ids.cast(pl.UInt64, strict=False)
+    plain = ((numbers.cast(pl.String) == ids) & (numbers < _HALF)).fill_null(value=False)
+    result = numbers.fill_null(0).to_numpy().copy()
+    others = np.flatnonzero(~plain.to_numpy())
+    if others.size:
+        subkey = derived(key, "record ids 1")
+        texts = ids.gather(others).to_list()
+        result[others] = [_HALF | (int.from_bytes(_digest(text, subkey)) >> 1) for text in texts]
+    return result
+
+
+def _digest(text: str, key: bytes) -> bytes:
+    return hashlib.blake2b(text.encode(), key=key, digest_size=8).digest()
+
+
+class Tags:
+    """Makes the tags of records, and of what was done with their values, under a key and a round.
+
+    `mechanism` says how values become reports: column, categories, randomizer. `scope` names the coins that records
+    are given: the same for the same key and round, and only then can two tags of records be the same.
+    """
+
+    def __init__(self, *, key: bytes, round_number: int, mechanism: str) -> None:
+        what = hashlib.sha256(mechanism.encode()).hexdigest()
+        self._record = _encryptor(derived(key, f"ledger 1 records, round {round_number}"))
+        self._value = _encryptor(derived(key, f"ledger 1 values, round {round_number}, {what}"))
+        self.scope = derived(key, f"ledger 2 scope, round {round_number}")[:16].hex()
+
+    def of(self, records: Words, values: npt.NDArray[np.int64]) -> Words:
+        """Return the tag of each record and of its value, shape (n, 2)."""
+        blocks = np.zeros((records.size, 2), dtype="<u8")
+        blocks[:, 0] = records
+        first = np.frombuffer(self._record.update(blocks.tobytes()), dtype="<u8")[::2]
+        blocks[:, 1] = values
+        second = np.frombuffer(self._value.update(blocks.tobytes()), dtype="<u8")[::2]
+        return np.stack([first, second], axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entries:
+    """The tags of one batch, sorted by record, in a private `file`.
+
+    `digest` is the same exactly for the same records with the same values under one mechanism; `scope` is that of
+    the tags.
+    """
+
+    file: Path
+    people: int
+    digest: bytes
+    scope: str
+
+    def __repr__(self) -> str:
+        return f"Entries({self.people} records)"
+
+
+class TagSorter:
+    """Takes the tags of a batch in any order, and writes them down in their own.
+
+    Tags of records are uniform, so 256 buckets by their highest bits are of about one size; each is sorted in memory.
+
+    Args:
+        folder: a private one that is there; in the end it holds one file, of 16 bytes for each record.
+        scope: `Tags.scope`.
+        memory: bytes of tags to hold before they are written into the folder.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tags = Tags(key=bytes(32), round_number=0, mechanism="answers")
+    ...     sorter = TagSorter(Path(folder), scope=tags.scope)
+    ...     sorter.add(tags.of(np.array([7, 3], dtype=np.uint64), np.array([0, 1])))
+    ...     sorter.entries()
+    Entries(2 records)
+    """
+
+    def __init__(self, folder: Path, *, scope: str, memory: int = _MEMORY) -> None:
+        self._folder, self._scope = folder, scope
+        self._buckets = Buckets[Words](folder, dtype=_PAIR_TYPE, count=_BUCKETS, memory=memory)
+
+    def add(self, pairs: Words) -> None:
+        """Take more tags of the batch, shape (n, 2).
+
+        Raises:
+            DataError: a record is there twice.
+        """
+        pairs = _sorted(pairs)
+        firsts = np.arange(1, _BUCKETS, dtype=np.uint64) << np.uint64(56)
+        for bucket, part in enumerate(np.split(pairs, np.searchsorted(pairs[:, 0], firsts))):
+            if part.size:
+                self._buckets.add(bucket, part)
+        self._buckets.make_room()
+
+    def entries(self) -> Entries:
+        """Return what the ledger would hold of the batch; once.
+
+        Raises:
+            DataError: an id is there twice.
+        """
+        file, digest, people = self._folder / "sorted.tags", hashlib.sha256(), 0
+        with file.open("xb") as target:
+            for bucket in range(_BUCKETS):
+                block = _sorted(
+                    np.concatenate([np.empty((0, 2), dtype="<u8"), *self._buckets.pieces(bucket)])
+                ).tobytes()
+                digest.update(block)
+                target.write(block)
+                people += len(block) // PAIR
+        return Entries(file=file, people=people, digest=digest.digest(), scope=self._scope)
+
+
+def read_pairs(path: Path, start: int = 0, count: int = -1) -> Words:
+    """Return `count` pairs of a file of tags from number `start` on (all, if it is -1), shape (count, 2)."""
+    words = np.fromfile(path, dtype="<u8", offset=start * PAIR, count=2 * count if count >= 0 else -1)
+    return words.reshape(-1, 2)
+
+
+def _sorted(pairs: Words) -> Words:
+    """Return pairs in the order of their records, which are all different."""
+    pairs = pairs[np.argsort(pairs[:, 0])]
+    if bool(np.any(pairs[1:, 0] == pairs[:-1, 0])):
+        _fail(_TWICE)
+    return pairs
+
+
+def _encryptor(key: bytes) -> CipherContext:
+    # ECB on blocks that never repeat is a pseudorandom function of them.
+    return Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None

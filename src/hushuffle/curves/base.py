@@ -1,0 +1,123 @@
+"""delta as a function of epsilon for a whole protocol, with certified ends: what dp and others read.
+
+The relation is: replace one person's value, n fixed. A `PrivacyCurve` gives, at any epsilon, an upper end that
+holds for every pair of neighbouring datasets, and a lower end with the pair that attains it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.errors import NumericalError
+from hushuffle.model import Bound, Citation, Kind, Witness
+
+_FARTHEST: Final = 500.0
+"""Beyond this epsilon a curve is not evaluated."""
+
+_SAME: Final = 1e-9
+"""Ends of an exact figure differ by rounding only, relatively."""
+
+
+class PrivacyCurve(ABC):
+    """Certified ends of the worst hockey-stick divergence delta(epsilon) of one protocol."""
+
+    exact: bool = False
+    """Whether both ends are the true value up to floating-point error."""
+
+    certain: float = 0.0
+    """A chance that one report gives its value away whatever the others are: delta is at least that."""
+
+    sources: tuple[Citation, ...] = ()
+    proof: str = ""
+
+    @property
+    @abstractmethod
+    def pure(self) -> float:
+        """The epsilon at which delta reaches 0: the pure guarantee, exact up to rounding upwards."""
+
+    @abstractmethod
+    def upper(self, epsilon: float) -> float:
+        """Return an upper end over all pairs of neighbours; falls with epsilon."""
+
+    @abstractmethod
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        """Return a lower end and the pair of neighbours that attains it."""
+
+    @abstractmethod
+    def epsilon(self, delta: float) -> Bound:
+        """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`, in [0, 1)."""
+
+    def delta(self, epsilon: float) -> Bound:
+        """Return a certified bracket of the divergence at `epsilon`, with datasets looked for there."""
+        if epsilon >= self.pure:
+            return Bound.exact(0.0, unit="probability", sources=self.sources, witness=self.lower(0.0)[1])
+        if epsilon > _FARTHEST and not self.exact:  # e**epsilon nears the largest float; delta only falls from here
+            return between(0.0, self.upper(_FARTHEST), unit="probability", sources=self.sources)
+        upper = self.upper(epsilon)
+        lower, witness = self._sharpest(epsilon)
+        return between(lower, upper, unit="probability", sources=self.sources, witness=witness, exact=self.exact)
+
+    def _sharpest(self, epsilon: float) -> tuple[float, Witness]:
+        """Return a lower end and its datasets, at this epsilon the best that can be found."""
+        return self.lower(epsilon)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:  # noqa: ARG002 - none are known
+        """Return pairs of neighbours with the law of what tells them apart; events rarer than e**log_tail may miss."""
+        return ()
+
+    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
+        """Return certified ends for use at about `delta` and more, cheaper if they are evaluated `often`."""
+        return self
+
+    def likely(self, epsilon: float) -> float:
+        """Return about `upper(epsilon)`, as cheap as can be: to search with, no bound."""
+        return self.upper(epsilon)
+
+    def pure_bound(self) -> Bound:
+        """Return the pure guarantee as a figure: exact, unless a law knows less."""
+        return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
+
+
+def in_order(lower: float, upper: float) -> float:
+    """Return the lower end of two that were computed apart, at most the upper one: every figure passes here.
+
+    Ends that cross by no more than rounding (1e-6 relative, 1e-15 absolute) become one.
+
+    Raises:
+        NumericalError: the ends cross by more, or one is no number, so one of them must be wrong.
+
+    >>> in_order(0.1 + 0.2, 0.3)
+    0.3
+    """
+    if not lower <= upper * (1 + 1e-6) + 1e-15:
+        message = (
+            f"the certified ends cross ({lower!r} > {upper!r}), so one of them is wrong. "
+            "Please report this with the call that led here."
+        )
+        raise NumericalError(message)
+    return min(lower, upper)
+
+
+def between(
+    lower: float,
+    upper: float,
+    *,
+    unit: str,
+    sources: tuple[Citation, ...] = (),
+    witness: Witness | None = None,
+    exact: bool = False,
+) -> Bound:
+    """Return the certified bracket of two ends computed apart, or the exact figure.
+
+    Exact only if said so and if the ends agree to a relative 1e-9, or 0; an upper bound if the lower end is 0.
+
+    Raises:
+        NumericalError: the ends cross by more than rounding.
+    """
+    low = in_order(lower, upper)
+    if (exact and (low == upper or upper - low <= _SAME * upper)) or upper == 0:
+        return Bound.exact(upper, unit=unit, sources=sources, witness=witness)
+    kind: Kind = "bracket" if low > 0 else "upper"  # nothing is below 0: that end says nothing
+    return Bound(lower=low, upper=upper, kind=kind, unit=unit, sources=sources, witness=witness)

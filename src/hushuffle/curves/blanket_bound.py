@@ -1,0 +1,136 @@
+"""The certified upper end for k-ary randomized response: the privacy blanket, summed exactly.
+
+The adversary is given the truthful reports of everybody else. N = M + 1 + d reports remain,
+M ~ Bin(n-1, gamma); S of them at the target's two values a and b, A of these at a. With R = 2A - S,
+
+    delta(eps) <= E (1/N) [k theta (1 + e**eps)/2 R - (e**eps - 1)(k theta S/2 + gamma N)]_+ .
+
+R is a sum of S fair signs, so the expectation given (S, N) is two binomial terms. Given S and R the
+summand is convex and falls in N: a chord over a bin of N lies above it, and N may be replaced by
+anything stochastically smaller. The expectation over R grows with S and falls with the threshold, so
+a bin of S is bracketed by its ends.
+
+Source: Balle, Bell, Gascon, Nissim 2019, Theorem 5.1 (generalised); theory.md section 1.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushuffle.curves.fair_signs import positive_part
+from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.count_rows import LOG_TAIL, CountRows, row_step
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BlanketBound:
+    """Mass by (row of S, node of N): `mass[i]` sits on reports `total[i]`, S from `low[i]` to `high[i]`."""
+
+    k: int
+    theta: float
+    lie: float
+    low: Floats
+    high: Floats
+    total: Floats
+    mass: Floats
+    outside: float
+
+    @classmethod
+    def of(cls, *, k: int, n: int, truth: float, lie: float, dummies: int, theta: float | None = None) -> BlanketBound:
+        """Tabulate the law of (S, N) for n people and d uniform dummies.
+
+        >>> bound = BlanketBound.of(k=3, n=1, truth=0.5, lie=0.25, dummies=0)
+        >>> round(bound.upper(0.0), 12)
+        0.25
+        """
+        extra = dummies + 1  # reports that are certainly in the blanket: the dummies and the target's own
+        nodes = _nodes(n - 1, k * lie, extra)
+        reach = [binomial.window(n - 1, 2 * lie, LOG_TAIL), binomial.window(extra, 2 / k, LOG_TAIL)]
+        step = row_step(reach[0][0] + reach[1][0], reach[0][1] + reach[1][1])
+        own, side = CountRows.of(n - 1, 2 * lie, step=step), CountRows.of(extra, 2 / k, step=step)
+        # The smallest S of a row gives the stochastically smallest N.
+        hats = own.at_most[:, None] * _hats(nodes, own.first, n - 1, min((k - 2) * lie / (1 - 2 * lie), 1.0))
+        rows = own.first.size
+        mass = np.zeros((rows + side.first.size - 1, nodes.size))
+        for shift, weight in enumerate(side.at_most):
+            mass[shift : shift + rows] += weight * hats
+        low = own.first[0] + side.first[0] + step * np.arange(mass.shape[0], dtype=np.float64)
+        widest = own.last[0] - own.first[0] + side.last[0] - side.first[0]
+        high = np.minimum(low + widest, n - 1 + extra)
+        keep = mass > 1e-80
+        row, column = np.nonzero(keep)
+        return cls(
+            k=k,
+            theta=truth - lie if theta is None else theta,
+            lie=lie,
+            low=low[row],
+            high=high[row],
+            total=nodes[column] + extra,
+            mass=mass[keep] * (1 + 2 * binomial.margin(n + extra)),
+            outside=8 * float(np.exp(LOG_TAIL)) + float(mass[~keep].sum()),
+        )
+
+    def without_traces(self, delta: float) -> BlanketBound:
+        """Return the same bound with the lightest cells, delta/10**7 in all, counted in full instead of evaluated."""
+        order = np.argsort(self.mass)
+        traces = order[np.cumsum(self.mass[order]) <= 1e-7 * delta / self.k]
+        keep = np.ones(self.mass.size, dtype=np.bool_)
+        keep[traces] = False
+        return BlanketBound(
+            k=self.k,
+            theta=self.theta,
+            lie=self.lie,
+            low=self.low[keep],
+            high=self.high[keep],
+            total=self.total[keep],
+            mass=self.mass[keep],
+            outside=self.outside + float(self.mass[traces].sum()) * (1 + 1e-9),
+        )
+
+    def upper(self, epsilon: float) -> float:
+        """Return an upper end of delta(epsilon) over all neighbouring datasets."""
+        growth, pull = float(np.exp(epsilon)), self.k * self.theta
+        excess, slope = float(np.expm1(epsilon)), pull * (1 + growth) / 2
+        common = excess * self.k * self.lie * self.total
+        threshold = excess * pull / 2 * self.low + common
+        known = pull * self.low + slope * (self.high - self.low)
+        value = positive_part(self.high, slope, threshold, (known - common, known + common))[1]
+        each = float(np.sum(self.mass * value / self.total)) * (1 + EPS * (16 + self.mass.size))
+        result = each + pull * self.outside  # no cell can weigh more than k theta
+        gap, price = self.theta, excess * self.lie
+        local = max(gap - price, 0.0) + 8 * EPS * (gap + price)
+        return min(result, local, 1.0)
+
+
+def _nodes(trials: int, chance: float, extra: int) -> Floats:
+    """Return the ends of the bins of M, growing: fine where the value bends, wide in the tails."""
+    low, high = binomial.window(trials, chance, LOG_TAIL)
+    mean, spread = trials * chance, np.sqrt(trials * chance * (1 - chance))
+    fine = max(1.0, 0.004 * (mean + extra))
+    position, nodes = float(low), [float(low)]
+    while position < high:
+        away = abs(position - mean) / (spread + 1)
+        step = min(fine * max(1.0, (away / 6) ** 2), max(spread * max(0.7, away / 8), fine / 8))
+        position = min(position + max(1.0, np.floor(step)), float(high))
+        nodes.append(position)
+    return np.array(nodes)
+
+
+def _hats(nodes: Floats, own: Floats, trials: int, chance: float) -> Floats:
+    """Return the mass that chords put on each node, for M = own + Bin(trials - own, chance), rounded up.
+
+    Shape (own, nodes). Mass above the last node counts there, mass below the first as well (the
+    caller adds what lies outside the window in full).
+    """
+    level, left = nodes[None, :] - own[:, None], (trials - own)[:, None]
+    area, error = binomial.shortfall(level, left, chance)
+    width = np.diff(nodes)[None, :]
+    rise, noise = np.diff(area, axis=1) / width, (error[:, 1:] + error[:, :-1]) / width
+    zero, one = np.zeros((own.size, 1)), np.ones((own.size, 1))
+    mass = np.hstack([rise, one]) - np.hstack([zero, rise])
+    rounding = np.hstack([noise, zero]) + np.hstack([zero, noise])
+    rounded_up: Floats = np.clip(mass + rounding, 0.0, 1.0)
+    return rounded_up

@@ -1,0 +1,189 @@
+"""A scrambler that lets no target have more than n messages: exact pure guarantee, certified (epsilon, delta).
+
+n sources send one message each, to target t with probability mu if t is their own and nu otherwise; then d
+dummies follow one by one, each uniform over the targets with fewer than n messages. Proofs are in the
+documentation, explanation/traffic.md; in short, for d < n at most one target can be full, and
+
+- if the target t of an output is full, the likelihood ratio of t against t' is at most
+  (mu A + nu B)/(nu A + nu B), A = E w_u, B = E w_(u+1), w_u = (T-1)**u P(Bin(d, 1/T) >= u), where u, the number of
+  other sources that are not at t, has weights C(n-1, u) mu**u nu**(n-1-u) if all others are at one third target
+  and is stochastically smaller for any other input; w is log-concave, so B/A is smallest there;
+- if no target is full, it is at most 1 + (theta/nu) E[D]/(d + 1) with D dummies (the target's own message
+  among them) at t, largest with n - 1 messages at t;
+- if another target is full, as in the first case with mu and nu exchanged and A, B exchanged.
+
+More dummies can be added after d, without looking at the sources again: d >= n is no worse than d = n - 1. And a cap
+only hides more: from the counts without one, cut at n, the missing dummies can be drawn again, those for full targets
+rejected, until there are d; that has the law of the capped scrambler and does not look at the sources either.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from hushuffle.curves.base import between
+from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.symmetric import local_divergence
+from hushuffle.mechanisms.randomizers import Symmetric
+from hushuffle.model import Bound, Citation, Witness
+from hushuffle.model.citation import LADJEL
+from hushuffle.numerics.binomial import Floats
+
+_SLACK = 1e-11
+"""Relative; the sums below are of positive terms, accurate to about 1e-13 per thousand terms."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Capped(SearchedCurve):
+    """The divergence of n sources behind a scrambler with d dummies and at most n messages for each target.
+
+    `uncapped` is the divergence of the same scrambler without the cap.
+    """
+
+    law: Symmetric
+    local_epsilon: float
+    n: int
+    dummies: int
+    uncapped: SearchedCurve
+    proof = "a cap is a post-processing; largest likelihood ratio of an output; what a cap can change (lower end)"
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
+        return (LADJEL.at("Theorem 3, corrected"), *self.uncapped.sources)
+
+    @property
+    def attained(self) -> bool:
+        """Whether some output attains `pure`."""
+        return self.dummies < self.n
+
+    @cached_property
+    def pure(self) -> float:
+        """The pure guarantee, rounded up; exact if `attained`.
+
+        >>> from fractions import Fraction
+        >>> law = Symmetric(k=3, truth=Fraction(2, 3), lie=Fraction(1, 6))
+        >>> from hushuffle.curves.symmetric import Kary
+        >>> kary = Kary.of(law=law, local_epsilon=math.log(4), n=5, dummies=3)
+        >>> round(Capped(law=law, local_epsilon=math.log(4), n=5, dummies=3, uncapped=kary).pure, 4)
+        1.2332
+        """
+        if self.dummies == (self.law.k - 1) * self.n:
+            return 0.0  # every target is full, whatever the sources do
+        if self.law.lie == 0:
+            return math.inf
+        return min(math.log(max(self._cases())) * (1 + _SLACK) + _SLACK * 1e-3, self.local_epsilon)
+
+    def pure_bound(self) -> Bound:
+        """Return the pure guarantee: exact for d < n (up to rounding), an upper bound from there on."""
+        if self.attained or self.pure == 0:
+            lower = max(self.pure * (1 - 3 * _SLACK) - 3e-3 * _SLACK, 0.0) if math.isfinite(self.pure) else math.inf
+            witness = self.lower(0.0)[1]
+            return between(lower, self.pure, unit="nats", sources=self.sources, witness=witness, exact=True)
+        return Bound(lower=0.0, upper=self.pure, kind="upper", unit="nats", sources=self.sources)
+
+    def _cases(self) -> tuple[float, float, float]:
+        """Return the largest ratios if the target is full, if none is, and if another one is."""
+        t, d, excess = self.law.k, min(self.dummies, self.n - 1), float(self.law.theta / self.law.lie)
+        weights = _full_weights(d, t)
+        often, seldom = (self._spread(d, tilt) for tilt in (self._odds, -self._odds))
+        here, there = _pair(often, weights), _pair(seldom, weights)[::-1]
+        up = np.arange(min(self.n - 1, d + 1) + 1, dtype=np.float64)
+        hidden = _normal(self._spread(d + 1, self._odds) + _log_choose(d + 1)[: up.size])
+        mixed = float(hidden @ up) / (d + 1), float(hidden @ (d + 1 - up)) / (d + 1)
+        return self._ratio(*here, excess), self._ratio(*mixed, excess), self._ratio(*there, excess)
+
+    def _ratio(self, at: float, elsewhere: float, excess: float) -> float:
+        """Return the ratio if a share `at` of the weight is at t, the rest elsewhere (at t' where T = 2)."""
+        return (1 + excess * at) / (1 + excess * elsewhere) if self.law.k == 2 else 1 + excess * at
+
+    @property
+    def _odds(self) -> float:
+        return math.log(self.law.truth / self.law.lie)
+
+    def _spread(self, most: int, tilt: float) -> Floats:
+        """Return ln of C(n-1, u) e**(tilt u), u = 0 .. min(most, n - 1)."""
+        u = np.arange(min(most, self.n - 1), dtype=np.float64)
+        steps = np.log(self.n - 1 - u) - np.log(u + 1) + tilt
+        return np.concatenate([[0.0], np.cumsum(steps)])
+
+    def upper(self, epsilon: float) -> float:
+        if epsilon >= self.pure:
+            return 0.0
+        cap = local_divergence(self.law, epsilon)
+        if math.isfinite(self.pure):  # a pure guarantee is no worse than binary randomized response with it
+            cap = min(cap, -math.expm1(epsilon - self.pure) / (1 + math.exp(-self.pure)) * (1 + 1e-15))
+        return max(min(cap, self.uncapped.upper(epsilon)), 5e-324)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        value, witness = self.uncapped.lower(epsilon)
+        if epsilon >= self.pure:
+            return 0.0, witness
+        return max(value - self._changed(epsilon), 0.0), witness
+
+    def guess(self) -> float:
+        return min(self.uncapped.guess(), self.pure / 2)
+
+    def focus(self, delta: float) -> SearchedCurve:
+        return replace(self, uncapped=self.uncapped.focus(delta))
+
+    def _changed(self, epsilon: float) -> float:
+        """Return (1 + e**epsilon) times the largest probability that the cap changes anything, rounded up.
+
+        The capped and the uncapped scrambler agree until an uncapped dummy falls on a full target.
+        """
+        return min(1.0, self._binding) * (1 + math.exp(min(epsilon, 700.0)))
+
+    @cached_property
+    def _binding(self) -> float:
+        """Return a bound on P(some target has more than n messages without a cap), whatever the sources' targets.
+
+        At most one target is the own one of more than half of the sources.
+        """
+        half = self.n // 2
+        return self._overfull(self.n) + (self.law.k - 1) * self._overfull(half)
+
+    def _overfull(self, own: int) -> float:
+        """Return Chernoff's bound on P(a target that is the own one of `own` sources has more than n messages)."""
+        truth, lie, share = float(self.law.truth), float(self.law.lie), 1 / self.law.k
+        tilts = np.linspace(0.0, 8.0, 4001)[1:]
+        grown = np.expm1(tilts)
+        exponents = (
+            own * np.log1p(truth * grown)
+            + (self.n - own) * np.log1p(lie * grown)
+            + self.dummies * np.log1p(share * grown)
+            - tilts * (self.n + 1)
+        )
+        return min(1.0, math.exp(min(float(exponents.min()), 0.0)) * (1 + 1e-9))
+
+
+def _full_weights(d: int, targets: int) -> Floats:
+    """Return ln w_u, u = 0 .. d + 1: w_u = (T-1)**u P(Bin(d, 1/T) >= u); -inf at d + 1."""
+    u = np.arange(d + 1, dtype=np.float64)
+    masses = _log_choose(d) - u * math.log(targets - 1)
+    tails = np.logaddexp.accumulate(masses[::-1])[::-1]
+    return np.concatenate([tails - tails[0] + u * math.log(targets - 1), [-math.inf]])
+
+
+def _log_choose(d: int) -> Floats:
+    """Return ln C(d, u), u = 0 .. d."""
+    u = np.arange(d, dtype=np.float64)
+    return np.concatenate([[0.0], np.cumsum(np.log(d - u) - np.log(u + 1))])
+
+
+def _pair(spread: Floats, weights: Floats) -> tuple[float, float]:
+    """Return (A, B)/(A + B): the weights at u, and at u + 1."""
+    size = spread.size
+    own, next_one = spread + weights[:size], spread + weights[1 : size + 1]
+    top = max(own.max(), next_one.max())
+    a, b = float(np.exp(own - top).sum()), float(np.exp(next_one - top).sum())
+    return a / (a + b), b / (a + b)
+
+
+def _normal(logs: Floats) -> Floats:
+    """Return probabilities proportional to e**logs."""
+    shares = np.exp(logs - logs.max())
+    return np.asarray(shares / shares.sum())

@@ -1,0 +1,243 @@
+"""Several mechanisms on the same item: what their divergences add up to.
+
+Each law stands for one mechanism with coins of its own, however often it runs; the other people's data may change
+between them, in view of what was released before. Upper ends compose the dominating pairs of the laws' own
+upper ends; lower ends compose explicit datasets.
+
+Source: theory.md section 8; Zhu, Dong, Wang 2022, Theorem 10.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from hushuffle.curves.base import PrivacyCurve, between
+from hushuffle.curves.certified_epsilon import LARGEST
+from hushuffle.curves.dataset_pair import DatasetPair, inscribed
+from hushuffle.curves.profile import DOMINATING, DOTS, Profile, common_step
+from hushuffle.errors import NumericalError
+from hushuffle.model import Bound, Citation, Witness
+from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
+
+Laws: TypeAlias = Sequence[tuple[PrivacyCurve, int]]
+"""Curves, and how often each mechanism runs."""
+
+_TINIEST: Final = 1e-300
+
+_WIDE: Final = 0.05
+"""A bracket wider than this share also tries the lower ends of single rounds."""
+
+_LEAST: Final = 1e-100
+"""Dominating pairs are not refined further than this."""
+
+_CUT: Final = 1e-3
+"""Share of delta that the dominating pairs may put at infinity, in all."""
+
+
+def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
+    """Return a certified bracket of epsilon (nats) for all `laws` together, more than one run, delta in [0, 1).
+
+    At least the largest lower end of a single round, at most the sum of their upper ends at equal shares of delta.
+
+    >>> import hushuffle as hs
+    >>> from hushuffle.curves.divergence import divergence
+    >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=0.1), shuffler=hs.NoShuffle(), n=1)
+    >>> print(composed_epsilon([(divergence(local), 100)], delta=1e-6))
+    4.775 nats (certified bracket)
+    """
+    sources, total = _sources(laws), total_pure(laws)
+    laws = [(law, times) for law, times in laws if law.pure > 0]
+    if not laws:
+        return Bound.exact(0.0, unit="nats", sources=sources)
+    if 0 < delta < _TINIEST:
+        message = f"delta = {delta!r} is below {_TINIEST:g}, where floats lose their digits. Ask for delta = 0 instead."
+        raise NumericalError(message)
+    if delta == 0:
+        return _sum_of_pure(laws, total, sources)
+    if any(law.certain > delta for law, _ in laws):
+        return Bound.exact(math.inf, unit="nats", sources=sources, witness=laws[0][0].lower(0.0)[1])
+    if _beyond_lattices(laws):
+        alone = max((law.epsilon(delta) for law, _ in laws), key=lambda figure: figure.lower)
+        exact = alone.lower == total
+        return between(alone.lower, total, unit="nats", sources=sources, witness=alone.witness, exact=exact)
+    upper = _upper_epsilon(laws, delta, total)
+    lower, witness = _lower_epsilon(laws, delta, upper)
+    return between(lower, upper, unit="nats", sources=sources, witness=witness)
+
+
+def composed_delta(laws: Laws, *, epsilon: float) -> Bound:
+    """Return a certified bracket of delta for all `laws` together, more than one run, at `epsilon` >= 0.
+
+    At least the largest lower end of a single round, at most the sum of their upper ends at equal shares of epsilon.
+    """
+    sources, total = _sources(laws), total_pure(laws)
+    laws = [(law, times) for law, times in laws if law.pure > 0] or laws
+    if epsilon >= total:
+        return Bound.exact(0.0, unit="probability", sources=sources, witness=laws[0][0].lower(0.0)[1])
+    best = max((law.delta(epsilon) for law, _ in laws), key=lambda figure: figure.lower)
+    lower, witness = best.lower, best.witness
+    if _beyond_lattices(laws):
+        return between(lower, 1.0, unit="probability", sources=sources, witness=witness, exact=lower == 1)
+    share = epsilon / _rounds(laws)
+    plain = math.fsum(times * law.upper(share) for law, times in laws) * (1 + 2.0**-50)
+    step, upper = common_step(laws), min(plain, _upper_delta(laws, epsilon))
+    for pairs in _choices(laws, max(upper, 1e-250)):
+        lattices = [(inscribed(pair, step=step / 2), times) for pair, times in pairs]
+        found = LossSum.of(lattices, tilt=best_tilt(lattices, epsilon=epsilon)).lower(epsilon)
+        if found > lower:
+            lower, witness = found, _describe(pairs)
+    return between(lower, upper, unit="probability", sources=sources, witness=witness)
+
+
+class Tables:
+    """The dominating pairs of laws, tabulated for `delta` and any number of rounds: what `composed_epsilon` adds up.
+
+    A table is made once for each lattice step and kept as far as `rounds` of it need.
+    """
+
+    def __init__(self, laws: Laws, *, delta: float) -> None:
+        self._laws, self._delta = laws, delta
+        self._made: dict[tuple[int, float, float], Profile] = {}
+
+    def profiles(self, times: Sequence[int], *, most: int = 0) -> list[tuple[Profile, int]]:
+        """Return the curves for so many rounds of each law, from tables that also do for `most` rounds in all."""
+        laws = [(law, count) for (law, _), count in zip(self._laws, times, strict=True)]
+        step, share = common_step(laws), _CUT * self._delta
+        rounds = sum(times)
+        made = share / max(most, rounds)
+        return [(self._table(place, step, made).until(share / rounds), count) for place, count in enumerate(times)]
+
+    def _table(self, place: int, step: float, negligible: float) -> Profile:
+        key = place, step, negligible
+        if key not in self._made:
+            self._made = {known: table for known, table in self._made.items() if known[1:] == key[1:]}
+            self._made[key] = Profile.of(self._laws[place][0], step=step, negligible=negligible)
+        return self._made[key]
+
+
+def rounds_meet(law: PrivacyCurve, *, epsilon: float, delta: float, most: int) -> Callable[[int], bool]:
+    """Return a function of T <= `most`: whether T runs of one law meet (epsilon, delta), as `composed_epsilon` sees it.
+
+    It can differ from it in the last digits, since one table is shared by all T.
+    """
+    tables = Tables([(law, 1)], delta=delta)
+
+    def meet(times: int) -> bool:
+        if times * law.pure <= epsilon:
+            return True
+        if times == 1:
+            return law.upper(epsilon) <= delta
+        if _beyond_lattices([(law, times)]):
+            return False
+        parts = [(profile.pair(), count) for profile, count in tables.profiles([times], most=most)]
+        return LossSum.of(parts, tilt=best_tilt(parts, delta=delta)).upper(epsilon) <= delta
+
+    return meet
+
+
+def total_pure(laws: Laws) -> float:
+    """Return the sum of the pure guarantees, rounded up."""
+    total = math.fsum(times * law.pure for law, times in laws)
+    return total * (1 + 2.0**-50)
+
+
+def _beyond_lattices(laws: Laws) -> bool:
+    """Whether a round gives a value away for certain, or as good as, at every epsilon that a lattice reaches."""
+    return any(law.upper(LARGEST) >= 1 for law, _ in laws)
+
+
+def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
+    """Return an upper end, at most `total` and the plain sum of single rounds."""
+    profiles = Tables(laws, delta=delta).profiles([times for _, times in laws])
+    parts = [(profile.pair(), times) for profile, times in profiles]
+    losses = LossSum.of(parts, tilt=best_tilt(parts, delta=delta))
+    upper = losses.epsilon_above(delta, high=min(total, LARGEST))
+    if total > LARGEST and losses.upper(upper) > delta:
+        upper = total
+    # Not even with the curves read as far down as they go: the sum of single rounds is seldom smaller.
+    least = math.fsum(times * profile.last_above(delta / _rounds(laws)) for profile, times in profiles)
+    return min(upper, _plain_sum(laws, delta)) if least <= upper else upper
+
+
+def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witness | None]:
+    """Return a lower end, at least that of any single round, and its datasets."""
+    step = common_step(laws) / 2
+    lower, witness = 0.0, None
+    for pairs in _choices(laws, delta):
+        lattices = [(inscribed(pair, step=step), times) for pair, times in pairs]
+        found = LossSum.of(lattices, tilt=best_tilt(lattices, delta=delta)).epsilon_below(delta)
+        if witness is None or found > lower:
+            lower, witness = found, _describe(pairs)
+    for law, _ in laws:
+        if upper - lower > _WIDE * upper or law.lower(lower)[0] > delta:
+            alone = law.epsilon(delta)
+            if alone.lower > lower:
+                lower, witness = alone.lower, alone.witness
+    return lower, witness
+
+
+def _plain_sum(laws: Laws, delta: float) -> float:
+    """Return the sum of the rounds' upper ends, each at an equal share of delta."""
+    share = delta / _rounds(laws)
+    return math.fsum(times * law.epsilon(share).upper for law, times in laws) * (1 + 2.0**-50)
+
+
+def _rounds(laws: Laws) -> int:
+    return sum(times for _, times in laws)
+
+
+def _sum_of_pure(laws: Laws, total: float, sources: tuple[Citation, ...]) -> Bound:
+    """Return the sum of the pure guarantees: attained if each of them is."""
+    figures = [(law.pure_bound(), times) for law, times in laws]
+    witness = figures[0][0].witness
+    if all(figure.kind == "exact" for figure, _ in figures):
+        return Bound.exact(total, unit="nats", sources=sources, witness=witness)
+    lower = math.fsum(times * figure.lower for figure, times in figures) * (1 - 2.0**-50)
+    return between(lower, total, unit="nats", sources=sources, witness=witness)
+
+
+def _upper_delta(laws: Laws, level: float) -> float:
+    """Return an upper end of delta; the dominating pairs are refined until what they put at infinity hardly counts."""
+    step, rounds = common_step(laws), _rounds(laws)
+    negligible, upper = 1e-9, 1.0
+    while True:
+        parts: list[tuple[LossLattice, int]] = [
+            (Profile.of(law, step=step, negligible=negligible / rounds).pair(), times) for law, times in laws
+        ]
+        upper = min(upper, LossSum.of(parts, tilt=best_tilt(parts, epsilon=level)).upper(level))
+        if sum(times * part.infinity for part, times in parts) <= 10 * _CUT * upper or negligible < _LEAST:
+            return upper
+        negligible *= 1e-9
+
+
+def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[DatasetPair, int]]]:
+    """Return ways to fix datasets for all rounds; a round for which none is known is left out (post-processing)."""
+    rounds = _rounds(laws)
+    known = [(_comparable(law.datasets(log_tail=math.log(delta / rounds) - 8)), times) for law, times in laws]
+    known = [(pairs, times) for pairs, times in known if pairs]
+    if not known:
+        return
+    for choice in range(max(len(found) for found, _ in known)):
+        pairs = [(found[min(choice, len(found) - 1)], times) for found, times in known]
+        yield pairs
+        yield [(pair.swapped(), times) for pair, times in pairs]
+
+
+def _comparable(pairs: tuple[DatasetPair, ...]) -> list[DatasetPair]:
+    return [pair for pair in pairs if bool(np.any((pair.p > 0) & (pair.q > 0)))]
+
+
+def _describe(pairs: list[tuple[DatasetPair, int]]) -> Witness:
+    """Return the first round's datasets, with a family that says what all rounds are."""
+    said = "; then ".join(f"{times:,} rounds with {pair.witness.family}" for pair, times in pairs)
+    return replace(pairs[0][0].witness, family=said + (", of which the first" if len(pairs) > 1 else ""))
+
+
+def _sources(laws: Laws) -> tuple[Citation, ...]:
+    own = [source for law, _ in laws for source in law.sources]
+    return tuple(dict.fromkeys([DOMINATING.at("Theorem 10"), DOTS, *own]))

@@ -1,0 +1,95 @@
+"""An explicit pair of neighbouring datasets and the law of what tells them apart: lower ends under composition.
+
+Merging events, or adding noise that does not depend on the target, is post-processing, so a pair may only
+understate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hushuffle.model import Witness
+from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.loss_sum import LossLattice
+
+_HAIR: Final = 1e-12
+"""Ratios this close, in nats, are taken to be equal; counted as a relative error of the masses."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DatasetPair:
+    """Probabilities of the same events, `p` and `q`, shape (events,).
+
+    Each is known up to the relative error `doubt`, and besides up to a factor within `common` of 1 that is the
+    same for p and q.
+    """
+
+    witness: Witness
+    p: Floats
+    q: Floats
+    doubt: float
+    common: float = 0.0
+
+    def swapped(self) -> DatasetPair:
+        """Return the same datasets in the other order."""
+        first, second = self.witness.target
+        witness = Witness(family=self.witness.family, others=self.witness.others, target=(second, first))
+        return DatasetPair(witness=witness, p=self.q, q=self.p, doubt=self.doubt, common=self.common)
+
+
+def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:
+    """Return a pair of laws on the lattice that `pair` dominates: chords of its error curve with slopes e**(step m).
+
+    Events are taken by falling likelihood ratio and merged (the last one in part) until the ratio of the
+    merged event is on the lattice; what stays below is lost in the ratio, not in the mean.
+
+    >>> witness = Witness(family="alone", others=(0, 0), target=(0, 1))
+    >>> pair = DatasetPair(witness=witness, p=np.array([0.6, 0.4]), q=np.array([0.4, 0.6]), doubt=0.0)
+    >>> lattice = inscribed(pair, step=math.log(1.5))
+    >>> lattice.mass.round(6).tolist(), lattice.first
+    ([0.4, 0.0, 0.6], -1)
+    """
+    p, q = _by_ratio(pair, step / 16)
+    ratios = np.log(p / q)
+    masses: dict[int, float] = {}
+    place, slope, gained, lost = 0, 1.0, 0.0, 0.0
+    for each_p, each_q, ratio in zip(p.tolist(), q.tolist(), ratios.tolist(), strict=True):
+        left_p, left_q = each_p, each_q
+        while True:
+            if lost == 0:
+                # A ratio that rounding leaves just below a lattice point belongs to it.
+                place = math.floor((ratio + _HAIR) / step)
+                slope = math.exp(step * place)
+                if ratio - step * place <= _HAIR:
+                    masses[place] = masses.get(place, 0.0) + left_p
+                    break
+            excess, deficit = gained - slope * lost, slope * left_q - left_p
+            if excess >= deficit:
+                gained, lost = gained + left_p, lost + left_q
+                break
+            share = max(excess, 0.0) / deficit
+            masses[place] = masses.get(place, 0.0) + gained + share * left_p
+            left_p, left_q, gained, lost = (1 - share) * left_p, (1 - share) * left_q, 0.0, 0.0
+    if lost > 0:
+        masses[place] = masses.get(place, 0.0) + min(gained, slope * lost)
+    first = min(masses)
+    mass = np.zeros(max(masses) - first + 1)
+    mass[np.array(list(masses)) - first] = list(masses.values())
+    return LossLattice(step=step, first=first, mass=mass, doubt=pair.doubt + 4 * _HAIR, common=pair.common)
+
+
+def _by_ratio(pair: DatasetPair, width: float) -> tuple[Floats, Floats]:
+    """Return the events by falling ln(p/q), those within `width` of each other merged."""
+    sound = (pair.p > 0) & (pair.q > 0)
+    p, q = pair.p[sound], pair.q[sound]
+    place = -np.floor(np.log(p / q) / width).astype(np.int64)
+    place -= place.min()
+    size = int(place.max()) + 1
+    first, second = np.zeros(size), np.zeros(size)
+    np.add.at(first, place, p)
+    np.add.at(second, place, q)
+    return first[second > 0], second[second > 0]

@@ -1,0 +1,96 @@
+"""From a protocol to the law of its divergence: by capability of the randomizer and by what the shuffler reveals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.capped import Capped
+from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.finite_local import FiniteLocal
+from hushuffle.curves.flipped_columns import FlippedColumns
+from hushuffle.curves.noisy_order import NoisyOrder
+from hushuffle.curves.symmetric import Binary, Kary, Local
+from hushuffle.errors import NumericalError
+from hushuffle.mechanisms.randomizers import BitFlipping, HasSymmetricLaw, Symmetric, has, require
+from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
+
+_CERTIFIED: Final = 2 * 10**9
+"""The accuracy of the binomial tails underneath is tested up to this size."""
+
+
+_RARE: Final = Fraction(1, 10**7)
+"""Flips rarer than this hide nothing among columns of one kind; their ratios overflow there."""
+
+
+def divergence(protocol: Protocol) -> PrivacyCurve:
+    """Return the divergence of a protocol.
+
+    Raises:
+        UnsupportedProtocolError: the randomizer offers no law.
+        NumericalError: more reports than the accuracy is tested for.
+
+    Source: theory.md section 1.
+    """
+    reports = protocol.n + protocol.shuffler.dummies
+    if reports > _CERTIFIED:
+        message = (
+            f"central differential privacy is certified up to {_CERTIFIED:,} reports, got {reports:,}. "
+            "The figure for fewer people is an upper bound for more: ask for that n."
+        )
+        raise NumericalError(message)
+    reveals, symmetric = protocol.shuffler.reveals, has(protocol.randomizer, HasSymmetricLaw)
+    if reveals is Reveals.NOISY_ORDER:
+        hidden = replace(protocol, shuffler=Scrambler(dummies=protocol.shuffler.dummies))
+        seen = replace(protocol, shuffler=NoShuffle())
+        return NoisyOrder(hidden=divergence(hidden), seen=divergence(seen))
+    if reveals is Reveals.CAPPED_MULTISET:
+        return _of_capped(protocol)
+    if symmetric:
+        return _of_symmetric(protocol, reveals)
+    if reveals is Reveals.SENDERS:
+        return FiniteLocal.of(protocol)
+    if isinstance(protocol.randomizer, BitFlipping):
+        return _of_flips(protocol, protocol.randomizer)
+    return FiniteDivergence.of(protocol)
+
+
+def _of_capped(protocol: Protocol) -> PrivacyCurve:
+    randomizer = require(protocol.randomizer, HasSymmetricLaw, for_what="A scrambler with a cap")
+    n, dummies = protocol.n, protocol.shuffler.dummies
+    return Capped(
+        law=randomizer.symmetric_law(),
+        local_epsilon=protocol.randomizer.local_epsilon,
+        n=n,
+        dummies=dummies,
+        uncapped=_of_symmetric(replace(protocol, shuffler=Scrambler(dummies=dummies)), Reveals.MULTISET),
+    )
+
+
+def _of_flips(protocol: Protocol, flips: BitFlipping) -> PrivacyCurve:
+    """One bit is binary randomized response; dummies are left to the privacy blanket."""
+    n, dummies = protocol.n, protocol.shuffler.dummies
+    if flips.width == 1:
+        law = Symmetric(k=2, truth=1 - flips.flip, lie=flips.flip)
+        return Binary.of(law=law, local_epsilon=flips.local_epsilon, n=n, dummies=dummies)
+    rare = flips.flip < _RARE
+    return FiniteDivergence.of(protocol) if dummies or rare else FlippedColumns.of(protocol)
+
+
+def _of_symmetric(protocol: Protocol, reveals: Reveals) -> SearchedCurve:
+    assert isinstance(protocol.randomizer, HasSymmetricLaw)
+    law, pure = protocol.randomizer.symmetric_law(), protocol.randomizer.local_epsilon
+    n, dummies = protocol.n, protocol.shuffler.dummies
+    # Rates that no float tells apart: the local figure is 0 up to rounding, and so is the central one.
+    blind = float(law.truth) == float(law.lie)
+    if reveals is Reveals.SENDERS or (law.lie == 0 and dummies == 0) or blind:
+        return Local(law=law, local_epsilon=pure, n=n)
+    if law.k == 2:
+        return Binary.of(law=law, local_epsilon=pure, n=n, dummies=dummies)
+    return Kary.of(law=law, local_epsilon=pure, n=n, dummies=dummies)

@@ -1,0 +1,298 @@
+"""Central DP of any randomizer whose pairs of values are known: privacy blanket above, explicit datasets below.
+
+Upper end. The adversary is given the truthful reports of everybody else; N = M + 1 + d reports remain,
+M ~ Bin(n-1, gamma), all but the target's drawn from the blanket omega. For the target's values a and b
+
+    delta(eps) <= E_M (1/N) E [sum of N (Q_a - e**eps Q_b)(W)/omega(W)]_+
+                  + sum over y outside omega [Q_a(y) - e**eps Q_b(y)]_+ ,
+
+W ~ omega: a report outside the blanket's support can only be the target's. Without dummies
+C(n-1, M)/(M+1) = C(n, M+1)/n, so the first term is (1/n) E [sum of n scores]_+ where a score is
+(Q_a - e**eps Q_b)(W)/(gamma omega(W)) with probability gamma and 0 otherwise: no sum over M is left.
+With dummies M is binned; the expectation falls with N (averages of exchangeable terms), so a bin counts at
+its left end.
+
+Lower end. All others at one value c: the test that accepts when the sum over all reports of
+(Q_a - e**eps Q_b)/(mean law of the others) is positive. It is the best test there is without dummies.
+
+Source: Balle, Bell, Gascon, Nissim 2019; theory.md section 1.5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.finite_local import certain
+from hushuffle.mechanisms.randomizers import HasValueLaws, ValueLaws, require
+from hushuffle.model import Witness
+from hushuffle.model.citation import BLANKET
+from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.count_rows import LOG_TAIL, CountRows
+from hushuffle.numerics.score_sums import FAINT, Crowd, Scores, advantage, positive_part
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
+
+_COARSE: Final = 0.12
+_FINE: Final = 0.005
+"""Smoothing in standard deviations of the sum: to rank pairs, and for the figure (about 1e-5 of epsilon)."""
+
+_BIN: Final = 1e-3
+"""Width of a bin of N, as a share of N, where dummies make bins necessary."""
+
+_SAME: Final = 1e-13
+"""Scores that differ by less, relatively, count as the larger one of them."""
+
+_SOME: Final = 6
+"""How many pairs of datasets a lower end tries."""
+
+_LONGEST: Final = 1 << 20
+"""No witness lists the people of more values than this."""
+
+_CLOSE: Final = 1e-9
+"""A lower end this close, relatively, to what none can exceed is good enough."""
+
+_LONELY: Final = 1e-12
+"""Where so few reports of all are expected in the blanket, one report is as good as seen."""
+
+Place = tuple[int, int]
+"""A pair of values: which law, which of its pairs."""
+
+Trial = tuple[Place, int]
+"""A pair of neighbouring datasets: the target's pair of values, and the row of the value that all others hold."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FiniteDivergence(SearchedCurve):
+    """The reports of n people and `dummies` blanket reports in uniformly random order.
+
+    `counts` and `weights` are the law of N, `weights[j]` already divided by N, shapes (J,); `missing` is
+    the probability of an N outside it. `places` are the pairs examined, `trials` the datasets that
+    a lower end tries (none: found anew at every epsilon).
+    """
+
+    laws: tuple[ValueLaws, ...]
+    local_epsilon: float
+    n: int
+    dummies: int
+    counts: Floats
+    weights: Floats
+    missing: float
+    places: tuple[Place, ...]
+    trials: tuple[Trial, ...] = ()
+    sources = (BLANKET,)
+    proof = "privacy blanket summed exactly (upper end), explicit neighbouring datasets (lower end)"
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> FiniteDivergence:
+        """Return the divergence of a uniformly shuffled protocol.
+
+        Raises:
+            UnsupportedProtocolError: the randomizer's pairs of values are not known.
+
+        >>> import hushuffle as hs
+        >>> from hushuffle.mechanisms.randomizers import BitFlipping
+        >>> columns = hs.Protocol(randomizer=BitFlipping(width=2, p=0.25), shuffler=hs.UniformShuffle(), n=1)
+        >>> round(FiniteDivergence.of(columns).upper(1.0), 6)
+        0.392607
+        """
+        laws = require(protocol.randomizer, HasValueLaws, for_what="Central differential privacy").value_laws()
+        n, dummies = protocol.n, protocol.shuffler.dummies
+        if dummies == 0:
+            counts, weights, missing = np.array([float(n)]), np.array([1.0 / n]), 0.0
+        else:
+            # All laws describe one randomizer, so they share its blanket's weight.
+            step = max(1, int(_BIN * (laws[0].weight * (n - 1) + dummies)))
+            rows = CountRows.of(n - 1, laws[0].weight, step=step)
+            counts = rows.first + 1 + dummies
+            weights, missing = rows.at_most / counts, 4 * math.exp(LOG_TAIL)
+        return cls(
+            laws=laws,
+            local_epsilon=protocol.randomizer.local_epsilon,
+            n=n,
+            dummies=dummies,
+            counts=counts,
+            weights=weights,
+            missing=missing,
+            places=tuple((i, j) for i, law in enumerate(laws) for j in range(len(law.pairs))),
+        )
+
+    @property
+    def pure(self) -> float:
+        return self.local_epsilon
+
+    def guess(self) -> float:
+        spread = max(math.sqrt(float(_distance(law, *law.pairs[j]))) for law, j in self._pairs())
+        crowd = self.n + self.dummies
+        return min(self.largest_finite / 2, 4 * spread / math.sqrt(crowd) + 1e-9)
+
+    @property
+    def largest_finite(self) -> float:
+        """The epsilon beyond which delta no longer falls: the largest finite log-ratio of two values."""
+        return max(_largest_ratio(law, *law.pairs[j]) for law, j in self._pairs())
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        """What delta falls to: the largest chance of a report that the other value of a pair cannot give, if alone."""
+        return certain(self.laws, self.pure)
+
+    def upper(self, epsilon: float) -> float:
+        if epsilon >= self.pure:
+            return 0.0
+        best = 0.0
+        for estimate, place in self._ranked(epsilon):
+            if estimate <= best:
+                break
+            best = max(best, min(estimate, self._upper_at(place, epsilon, _FINE)))
+        return best
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        place, c = self._best(self.trials or self._promising(epsilon), epsilon)
+        law = self.laws[place[0]]
+        a, b = law.pairs[place[1]]
+        first, second, other = (law.labels[row] for row in (a, b, c))
+        if other >= _LONGEST:  # only logos are so many, and complementing bits renames them
+            first, second, other = first ^ other, second ^ other, 0
+        name = "all others at a third value" if c not in (a, b) else "all others at one of the target's values"
+        witness = Witness(family=name, others=(0,) * other + (self.n - 1,), target=(first, second))
+        return self._lower_at((place, c), epsilon, _FINE), witness
+
+    def _best(self, trials: tuple[Trial, ...], epsilon: float) -> Trial:
+        """Return the trial with the largest lower end, or the first one that hardly any other can exceed."""
+        most = max(self._local(place, epsilon) for place in self.places) * (1 - _CLOSE)
+        found: list[tuple[float, Trial]] = []
+        for trial in trials:
+            found.append((self._lower_at(trial, epsilon, _COARSE), trial))
+            if found[-1][0] >= most:
+                break
+        return max(found, key=lambda item: item[0])[1]
+
+    def contenders(self, epsilon: float) -> SearchedCurve:
+        trials = sorted(self._promising(epsilon), key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
+        return replace(
+            self, places=tuple(place for _, place in self._ranked(epsilon)[:_SOME]), trials=tuple(trials[:2])
+        )
+
+    def _pairs(self) -> list[tuple[ValueLaws, int]]:
+        return [(self.laws[i], j) for i, j in self.places]
+
+    def _ranked(self, epsilon: float) -> list[tuple[float, Place]]:
+        """Return the pairs by their coarse upper ends, largest first."""
+        found = [(self._upper_at(place, epsilon, _COARSE), place) for place in self.places]
+        return sorted(found, key=lambda item: -item[0])
+
+    def _upper_at(self, place: Place, epsilon: float, smoothing: float) -> float:
+        law, local = self.laws[place[0]], self._local(place, epsilon)
+        a, b = law.pairs[place[1]]
+        gain, size = _gain(law.rows[a], law.rows[b], epsilon)
+        mass = (law.weight if self.dummies == 0 else 1.0) * law.blanket
+        # What the blanket hardly ever reports counts in full, as if it never did: [s + t]_+ <= [s]_+ + [t]_+.
+        inside = mass >= FAINT
+        if (self.dummies == 0 and self.n * law.weight < _LONELY) or not bool(inside.any()):
+            return local
+        certain = float(np.maximum(gain + 8 * EPS * size, 0.0)[~inside].sum()) * (1 + 4 * EPS * gain.size)
+        scores = _merged(Scores.of(gain[inside], size[inside], mass[inside]))
+        hidden = positive_part(scores, self.counts, self.weights, smoothing=smoothing)
+        return min(hidden + certain + self.missing, local)
+
+    def _local(self, place: Place, epsilon: float) -> float:
+        """Return the divergence of one report seen with its sender, rounded up."""
+        law = self.laws[place[0]]
+        a, b = law.pairs[place[1]]
+        gain, size = _gain(law.rows[a], law.rows[b], epsilon)
+        return min(float(np.maximum(gain + 8 * EPS * size, 0.0).sum()) * (1 + 4 * EPS * gain.size), 1.0)
+
+    def _promising(self, epsilon: float) -> tuple[Trial, ...]:
+        """Return the trials with the strongest scores (mean squares), and the best pair's own two values."""
+        found: list[tuple[float, Trial]] = []
+        for i, law in enumerate(self.laws):
+            places = [j for law_index, j in self.places if law_index == i]
+            mean = np.stack([self._crowd_law(law, c) for c in range(len(law.labels))])
+            first, second = (law.rows[[law.pairs[j][side] for j in places]] for side in (0, 1))
+            gain, _ = _gain(first, second, epsilon)
+            rare = mean < FAINT
+            with np.errstate(over="ignore"):  # this only ranks
+                hidden = gain**2 @ np.where(rare, 0.0, 1 / np.where(rare, 1.0, mean)).T
+            seen = np.maximum(gain, 0.0) @ rare.T
+            signal = hidden + 1e6 * self.n * seen  # what the others never report is certain to be seen
+            for place in np.argsort(-signal, axis=None)[:_SOME].tolist():
+                j, c = divmod(place, len(law.labels))
+                found.append((float(signal[j, c]), ((i, places[j]), c)))
+        best = [trial for _, trial in sorted(found, key=lambda item: -item[0])[:_SOME]]
+        best = [*self._plain(epsilon), *best]
+        (i, j), _ = best[0]
+        return tuple(dict.fromkeys([*best, *(((i, j), own) for own in self.laws[i].pairs[j])]))
+
+    def _plain(self, epsilon: float) -> list[Trial]:
+        """Return the trial in which the target's report is most often one that nobody else gives; or none."""
+        place = max(self.places, key=lambda place: self._local(place, epsilon))
+        law = self.laws[place[0]]
+        a, b = law.pairs[place[1]]
+        gain, _ = _gain(law.rows[a], law.rows[b], epsilon)
+        price = math.exp(epsilon) * (self.n - 1 + self.dummies)
+        seen = [float(np.maximum(gain - price * self._crowd_law(law, c), 0.0).sum()) for c in range(len(law.labels))]
+        best = int(np.argmax(seen))
+        return [(place, best)] if 2 * seen[best] > self._local(place, epsilon) else []
+
+    def _crowd_law(self, law: ValueLaws, c: int) -> Floats:
+        """Return the mean law of the other reports when all others hold c."""
+        total = max(self.n - 1 + self.dummies, 1)
+        mean: Floats = ((self.n - 1) * law.rows[c] + self.dummies * law.blanket) / total
+        return mean
+
+    def _lower_at(self, trial: Trial, epsilon: float, smoothing: float) -> float:
+        place, c = trial
+        law = self.laws[place[0]]
+        a, b = law.pairs[place[1]]
+        mean = self._crowd_law(law, c)
+        inside = mean >= FAINT
+        gain, size = _gain(law.rows[a], law.rows[b], epsilon)
+        # Accepted at once: others are taken for the target at most that often.
+        seen = np.exp(epsilon) * (self.n - 1 + self.dummies) * mean
+        certain = float(np.maximum(gain - 8 * EPS * size - seen, 0.0)[~inside].sum()) * (1 - 4 * EPS * gain.size)
+        crowd = Crowd(counts=(self.n - 1, self.dummies), masses=np.stack([law.rows[c], law.blanket])[:, inside])
+        hidden = advantage(
+            Scores.of(gain[inside], size[inside], mean[inside]),
+            crowd,
+            (law.rows[a][inside], law.rows[b][inside]),
+            math.exp(epsilon),
+            smoothing=smoothing,
+        )
+        return min(max(hidden, 0.0) + certain, 1.0)
+
+
+def _gain(first: Floats, second: Floats, epsilon: float) -> tuple[Floats, Floats]:
+    """Return Q_a - e**eps Q_b by class, and the size that its rounding is relative to."""
+    size = first + math.exp(epsilon) * second
+    gain: Floats = (first - second) - math.expm1(epsilon) * second
+    return gain, size
+
+
+def _merged(scores: Scores) -> Scores:
+    """Return the scores with those equal up to rounding put together, at the largest of them."""
+    order = np.argsort(scores.value)
+    value, size, mass = scores.value[order], scores.size[order], scores.mass[order]
+    # A group ends where the gap to the next larger score shows.
+    starts = np.append(np.diff(value) > _SAME * (size[1:] + size[:-1]), True)
+    ends = np.flatnonzero(starts)
+    begins = np.append(0, ends[:-1] + 1)
+    return Scores(value=value[ends], size=np.maximum.reduceat(size, begins), mass=np.add.reduceat(mass, begins))
+
+
+def _distance(law: ValueLaws, a: int, b: int) -> float:
+    """Return the mean square score at eps = 0 per report, when the others are spread like the pair."""
+    middle = (law.rows[a] + law.rows[b]) / 2
+    inside = middle > 0
+    return float(((law.rows[a] - law.rows[b])[inside] ** 2 / middle[inside]).sum())
+
+
+def _largest_ratio(law: ValueLaws, a: int, b: int) -> float:
+    both = (law.rows[a] > 0) & (law.rows[b] > 0)
+    if not bool(both.any()):
+        return 0.0
+    return float((np.log(law.rows[a][both]) - np.log(law.rows[b][both])).max()) * (1 + 8 * EPS)

@@ -1,0 +1,237 @@
+"""Central DP of shuffled columns of flipped bits (randomized Bloom filters), k >= 2 bits.
+
+Upper end. Every other column is put in a *pool* with probability beta, its report then drawn from one law (see
+`flipped_pairs.Pool`). If M >= 1 of them are in the pool, the target takes the place of one of these, chosen at random,
+among the columns of that one's own kind. The adversary is told how many columns of each kind are outside the
+pool, the target counting as one of the kind it joined, and gets the shuffled reports of each kind, and of the
+pool, apart. The pool then says nothing about the target, and all of it together can be
+turned into the true release. So with M ~ Bin(n - 1, beta)
+
+    delta(eps) <= P(M = 0) delta_0(eps) + E_{M >= 1} max (1/(n - M)) E [sum of n - M scores]_+ ,
+
+a score being (Q_a - e**eps Q_b)/Q_c with law Q_c, the law of a column of kind c outside the pool, delta_0 the
+divergence of a report that nothing hides, and the maximum over all choices of the n - M kinds, see `mixed_sums`. It
+falls with the number of scores (averages of exchangeable terms), so M is binned at its largest value.
+
+Lower end. All others alike: there E[sum of n scores]_+/n without a pool is the exact divergence.
+
+Source: theory.md section 2.2 (the pair); the upper end is argued above, after Balle, Bell, Gascon, Nissim 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.flipped_pairs import MOST, PairFamily, Pool
+from hushuffle.curves.mixed_sums import MixedSums
+from hushuffle.curves.one_logo import OneLogo
+from hushuffle.mechanisms.randomizers import BitFlipping
+from hushuffle.model import Witness
+from hushuffle.model.citation import BLANKET
+from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import Floats
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
+
+WIDEST: Final = 24
+"""With more bits than this there are too many kinds of columns: the plain privacy blanket is used."""
+
+_SPARE: Final = 6.0
+"""An empty pool should cost e**-6 of the divergence asked for, at most e**-3."""
+
+_DEEPEST: Final = 1e-9
+"""Divergence that the first pool is made for when nothing is said about it."""
+
+_DISTANCES: Final = 8
+"""How many distances of the pair a lower end tries, spread over all."""
+
+_SMALL: Final = 200
+"""With so few columns, or too small a pool, the plain privacy blanket may be better, and is looked at too."""
+
+_QUICK: Final = 8
+"""Beyond this many bits the plain blanket takes seconds, and gains nothing."""
+
+_COARSE: Final = 0.02
+"""Smoothing to rank kinds by, in standard deviations of the sum."""
+
+_CEDED: Final = 5e-4
+"""Relative room above the pairs at distance k, so that close others need not be looked at."""
+
+_BINS: Final = (-1.5, -0.5, 0.3, 1.0, 1.7, 2.5, 4.0, 7.0, 12.0)
+"""Ends of the bins of M, in standard deviations."""
+
+_EVERY: Final = 4
+"""Up to so many bits a lower end tries all kinds of columns, beyond only the extreme ones."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlippedColumns(SearchedCurve):
+    """n columns of `width` bits, each bit flipped with probability `flip`, in uniformly random order.
+
+    `level` is the size of divergence that the pools are made for (None: found at every epsilon), `distances` the
+    pairs examined, `trials` the datasets that a lower end tries.
+    """
+
+    width: int
+    flip: Fraction
+    n: int
+    local_epsilon: float
+    blanket: FiniteDivergence
+    level: float | None = None
+    distances: tuple[int, ...] = ()
+    trials: tuple[OneLogo, ...] = ()
+    sources = (BLANKET,)
+    proof = "pool of common reports, moduli of characteristic functions (upper end), all others alike (lower end)"
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> FlippedColumns:
+        """Return the divergence of uniformly shuffled columns, no dummies.
+
+        >>> import hushuffle as hs
+        >>> flipping = hs.BitFlipping(width=2, p=0.25)
+        >>> law = FlippedColumns.of(hs.Protocol(randomizer=flipping, shuffler=hs.UniformShuffle(), n=1000))
+        >>> round(law.lower(0.1)[0], 4), round(law.upper(0.1), 4)
+        (0.0023, 0.0023)
+        """
+        assert isinstance(protocol.randomizer, BitFlipping)
+        return cls(
+            width=protocol.randomizer.width,
+            flip=protocol.randomizer.flip,
+            n=protocol.n,
+            local_epsilon=protocol.randomizer.local_epsilon,
+            blanket=FiniteDivergence.of(protocol),
+        )
+
+    @property
+    def pure(self) -> float:
+        return self.local_epsilon
+
+    def guess(self) -> float:
+        return self.blanket.guess()
+
+    def focus(self, delta: float) -> FlippedColumns:
+        return replace(self, level=delta)
+
+    def upper(self, epsilon: float) -> float:
+        if epsilon >= self.pure:
+            return 0.0
+        if self.width > WIDEST:
+            return self.blanket.upper(epsilon)
+        largest = (2 * float(self.flip)) ** self.width
+        # With less than one column in the largest pool nothing is hidden by it.
+        value = self._trials[0].family.local(epsilon) if self.n * largest < 1 else self._best(epsilon)
+        few = self.n <= _SMALL or _wanted(value, self.n, _SPARE / 2) > MOST * largest
+        return min(value, self.blanket.upper(epsilon)) if few and self.width <= _QUICK else value
+
+    def _best(self, epsilon: float) -> float:
+        if self.level is not None:
+            return self.pooled(epsilon, enough=2 * self.level)
+        first = self.focus(_DEEPEST).pooled(epsilon, enough=1.0)
+        return min(first, self.focus(first).pooled(epsilon, enough=1.0))
+
+    def likely(self, epsilon: float) -> float:
+        return replace(self, distances=(self.width,)).upper(epsilon)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        best = max(self._trials, key=lambda trial: trial.at(epsilon, _COARSE))
+        return best.lower(epsilon)
+
+    def contenders(self, epsilon: float) -> FlippedColumns:
+        kinds = [
+            (h, w, v)
+            for h in np.unique(np.linspace(1, self.width, _DISTANCES).astype(int)).tolist()
+            for w in range(h + 1)
+            for v in range(self.width - h + 1)
+            if self.width <= _EVERY or (w in (0, h) and v == self.width - h)
+        ]
+        tried = [self._all_at(*kind) for kind in kinds]
+        best = max(tried, key=lambda trial: trial.at(epsilon, _COARSE))
+        trials = tuple({trial.witness: trial for trial in (*self._trials, best)}.values())
+        return replace(self, distances=(self.width,), trials=trials)
+
+    @cached_property
+    def _trials(self) -> tuple[OneLogo, ...]:
+        return self.trials or (self._all_at(self.width, 0, 0), self._all_at(self.width, self.width, 0))
+
+    def _all_at(self, distance: int, ones: int, apart: int) -> OneLogo:
+        return OneLogo.of(width=self.width, flip=self.flip, n=self.n, distance=distance, ones=ones, apart=apart)
+
+    def pooled(self, epsilon: float, *, enough: float) -> float:
+        """Return the upper end over the pairs at `distances`, or at all of them; anything once it is above `enough`."""
+        worst, local, sizes, levels = 0.0, 1.0, np.zeros(1), np.full(1, -np.inf)
+        for distance in self.distances or range(self.width, 0, -1):
+            family, groups = self._hidden[distance]
+            if distance == self.width:
+                local = family.local(epsilon)  # the other pairs' are smaller: post-processing
+            known = np.log(groups.counts) + np.interp(groups.counts, sizes, levels)
+            each = MixedSums.of(family, epsilon, groups.counts).raised(known) - np.log(groups.counts)
+            if distance == self.width:
+                each = each + _CEDED
+                order = np.argsort(groups.counts)
+                sizes, levels = groups.counts[order], each[order]
+            value = groups.spare * local + float(groups.weights @ np.minimum(np.exp(np.minimum(each, 1.0)), local))
+            worst = max(worst, value * (1 + 1e-9))
+            if not self.distances and worst > enough:
+                return local
+        return min(worst, local)
+
+    @cached_property
+    def _hidden(self) -> _Hidden:
+        assert self.level is not None
+        return _Hidden(width=self.width, flip=self.flip, n=self.n, delta=self.level)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Groups:
+    """Numbers of scores with their probabilities, likeliest first; `spare`: no pool, or M out of range."""
+
+    spare: float
+    counts: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, n: int, weight: float) -> _Groups:
+        """Bin M ~ Bin(n - 1, weight), n >= 2."""
+        mean = (n - 1) * weight
+        ends = np.unique(np.clip(np.ceil(mean + math.sqrt(mean) * np.array(_BINS)), 0, n - 1)).astype(np.int64)
+        last = int(ends[-1])
+        mass = binomial.pmf(np.arange(last + 1.0), n - 1, weight) * (1 + 1e-9)
+        spare = float(mass[0]) + float(binomial.upper_tail(last + 1, n - 1, weight)) * (1 + 1e-9)
+        ends = ends[ends > 0]
+        weights = np.add.reduceat(mass, np.append(1, ends[:-1] + 1))
+        order = np.argsort(-weights)
+        return cls(spare=spare, counts=(n - ends[order]).astype(np.float64), weights=weights[order])
+
+
+def _wanted(delta: float, n: int, spare: float) -> float:
+    """Return the weight of a pool that is empty with probability e**-spare delta among n columns."""
+    return (spare - math.log(max(delta, 1e-300))) / n
+
+
+class _Hidden(dict[int, tuple[PairFamily, _Groups]]):
+    """The pairs by distance, each with its own pool, tabulated when first asked for."""
+
+    def __init__(self, *, width: int, flip: Fraction, n: int, delta: float) -> None:
+        super().__init__()
+        self._width, self._flip, self._n, self._delta = width, flip, n, delta
+
+    def __missing__(self, distance: int) -> tuple[PairFamily, _Groups]:
+        pool = Pool.of(
+            width=self._width,
+            flip=self._flip,
+            distance=distance,
+            wanted=_wanted(self._delta, self._n, _SPARE),
+            enough=_wanted(self._delta, self._n, _SPARE / 2),
+        )
+        family = PairFamily.of(width=self._width, flip=self._flip, distance=distance, pool=pool)
+        self[distance] = family, _Groups.of(self._n, pool.weight)
+        return self[distance]

@@ -1,0 +1,182 @@
+"""Columns of flipped bits: a target's pair of logos, and every kind of column that the others may hold.
+
+Up to symmetry (which bits, complementing bits) the target's pair is a = 0...0 and b = 1...1 on h bits, equal to 0 on
+the other r = k - h bits, and another column is described by w, how many of the h bits are 1 in it, and v, how many of
+the r bits are. A report falls in a class by how many bits of each of the four groups are 1; within a class all its
+probabilities are constant.
+
+A *pool* takes from every column the same part of its law: at most p**k from each logo, which every column has. `own`
+is the law of a report given that it is not in the pool.
+
+Source: theory.md section 2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.score_sums import Scores
+
+_EASY: Final = 0.5
+MOST: Final = 0.8
+"""Share of p**k that a pool takes: where there is choice, and at most (more would blow up rounding)."""
+
+NOISE: Final = 24 * EPS
+"""Relative error of a score, in units of its `size`, and of a mass."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pool:
+    """`share[d, s]` is taken from each logo with d ones among the h bits and s among the others; `weight` is all of it.
+
+    Shape (h + 1, r + 1).
+    """
+
+    share: Floats
+    weight: float
+
+    @classmethod
+    def none(cls, *, width: int, distance: int) -> Pool:
+        """Return the empty pool."""
+        return cls(share=np.zeros((distance + 1, width - distance + 1)), weight=0.0)
+
+    @classmethod
+    def of(cls, *, width: int, flip: Fraction, distance: int, wanted: float, enough: float) -> Pool:
+        """Return a pool of weight `wanted`, at least `enough`, or else the largest; from logos far from a and b.
+
+        >>> pool = Pool.of(width=2, flip=Fraction(1, 4), distance=2, wanted=0.01, enough=0.01)
+        >>> pool.share[:, 0].round(6).tolist(), round(pool.weight, 6)
+        ([0.0, 0.005, 0.0], 0.01)
+        """
+        least, d, s = float(flip**width), np.arange(distance + 1)[:, None], np.arange(width - distance + 1)
+        logos = np.outer(_ways(distance), _ways(width - distance))
+        away = np.minimum(d, distance - d) + s
+        inside = [least * float(logos[away >= low].sum()) for low in range(int(away.max()), -1, -1)]
+        goals = ((_EASY, wanted), (MOST, wanted), (MOST, enough))
+        fits = [i for limit, goal in goals for i, mass in enumerate(inside) if goal <= limit * mass]
+        best = fits[0] if fits else len(inside) - 1
+        share = np.where(away >= away.max() - best, min(wanted / inside[best], MOST) * least, 0.0)
+        return cls(share=share, weight=float((logos * share).sum()))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairFamily:
+    """One distance h: the laws of a report by classes, for every kind of other column.
+
+    `near` and `far` are Q_a and Q_b, `own` the other column's law outside the pool, shape (classes,) with the kinds
+    one after the other: kind i from `starts[i]` on. `ones` and `apart` are w and v, shape (kinds,).
+    """
+
+    width: int
+    distance: int
+    near: Floats
+    far: Floats
+    own: Floats
+    starts: npt.NDArray[np.int64]
+    ones: npt.NDArray[np.int64]
+    apart: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, *, width: int, flip: Fraction, distance: int, pool: Pool, only: tuple[int, int] | None = None
+    ) -> PairFamily:
+        """Tabulate all kinds, or only one (w, v).
+
+        >>> family = PairFamily.of(width=2, flip=Fraction(1, 4), distance=2, pool=Pool.none(width=2, distance=2))
+        >>> family.ones.tolist(), family.part(0).near.tolist()
+        ([0, 1, 2], [0.5625, 0.375, 0.0625])
+        """
+        kinds = [(w, v) for w in range(distance + 1) for v in range(width - distance + 1)] if only is None else [only]
+        # Rounded once from the exact rational, for d flips of one logo.
+        table = np.array([float(flip**d * (1 - flip) ** (width - d)) for d in range(width + 1)])
+        parts = [_classes(table, distance, w, v, pool) for w, v in kinds]
+        sizes = [near.size for near, _, _ in parts]
+        near, far, own = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        return cls(
+            width=width,
+            distance=distance,
+            near=near,
+            far=far,
+            own=own,
+            starts=np.append(0, np.cumsum(sizes)[:-1]),
+            ones=np.array([w for w, _ in kinds]),
+            apart=np.array([v for _, v in kinds]),
+        )
+
+    def part(self, kind: int) -> PairFamily:
+        """Return the same with one kind only."""
+        inside = slice(self.starts[kind], self.starts[kind + 1] if kind + 1 < self.starts.size else None)
+        return PairFamily(
+            width=self.width,
+            distance=self.distance,
+            near=self.near[inside],
+            far=self.far[inside],
+            own=self.own[inside],
+            starts=np.zeros(1, dtype=np.int64),
+            ones=self.ones[kind : kind + 1],
+            apart=self.apart[kind : kind + 1],
+        )
+
+    def both(self, first: int, second: int) -> PairFamily:
+        """Return the same with two kinds only."""
+        one, two = self.part(first), self.part(second)
+        return PairFamily(
+            width=self.width,
+            distance=self.distance,
+            near=np.append(one.near, two.near),
+            far=np.append(one.far, two.far),
+            own=np.append(one.own, two.own),
+            starts=np.array([0, one.near.size]),
+            ones=np.append(one.ones, two.ones),
+            apart=np.append(one.apart, two.apart),
+        )
+
+    def sums(self, terms: Floats) -> Floats:
+        """Return the sum of `terms`, shape (classes,), over each kind's classes, shape (kinds,)."""
+        return np.asarray(np.add.reduceat(terms, self.starts))
+
+    def logo(self, kind: int) -> int:
+        """Return a logo of that kind, bits 0 to h - 1 being those in which a and b differ."""
+        return (1 << int(self.ones[kind])) - 1 | ((1 << int(self.apart[kind])) - 1) << self.distance
+
+    def corner(self, ones: int) -> int:
+        """Return the number of the kind with these ones among the h bits that differs in all the others."""
+        return ones * (self.width - self.distance + 1) + self.width - self.distance
+
+    def gain(self, epsilon: float) -> tuple[Floats, Floats]:
+        """Return Q_a - e**epsilon Q_b, and the size that its rounding is relative to, shapes (classes,)."""
+        return (self.near - self.far) - math.expm1(epsilon) * self.far, self.near + math.exp(epsilon) * self.far
+
+    def scores(self, epsilon: float) -> Scores:
+        """Return (Q_a - e**epsilon Q_b)/own with mass `own`."""
+        gain, size = self.gain(epsilon)
+        return Scores.of(gain, size, self.own)
+
+    def local(self, epsilon: float) -> float:
+        """Return the sum of (Q_a - e**epsilon Q_b)_+, rounded up: the divergence of a report that nothing hides."""
+        gain, size = self.part(0).gain(epsilon)
+        return min(float(np.maximum(gain + 8 * EPS * size, 0.0).sum()) * (1 + 4 * EPS * gain.size), 1.0)
+
+
+def _classes(table: Floats, distance: int, w: int, v: int, pool: Pool) -> tuple[Floats, Floats, Floats]:
+    """Return Q_a, Q_b and the law of another column, by ones among w, h - w, v and r - v bits."""
+    sizes = (w, distance - w, v, table.size - 1 - distance - v)
+    i, j, u, s = np.ogrid[tuple(slice(size + 1) for size in sizes)]
+    logos = np.ones(())
+    for size in sizes:
+        logos = np.multiply.outer(logos, _ways(size))
+    own = logos * (table[w - i + j + v - u + s] - pool.share[i + j, u + s]) / (1 - pool.weight)
+    near, far = logos * table[i + j + u + s], logos * table[distance - i - j + u + s]
+    return near.ravel(), far.ravel(), own.ravel()
+
+
+def _ways(size: int) -> Floats:
+    """Return how many ways there are to choose 0, 1, ..., `size` of `size` bits."""
+    return np.array([math.comb(size, x) for x in range(size + 1)], dtype=np.float64)

@@ -1,0 +1,180 @@
+"""delta as a function of epsilon for one given dataset of n people, and all its neighbours.
+
+Others' values are known, so the law of the counts is a convolution of their reports. For the pair of values
+(a, b) of the person that changes, with m_a and m_b others at a and b:
+
+* k = 2: the number of ones, see `binary_counts`.
+* k = 3: the counts at a and b say everything: both ends are the same number up to rounding.
+* k > 3, below: the other counts are merged, which is post-processing.
+* k > 3, above: the adversary is given the truthful reports of everybody whose value is neither a nor b. M of
+  these people remain, M ~ Bin(others, gamma), with uniform reports; then reports outside {a, b} are uniform
+  whatever the target's value is, so the two counts and M say everything. With fewer people at a or b this end
+  only grows (their truthful reports may be given as well), so pairs of the rarest values are the worst.
+
+Source: theory.md section 1.3 (the last remark); the bounds for k > 3 are argued above.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hushuffle.curves import binary_counts
+from hushuffle.curves.binary_counts import Compositions
+from hushuffle.mechanisms.randomizers import Symmetric
+from hushuffle.model import Witness
+from hushuffle.numerics import binomial
+from hushuffle.numerics.count_rows import LOG_TAIL, CountRows
+from hushuffle.numerics.pair_counts import Group, PairLaw, cells
+
+FAMILY: Final = "this dataset only, no guarantee"
+"""What the witness of such a figure is called."""
+
+_FINE: Final = 5e-3
+"""Neighbouring M share a row while they change the variance of a count by less than this share."""
+
+_WORK: Final = 1 << 24
+"""Most cells of all rows of M together: about ten seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One person's value changes from `before` to `after`; `others` counts the other people, shape (k,)."""
+
+    others: tuple[int, ...]
+    before: int
+    after: int
+
+    @property
+    def witness(self) -> Witness:
+        """Return the pair of neighbouring datasets."""
+        return Witness(family=FAMILY, others=self.others, target=(self.before, self.after))
+
+
+def changes(people: tuple[int, ...]) -> list[Change]:
+    """Return the changes of one person's value that can be worst: all for k <= 3, else those of the rarest values.
+
+    >>> [(change.before, change.after) for change in changes((5, 1, 0, 7))]
+    [(1, 2)]
+    """
+    values = sorted(range(len(people)), key=lambda value: people[value])
+    held = [value for value in values if people[value] > 0]
+    if len(people) > 3:
+        held = held[:2] if people[values[0]] > 0 else held[:1]
+        values = values[:2]
+    found: dict[tuple[int, ...], Change] = {}
+    for before in held:
+        others = tuple(count - (value == before) for value, count in enumerate(people))
+        for after in values:
+            if after != before:
+                key = tuple(sorted((others[before], others[after])))
+                found.setdefault(key, Change(others=others, before=before, after=after))
+    return list(found.values())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BinaryDataset:
+    """k = 2, certified ends in one row per change and direction."""
+
+    changes: list[Change]
+    rows: Compositions
+    truth: float
+    lie: float
+
+    @classmethod
+    def of(cls, people: tuple[int, ...], law: Symmetric, dummies: int) -> BinaryDataset:
+        """Return the divergence of the dataset with `people[x]` people at x."""
+        found = changes(people)
+        ones, zeros = np.array([change.others[::-1] for change in found], dtype=np.float64).T
+        rows = Compositions(ones=np.concatenate([ones, zeros]), zeros=np.concatenate([zeros, ones]), dummies=dummies)
+        return cls(changes=found, rows=rows, truth=float(law.truth), lie=float(law.lie))
+
+    def ends(self, epsilon: float) -> tuple[float, float, Witness]:
+        """Return certified ends of delta(epsilon), and where the lower one is attained."""
+        low, high = binary_counts.hockey_stick(self.rows, truth=self.truth, lie=self.lie, epsilon=epsilon)
+        best = int(low.argmax())
+        return float(low[best]), float(high.max()), self.changes[best % len(self.changes)].witness
+
+    def error(self, epsilon: float) -> float:
+        """Return nothing to worry about: the ends are accurate in relative terms."""
+        del epsilon
+        return 0.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KaryDataset:
+    """k >= 3: for each change a law that gives the lower end and one that gives the upper end."""
+
+    changes: list[Change]
+    below: list[PairLaw]
+    above: list[PairLaw]
+
+    @classmethod
+    def of(cls, people: tuple[int, ...], law: Symmetric, dummies: int, level: float) -> KaryDataset:
+        """Return the divergence of the dataset with `people[x]` people at x, for values of about `level`."""
+        found = changes(people)
+        below = [_merged(change, law, dummies, level) for change in found]
+        above = below if law.k == 3 else [_revealed(change, law, dummies, level) for change in found]
+        return cls(changes=found, below=below, above=above)
+
+    def ends(self, epsilon: float) -> tuple[float, float, Witness]:
+        """Return certified ends of delta(epsilon), and where the lower one is attained."""
+        lows = [law.hockey_stick(epsilon)[0] for law in self.below]
+        best = int(np.argmax(lows))
+        high = max(law.hockey_stick(epsilon)[1] for law in self.above)
+        return lows[best], max(high, lows[best]), self.changes[best].witness
+
+    def error(self, epsilon: float) -> float:
+        """Return the rounding error in the ends."""
+        return max(law.error(epsilon) for law in (*self.below, *self.above))
+
+
+def _merged(change: Change, law: Symmetric, dummies: int, level: float) -> PairLaw:
+    """Return the law of the counts at the two values alone."""
+    truth, lie, (at_a, at_b, elsewhere) = float(law.truth), float(law.lie), _split(change)
+    groups = (
+        Group(people=at_a, first=truth, second=lie),
+        Group(people=at_b, first=lie, second=truth),
+        Group(people=elsewhere, first=lie, second=lie),
+        Group(people=dummies, first=1 / law.k, second=1 / law.k),
+    )
+    return PairLaw.of(_some(groups), truth=truth, lie=lie, level=level)
+
+
+def _revealed(change: Change, law: Symmetric, dummies: int, level: float) -> PairLaw:
+    """Return the law of the two counts and M, where M people elsewhere have not been given away."""
+    truth, lie, (at_a, at_b, elsewhere) = float(law.truth), float(law.lie), _split(change)
+
+    def others(reports: int) -> list[Group]:
+        groups = (
+            Group(people=at_a, first=truth, second=lie),
+            Group(people=at_b, first=lie, second=truth),
+            Group(people=reports + dummies, first=1 / law.k, second=1 / law.k),
+        )
+        return _some(groups)
+
+    low, high = binomial.window(elsewhere, float(law.gamma), math.log(level) - 16)
+    variance = min(sum(group.people * p * (1 - p) for group in others(low) for p in (group.first, group.second)), 1e15)
+    step = max(1, int(_FINE * law.k * variance / 2), (high - low + 1) * cells(others(high), level) // _WORK)
+    rows = CountRows.of(elsewhere, float(law.gamma), step=step)
+    weight = rows.at_most
+    kept = np.flatnonzero(weight > 1e-8 * level / weight.size)
+    outside = float(weight.sum() - weight[kept].sum()) + 2 * math.exp(LOG_TAIL)
+    # More uniform reports hide better, so that the smallest M of a row stands for all of it.
+    parts = (
+        (float(weight[row]), PairLaw.of(others(int(rows.first[row])), truth=truth, lie=lie, level=level))
+        for row in kept
+    )
+    return PairLaw.mixture(parts, outside=outside)
+
+
+def _split(change: Change) -> tuple[int, int, int]:
+    at_a, at_b = change.others[change.before], change.others[change.after]
+    return at_a, at_b, sum(change.others) - at_a - at_b
+
+
+def _some(groups: tuple[Group, ...]) -> list[Group]:
+    return [group for group in groups if group.people]

@@ -1,0 +1,119 @@
+"""What is released with noise besides messages, and traffic whose coins the release may tell: upper ends only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
+
+import numpy as np
+
+from hushuffle.curves.blanket_bound import BlanketBound
+from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.symmetric import local_divergence
+from hushuffle.mechanisms.randomizers import Symmetric
+from hushuffle.model import Citation, Witness
+from hushuffle.model.citation import BLANKET
+
+BUN_STEINKE = Citation(
+    key="bun2016",
+    text="M. Bun, T. Steinke, Concentrated differential privacy: simplifications, extensions, and lower bounds, "
+    "TCC (2016)",
+)
+CANONNE = Citation(
+    key="canonne2020",
+    text="C. L. Canonne, G. Kamath, T. Steinke, The discrete Gaussian for differential privacy, NeurIPS (2020)",
+)
+KAIROUZ_OH = Citation(
+    key="kairouz2015",
+    text="P. Kairouz, S. Oh, P. Viswanath, The composition theorem for differential privacy, ICML (2015)",
+)
+
+_NOTHING = Witness(family="no dataset", others=(), target=(0, 1))
+"""An upper end only: no dataset is known that attains anything."""
+
+_UP = Context(prec=40, rounding=ROUND_CEILING)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PureRelease(SearchedCurve):
+    """A release with pure guarantee epsilon: delta(e) <= (e**epsilon - e**e)/(e**epsilon + 1)."""
+
+    promised: float
+    sources = (KAIROUZ_OH,)
+    proof = "binary randomized response dominates every mechanism with the same pure guarantee"
+
+    @property
+    def pure(self) -> float:
+        return self.promised
+
+    def upper(self, epsilon: float) -> float:
+        if epsilon >= self.promised:
+            return 0.0
+        with localcontext(_UP):
+            own, level = Decimal(self.promised).exp(), Decimal(epsilon).exp()
+            value = float((own - level * (1 - Decimal(10) ** -38)) / (own * (1 - Decimal(10) ** -38) + 1))
+        return min(math.nextafter(value, math.inf), 1.0)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:  # noqa: ARG002 - nothing is known
+        return 0.0, _NOTHING
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConcentratedRelease(SearchedCurve):
+    """A rho-zCDP release: delta(e) <= min over a > 1 of e**((a - 1)(a rho - e)) (1 - 1/a)**a / (a - 1).
+
+    >>> round(ConcentratedRelease(rho=0.005).upper(0.5), 9)
+    3.4e-08
+    """
+
+    rho: float
+    sources = (BUN_STEINKE, CANONNE.at("Corollary 13"))
+    proof = "zero-concentrated differential privacy, converted at the best order"
+    _orders: np.ndarray = field(init=False, repr=False, default_factory=lambda: 1 + np.geomspace(1e-4, 1e7, 2200))
+
+    @property
+    def pure(self) -> float:
+        return math.inf
+
+    def upper(self, epsilon: float) -> float:
+        above = self._orders - 1
+        logs = above * (self._orders * self.rho - epsilon) + self._orders * np.log1p(-1 / self._orders) - np.log(above)
+        least = float(logs.min())
+        return min(1.0, math.exp(min(least + 1e-9 * (1 + abs(least)), 0.0)))
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:  # noqa: ARG002 - nothing is known
+        return 0.0, _NOTHING
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CoinsKnown(SearchedCurve):
+    """Shuffled randomized response where the adversary may know which of the others' coins fell for the truth.
+
+    The privacy blanket's bound holds with them known. `law` is one report's, without a cap.
+    """
+
+    law: Symmetric
+    local_epsilon: float
+    blanket: BlanketBound
+    sources = (BLANKET,)
+    proof = "privacy blanket: the others' truthful reports are known"
+
+    @classmethod
+    def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> CoinsKnown:
+        """Tabulate the blanket of n people."""
+        truth, lie, theta = float(law.truth), float(law.lie), float(law.theta)
+        blanket = BlanketBound.of(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies, theta=theta)
+        return cls(law=law, local_epsilon=local_epsilon, blanket=blanket)
+
+    @property
+    def pure(self) -> float:
+        return self.local_epsilon
+
+    def upper(self, epsilon: float) -> float:
+        if epsilon >= self.pure:
+            return 0.0
+        return max(min(self.blanket.upper(epsilon), local_divergence(self.law, epsilon)), 5e-324)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:  # noqa: ARG002 - the exact law is another's
+        return 0.0, _NOTHING

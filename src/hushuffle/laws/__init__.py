@@ -1,1 +1,0 @@
-"""The law of what is released: what the analysis rooms share."""

@@ -1,0 +1,1 @@
+"""What is described: local randomizers, shufflers, sketches, adversaries, and the protocol of them."""

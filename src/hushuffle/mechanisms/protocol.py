@@ -1,0 +1,66 @@
+"""`Protocol`: one description of a collection, read by every analysis and every engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.mechanisms.randomizers import Randomizer
+from hushuffle.mechanisms.shufflers import Shuffler
+from hushuffle.model import Transcript
+from hushuffle.randomness import secure
+
+if TYPE_CHECKING:
+    from hushuffle.randomness import Randomness
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """n people, one randomizer on each one's device, one shuffler.
+
+    Args:
+        randomizer: what each device does with its value.
+        shuffler: what hides who sent what.
+        n: number of people, >= 1.
+
+    >>> from hushuffle.mechanisms.randomizers import RandomizedResponse
+    >>> from hushuffle.mechanisms.shufflers import UniformShuffle
+    >>> survey = Protocol(randomizer=RandomizedResponse(k=5, epsilon=2.0), shuffler=UniformShuffle(), n=3)
+    >>> len(survey.collect([0, 4, 2]).reports)
+    3
+    """
+
+    randomizer: Randomizer
+    shuffler: Shuffler
+    n: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.randomizer, Randomizer):
+            hint = "For example RandomizedResponse(k=2, epsilon=1.0)."
+            _checks.reject("randomizer", "a Randomizer", repr(self.randomizer), hint)
+        if not isinstance(self.shuffler, Shuffler):
+            _checks.reject("shuffler", "a Shuffler", repr(self.shuffler), "For example UniformShuffle().")
+        object.__setattr__(self, "n", _checks.integer("n", self.n, low=1))
+        self.shuffler.check(n=self.n, values=self.randomizer.inputs)
+
+    def collect(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Transcript:
+        """Run the collection on `values`, shape (n,), integers 0..k-1; `rng` defaults to `secure()`.
+
+        Raises:
+            InvalidInputError: not n values, or a value outside the domain.
+        """
+        truth = _checks.codes("values", values, k=self.randomizer.inputs)
+        if truth.size != self.n:
+            _checks.reject("values", f"n = {self.n} values", f"<{truth.size} values>")
+        source = secure() if rng is None else rng
+        own = self.randomizer.randomize(truth, rng=source)
+        messages = self.shuffler.complete(own, draw=lambda count: self.randomizer.dummies(count, rng=source))
+        released = self.shuffler.release(messages, rng=source)
+        return Transcript(reports=released, people=self.n, dummies=self.shuffler.dummies)
+
+    def describe(self) -> str:
+        """Return the deployment in one sentence."""
+        return f"{self.n:,} people: {self.randomizer.describe()}; {self.shuffler.describe()}."

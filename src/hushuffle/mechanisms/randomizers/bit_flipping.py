@@ -1,0 +1,187 @@
+"""Bit flipping: several bits at once, each flipped with the same probability (randomized Bloom filters)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers._rounding import log_upwards
+from hushuffle.mechanisms.randomizers.base import (
+    Blanket,
+    HasBlanket,
+    HasChannel,
+    HasValueLaws,
+    Randomizer,
+    ValueLaws,
+    in_blocks,
+)
+from hushuffle.model import Channel
+from hushuffle.randomness import SCALE, Randomness
+
+_WIDEST = 62
+_WIDEST_MATRIX = 12
+_BLOCK = 1 << 13  # words of packed bits per step: the working arrays stay in the processor's cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitFlipping(Randomizer, HasChannel, HasBlanket, HasValueLaws):
+    """Flip each of the `width` bits of a value with probability p.
+
+    Values and reports are integers 0..2**width - 1, one bit for each filter ("logos"). p is rounded up
+    to a multiple of 2**-64, so the implemented mechanism is never less private than asked for.
+    epsilon_0 = width ln((1-p)/p) of the implemented p. The blanket is uniform, gamma = (2p)**width.
+
+    Args:
+        width: number of bits, 1 to 62.
+        p: in (0, 1/2); at 1/2 reports would not depend on the values at all.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: theory.md section 2.
+
+    >>> columns = BitFlipping(width=3, p=0.1)
+    >>> round(columns.local_epsilon, 6), round(columns.weight, 6)
+    (6.591674, 0.008)
+    """
+
+    width: int
+    p: float
+    threshold: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        width = _checks.integer("width", self.width, low=1, high=_WIDEST)
+        chance = _checks.probability("p", self.p, low_open=True)
+        threshold = math.ceil(Fraction(chance) * SCALE)
+        if 2 * threshold >= SCALE:
+            _checks.reject("p", "< 1/2", chance, "At p = 1/2 reports are independent of values.")
+        object.__setattr__(self, "width", width)
+        object.__setattr__(self, "p", chance)
+        object.__setattr__(self, "threshold", threshold)
+
+    @property
+    def flip(self) -> Fraction:
+        """The implemented p."""
+        return Fraction(self.threshold, SCALE)
+
+    @property
+    def weight(self) -> float:
+        """The blanket's gamma = (2p)**width."""
+        return float((2 * self.flip) ** self.width)
+
+    @property
+    def inputs(self) -> int:
+        return 1 << self.width
+
+    @property
+    def local_epsilon(self) -> float:
+        return log_upwards((1 - self.flip) / self.flip, times=self.width)
+
+    def channel(self) -> Channel:
+        self._refuse_wide("its channel")
+        flip = float(self.flip)
+        one, matrix = np.array([[1 - flip, flip], [flip, 1 - flip]]), np.ones((1, 1))
+        for _ in range(self.width):
+            matrix = np.kron(matrix, one)
+        return Channel(matrix=matrix)
+
+    def blanket(self) -> Blanket:
+        self._refuse_wide("its blanket as an array")
+        return Blanket(weight=self.weight, law=np.full(self.inputs, 1.0 / self.inputs))
+
+    def value_laws(self) -> tuple[ValueLaws, ...]:
+        return tuple(self._at_distance(h) for h in range(1, self.width + 1))
+
+    def _at_distance(self, h: int) -> ValueLaws:
+        """Return the pair 0, 2**h - 1 by how many of these h bits, and of the others, are set in the report."""
+        rest, flip = self.width - h, float(self.flip)
+        near = [_ones(h, x, flip) for x in range(h + 1)]
+        far = [_ones(rest, x, flip) for x in sorted({0, rest})]
+        names = [(1 << x) - 1 | ((1 << y) - 1 << h) for x in range(h + 1) for y in sorted({0, rest})]
+        uniform = np.outer(_ones(h, 0, 0.5), _ones(rest, 0, 0.5)).ravel()
+        return ValueLaws(
+            rows=np.array([np.outer(a, b).ravel() for a in near for b in far]),
+            labels=tuple(names),
+            blanket=uniform,
+            weight=self.weight,
+            pairs=((0, h * len(far)),),
+        )
+
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
+        truth = _checks.codes("values", values, k=self.inputs)
+        return in_blocks(self._step, truth, rng)
+
+    def _step(self, truth: npt.NDArray[np.int64], rng: Randomness) -> npt.NDArray[np.int64]:
+        flips = np.zeros_like(truth)
+        for bit in range(self.width):
+            flips |= rng.coins(self.threshold, truth.size).astype(np.int64) << bit
+        return truth ^ flips
+
+    def flip_packed(self, packed: npt.NDArray[np.uint8], *, rng: Randomness) -> npt.NDArray[np.uint8]:
+        """Return `packed`, bytes of eight bits each, with every bit flipped with the implemented p, same shape.
+
+        The law of `randomize`, by about seven random words for 64 bits instead of 64. `width` plays no part.
+
+        Raises:
+            InvalidInputError: `rng` is keyed by record: the bits are no records.
+        """
+        if not rng.sequential:
+            _checks.reject("rng", "secure() or reproducible(seed) for packed bits", "<keyed>")
+        flips = np.empty(-(-packed.size // 8), dtype=np.uint64)
+        for start in range(0, flips.size, _BLOCK):
+            block = flips[start : start + _BLOCK]
+            block[:] = _packed_coins(self.threshold, block.size, rng)
+        return packed ^ flips.view(np.uint8)[: packed.size].reshape(packed.shape)
+
+    def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
+        return rng.integers(self.inputs, _checks.integer("count", count, low=0))
+
+    def describe(self) -> str:
+        return (
+            f"every bit of {self.width} is flipped with probability {float(self.flip):.4g} "
+            f"(bit flipping, local epsilon {self.local_epsilon:.4g})"
+        )
+
+    def _refuse_wide(self, what: str) -> None:
+        if self.width > _WIDEST_MATRIX:
+            message = f"BitFlipping of width {self.width}: {what} would have 2**{self.width} entries or more."
+            raise UnsupportedProtocolError(message)
+
+
+def _packed_coins(threshold: int, size: int, rng: Randomness) -> npt.NDArray[np.uint64]:
+    """Return `size` words of 64 coins each, every coin 1 with probability threshold / 2**64 exactly.
+
+    A coin is U < threshold for a uniform 64-bit U; the U of all coins are compared digit by digit from the
+    top, a random word giving one digit to 64 coins, until every coin of a word is decided.
+    """
+    coins = np.zeros(size, dtype=np.uint64)
+    open_words = np.arange(size, dtype=np.int64)
+    undecided = np.full(size, ~np.uint64(0))
+    # Below its last digit 1 the threshold has no digit that U could be less than.
+    for place in range(63, (threshold & -threshold).bit_length() - 2, -1):
+        digits = rng.words(size, at=open_words)
+        if threshold >> place & 1:
+            coins[open_words] |= undecided & ~digits
+            undecided &= digits
+        else:
+            undecided &= ~digits
+        still = undecided != 0
+        open_words, undecided = open_words[still], undecided[still]
+        if not open_words.size:
+            break
+    return coins
+
+
+def _ones(bits: int, held: int, flip: float) -> npt.NDArray[np.float64]:
+    """Return the law of the number of set bits in a report of `bits` bits of which `held` are set."""
+    law = np.ones(1)
+    for bit in range(bits):
+        # Each as it is known: 1 - (1 - flip) would lose a rare flip.
+        law = np.convolve(law, [flip, 1 - flip] if bit < held else [1 - flip, flip])
+    return law

@@ -1,0 +1,168 @@
+"""Any finite channel as a randomizer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate, permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.mechanisms.randomizers._rounding import log_upwards
+from hushuffle.mechanisms.randomizers.base import (
+    Blanket,
+    HasBlanket,
+    HasChannel,
+    HasValueLaws,
+    Randomizer,
+    ValueLaws,
+    in_blocks,
+)
+from hushuffle.model import Channel
+from hushuffle.randomness import SCALE, Randomness
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MatrixRandomizer(Randomizer, HasChannel, HasBlanket, HasValueLaws):
+    """Report y with the probability Q(y|x) of your own matrix; values and reports are its row and column numbers.
+
+    Every probability is rounded to a multiple of 2**-64 (zero stays zero); sampler, `channel()`,
+    `local_epsilon` and blanket are those of the rounded channel. Dummies are drawn from the blanket,
+    so a channel without one (some report impossible for some value, whatever the report) has none.
+
+    Args:
+        channel: Q, shape (values, reports), at least two values.
+
+    Raises:
+        InvalidInputError: not a `Channel`, or a single row.
+
+    Source: Balle, Bell, Gascon, Nissim 2019 (blanket of any randomizer); theory.md section 1.5.
+
+    >>> randomizer = MatrixRandomizer(channel=Channel(matrix=[[0.75, 0.25, 0], [0.25, 0.5, 0.25]]))
+    >>> randomizer.local_epsilon, randomizer.blanket().weight
+    (inf, 0.5)
+    """
+
+    channel_asked: Channel
+    weights: tuple[tuple[int, ...], ...] = field(repr=False)
+
+    def __init__(self, *, channel: Channel) -> None:
+        if not isinstance(channel, Channel):
+            _checks.reject(
+                "channel", "a Channel", f"<{type(channel).__name__}>", "hushuffle.Channel(matrix=[[...], ...])."
+            )
+        if channel.matrix.shape[0] < 2:
+            _checks.reject("channel", "of at least two values", repr(channel))
+        object.__setattr__(self, "channel_asked", channel)
+        object.__setattr__(self, "weights", tuple(_whole_weights(row) for row in channel.matrix))
+
+    @property
+    def inputs(self) -> int:
+        return len(self.weights)
+
+    @property
+    def outputs(self) -> int:
+        """Number of different reports."""
+        return len(self.weights[0])
+
+    @property
+    def local_epsilon(self) -> float:
+        columns = [column for column in zip(*self.weights, strict=True) if any(column)]
+        if any(0 in column for column in columns):
+            return math.inf
+        return max(log_upwards(Fraction(max(column), min(column))) for column in columns)
+
+    def channel(self) -> Channel:
+        return Channel(matrix=np.array([[weight / SCALE for weight in row] for row in self.weights]))
+
+    def blanket(self) -> Blanket:
+        shared = self._shared()
+        total = sum(shared)
+        law = np.array([weight / total if total else 0.0 for weight in shared])
+        return Blanket(weight=total / SCALE, law=law)
+
+    def value_laws(self) -> tuple[ValueLaws, ...]:
+        """Return the channel's rows; pairs that are renamings of each other are listed once."""
+        blanket, every, shared = self.blanket(), range(self.inputs), self._shared()
+        pairs: dict[tuple[tuple[int, int, int], ...], tuple[int, int]] = {}
+        for a, b in permutations(every, 2):
+            pairs.setdefault(tuple(sorted(zip(self.weights[a], self.weights[b], shared, strict=True))), (a, b))
+        return (
+            ValueLaws(
+                rows=self.channel().matrix,
+                labels=tuple(every),
+                blanket=blanket.law,
+                weight=blanket.weight,
+                pairs=tuple(pairs.values()),
+            ),
+        )
+
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
+        truth, cuts = _checks.codes("values", values, k=self.inputs), _Cuts.of(self.weights)
+        return in_blocks(lambda block, source: cuts.search(block, source.words(block.size)), truth, rng)
+
+    def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
+        size, shared = _checks.integer("count", count, low=0), self._shared()
+        if size and not sum(shared):
+            _checks.reject("count", "0 for a randomizer without blanket", size, "Its values share no report.")
+        words = np.zeros(size, dtype=np.uint64)
+        again = np.arange(size)
+        # Rejection from the smallest power of two that holds the blanket.
+        shift, total = np.uint64(64 - max(sum(shared) - 1, 1).bit_length()), sum(shared)
+        while again.size:
+            words[again] = rng.words(size, at=again) >> shift
+            again = again[words[again] > np.uint64(total - 1)]
+        return _Cuts.of((shared,)).search(np.zeros(size, dtype=np.int64), words)
+
+    def describe(self) -> str:
+        noise = f"local epsilon {self.local_epsilon:.4g}" if math.isfinite(self.local_epsilon) else "no pure guarantee"
+        return (
+            f"every person reports one of {self.outputs:,} symbols with the probabilities of a given matrix "
+            f"for {self.inputs:,} values ({noise})"
+        )
+
+    def _shared(self) -> tuple[int, ...]:
+        return tuple(min(column) for column in zip(*self.weights, strict=True))
+
+
+def _whole_weights(row: npt.NDArray[Any]) -> tuple[int, ...]:
+    """Return integers in the proportions of `row` that sum to 2**64: floors, the rest to the largest.
+
+    Equal entries stay equal (but for the largest ones), so a symmetric channel stays symmetric.
+    """
+    exact = [Fraction(entry) for entry in row.tolist()]
+    weights = [math.floor(SCALE * entry / sum(exact)) for entry in exact]
+    largest = [y for y, entry in enumerate(exact) if entry == max(exact)]
+    each, left = divmod(SCALE - sum(weights), len(largest))
+    for place, y in enumerate(largest):
+        weights[y] += each + (place < left)
+    return tuple(weights)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Cuts:
+    """Where the words of one report end and the next begin: `ends` (rows, reports), the last report of each row."""
+
+    ends: npt.NDArray[np.uint64]
+    last: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, weights: tuple[tuple[int, ...], ...]) -> _Cuts:
+        sums = [list(accumulate(row)) for row in weights]
+        last = [row.index(row[-1]) for row in sums]
+        # From the last report on the ends are never looked at (2**64 would not fit).
+        ends = [[end if y < stop else 0 for y, end in enumerate(row)] for row, stop in zip(sums, last, strict=True)]
+        return cls(ends=np.array(ends, dtype=np.uint64), last=np.array(last, dtype=np.int64))
+
+    def search(self, rows: npt.NDArray[np.int64], words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """Return the report of each word, by bisection: how many of its row's ends are not above it."""
+        low, high = np.zeros(words.size, dtype=np.int64), self.last[rows]
+        for _ in range(int(self.last.max()).bit_length()):
+            middle = (low + high) >> 1
+            beyond = (self.ends[rows, middle] <= words) & (middle < high)
+            low, high = np.where(beyond, middle + 1, low), np.where(beyond, high, middle)
+        return low

@@ -1,0 +1,190 @@
+"""The Mallows shuffle: a random order that stays close to a public reference order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.mechanisms.shufflers import _mallows_laws
+from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
+from hushuffle.randomness import Randomness, secure
+
+Distance: TypeAlias = Literal["kendall", "hamming"]
+
+_LAWS: Final[dict[str, Callable[[int, float, Randomness], npt.NDArray[np.int64]]]] = {
+    "kendall": _mallows_laws.kendall,
+    "hamming": _mallows_laws.hamming,
+}
+
+_MOST: Final = 10**9
+"""Most records: the accuracy of the samplers is argued up to here."""
+
+
+def sample_mallows(
+    n: int, *, theta: float, distance: Distance = "kendall", rng: Randomness | None = None
+) -> npt.NDArray[np.int64]:
+    """Draw a permutation of 0..n-1, shape (n,), from the Mallows law about the identity.
+
+    P(tau) is proportional to e**(-theta d(tau)), where d counts the pairs in the wrong order ("kendall": inversions)
+    or the displaced items ("hamming"). theta = 0 is uniform, theta = inf always the identity. Takes O(n log n)
+    time. What is drawn is within total variation n (log2(n) + 1) 2**-78 of the law stated: privacy that holds with
+    alpha for the law holds for the draw with alpha, but for a delta of 1 + e**alpha times that.
+
+    Spearman's distances are left out: their normalising constants are permanents, and no sampler with a
+    stated accuracy is known for large n.
+
+    Args:
+        n: number of items, 1 to 10**9.
+        theta: dispersion, >= 0; math.inf is allowed.
+        distance: "kendall" or "hamming".
+        rng: `secure()` unless given.
+
+    Raises:
+        InvalidInputError: an argument out of range, another distance, or keyed randomness.
+
+    Source: theory.md section 5; Mallows 1957; Doignon, Pekec, Regenwetter 2004 (repeated insertion).
+
+    >>> from hushuffle import reproducible
+    >>> sample_mallows(12, theta=1.0, rng=reproducible(1)).tolist()
+    [0, 2, 1, 4, 3, 5, 6, 7, 8, 9, 10, 11]
+    """
+    size = _checks.integer("n", n, low=1, high=_MOST)
+    level, law = dispersion(theta), _LAWS[checked_distance(distance)]
+    source = secure() if rng is None else rng
+    if not source.sequential:
+        hint = "Shuffle with secure(); only the randomizer may be keyed."
+        _checks.reject("rng", "secure() or reproducible(seed) for a permutation", "<keyed>", hint)
+    return np.arange(size, dtype=np.int64) if level == math.inf else law(size, level, source)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MallowsShuffle(Shuffler):
+    """Releases the reports in a random order close to a public one: records move mostly among neighbours.
+
+    A permutation tau is drawn from the Mallows law about the identity (`sample_mallows`), independently of the
+    reports, and position reference[i] gets the report of person reference[tau[i]]:
+    z[reference[i]] = y[reference[tau[i]]].
+
+    This convention is what its privacy rests on: reference o tau has as many pairs of *people* in another order than
+    the reference as tau has inversions, so that exchanging the reports of a group's members in any way changes the
+    probability of a release by a factor of at most e**(theta Delta), Delta the sensitivity of the group
+    (`hushuffle.order.kendall_sensitivity`). Indices composed the other way round break it.
+
+    Args:
+        reference: `reference[rank]` is a person: a permutation of 0..n-1, shape (n,), from public data only.
+        theta: dispersion, >= 0: at 0 a uniform shuffle, at math.inf none.
+        distance: "kendall" (pairs of people in another order) or "hamming" (displaced people).
+
+    Raises:
+        InvalidInputError: not a permutation, or theta or distance out of range.
+
+    Source: theory.md section 5; seed 003, algorithm 1 and appendix A.10 (whose order of indices this is).
+
+    >>> import hushuffle as hs
+    >>> shuffler = MallowsShuffle(reference=[2, 0, 1], theta=0.5)
+    >>> shuffler
+    MallowsShuffle(3 people, theta=0.5, distance='kendall')
+    >>> sorted(shuffler.release(np.array([7, 8, 9]), rng=hs.reproducible(1)).tolist())
+    [7, 8, 9]
+    """
+
+    reference: npt.NDArray[np.int64]
+    theta: float
+    distance: Distance = "kendall"
+
+    def __init__(self, *, reference: npt.ArrayLike, theta: float, distance: Distance = "kendall") -> None:
+        object.__setattr__(self, "reference", _order(reference))
+        object.__setattr__(self, "theta", dispersion(theta))
+        object.__setattr__(self, "distance", checked_distance(distance))
+
+    @property
+    def reveals(self) -> Reveals:
+        """A noisy order; at theta = 0 nothing but how often each report occurs, at theta = inf the senders."""
+        if self.theta == 0:
+            return Reveals.MULTISET
+        return Reveals.SENDERS if self.theta == math.inf else Reveals.NOISY_ORDER
+
+    @property
+    def people(self) -> int:
+        """Number of people in the reference."""
+        return self.reference.size
+
+    def check(self, *, n: int, values: int) -> None:
+        """Refuse another number of people than the reference has."""
+        del values
+        if n != self.people:
+            hint = "reference[rank] is the person of that rank; everybody occurs once."
+            _checks.reject("reference", f"an order of the protocol's n = {n} people", f"<{self.people} people>", hint)
+
+    def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+        """Return `messages`, shape (n, ...), in released order.
+
+        Raises:
+            InvalidInputError: not as many messages as people in the reference (dummies have no place in it), or
+                keyed randomness.
+        """
+        if messages.shape[0] != self.people:
+            hint = "Its reference order has a place for each person once, and none for dummies."
+            _checks.reject("messages", f"as many as the reference has people, {self.people}", messages.shape[0], hint)
+        tau = sample_mallows(self.people, theta=self.theta, distance=self.distance, rng=rng)
+        released = np.empty_like(messages)
+        released[self.reference] = messages[self.reference[tau]]
+        return released
+
+    def describe(self) -> str:
+        if self.theta == 0:
+            return "a shuffler releases the reports in a uniformly random order (Mallows, theta = 0)"
+        if self.theta == math.inf:
+            return "nothing hides who sent which report (Mallows, theta = infinity)"
+        kept = "each pair of people" if self.distance == "kendall" else "each person"
+        return (
+            "a shuffler releases the reports in a random order near a public one "
+            f"({self.distance.capitalize()}-Mallows, theta = {self.theta:.4g} for {kept} out of place)"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, MallowsShuffle)
+            and (self.theta, self.distance) == (other.theta, other.distance)
+            and np.array_equal(self.reference, other.reference)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # holds an array
+
+    def __repr__(self) -> str:
+        return f"MallowsShuffle({self.people:,} people, theta={self.theta:g}, distance={self.distance!r})"
+
+
+def dispersion(theta: float) -> float:
+    """Return theta as a float >= 0, perhaps infinite."""
+    return theta if theta == math.inf else _checks.non_negative("theta", theta, hint="math.inf keeps the order.")
+
+
+def checked_distance(distance: str) -> Distance:
+    """Return the name of a distance that can be sampled."""
+    if distance not in get_args(Distance):
+        hint = "For Spearman's distances no sampler with a stated accuracy is known: their constants are permanents."
+        _checks.reject("distance", "'kendall' or 'hamming'", repr(distance), hint)
+    return "hamming" if distance == "hamming" else "kendall"
+
+
+def _order(reference: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    array = np.array(reference)
+    people = _checks.codes("reference", array, k=max(array.size, 1))
+    if people.size == 0:
+        _checks.reject("reference", "an order of at least one person", "<empty>")
+    if people.size > _MOST:
+        _checks.reject("reference", f"an order of at most {_MOST} people", people.size)
+    repeated = people.size - int(np.count_nonzero(np.bincount(people, minlength=people.size)))
+    if repeated:
+        hint = "reference[rank] is the person of that rank; everybody occurs once."
+        _checks.reject("reference", f"a permutation of 0..{people.size - 1}", f"<{repeated} people missing>", hint)
+    people = people.copy() if people is array else people
+    people.flags.writeable = False
+    return people

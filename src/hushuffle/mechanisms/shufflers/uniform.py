@@ -1,0 +1,44 @@
+"""The uniform shuffle, and no shuffle at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
+
+if TYPE_CHECKING:
+    from hushuffle.randomness import Randomness
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniformShuffle(Shuffler):
+    """Releases the reports in a uniformly random order: only the counts say anything."""
+
+    @property
+    def reveals(self) -> Reveals:
+        return Reveals.MULTISET
+
+    def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+        return messages[rng.permutation(messages.shape[0])]
+
+    def describe(self) -> str:
+        return "a shuffler releases the reports in a uniformly random order"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoShuffle(Shuffler):
+    """Releases the reports in the senders' order: the local model."""
+
+    @property
+    def reveals(self) -> Reveals:
+        return Reveals.SENDERS
+
+    def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:  # noqa: ARG002
+        return messages.copy()
+
+    def describe(self) -> str:
+        return "nothing hides who sent which report (no shuffler)"

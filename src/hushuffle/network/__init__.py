@@ -1,0 +1,1 @@
+"""Run a query plan over a network: hosts, certificates, records, one process for each node."""

@@ -1,0 +1,352 @@
+"""One process that runs nodes of a run, from its configuration; and records that were prepared for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn, Self
+
+import numpy as np
+
+from hushuffle.errors import DataError, HushuffleError
+from hushuffle.files.causes import cause
+from hushuffle.files.private_files import flush_folder
+from hushuffle.files.secret_keys import derived, key_in_environment, key_in_file, text_of_secret
+from hushuffle.network.check import Promise, check_promise
+from hushuffle.network.nodes.board import BoardNode, KMeansResult
+from hushuffle.network.nodes.compute import ComputeNode
+from hushuffle.network.nodes.document import KMeans, RunDocument, read_document
+from hushuffle.network.nodes.identities import Identity, read_identity
+from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.k_means import CentroidNode, Person, PointSource
+from hushuffle.network.nodes.node import Places, health
+from hushuffle.network.nodes.result import AggregateResult, ResultNode
+from hushuffle.network.nodes.scrambler import ScramblerNode
+from hushuffle.network.nodes.seals import SealKey
+from hushuffle.network.nodes.source import Entry, SourceNode
+from hushuffle.network.nodes.spool import Room
+from hushuffle.network.policy import check_policy, spend
+from hushuffle.network.records import Held, held_records
+from hushuffle.specification.node import NodeConfiguration, Policy, load_node
+
+AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode | CentroidNode | BoardNode
+AnyResult = AggregateResult | KMeansResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What became of the nodes of one process: their counters by name, the result if one of them was to give it."""
+
+    counters: Mapping[str, Mapping[str, Any]]
+    failures: Mapping[str, str]
+    result: AnyResult | None = None
+
+
+def run_nodes(configuration: Path) -> Ran:
+    """Run the nodes of a configuration to their end; SIGTERM, SIGHUP and SIGINT let them finish what has begun.
+
+    Nodes that were killed go on where they were when they are started again with the same state folder.
+
+    Writes `status` (and `result`) if the configuration names them.
+
+    Raises:
+        SpecificationError: the configuration is wrong.
+        DataError: a file cannot be used, does not fit the others, or the document does not keep what its plan promises.
+    """
+    config, folder = load_node(configuration), configuration.parent
+    document = read_document(folder / config.document)
+    promise = check_promise(document)  # every role, before it listens or says a word
+    room = None if config.result is None else result_room(folder / config.result, document)
+    try:
+        with _Sockets() as sockets:
+            nodes = _nodes(config, document, promise, folder, sockets)
+            ran = asyncio.run(_run(nodes))
+    finally:
+        if room is not None:
+            room.give()
+    if ran.result is not None and config.result is not None:
+        kept = f"What it is made of is kept, sealed, in {folder / config.state}: make room and start this node again."
+        _write(folder / config.result, result_table(document, ran.result), hint=kept)
+    for node in nodes:
+        if node.name not in ran.failures:
+            node.forget()
+    if config.status is not None:
+        _write(folder / config.status, {"nodes": ran.counters, "failures": ran.failures})
+    return ran
+
+
+async def _run(nodes: Sequence[AnyNode]) -> Ran:
+    loop, failures, results = asyncio.get_running_loop(), dict[str, str](), list[AnyResult]()
+
+    def stop() -> None:
+        for node in nodes:
+            node.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, stop)
+    loop.set_exception_handler(_unexpected)
+    places = Places()
+
+    async def one(node: AnyNode) -> None:
+        try:
+            if isinstance(node, SourceNode):
+                await node.run(places)
+                return
+            found = await node.run()
+            if found is not None:
+                results.append(found)
+        except HushuffleError as error:
+            node.journal.enter("failed", reason=str(error))
+            failures[node.name] = str(error)
+
+    await asyncio.gather(*(one(node) for node in nodes))
+    counters = {node.name: node.journal.counters() for node in nodes}
+    return Ran(counters=counters, failures=failures, result=results[0] if results else None)
+
+
+def _unexpected(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    """Say that something failed for which nobody waits: asyncio would log what the error says, which may quote data."""
+    kind = type(context.get("exception")).__name__
+    Journal(node="process", out=sys.stderr).event("unexpected error", kind=kind)
+
+
+def ask_health(configuration: Path) -> dict[str, dict[str, Any]]:
+    """Return what each node of a configuration that others connect to says of itself; "failure" if it does not.
+
+    Raises:
+        SpecificationError: the configuration is wrong.
+        DataError: a file cannot be used.
+    """
+    config, folder = load_node(configuration), configuration.parent
+    document = read_document(folder / config.document)
+    identities = {name: _identity(config, name, folder) for name in config.nodes if name in document.servers}
+
+    async def ask(identity: Identity) -> dict[str, Any]:
+        try:
+            return await health(document, identity)
+        except HushuffleError as error:
+            return {"failure": str(error)}
+
+    async def everybody() -> list[dict[str, Any]]:
+        return list(await asyncio.gather(*(ask(identity) for identity in identities.values())))
+
+    return dict(zip(identities, asyncio.run(everybody()), strict=True))
+
+
+def result_table(document: RunDocument, result: AnyResult) -> dict[str, Any]:
+    """Return what a result node publishes: estimates of groups, or centroids, and how many sources they are made of."""
+    if isinstance(result, KMeansResult):
+        iterations = [
+            {
+                "centroids": one.centroids.tolist(),
+                "sources": one.sources,
+                "planned": one.planned,
+                "lost_batches": one.lost_batches,
+            }
+            for one in result.iterations
+        ]
+        return {**_about(document, result), "iterations": iterations}
+    query = document.grouping
+    answers = []
+    for position, step in enumerate(result.steps):
+        figures = step.estimated.results(query)
+        answers.append(
+            {
+                "columns": list(query.grouping_sets[position].columns),
+                "sizes": list(query.grouping_sets[position].sizes),
+                "sources": step.sources,
+                "planned": step.planned,
+                "lost_batches": step.lost_batches,
+                "received": step.received.count.tolist(),
+                "estimates": {
+                    name: [value if np.isfinite(value) else None for value in values.tolist()]
+                    for name, values in figures.items()
+                },
+            }
+        )
+    return {**_about(document, result), "answers": answers}
+
+
+_ONE_SCRAMBLER: Final = (
+    "Every batch went through one scrambler alone. One that had put messages of its own (dummies, or records that it "
+    "made up) in the place of all but those that it chose could read the chosen records from these numbers: they hide "
+    "people as far as each scrambler can be trusted."
+)
+
+
+def _about(document: RunDocument, result: AnyResult) -> dict[str, Any]:
+    """Return what comes before the numbers: of which run they are, and what must be known with them."""
+    cautions = [_ONE_SCRAMBLER] if any(step.scrambled for step in document.steps) else []
+    return {"schema_version": 1, "run": result.run, "people": result.people, "cautions": cautions}
+
+
+class _Sockets:
+    """Listening sockets, closed in the end."""
+
+    def __init__(self) -> None:
+        self._open: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self._open:
+            one.close()
+
+    def listening(self, where: str, name: str) -> socket.socket:
+        try:
+            if where.startswith("fd:"):
+                found = socket.socket(fileno=int(where.removeprefix("fd:")))
+            else:
+                host, _, port = where.rpartition(":")
+                found = socket.create_server((host.strip("[]"), int(port)), backlog=4096)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not host:port"
+            _fail(f"{name} cannot listen at {where}: {reason or 'an error'}.")
+        self._open.append(found)
+        return found
+
+
+def _nodes(
+    config: NodeConfiguration, document: RunDocument, promise: Promise, folder: Path, sockets: _Sockets
+) -> list[AnyNode]:
+    scramblers = {batch.scrambler for step in document.steps for batch in step.batches}
+    held, coins, state = None, b"", folder / config.state
+    nodes: list[AnyNode] = []
+    for name in config.nodes:
+        journal, identity = Journal(node=name, out=sys.stderr), _identity(config, name, folder)
+        if name in document.places:
+            policy = _policy(config)
+            if policy is not None:
+                check_policy(policy, promise, document, identity)
+            if held is None:
+                held = held_records(config, document, promise.specification.query, folder)
+                coins = _coins(config, folder)
+            own = held.get(name, ())
+            nodes.append(_source(config, document, identity, own, coins, folder))
+            if policy is not None and config.records is not None and config.records.data is not None:
+                spend(policy, promise, document, own, key=coins, state=folder / config.records.state)
+            continue
+        if name != document.result and name not in scramblers and document.target_of(name) is None:
+            _fail(f"{name} takes no part in this run: the document does not name it.")
+        where = sockets.listening(config.listen.get(name) or document.servers[name].address, name)
+        if name in scramblers:
+            nodes.append(ScramblerNode(document, identity, where, journal=journal, state=state))
+            continue
+        key = _seal_key(config, name, folder)
+        clusters = isinstance(document.query, KMeans)
+        if name == document.result:
+            result = BoardNode if clusters else ResultNode
+            nodes.append(result(document, identity, where, key=key, journal=journal, state=state))
+        else:
+            compute = CentroidNode if clusters else ComputeNode
+            nodes.append(compute(document, identity, where, key=key, journal=journal, state=state))
+    return nodes
+
+
+def _policy(config: NodeConfiguration) -> Policy | None:
+    """Return what sources demand; records that were prepared, for a rehearsal, are nobody's own."""
+    own = config.records is not None and config.records.data is not None
+    return config.policy or (Policy() if own else None)
+
+
+def _source(
+    config: NodeConfiguration,
+    document: RunDocument,
+    identity: Identity,
+    held: Sequence[Held],
+    key: bytes,
+    folder: Path,
+) -> SourceNode:
+    assert config.records is not None
+    state = folder / config.records.state
+    if config.records.prepared is None:
+        # The rows of every table are numbered from 0 on: nodes that share a key must not share their coins.
+        key = derived(key, f"node {identity.name}")
+    journal = Journal(node=identity.name)  # there may be thousands: what they say is in their counters
+    if isinstance(document.query, KMeans):
+        points = [one for one in held if isinstance(one, Person)]
+        return PointSource(document, identity, points, key=key, state=state, journal=journal)
+    entries = [one for one in held if isinstance(one, Entry)]
+    return SourceNode(document, identity, entries, key=key, state=state, journal=journal)
+
+
+def _identity(config: NodeConfiguration, name: str, folder: Path) -> Identity:
+    place = folder / config.identities
+    return read_identity(
+        name,
+        certificate=place / f"{name}.pem",
+        authority=place / "authority.pem",
+        key=_placed(config.keys.get(name), folder) or str(place / f"{name}.key"),
+        address=config.addresses.get(name),
+    )
+
+
+def _seal_key(config: NodeConfiguration, name: str, folder: Path) -> SealKey:
+    where = _placed(config.seals.get(name), folder) or str(folder / config.identities / f"{name}.seal")
+    return SealKey.of(text_of_secret(where))
+
+
+def _placed(where: str | None, folder: Path) -> str | None:
+    return where if where is None or where.startswith("env:") else str(folder / where)
+
+
+def _coins(config: NodeConfiguration, folder: Path) -> bytes:
+    records = config.records
+    assert records is not None
+    if records.coins.startswith("env:"):
+        return key_in_environment(records.coins.removeprefix("env:"))
+    return key_in_file(folder / records.coins)
+
+
+_FIGURE: Final = 40
+"""Bytes of a number in a result, generously."""
+
+
+def room_file(path: Path) -> Path:
+    """Return the file that keeps room for a result."""
+    return path.with_name(f".{path.name}.room")
+
+
+def result_room(path: Path, document: RunDocument) -> Room:
+    """Keep room for a result, from before anything is sent for it.
+
+    Raises:
+        DataError: there is none.
+    """
+    if isinstance(document.query, KMeans):
+        figures = len(document.steps) * len(document.query.initial) * document.query.dimensions
+    else:
+        query = document.grouping
+        groups = sum(math.prod(one.sizes) for one in query.grouping_sets)
+        figures = groups * (2 + len(query.functions) * max(len(query.values), 1))
+    return Room(room_file(path), (1 << 16) + figures * _FIGURE)
+
+
+def _write(path: Path, content: Mapping[str, Any], *, hint: str = "") -> None:
+    """Write JSON, whole or not at all, through to the disk."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(content, indent=1, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        flush_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        _fail(f"{path} cannot be written: {cause(error)}. {hint}".rstrip())
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None

@@ -1,0 +1,429 @@
+"""`RunDocument`: what all nodes of one run have in common, public, the same bytes everywhere."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import secrets
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Final, Literal, NoReturn, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from hushuffle.errors import DataError, InvalidInputError
+from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.mechanisms.randomizers.target_sampling import Convention
+from hushuffle.mechanisms.shufflers import Scrambler
+from hushuffle.network.nodes.frames import LARGEST, SMALLEST, Layout
+from hushuffle.network.nodes.seals import PublicSealKey, Seals
+from hushuffle.plans import CentroidNoise, GroupingQuery, GroupingSet
+from hushuffle.plans.aggregates import Function
+
+Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9-]*$")]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Coordinates = Annotated[tuple[Annotated[float, Field(allow_inf_nan=False)], ...], Field(min_length=1)]
+
+_TARGET_SLACK: Final = 2
+"""How many times `patience` a target waits longer than a scrambler: for start-up, and for sending."""
+
+_RESULT_SLACK: Final = 3
+"""The same for the result, which waits for the targets."""
+
+
+def utc_text(moment: dt.datetime) -> str:
+    """Return a moment as documents write it.
+
+    >>> utc_text(dt.datetime(2026, 5, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2))))
+    '2026-05-01T10:00:00.000Z'
+    """
+    return moment.astimezone(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _now() -> str:
+    return utc_text(dt.datetime.now(dt.UTC))
+
+
+RESULT: Final = 0
+"""The step number of what compute nodes send to the result; the steps of the plan start at 1."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Server(_Part):
+    """A node that others connect to."""
+
+    address: Annotated[str, Field(pattern=r"^.+:[0-9]{1,5}$")]
+    """Host and port."""
+    seal: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """Its public seal key, if messages are sealed for it."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Host and port."""
+        host, _, port = self.address.rpartition(":")
+        return host.strip("[]"), int(port)
+
+
+class Batch(_Part):
+    """The sources of one scrambler; `holders[slot]` is the node that speaks for the source in that place."""
+
+    scrambler: Name | None
+    """None: the sources send to the targets themselves."""
+    holders: Annotated[tuple[Name, ...], Field(min_length=1)]
+
+
+class Step(_Part):
+    """One cluster of the plan whose messages depend on data."""
+
+    name: Annotated[str, Field(min_length=1)]
+    computes: Annotated[tuple[Name, ...], Field(min_length=2)]
+    """The targets, in the order of their numbers."""
+    sigma: Annotated[float, Field(ge=0, le=1)]
+    convention: Convention = "uniform"
+    flood: Annotated[int, Field(ge=0)] = 0
+    dummies: Annotated[int, Field(ge=0)] = 0
+    capped: bool = False
+    min_batch: Annotated[int, Field(ge=1)]
+    """Sources without which a scrambler releases nothing: the guarantee is computed for so many. The places of one
+    holder count once."""
+    only_on_purpose: bool = False
+    """Whether a message that falls on its own target by luck carries no data either (`TargetSampling.sample`)."""
+    batches: Annotated[tuple[Batch, ...], Field(min_length=1)]
+
+    @property
+    def sampling(self) -> TargetSampling:
+        """Where a message goes."""
+        return TargetSampling(
+            targets=len(self.computes), sigma=self.sigma, flood=self.flood, convention=self.convention
+        )
+
+    @property
+    def scrambled(self) -> bool:
+        """Whether the messages go through scramblers."""
+        return self.batches[0].scrambler is not None
+
+    def scrambler(self, n: int) -> Scrambler:
+        """Return what a scrambler of n sources does."""
+        return Scrambler(dummies=self.dummies, cap=n if self.capped else None)
+
+    @property
+    def sources(self) -> int:
+        """Number of sources."""
+        return sum(len(batch.holders) for batch in self.batches)
+
+
+class Aggregate(_Part):
+    """The query, as the nodes need it: groups are numbers."""
+
+    kind: Literal["aggregate"] = "aggregate"
+    grouping_sets: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
+    """Columns and their numbers of groups."""
+    values: tuple[str, ...] = ()
+    functions: tuple[Function, ...] = ("count",)
+    partitions: int
+    ranges: tuple[tuple[float, float] | None, ...] = ()
+    """The public ranges of values: a record outside is refused."""
+
+    def query(self) -> GroupingQuery:
+        """Return the query."""
+        sets = tuple(GroupingSet(columns=columns, sizes=sizes) for columns, sizes in self.grouping_sets)
+        return GroupingQuery(
+            grouping_sets=sets,
+            values=self.values,
+            functions=self.functions,
+            partitions=self.partitions,
+            ranges=self.ranges,
+        )
+
+    @classmethod
+    def of(cls, query: GroupingQuery) -> Aggregate:
+        """Return it as part of a document."""
+        sets = tuple((one.columns, one.sizes) for one in query.grouping_sets)
+        return cls(
+            grouping_sets=sets,
+            values=query.values,
+            functions=query.functions,
+            partitions=query.partitions,
+            ranges=query.ranges,
+        )
+
+
+class Noise(_Part):
+    """Noise on released centroids."""
+
+    kind: Literal["gaussian", "laplace"]
+    radius: Annotated[float, Field(gt=0)]
+    scale: Annotated[float, Field(gt=0)]
+
+    def build(self) -> CentroidNoise:
+        """Return the noise."""
+        return CentroidNoise(kind=self.kind, radius=self.radius, scale=self.scale)
+
+
+class KMeans(_Part):
+    """K-means with public centroids: every step is an iteration, its compute nodes are the centroids."""
+
+    kind: Literal["k-means"] = "k-means"
+    initial: Annotated[tuple[Coordinates, ...], Field(min_length=2)]
+    """The first centroids, public."""
+    largest: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The largest absolute value of a coordinate, where columns have public ranges; a point outside is refused."""
+    noise: Noise | None = None
+    """On what every iteration releases; None: the centroids are assumed public."""
+
+    @property
+    def dimensions(self) -> int:
+        """Coordinates of a point."""
+        return len(self.initial[0])
+
+
+AnyQuery = Annotated[Aggregate | KMeans, Field(discriminator="kind")]
+
+
+class RunDocument(_Part):
+    """Who takes part in one run of a plan, in which step, under which name and key; and what is run.
+
+    Every node holds the same bytes. Their digest is part of every seal, so that a message of one run, plan, roster or
+    step is worth nothing in another. Nothing in it depends on anybody's data.
+
+    Raises:
+        pydantic.ValidationError: a value or combination breaks a rule; `read_document` says so in plain words.
+    """
+
+    schema_version: Literal[2] = 2
+    run: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] = Field(default_factory=lambda: secrets.token_hex(16))
+    """A number that no other run has."""
+    plan: str
+    """The plan's specification, TOML, every default spelled out."""
+    people: Annotated[int, Field(ge=1)]
+    """How many people there are in all, whether or not everybody is asked in every step."""
+    query: AnyQuery
+    steps: Annotated[tuple[Step, ...], Field(min_length=1)]
+    result: Name
+    servers: dict[Name, Server]
+    message: Annotated[int, Field(ge=SMALLEST, le=LARGEST)] = 1024
+    """Bytes of every message."""
+    start: Annotated[str, Field(pattern=r"^[0-9T:.-]{19,26}Z$")] = Field(default_factory=_now)
+    """The moment, UTC, from which all times of the run are counted, at every node."""
+    collect: Seconds = 60.0
+    """How long after the start a scrambler waits for its sources."""
+    patience: Seconds = 30.0
+    """How long anybody waits for the other end of a connection."""
+    least: Annotated[float, Field(gt=0, le=1)] = 0.9
+    """The share of all sources without which there is no result."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        try:
+            _ = self.starts
+        except ValueError:
+            _wrong("start must be a moment such as 2026-05-01T10:00:00Z")
+        try:
+            targets = _targets(self.query, self.steps)
+            for step in self.steps:
+                _ = step.sampling
+        except InvalidInputError as error:
+            raise ValueError(str(error)) from None
+        for step in self.steps:
+            _check(step, targets)
+            for name in step.computes:
+                self._server(name, sealed=True)
+            for batch in step.batches:
+                if batch.scrambler is not None:
+                    self._server(batch.scrambler, sealed=False)
+        self._server(self.result, sealed=True)
+        # The nodes of centroids are the same in every iteration.
+        steps = self.steps if isinstance(self.query, Aggregate) else self.steps[:1]
+        roles = [self.result, *(name for step in steps for name in step.computes)]
+        roles += {batch.scrambler for step in self.steps for batch in step.batches if batch.scrambler is not None}
+        roles += {name for step in self.steps for batch in step.batches for name in batch.holders}
+        if len(set(roles)) < len(roles):
+            _wrong(
+                "result, computes, scramblers and holders must be different nodes, and each compute in one grouping set"
+            )
+        return self
+
+    def _server(self, name: str, *, sealed: bool) -> None:
+        if name not in self.servers or (sealed and self.servers[name].seal is None):
+            _wrong(f"servers must have an address{' and a seal key' if sealed else ''} for {name}")
+
+    @cached_property
+    def text(self) -> str:
+        """The document as JSON: exactly these bytes are digested."""
+        return json.dumps(self.model_dump(), indent=1, ensure_ascii=True, sort_keys=True) + "\n"
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of the document, 32 bytes."""
+        return hashlib.sha256(self.text.encode()).digest()
+
+    @cached_property
+    def drawn(self) -> str:
+        """SHA-256 of the run and all that decides where a message goes: coins are drawn anew if any of it changes."""
+        chosen = self.model_dump(include={"run", "plan", "people", "query", "steps"})
+        return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The frames: their sizes, and the digest that both ends of a connection say first."""
+        return Layout(size=self.message, digest=self.digest)
+
+    @cached_property
+    def grouping(self) -> GroupingQuery:
+        """The query of a run with grouping sets."""
+        assert isinstance(self.query, Aggregate)
+        return self.query.query()
+
+    @cached_property
+    def clustering(self) -> KMeans:
+        """The query of a run of k-means."""
+        assert isinstance(self.query, KMeans)
+        return self.query
+
+    @property
+    def starts(self) -> float:
+        """The start in seconds since 1970, as the system's clock counts them."""
+        return dt.datetime.fromisoformat(self.start).timestamp()
+
+    def starting(self, moment: dt.datetime) -> RunDocument:
+        """Return the same run with another start."""
+        return RunDocument.model_validate({**self.model_dump(), "start": utc_text(moment)})
+
+    def deadline(self, number: int) -> float:
+        """Return the seconds after the start in which the sources of a step may come.
+
+        Grouping sets are answered side by side, iterations one after the other: each has room for the slowest.
+        """
+        before = number - 1 if isinstance(self.query, KMeans) else 0
+        return before * (self.collect + _RESULT_SLACK * self.patience) + self.collect
+
+    def target_deadline(self, number: int) -> float:
+        """Return the seconds after the start in which a target waits for the batches of a step."""
+        return self.deadline(number) + _TARGET_SLACK * self.patience
+
+    @property
+    def result_deadline(self) -> float:
+        """The seconds after the start in which the result waits for the targets."""
+        return self.deadline(len(self.steps)) + _RESULT_SLACK * self.patience
+
+    def seals(self, step: int) -> Seals:
+        """Return the seals of a step of the plan, from 1 on, or of `RESULT`."""
+        return Seals(digest=self.digest, step=step, size=self.layout.sealed)
+
+    def seal_key(self, name: str) -> PublicSealKey:
+        """Return the public seal key of a compute node or the result."""
+        seal = self.servers[name].seal
+        assert seal is not None
+        return PublicSealKey.of(seal)
+
+    def step(self, number: int) -> Step:
+        """Return a step of the plan, from 1 on."""
+        return self.steps[number - 1]
+
+    @cached_property
+    def places(self) -> dict[str, tuple[tuple[int, int, int], ...]]:
+        """For every holder: step, batch and slot of each source it speaks for."""
+        found: dict[str, list[tuple[int, int, int]]] = {}
+        for number, step in enumerate(self.steps, start=1):
+            for position, batch in enumerate(step.batches):
+                for slot, holder in enumerate(batch.holders):
+                    found.setdefault(holder, []).append((number, position, slot))
+        return {holder: tuple(places) for holder, places in found.items()}
+
+    def batches_of(self, scrambler: str) -> tuple[tuple[int, Batch], ...]:
+        """Return steps and batches of a scrambler."""
+        return tuple(
+            (number, batch)
+            for number, step in enumerate(self.steps, start=1)
+            for batch in step.batches
+            if batch.scrambler == scrambler
+        )
+
+    def target_of(self, compute: str) -> tuple[int, int] | None:
+        """Return the step in which a node is a target, and its number there."""
+        for number, step in enumerate(self.steps, start=1):
+            if compute in step.computes:
+                return number, step.computes.index(compute)
+        return None
+
+
+def read_document(path: Path) -> RunDocument:
+    """Return the document in a file.
+
+    Raises:
+        DataError: no such file, or no document that makes sense, with every problem.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+        document = RunDocument.model_validate_json(text)
+    except ValidationError as error:
+        lines = [f"  {_place(one['loc'], one['type'])}: {one['msg']}" for one in error.errors()[:20]]
+        message = "\n".join([f"{path} is no document of a run:", *lines])
+        raise DataError(message) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text"
+        message = f"{path} cannot be read: {reason or 'an error'}."
+        raise DataError(message) from None
+    if document.text != text:
+        message = f"{path} was changed or laid out anew: all nodes must hold the same bytes."
+        raise DataError(message)
+    return document
+
+
+def _place(path: tuple[int | str, ...], kind: str) -> str:
+    """Return where in a document something is wrong; a key that no document has may be one of somebody's data."""
+    steps = (*path[:-1], "a key that no document has") if kind == "extra_forbidden" else path
+    return ".".join(map(str, steps)) or "document"
+
+
+def _targets(query: Aggregate | KMeans, steps: tuple[Step, ...]) -> int:
+    """Return how many targets each step has."""
+    if isinstance(query, Aggregate):
+        if len(steps) != len(query.grouping_sets):
+            _wrong("steps must be as many as grouping sets")
+        return query.query().partitions
+    if len({len(centroid) for centroid in query.initial}) > 1:
+        _wrong("initial centroids must have as many coordinates each")
+    if len({step.computes for step in steps}) > 1:
+        _wrong("computes must be the same nodes in every iteration")
+    if len({_everybody(step) for step in steps}) > 1:
+        _wrong("holders must be the same in every iteration: each point takes part in all")
+    if query.noise is not None:
+        query.noise.build()
+        if not all(step.only_on_purpose for step in steps):
+            _wrong("only_on_purpose must be true where centroids are released with noise")
+    return len(query.initial)
+
+
+def _everybody(step: Step) -> tuple[str, ...]:
+    return tuple(sorted(name for batch in step.batches for name in batch.holders))
+
+
+def _check(step: Step, partitions: int) -> None:
+    if len(step.computes) != partitions or len(set(step.computes)) != partitions:
+        _wrong(f"computes of {step.name!r} must be {partitions} different nodes, one for each partition")
+    kinds = {batch.scrambler is None for batch in step.batches}
+    if len(kinds) > 1 or (kinds == {True} and len(step.batches) > 1):
+        _wrong(f"batches of {step.name!r} must all have scramblers, or be one without")
+    if step.flood and step.scrambled:
+        _wrong(f"flood of {step.name!r} must be 0 behind scramblers")
+    if (step.dummies or step.capped) and not step.scrambled:
+        _wrong(f"dummies of {step.name!r} must be 0 without scramblers")
+    names = [batch.scrambler for batch in step.batches]
+    if len(set(names)) < len(names):
+        _wrong(f"batches of {step.name!r} must have a scrambler of their own each")
+    for batch in step.batches:
+        if step.scrambled and len(batch.holders) < step.min_batch:
+            _wrong(f"batches of {step.name!r} must have {step.min_batch} sources or more")
+        if step.capped and len(batch.holders) != step.min_batch:
+            _wrong(f"min_batch of {step.name!r} must be the size of every batch under a cap")
+        if step.capped and step.dummies > (partitions - 1) * len(batch.holders):
+            _wrong(f"dummies of {step.name!r} must fit under the cap")
+
+
+def _wrong(rule: str) -> NoReturn:
+    raise ValueError(rule)

@@ -1,0 +1,225 @@
+"""Who is who on the network: certificates, the contexts of TLS 1.3 that demand them, and an authority for trials."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import secrets
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from hushuffle import _checks
+from hushuffle.errors import DataError
+from hushuffle.files.secret_keys import text_of_secret
+
+_FILLING: Final = x509.ObjectIdentifier("2.25.271828182845904523536028747135266249775")
+"""An extension that means nothing, and makes up for short names."""
+
+_LONGEST_NAME: Final = 63
+
+_SKEW: Final = dt.timedelta(minutes=10)
+"""Certificates start a little early, for nodes whose clocks are late."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """One node's name, its certificate with the authority's, and its private key, all PEM text.
+
+    `address`: the local address to send from, None for whichever there is.
+    """
+
+    name: str
+    certificate: str
+    authority: str
+    key: str = field(repr=False)
+    address: str | None = None
+
+    def server(self) -> ssl.SSLContext:
+        """Return a context that accepts TLS 1.3 and clients with a certificate of the same authority, nothing else.
+
+        Raises:
+            DataError: certificate or key cannot be used.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.num_tickets = 0  # no resumption: every connection shows its certificate
+        return self._loaded(context)
+
+    def client(self) -> ssl.SSLContext:
+        """Return a context that shows this certificate, and checks that a server is the node that was wanted.
+
+        Raises:
+            DataError: certificate or key cannot be used.
+        """
+        return self._loaded(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+
+    def _loaded(self, context: ssl.SSLContext) -> ssl.SSLContext:
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_verify_locations(cadata=self.authority)
+            with _as_file(self.certificate + self.key) as path:
+                context.load_cert_chain(path)
+        except (ssl.SSLError, OSError, ValueError, TypeError):  # the last: text that is not ASCII
+            message = f"the certificate or key of {self.name} cannot be used: damaged, or not belonging together."
+            raise DataError(message) from None
+        return context
+
+
+def read_identity(name: str, *, certificate: Path, authority: Path, key: str, address: str | None = None) -> Identity:
+    """Return the identity in files; `key` is a path, or "env:NAME" for an environment variable that holds the PEM.
+
+    Raises:
+        DataError: a file cannot be read, or others than its owner can read the key.
+    """
+    return Identity(
+        name=name,
+        certificate=_text(certificate),
+        authority=_text(authority),
+        key=text_of_secret(key),
+        address=address,
+    )
+
+
+def peer_name(connection: Any) -> str:
+    """Return the name in the certificate of the other end of a TLS connection; "" if it has none.
+
+    `connection`: what asyncio calls "ssl_object"; the handshake has checked the certificate.
+    """
+    names: tuple[tuple[str, str], ...] = (connection.getpeercert() or {}).get("subjectAltName", ())
+    return next((value for kind, value in names if kind == "DNS"), "")
+
+
+class Authority:
+    """A certificate authority for trials and tests: whoever holds its key can make any node's certificate.
+
+    >>> authority = Authority()
+    >>> authority.issue("compute-1").name
+    'compute-1'
+    """
+
+    def __init__(self, *, days: float = 30.0) -> None:
+        self._key = Ed25519PrivateKey.generate()
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hushuffle development authority")])
+        self._days = _checks.positive("days", days)
+        usage = x509.KeyUsage(
+            digital_signature=False,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            key_cert_sign=True,
+            crl_sign=True,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        builder = self._builder(self._name, self._key, dt.timedelta())
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        self._certificate = builder.add_extension(usage, critical=True).sign(self._key, None)
+
+    @classmethod
+    def read(cls, *, certificate: str, key: str, days: float = 30.0) -> Authority:
+        """Return an authority that was made before, from its PEM texts.
+
+        Raises:
+            DataError: these are no certificate and key, or do not belong together.
+        """
+        found = cls(days=days)
+        try:
+            loaded, own = load_pem_private_key(key.encode(), None), x509.load_pem_x509_certificate(certificate.encode())
+            fits = isinstance(loaded, Ed25519PrivateKey) and own.public_key() == loaded.public_key()
+        except Exception:  # noqa: BLE001 - locked, of an unknown kind or version, damaged: each raises something else
+            fits = False
+        if not fits or not isinstance(loaded, Ed25519PrivateKey):
+            message = "the authority's certificate and key cannot be used: damaged, or not belonging together."
+            raise DataError(message)
+        found._key, found._certificate = loaded, own
+        return found
+
+    @property
+    def certificate(self) -> str:
+        """Its own certificate, PEM."""
+        return self._certificate.public_bytes(Encoding.PEM).decode()
+
+    @property
+    def key(self) -> str:
+        """Its private key, PEM."""
+        return _pem(self._key)
+
+    def issue(self, name: str, *, address: str | None = None, shift: dt.timedelta | None = None) -> Identity:
+        """Return a new identity; `shift` moves the time in which it is valid, for tests of wrong clocks."""
+        key = Ed25519PrivateKey.generate()
+        # One length for all: a longer certificate would tell who is connecting.
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hushuffle node")])
+        builder = self._builder(subject, key, shift or dt.timedelta())
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        filling = x509.UnrecognizedExtension(_FILLING, bytes(max(_LONGEST_NAME - len(name), 0)))
+        builder = builder.add_extension(filling, critical=False)
+        both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+        certificate = builder.add_extension(both, critical=False).sign(self._key, None)
+        return Identity(
+            name=name,
+            certificate=certificate.public_bytes(Encoding.PEM).decode(),
+            authority=self.certificate,
+            key=_pem(key),
+            address=address,
+        )
+
+    def _builder(self, subject: x509.Name, key: Ed25519PrivateKey, shift: dt.timedelta) -> x509.CertificateBuilder:
+        now = dt.datetime.now(dt.UTC) + shift
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(1 << 158 | secrets.randbits(158))  # 20 bytes, whatever falls
+            .not_valid_before(now - _SKEW)
+            .not_valid_after(now + dt.timedelta(days=self._days))
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )
+
+
+def _pem(key: Ed25519PrivateKey) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text"
+        message = f"{path} cannot be read: {reason or 'an error'}."
+        raise DataError(message) from None
+
+
+@contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """Give the path of a file that only this process can open: OpenSSL takes keys from files alone."""
+    if hasattr(os, "memfd_create"):
+        number = os.memfd_create("identity", os.MFD_CLOEXEC)
+        try:
+            os.write(number, text.encode())
+            yield f"/proc/self/fd/{number}"
+        finally:
+            os.close(number)
+    else:  # pragma: no cover - no such memory files outside Linux
+        with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            yield file.name

@@ -1,0 +1,234 @@
+"""`Intake`: what one target takes in one step; a batch counts when all of it came, once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from hushuffle.errors import DataError, HushuffleError
+from hushuffle.network.nodes.connections import ConnectionLostError
+from hushuffle.network.nodes.document import RunDocument
+from hushuffle.network.nodes.frames import Control, Kind, Message, Reason
+from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.seals import KEY, Once, SealKey
+from hushuffle.network.nodes.spool import Spool, unpack_batch
+from hushuffle.network.nodes.tally import Counts
+
+Arrived: TypeAlias = dict[bytes, tuple[bytes, bool] | None]
+"""What came on one connection, by the one-time keys of its seals: a record, and whether it counts (no dummy does);
+None for what cannot be read: its source is at fault, and its scrambler cannot tell."""
+
+
+class Intake:
+    """The batches of one step on their way into one target.
+
+    `sources` stand behind the batches that came whole, with so many different `messages`, dummies among them;
+    `counts` says it of each batch. `all_ended` is set when nothing more is to come.
+
+    Args:
+        document: of the run.
+        number: of the step.
+        name: of the target.
+        key: opens what is sealed for it.
+        check: refuses a content that is no record of this target (DataError).
+        merge: takes the records of a batch that came whole, and which of them count.
+        sample: some record of this target. A dummy is worked on as if it held this one, so that the time until the
+            target answers does not tell how many of its messages carried data.
+        journal: where to count.
+    """
+
+    def __init__(
+        self,
+        document: RunDocument,
+        number: int,
+        name: str,
+        *,
+        key: SealKey,
+        check: Callable[[bytes], None],
+        merge: Callable[[list[bytes], list[bool]], None],
+        sample: bytes,
+        journal: Journal,
+    ) -> None:
+        self._number, self._name, self._key = number, name, key
+        self._step, self._seals = document.step(number), document.seals(number)
+        self._check, self._merge, self._sample, self._journal = check, merge, sample, journal
+        self._once = Once()
+        # Who sends, and behind how many sources it can stand.
+        self._senders: dict[str, int] = {}
+        for batch in self._step.batches:
+            if batch.scrambler is None:
+                self._senders |= Counter(batch.holders)
+            else:
+                self._senders[batch.scrambler] = len(batch.holders)
+        self._ended: set[str] = set()
+        self._came: dict[str, tuple[int, int]] = {}
+        self._closed = False
+        self.all_ended = asyncio.Event()
+        self.sources = self.messages = 0
+
+    @property
+    def senders(self) -> frozenset[str]:
+        """Who may send."""
+        return frozenset(self._senders)
+
+    @property
+    def counts(self) -> Counts:
+        """What came of each batch."""
+        if not self._step.scrambled:
+            return ((self.sources, self.messages),)
+        return tuple(self._came.get(batch.scrambler or "", (0, 0)) for batch in self._step.batches)
+
+    def expects(self, peer: str, end: Control) -> bool:
+        """Say whether the batch of a sender may still count."""
+        right = (end.kind, end.step) == (Kind.END, self._number)
+        return right and peer in self._senders and peer not in self._ended and not self._closed
+
+    def close(self) -> None:
+        """Take nothing more: what was to be made of the step is made."""
+        self._closed = True
+
+    def most(self, peer: str) -> int:
+        """Return how many messages a sender can have: under a cap as many as it has sources."""
+        return self._senders.get(peer, 0) + (0 if self._step.capped else self._step.dummies)
+
+    def open(self, message: Message, arrived: Arrived) -> None:
+        """Open a message, and keep what is in it until its batch is whole."""
+        reason = Reason.STEP if message.step != self._number else self._opened(message.sealed, arrived)
+        if reason is not Reason.NONE:
+            self._journal.reject(reason)
+
+    def _opened(self, sealed: bytes, arrived: Arrived) -> Reason:
+        try:
+            content = self._seals.open(sealed, self._key, target=self._name)
+        except DataError:
+            arrived.setdefault(sealed[:KEY], None)
+            return Reason.UNREADABLE
+        if sealed[:KEY] in arrived:
+            return Reason.DUPLICATE
+        record = self._sample if content is None else content
+        try:
+            self._check(record)
+        except DataError:
+            arrived[sealed[:KEY]] = None
+            return Reason.MALFORMED
+        arrived[sealed[:KEY]] = record, content is not None
+        return Reason.NONE
+
+    def broke(self, peer: str) -> None:
+        """Give up the batch of a scrambler whose connection broke: it sends its batch once."""
+        if self._step.scrambled and peer in self._senders:
+            self._ends(peer)
+
+    def _ends(self, peer: str) -> None:
+        self._ended.add(peer)
+        if len(self._ended) == len(self._senders):
+            self.all_ended.set()
+
+    def end(self, peer: str, end: Control, count: int, arrived: Arrived) -> Control:
+        """Count a batch that came whole and in time, or say that it is lost; return the answer."""
+        if peer in self._ended:
+            if not self._step.scrambled and all(key in self._once for key in arrived):
+                # A source that sends the same again: the answer to the first was lost.
+                self._journal.repeated += count
+                return Control(Kind.ACCEPTED, self._number)
+            self._journal.reject(Reason.DUPLICATE)
+            return Control(Kind.REFUSED, self._number, Reason.DUPLICATE)
+        if self._closed:
+            self._journal.reject(Reason.LATE)
+            return Control(Kind.REFUSED, self._number, Reason.LATE)
+        self._ends(peer)
+        announced, sources = end.numbers[:2]
+        reason = Reason.NONE
+        if (end.kind, end.step, announced) != (Kind.END, self._number, count):
+            reason = end.reason or Reason.TRUNCATED
+        elif not self._possible(peer, sources, count):
+            reason = Reason.MISCOUNTED
+        if reason is not Reason.NONE:
+            self._journal.reject(reason)
+            return Control(Kind.REFUSED, self._number, reason)
+        # Only now are seals remembered: what came on a connection that broke may come again, and count then.
+        new = [one for key, one in arrived.items() if self._once.first(key)]
+        if len(new) < len(arrived):
+            self._journal.reject(Reason.DUPLICATE, len(arrived) - len(new))
+        fresh = [one for one in new if one is not None]
+        self._journal.accepted += len(fresh)
+        self._merge([record for record, _ in fresh], [counts for _, counts in fresh])
+        self._came[peer] = sources, len(arrived)
+        self.sources += sources
+        self.messages += len(arrived)
+        return Control(Kind.ACCEPTED, self._number)
+
+    def _possible(self, peer: str, sources: int, count: int) -> bool:
+        """Say whether a sender can have so many messages here, from so many sources.
+
+        How many a scrambler has at all targets together is compared by the result.
+        """
+        if not self._step.scrambled:
+            return sources == count
+        return self._step.min_batch <= sources <= self._senders[peer] and count <= sources + self._step.dummies
+
+
+async def take_batch(
+    messages: AsyncIterator[Message],
+    ends: list[Control],
+    peer: str,
+    intakes: Mapping[int, Intake],
+    journal: Journal,
+    *,
+    keep: Callable[[str, Control, list[bytes]], Awaitable[None]] | None = None,
+) -> Control:
+    """Take what one sender has for one step, and return the answer.
+
+    Args:
+        messages: of one connection, `ends` with the frame that ends them.
+        ends: filled when the messages are over.
+        peer: the sender.
+        intakes: by number of step, one or more.
+        journal: where to count; it answers questions after health.
+        keep: takes the sender, the frame that ends its batch, and the sealed messages, before the batch counts.
+
+    Raises:
+        ConnectionLostError: the connection broke, or there are more messages than a sender can have.
+    """
+    arrived, count, intake, sealed = Arrived(), 0, next(iter(intakes.values())), list[bytes]()
+    try:
+        async for message in messages:
+            if not count:
+                intake = intakes.get(message.step, intake)
+            count += 1
+            if count > intake.most(peer):
+                error = f"{peer} sends more messages than it has sources and dummies."
+                raise ConnectionLostError(error, reason=Reason.MALFORMED)
+            intake.open(message, arrived)
+            sealed.append(message.sealed)
+    except HushuffleError:
+        if count:
+            intake.broke(peer)
+        raise
+    (end,) = ends
+    if end.kind is Kind.HEALTH:
+        return journal.health()
+    if not count:
+        intake = intakes.get(end.step, intake)
+    if peer not in intake.senders:  # the node's own name, or a sender of another step
+        journal.reject(Reason.IDENTITY)
+        return Control(Kind.REFUSED, end.step, Reason.IDENTITY)
+    if keep is not None and intake.expects(peer, end):
+        await keep(peer, end, sealed)
+    return intake.end(peer, end, count, arrived)
+
+
+def restored(spool: Spool | None, intakes: Mapping[int, Intake], document: RunDocument) -> None:
+    """Take the batches that a node had kept before it was killed.
+
+    Raises:
+        DataError: they cannot be read.
+    """
+    for record in () if spool is None else spool.read():
+        peer, number, sources, sealed = unpack_batch(record, document.layout.sealed)
+        intake, arrived = intakes[number], Arrived()
+        for one in sealed:
+            intake.open(Message(number, 0, 0, one), arrived)
+        intake.end(peer, Control(Kind.END, number, numbers=(len(sealed), sources)), len(sealed), arrived)

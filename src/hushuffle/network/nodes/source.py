@@ -1,0 +1,230 @@
+"""Sources: each record is randomized and sealed once, kept, and sent until it is taken; the same bytes every time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NoReturn
+
+import numpy as np
+
+from hushuffle.errors import DataError, HushuffleError
+from hushuffle.files.causes import cause
+from hushuffle.files.private_files import private_file
+from hushuffle.files.secret_keys import derived
+from hushuffle.network.nodes.connections import ConnectionLostError
+from hushuffle.network.nodes.document import RunDocument
+from hushuffle.network.nodes.frames import HEAD, Kind, Message
+from hushuffle.network.nodes.identities import Identity
+from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.node import Node, Places
+from hushuffle.randomness import KeyedRandomness, keyed
+
+
+class NotDeliveredError(HushuffleError):
+    """Nothing that a source sent was taken; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One record in one step: its place there, its own target, its content; `record` numbers it for its coins."""
+
+    step: int
+    batch: int
+    slot: int
+    record: int
+    own: int = field(repr=False)
+    content: bytes = field(repr=False)
+
+
+def coins(key: bytes, *, run: str, step: int, records: Sequence[int]) -> KeyedRandomness:
+    """Return the coins of records in one step of one run: drawn again, they fall as they fell.
+
+    Args:
+        key: at least 32 secret bytes.
+        run: what the coins are for, `RunDocument.drawn`; every run has coins of its own.
+        step: its step.
+        records: their numbers, distinct.
+    """
+    return keyed(key=derived(key, f"run {run}"), records=np.asarray(records, dtype=np.uint64), round=step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """Messages for one node, in the order in which they are sent."""
+
+    to: str
+    messages: tuple[Message, ...]
+
+
+def deliveries(document: RunDocument, entries: Sequence[Entry], key: bytes) -> list[Delivery]:
+    """Return what a source sends: randomized with the coins of `key`, sealed, redirected messages without data."""
+    found: dict[str, list[Message]] = {}
+    for number in sorted({entry.step for entry in entries}):
+        step, seals = document.step(number), document.seals(number)
+        own = [entry for entry in entries if entry.step == number]
+        rng = coins(key, run=document.drawn, step=number, records=[entry.record for entry in own])
+        sent, on_purpose = step.sampling.sample([entry.own for entry in own], rng=rng)
+        for entry, targets, meant in zip(own, sent.reshape(len(own), -1).tolist(), on_purpose.tolist(), strict=True):
+            scrambler = step.batches[entry.batch].scrambler
+            for target in targets:
+                name = step.computes[target]
+                carries = target == entry.own and (meant or not step.only_on_purpose)
+                content = entry.content if carries else None
+                sealed = seals.seal(content, document.seal_key(name), target=name)
+                message = Message(number, entry.slot, target, sealed)
+                found.setdefault(scrambler or name, []).append(message)
+    return [Delivery(to=name, messages=tuple(messages)) for name, messages in found.items()]
+
+
+class SourceNode(Node):
+    """A node that speaks for one or more records.
+
+    Before its first byte leaves, everything it will send is written to `state`. Whoever starts it again, after it was
+    killed or a connection broke, sends the same bytes: nobody ever sees a second, differently randomized message for
+    the same record.
+
+    Args:
+        document: of the run.
+        identity: its own.
+        entries: the records and their places, all of `document.places[identity.name]`.
+        key: secret bytes of this node, for its coins.
+        state: a private folder.
+        journal: where to count.
+
+    Raises:
+        DataError: the entries are not this node's.
+    """
+
+    def __init__(
+        self,
+        document: RunDocument,
+        identity: Identity,
+        entries: Sequence[Entry],
+        *,
+        key: bytes,
+        state: Path,
+        journal: Journal,
+    ) -> None:
+        places = set(document.places.get(identity.name, ()))
+        if {(entry.step, entry.batch, entry.slot) for entry in entries} != places or len(entries) != len(places):
+            message = f"the records of {identity.name} are not those that the run's document lists for it."
+            raise DataError(message)
+        super().__init__(document, identity, journal)
+        self._entries, self._key = entries, key
+        self._path = state / f"{document.run}-{identity.name}.messages"
+
+    async def run(self, places: Places | None = None) -> None:
+        """Send everything, each node its own messages, until it is taken, refused, or time is over.
+
+        `places`: those of the process, where many nodes share one.
+
+        Raises:
+            DataError: the state cannot be read or written; nothing was sent.
+            NotDeliveredError: nobody took anything.
+        """
+        until = self._at(self._document.collect)
+        await self._settle(self._path, self._entries, until, places or Places())
+        self._conclude()
+
+    def _conclude(self) -> None:
+        """Say how the node ends: all was taken, or some of it.
+
+        Raises:
+            NotDeliveredError: nothing was.
+        """
+        lost = self._journal.facts.get("undelivered", 0)
+        if lost and not self._journal.sent:
+            reasons = ", ".join(reason.words for reason in sorted(self._journal.rejected))
+            message = f"nobody took any of its {lost:,} messages ({reasons}): this node has no part in the result."
+            raise NotDeliveredError(message)
+        self._journal.enter("done", **({"undelivered": lost} if lost else {}))
+
+    async def _settle(self, path: Path, entries: Sequence[Entry], until: float, places: Places) -> None:
+        """Send records, or what was sent for them before if `path` is there."""
+        async with places.work:
+            # What is sent is what was read: another process of this node may have been faster to write.
+            while (found := _read(path, self._document)) is None:
+                made = deliveries(self._document, entries, self._key)
+                await asyncio.to_thread(_write, path, self._document, made)  # waits for the disk
+        self._journal.enter("sending", messages=sum(len(one.messages) for one in found))
+        await asyncio.gather(*(self._send(delivery, until, places) for delivery in found))
+
+    async def _send(self, delivery: Delivery, until: float, places: Places) -> None:
+        count, messages = len(delivery.messages), list(delivery.messages)
+        try:
+            answer = await self._deliver(delivery.to, messages, sources=count, until=until, places=places)
+        except ConnectionLostError as error:
+            reason = error.reason
+        else:
+            reason = answer.reason
+            if answer.kind is Kind.ACCEPTED:
+                self._journal.sent += count
+                return
+        self._journal.reject(reason, count)
+        self._journal.facts["undelivered"] = self._journal.facts.get("undelivered", 0) + count
+        self._journal.event("lost", to=delivery.to, reason=reason.words)
+
+
+_NAME: Final = 64
+
+
+def _write(path: Path, document: RunDocument, found: list[Delivery]) -> None:
+    """Write everything through to the disk, whole or not at all; what is there already stays."""
+    parts = [document.digest]
+    for delivery in found:
+        head = delivery.to.encode().ljust(_NAME) + len(delivery.messages).to_bytes(4, "little")
+        parts += [head, *(document.layout.pack(message) for message in delivery.messages)]
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with private_file(path, first=True) as file:
+            file.write(b"".join(parts))
+    except FileExistsError:
+        return
+    except OSError as error:
+        message = f"{path.parent} cannot be written: {cause(error)}. Nothing was sent."
+        raise DataError(message) from None
+
+
+def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
+    """Return what was to be sent when this node was first started; None if this is the first time."""
+    try:
+        data = memoryview(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        message = f"{path} cannot be read: {cause(error)}."
+        raise DataError(message) from None
+    if bytes(data[:32]) != document.digest:
+        message = f"{path} was written for another document of the same run: nothing is sent for it."
+        raise DataError(message)
+    found, place, size = [], 32, document.layout.size
+    while place < len(data):
+        to = bytes(data[place : place + _NAME]).decode("ascii", errors="replace").rstrip()
+        count = int.from_bytes(data[place + _NAME : place + _NAME + 4], "little")
+        place += _NAME + 4
+        if to not in document.servers or not 0 < count <= (len(data) - place) // size:
+            _damaged(path)
+        frames = (bytes(data[start : start + size]) for start in range(place, place + count * size, size))
+        found.append(Delivery(to=to, messages=tuple(_message(document, frame, path) for frame in frames)))
+        place += count * size
+    return found
+
+
+def _message(document: RunDocument, frame: bytes, path: Path) -> Message:
+    head, rest = frame[:HEAD], frame[HEAD:]
+    try:
+        whole = document.layout.left(head) == len(rest)
+    except DataError:
+        whole = False
+    found = document.layout.unpack(head, rest) if whole else None
+    if not isinstance(found, Message):
+        _damaged(path)
+    return found
+
+
+def _damaged(path: Path) -> NoReturn:
+    message = f"{path} is damaged: nothing is sent. Remove it only if nothing of it was ever sent."
+    raise DataError(message) from None

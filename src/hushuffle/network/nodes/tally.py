@@ -1,0 +1,95 @@
+"""What targets saw of each batch, and whether it adds up: one scrambler is not believed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn, TypeAlias
+
+import numpy as np
+
+from hushuffle.errors import DataError
+from hushuffle.network.nodes.document import Batch, Step
+
+Counts: TypeAlias = tuple[tuple[int, int], ...]
+"""For each batch of a step the sources behind it and its messages at one target; (0, 0): it did not come whole."""
+
+_EACH: Final = 16
+
+
+def counts_size(step: Step) -> int:
+    """Return the bytes of a target's counts.
+
+    >>> step = Step(name="ages", computes=("a", "b"), sigma=0.2, min_batch=1, dummies=1,
+    ...             batches=(Batch(scrambler="s", holders=("ann", "bob")),))
+    >>> counts_size(step), unpack_counts(pack_counts(((2, 1),)))
+    (16, ((2, 1),))
+    """
+    return _EACH * len(step.batches)
+
+
+def pack_counts(counts: Counts) -> bytes:
+    """Return counts as bytes."""
+    return np.array(counts, dtype="<u8").tobytes()
+
+
+def unpack_counts(data: bytes) -> Counts:
+    """Return the counts in bytes."""
+    return tuple((sources, messages) for sources, messages in np.frombuffer(data, dtype="<u8").reshape(-1, 2).tolist())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """What came of a step to all its targets: `sources` behind the batches, their `messages`, `lost` batches."""
+
+    sources: int
+    messages: int
+    lost: int
+
+
+def tally(step: Step, told: Sequence[Counts]) -> Tally:
+    """Return what came of a step, from the counts of each of its targets.
+
+    A batch has one message for each source and the planned dummies, all targets together; it came to all targets or
+    to none. A scrambler that keeps messages back, so that the result shows those that it chose, cannot make that so;
+    one that puts dummies of its own in their place can.
+
+    Raises:
+        DataError: the numbers of a batch do not add up, with what is wrong.
+
+    >>> step = Step(name="ages", computes=("a", "b"), sigma=0.2, min_batch=1, dummies=1,
+    ...             batches=(Batch(scrambler="s", holders=("ann", "bob")),))
+    >>> tally(step, [((2, 1),), ((2, 2),)])
+    Tally(sources=2, messages=3, lost=0)
+    """
+    if not step.scrambled:
+        messages = sum(count for counts in told for _, count in counts)
+        if messages > step.sources * (step.flood + 1):
+            _fail(step, f"compute nodes have {messages:,} messages, more than {step.sources:,} sources can send")
+        return Tally(sources=messages // (step.flood + 1), messages=messages, lost=0)
+    sources = [_sources(step, batch, [counts[place] for counts in told]) for place, batch in enumerate(step.batches)]
+    messages = sum(count for counts in told for _, count in counts)
+    return Tally(sources=sum(sources), messages=messages, lost=sources.count(0))
+
+
+def _sources(step: Step, batch: Batch, told: Sequence[tuple[int, int]]) -> int:
+    """Return how many sources are behind a batch, 0 if it is lost."""
+    claimed = {sources for sources, _ in told}
+    messages = sum(count for _, count in told)
+    if claimed == {0}:
+        return 0
+    (most, least), who = (max(claimed), min(claimed)), f"the batch of {batch.scrambler}"
+    if not least:
+        whole = sum(sources > 0 for sources, _ in told)
+        _fail(step, f"{who} came whole to {whole} of {len(told)} compute nodes")
+    if most != least:
+        _fail(step, f"{who} was said to have {least:,} sources at one compute node, {most:,} at another")
+    if messages != most + step.dummies:
+        wanted = f"{most:,} sources and {step.dummies:,} dummies"
+        _fail(step, f"{who} has {messages:,} messages for {wanted}")
+    return most
+
+
+def _fail(step: Step, why: str) -> NoReturn:
+    message = f"{step.name!r}: {why}. What arrived may have been chosen: nothing is published."
+    raise DataError(message)

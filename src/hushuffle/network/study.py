@@ -1,0 +1,210 @@
+"""What a run over the network came to, to be read: who came through, what it answers, what was seen on the wire."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from hushuffle.model import Cell, Finding, Guarantee, HeatMap, Study, Table, Warned
+from hushuffle.model.citation import LADJEL
+from hushuffle.model.study import software
+from hushuffle.network.run import NetworkRun
+from hushuffle.plans import cluster_costs, group_statistics
+from hushuffle.queries.aggregate_study import result_tables
+from hushuffle.queries.analyse import concerns
+from hushuffle.queries.clusters_study import compared
+from hushuffle.queries.parts import about_run, no_guarantee, settings
+from hushuffle.queries.results import Simulated
+from hushuffle.questions.traffic import plan_guarantee
+from hushuffle.specification import AggregateQuery, PlanSpecification
+
+_QUESTION: Final = "What did the nodes of this plan compute together, and what could be seen of it on the wire?"
+_MOST_SHOWN: Final = 30
+_ROLES: Final = ("source", "scrambler", "compute", "result")
+
+
+def network_study(specification: PlanSpecification, run: NetworkRun) -> Study:
+    """Return the report of a run: answers beside the truth, the guarantee, counters, the observed graph."""
+    found = _answers(specification, run)
+    seen = {(sender, receiver): count for sender, receiver, count in run.trace.messages().iter_rows()}
+    guarantee = plan_guarantee(run.plan, delta=specification.targets.delta) if run.plan.applies else None
+    return Study(
+        key="plan-network",
+        title=specification.title or run.plan.name,
+        question=_QUESTION,
+        answers=(*_sentences(run), *found.answers),
+        settings=(("run", run.deployment.document.run), *settings(specification, run.records)),
+        findings=() if guarantee is None else (_promised(specification, run, guarantee),),
+        tables=(_coverage(run), *found.tables, _nodes(run), _wire(run, seen)),
+        charts=found.charts,
+        heat_maps=tuple(_graph(run, seen)),
+        warnings=tuple(_concerns(specification, run, guarantee)),
+        citations=(LADJEL.at("execution model"),),
+        software=software("polars", "cryptography"),
+    )
+
+
+def _answers(specification: PlanSpecification, run: NetworkRun) -> Simulated:
+    """Return what the plan computed, beside the truth."""
+    query, records = specification.query, run.records
+    if not isinstance(query, AggregateQuery):
+        assert records.initial is not None
+        centroids = [records.initial.tolist(), *(one["centroids"] for one in run.result["iterations"])]
+        return compared(records, np.array(centroids))
+    grouping = query.query()
+    labels = {name: tuple(groups) for name, groups in query.categories().items()}
+    answers = [
+        {name: np.array(values, dtype=np.float64) for name, values in one["estimates"].items()}
+        for one in run.result["answers"]
+    ]
+    exact = [group_statistics(grouping, place, records.table) for place in range(len(answers))]
+    return Simulated(exchanges=(), answers=(), tables=tuple(result_tables(grouping, labels, exact, answers)))
+
+
+def _steps(run: NetworkRun) -> list[dict[str, Any]]:
+    """Return what the result says of each step."""
+    steps: list[dict[str, Any]] = run.result["iterations" if "iterations" in run.result else "answers"]
+    return steps
+
+
+def _sentences(run: NetworkRun) -> Iterator[str]:
+    came, planned, lost = (sum(one[key] for one in _steps(run)) for key in ("sources", "planned", "lost_batches"))
+    yield f"{came:,} of {planned:,} messages of sources came through to the result."
+    if lost:
+        yield f"{lost} of {sum(len(step.batches) for step in run.deployment.document.steps)} batches were lost."
+    yield (
+        f"On the wire {run.trace.cells:,} messages were seen, all of {run.deployment.document.message:,} bytes, and "
+        "nothing of what is in them."
+    )
+
+
+def _promised(specification: PlanSpecification, run: NetworkRun, guarantee: Guarantee) -> Finding:
+    """Return the guarantee of the plan: for batches as small as it lets through."""
+    seen = "the traffic and the released centroids tell" if run.plan.releases else "the traffic tells"
+    return Finding(
+        question="plan-dp",
+        adversary="somebody who watches all messages",
+        sentence=(
+            f"What {seen} about one person, at delta = {specification.targets.delta:g}, also if batches "
+            "are as small as the plan allows."
+        ),
+        bound=guarantee.epsilon,
+        proof="composition of dominating pairs over all clusters that one item reaches",
+    )
+
+
+def _coverage(run: NetworkRun) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for step, answer in zip(run.deployment.document.steps, _steps(run), strict=True):
+        arrived = round(sum(answer["received"])) if "received" in answer else "not told"
+        rows.append((step.name, answer["planned"], answer["sources"], answer["lost_batches"], arrived))
+    return Table(
+        key="coverage",
+        title="Who came through",
+        caption=(
+            "Sources behind the batches that came whole to all compute nodes, batches that did not come, and records "
+            "that reached the node of their group (nodes of centroids do not tell)."
+        ),
+        columns=("step", "sources planned", "came through", "batches lost", "records that arrived"),
+        rows=tuple(rows),
+    )
+
+
+def _nodes(run: NetworkRun) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for role in _ROLES:
+        own = [one for name, one in run.counters.items() if name.split("-")[0] == role]
+        if not own:
+            continue
+        states = Counter(str(one["state"]) for one in own)
+        reasons: Counter[str] = Counter()
+        for one in own:
+            reasons.update(one["rejected"])
+        rows.append(
+            (
+                role,
+                len(own),
+                ", ".join(f"{count:,} {state}" for state, count in states.most_common()),
+                sum(one["accepted"] for one in own),
+                sum(one["sent"] for one in own),
+                sum(one["dummies"] for one in own),
+                ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()) or "none",
+            )
+        )
+    return Table(
+        key="nodes",
+        title="The nodes",
+        caption="How they ended, the messages that they took, sent on and added, and what they refused, by reason.",
+        columns=("role", "nodes", "ended", "taken", "sent", "of these dummies", "refused"),
+        rows=tuple(rows),
+    )
+
+
+def _wire(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Table:
+    """Return how many messages went from role to role, as planned and as seen: `counts` by sender and receiver."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for (sender, receiver), count in counts.items():
+        seen[sender.split("-")[0], receiver.split("-")[0]] += count
+    planned: Counter[tuple[str, str]] = Counter()
+    for cluster in (one for one in run.plan.clusters if one.reads):
+        costs = cluster_costs(cluster)
+        if cluster.scrambler is None:
+            planned["source", "compute"] += costs.messages
+        else:
+            planned["source", "scrambler"] += cluster.sources
+            planned["scrambler", "compute"] += costs.messages - cluster.sources
+    rows: list[tuple[Cell, ...]] = [
+        (f"{start} to {end}", planned.get((start, end), "-"), seen[start, end]) for start, end in sorted(seen | planned)
+    ]
+    return Table(
+        key="wire",
+        title="What was seen on the wire",
+        caption="Messages between roles: by the plan, where it counts them, and counted in the trace.",
+        columns=("from and to", "planned", "seen"),
+        rows=tuple(rows),
+    )
+
+
+def _graph(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Iterator[HeatMap]:
+    """Yield how many messages each scrambler of the first step was seen to send to each compute node."""
+    step = run.deployment.document.step(1)
+    if not step.scrambled:
+        return
+    scramblers = [batch.scrambler or "" for batch in step.batches][:_MOST_SHOWN]
+    computes = step.computes[:_MOST_SHOWN]
+    yield HeatMap(
+        key="graph",
+        title="Messages by scrambler and compute node",
+        caption=f"The step {step.name}, as recorded on the wire: what the analysis is about.",
+        x_label="compute node",
+        y_label="scrambler",
+        x=computes,
+        y=tuple(scramblers),
+        values=tuple(tuple(float(counts.get((one, target), 0)) for target in computes) for one in scramblers),
+    )
+
+
+def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guarantee | None) -> Iterator[Warned]:
+    yield from no_guarantee(run.plan)
+    yield from concerns(run.plan, guarantee)
+    yield Warned(
+        key="one-machine",
+        sentence="All nodes ran on this machine, under keys that it made: a rehearsal, not a protection.",
+        advice="`hushuffle plan run` with --hosts prepares a run on hosts of their own.",
+    )
+    for caution in run.result.get("cautions", ()):
+        yield Warned(
+            key="one-scrambler",
+            sentence=caution,
+            advice="Nodes refuse a batch whose numbers do not add up; forged messages add up, and look like others.",
+        )
+    for name, why in islice(run.failures.items(), _MOST_SHOWN):
+        yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="The counters say what was lost.")
+    if len(run.failures) > _MOST_SHOWN:
+        more = f"{len(run.failures) - _MOST_SHOWN:,} more nodes failed."
+        yield Warned(key="nodes-failed", sentence=more, advice="The counters say what was lost.")
+    yield from about_run(specification, run.records)

@@ -1,0 +1,93 @@
+"""The papers' tables and figures, recomputed: `targets` lists them, `reproduce` computes one."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from dataclasses import replace
+from typing import Final
+
+from hushuffle.errors import InvalidInputError
+from hushuffle.model import Study
+from hushuffle.model.study import software
+from hushuffle.papers.base import Request, Target
+
+__all__ = ["Request", "Target", "find", "reproduce", "targets"]
+
+_MODULES: Final[tuple[str, ...]] = (
+    "jurado2023.guessing",
+    "jurado2023.channels",
+    "jurado2023.knowledge",
+    "jurado2023.limits",
+    "buffling.bloom",
+    "murakami2021.buckets",
+    "murakami2021.frequencies",
+    "murakami2021.linkage",
+    "meehan2022.attack",
+    "meehan2022.exact",
+    "meehan2022.granularity",
+    "meehan2022.map",
+    "meehan2022.preservation",
+    "ladjel2021.traffic",
+    "ladjel2021.deltas",
+    "ladjel2021.outputs",
+    "ladjel2021.ranges",
+    "ladjel2021.rounds",
+    "ladjel2021.runs",
+    "ladjel2021.savings",
+    "ladjel2021.tradeoffs",
+)
+"""Modules of this package with a tuple TARGETS."""
+
+
+def targets() -> dict[str, Target]:
+    """Return every target by name, sorted: figure-2 before figure-10.
+
+    >>> list(targets())[0]
+    '000/figure-2'
+    """
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in _MODULES]
+    found: list[Target] = [target for module in modules for target in module.TARGETS]
+    return {target.name: target for target in sorted(found, key=lambda target: target.order)}
+
+
+def find(name: str) -> tuple[Target, ...]:
+    """Return the target `name`, or all targets of the paper `name`.
+
+    Raises:
+        InvalidInputError: there is no such target; the message names those that look like it.
+
+    >>> len(find("000/figure-2")), len(find("000")) > 5
+    (1, True)
+    """
+    known = targets()
+    if name in known:
+        return (known[name],)
+    paper = tuple(target for target in known.values() if target.paper == name)
+    if paper:
+        return paper
+    ends = [other for other in known if other.partition("/")[2] == name]
+    papers = sorted({target.paper for target in known.values()})
+    meant = ends or difflib.get_close_matches(name, [*known, *papers])
+    hint = f" Did you mean {', '.join(meant[:-1])}{' or ' if meant[1:] else ''}{meant[-1]}?" if meant else ""
+    message = f'there is no target "{name}".{hint}'
+    raise InvalidInputError(message)
+
+
+def reproduce(name: str, request: Request) -> Study:
+    """Return the study of the target `name`.
+
+    Raises:
+        InvalidInputError: there is no target of this name.
+        DataError: its data set is missing.
+
+    >>> reproduce("000/table-1", Request()).key
+    '000/table-1'
+    """
+    known = targets()
+    if name not in known:
+        find(name)
+        message = f'"{name}" is a paper, not one target.'
+        raise InvalidInputError(message)
+    study = known[name].build(request)
+    return study if study.software else replace(study, software=software())

@@ -1,0 +1,1 @@
+"""Privacy of shuffled and flipped Bloom filters: the technical document of the package buffling."""

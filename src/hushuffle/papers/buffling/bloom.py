@@ -1,0 +1,279 @@
+"""Flipped and shuffled Bloom filters: the paper's figures on the signal-to-noise ratio, and where its claim ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from hushuffle.model import Cell, Chart, HeatMap, Series, Study, Table, number
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.buffling.worst_pairs import worst_pairs
+from hushuffle.papers.parts import verdict
+from hushuffle.questions.bloom import snr
+from hushuffle.questions.bloom._columns import BUFFLING
+
+_BITS: Final = 1000
+_SKEWS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+_NOISES: Final = (0.02, 0.05, 0.1, 0.2, 0.3)
+_SAME: Final = 1e-9
+_SETTINGS: Final = (
+    ("bits", f"{_BITS:,}: the ratio is proportional to 1/bits, so that nothing here depends on it"),
+    (
+        "inputs",
+        "columns with |i| ones in proportion to (1 - s)**|i|: s = 0 uniform, s = 1 all empty; the paper's own family "
+        "is in a document it does not print",
+    ),
+    ("ratio", "squared shift of the mean over the variance; the paper writes standard deviation for the variance"),
+)
+
+
+def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Study:
+    """Return figure 2: the largest ratio grows with the skewness of the input."""
+    request.tell("ratios", 0.1)
+    grows = {(k, p): _grows([_largest(k, p, s).ratio for s in _SKEWS]) for k in publishers for p in _NOISES}
+    k = 3 if 3 in publishers else publishers[0]
+    closed = max(abs(_largest(k, p, 1.0).ratio / snr.ratio_from_empty(k, bits=_BITS, p=p) - 1) for p in _NOISES)
+    return Study(
+        key="001/figure-2",
+        title="Signal to noise against the skewness of the input",
+        question="Is one changed column more visible where the input is more skewed?",
+        answers=(
+            f"{verdict(holds=all(grows.values()))} in our family of inputs, for {', '.join(map(str, publishers))} "
+            f"filters and flip probabilities from {_NOISES[0]:g} to {_NOISES[-1]:g}: the largest ratio grows with "
+            "every step of s.",
+            f"From uniform to empty filters it grows by a factor of {number(_growth(k, 0.3), digits=2)} with p = 0.3, "
+            f"and of {number(_growth(k, 0.02), digits=2)} with p = 0.02, for {k} filters.",
+            f"For empty filters it is ((p^2/q + q^2/p)^k - 1)/m: closed form and linear system "
+            f"{'agree to nine digits' if closed < _SAME else 'differ'}.",
+        ),
+        settings=_SETTINGS,
+        tables=(_growth_table(publishers),),
+        charts=(
+            Chart(
+                key="skewness",
+                title=f"Largest ratio over all changes, {k} filters",
+                caption=f"For {_BITS:,} columns; a ratio above 1 is a shift of more than a standard deviation.",
+                x_label="skewness s of the input",
+                y_label="signal-to-noise ratio",
+                series=tuple(
+                    Series.through(f"p = {p:g}", _SKEWS, [_largest(k, p, s).ratio for s in _SKEWS]) for p in _NOISES
+                ),
+                y_log=True,
+            ),
+        ),
+        citations=(BUFFLING,),
+    )
+
+
+def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Study:
+    """Return figure 3: heat maps of the ratio of every change, and where the largest is."""
+    request.tell("heat maps", 0.1)
+    places = {(k, p): [s for s in _SKEWS if not _at_ends(k, p, s)] for k in publishers for p in _NOISES}
+    elsewhere = [(k, p) for k, p in places if places[k, p]]
+    costs = {(k, p): max(_excess(k, p, s) for s in _SKEWS) for k, p in elsewhere}
+    paper = all(_at_ends(3, 0.1, s) for s in _SKEWS)
+    plain = all(_at_ends(k, p, s) for k, p in places for s in (0.0, 1.0))
+    from_others = all(
+        after == (1 << k) - 1 for k, p in elsewhere for s in places[k, p] for _, after in _largest(k, p, s).changes
+    )
+    settings = [(3, 0.1, s) for s in (0.0, 0.5, 0.9, 1.0)] + [(3, 0.02, 0.7), (4, 0.05, 0.8)]
+    return Study(
+        key="001/figure-3",
+        title="Signal to noise of every change of one column",
+        question="Is the change from 0...0 to 1...1 always the most visible one?",
+        answers=(
+            f"{'Always' if not elsewhere else 'Not always'}. For uniform and for empty filters it is "
+            f"{'in every case here' if plain else 'in some cases'}"
+            f"{', and for three filters with p = 0.1 at every skewness' if paper else ''}; for skewed inputs between "
+            f"and little noise another change is more visible, in {len(elsewhere)} of the {len(places)} combinations "
+            f"of filters and noise looked at.{' It ends at 1...1 too, and starts elsewhere.' if from_others else ''}",
+            *_shown_cost(costs),
+            "The paper concludes from this figure that the pair of datasets (all empty; one column full) is the worst. "
+            "For privacy that is another question than for this ratio: see 001/figure-3-worst-pairs.",
+        ),
+        settings=_SETTINGS,
+        tables=(_places_table(publishers),),
+        heat_maps=tuple(_heat_map(*each) for each in settings),
+        citations=(BUFFLING,),
+    )
+
+
+def figure_4(request: Request) -> Study:
+    """Return figure 4: the coefficients that read the change 0...0 to 1...1 best."""
+    request.tell("coefficients", 0.1)
+    k, p, skews = 3, 0.1, (0.0, 0.5, 0.9, 1.0)
+    logos = range(1 << k)
+    found = {s: _coefficients(k, p, s) for s in skews}
+    closed = np.array([((1 - p) / p) ** (2 * logo.bit_count() - k) for logo in logos])
+    centred = closed - closed.mean()
+    off = float(np.abs(found[1.0] - centred / np.linalg.norm(centred)).max())
+    quiet, loud = _likeness(k, 0.02, 1.0), _likeness(k, 0.3, 1.0)
+    return Study(
+        key="001/figure-4",
+        title="Coefficients that read one changed column best",
+        question="Do the best coefficients concentrate at 1...1, in proportion to (s, ..., s, -1)?",
+        answers=(
+            "For skewed inputs and little noise. For empty filters the correlation of the best coefficients with that "
+            f"pattern is {quiet:.4f} with p = 0.02, {_likeness(k, p, 1.0):.4f} with p = 0.1 and {loud:.4f} with "
+            "p = 0.3.",
+            f"Not for a uniform input: there it is {_likeness(k, p, 0.0):.3f} at p = 0.1, and the coefficients of "
+            "0...0 and 1...1 are equal and opposite, by symmetry.",
+            "For empty filters they are (q/p)^(2|i| - k) plus a constant, |i| being the ones in i "
+            f"({'checked to nine digits' if off < _SAME else 'not found here'}): a factor of (q/p)^2 for each further "
+            "one, which the pattern rounds to all or nothing.",
+        ),
+        settings=(*_SETTINGS, ("filters, p", f"{k}, {p:g} unless stated"), ("scale", "sum 0, length 1")),
+        tables=(
+            Table(
+                key="coefficients",
+                title=f"Best coefficients by column, {k} filters, p = {p:g}",
+                caption="Each is defined up to a factor and a constant; signs are those of the change 0...0 to 1...1.",
+                columns=("Column", *(f"s = {s:g}" for s in skews)),
+                rows=tuple((_bits(logo, k), *(round(float(found[s][logo]), 4) for s in skews)) for logo in logos),
+            ),
+            Table(
+                key="likeness",
+                title="Correlation of the best coefficients with (s, ..., s, -1)",
+                caption="1 is the pattern itself.",
+                columns=("Skewness", *(f"p = {noise:g}" for noise in _NOISES)),
+                rows=tuple(
+                    (s, *(round(_likeness(k, noise, s), 4) for noise in _NOISES)) for s in (0.0, 0.5, 0.9, 0.99, 1.0)
+                ),
+            ),
+        ),
+        charts=(
+            Chart(
+                key="coefficients",
+                title=f"Best coefficients, {k} filters, p = {p:g}",
+                caption="The column as a number: 0 is 000, 7 is 111.",
+                x_label="column",
+                y_label="coefficient",
+                series=tuple(Series.through(f"s = {s:g}", logos, found[s].tolist()) for s in skews),
+            ),
+        ),
+        citations=(BUFFLING,),
+    )
+
+
+def _largest(k: int, p: float, s: float) -> snr.LargestRatio:
+    return snr.largest(snr.skewed_counts(k, bits=_BITS, skewness=s), p=p)
+
+
+def _grows(values: Sequence[float]) -> bool:
+    return all(after > before * (1 + _SAME) for before, after in pairwise(values))
+
+
+def _growth(k: int, p: float) -> float:
+    return _largest(k, p, 1.0).ratio / _largest(k, p, 0.0).ratio
+
+
+def _at_ends(k: int, p: float, s: float) -> bool:
+    """Return whether the change 0...0 to 1...1 has the largest ratio (or one as large)."""
+    return (0, (1 << k) - 1) in _largest(k, p, s).changes
+
+
+def _excess(k: int, p: float, s: float) -> float:
+    """Return the largest ratio over that of the change 0...0 to 1...1."""
+    table = snr.ratios(snr.skewed_counts(k, bits=_BITS, skewness=s), p=p)
+    return float(table.max() / table[0, -1])
+
+
+def _shown_cost(costs: dict[tuple[int, float], float]) -> tuple[str, ...]:
+    if not costs:
+        return ()
+    (k, p), most = max(costs.items(), key=lambda item: item[1])
+    return (
+        f"By little: the largest ratio is at most {number(most, up=True)} times that of 0...0 to 1...1 in these cases "
+        f"(reached by {k} filters with p = {p:g}).",
+    )
+
+
+def _coefficients(k: int, p: float, s: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return snr.coefficients(snr.skewed_counts(k, bits=_BITS, skewness=s), p=p, change=(0, (1 << k) - 1))
+
+
+def _likeness(k: int, p: float, s: float) -> float:
+    """Return the correlation of the best coefficients with the indicator of 1...1."""
+    pattern = np.zeros(1 << k)
+    pattern[-1] = 1.0
+    return float(np.corrcoef(_coefficients(k, p, s), pattern)[0, 1])
+
+
+def _bits(logo: int, k: int) -> str:
+    return format(logo, f"0{k}b")
+
+
+def _growth_table(publishers: Sequence[int]) -> Table:
+    skews = (0.0, 0.5, 0.9, 1.0)
+    rows: list[tuple[Cell, ...]] = [
+        (k, p, *(_largest(k, p, s).ratio for s in skews)) for k in publishers for p in _NOISES
+    ]
+    return Table(
+        key="growth",
+        title="Largest ratio by filters, noise and skewness",
+        caption=f"For {_BITS:,} columns.",
+        columns=("Filters", "p", *(f"s = {s:g}" for s in skews)),
+        rows=tuple(rows),
+    )
+
+
+def _places_table(publishers: Sequence[int]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for k in publishers:
+        for p in _NOISES:
+            wrong = [s for s in _SKEWS if not _at_ends(k, p, s)]
+            worst = max(_SKEWS, key=lambda s, k=k, p=p: _excess(k, p, s))  # type: ignore[misc]
+            change = _largest(k, p, worst).changes[0]
+            rows.append(
+                (
+                    k,
+                    p,
+                    f"s = {wrong[0]:g} to {wrong[-1]:g}" if wrong else "nowhere",
+                    f"{_bits(change[0], k)} to {_bits(change[1], k)}" if wrong else "",
+                    _excess(k, p, worst),
+                )
+            )
+    return Table(
+        key="places",
+        title="Where another change than 0...0 to 1...1 has the largest ratio",
+        caption="The last column is the largest ratio over that of 0...0 to 1...1, over all skews looked at.",
+        columns=("Filters", "p", "Elsewhere for", "For example", "Ratio of ratios"),
+        rows=tuple(rows),
+    )
+
+
+def _heat_map(k: int, p: float, s: float) -> HeatMap:
+    table = snr.ratios(snr.skewed_counts(k, bits=_BITS, skewness=s), p=p)
+    names = tuple(_bits(logo, k) for logo in range(1 << k))
+    change = " and ".join(f"{_bits(before, k)} to {_bits(after, k)}" for before, after in _largest(k, p, s).changes[:2])
+    return HeatMap(
+        key=f"k{k}-p{p:g}-s{s:g}",
+        title=f"{k} filters, p = {p:g}, skewness s = {s:g}",
+        caption=f"Largest at {change}, and back.",
+        x_label="column after",
+        y_label="column before",
+        x=names,
+        y=names,
+        values=tuple(tuple(float(value) for value in row) for row in table),
+    )
+
+
+TARGETS: Final = (
+    Target(
+        name="001/figure-2",
+        title="Signal to noise of one changed column grows with the skewness",
+        build=figure_2,
+        seconds=2,
+    ),
+    Target(name="001/figure-3", title="Signal to noise of every change of one column", build=figure_3, seconds=2.5),
+    Target(
+        name="001/figure-3-worst-pairs",
+        title="Which pair of datasets is the worst: all of them enumerated, two filters",
+        build=worst_pairs,
+        seconds=2.5,
+    ),
+    Target(name="001/figure-4", title="Coefficients that read one changed column best", build=figure_4, seconds=1),
+)

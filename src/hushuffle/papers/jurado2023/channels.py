@@ -1,0 +1,183 @@
+"""The channels of three people and two values, in exact rationals: the paper's tables I to V."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Final
+
+from hushuffle.model import Channel, HeatMap, Study, Table
+from hushuffle.model.citation import QIF
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.parts import verdict
+from hushuffle.questions import qif
+
+_N: Final = 3
+_K: Final = 2
+_TRUTH: Final = Fraction(4, 5)
+_SETTINGS: Final = (("people", "3"), ("values", "2, named a and b"), ("probability of the truth p", str(_TRUTH)))
+
+
+def single(_request: Request) -> Study:
+    """Return table I: noise N, shuffle S, reduced shuffle S^r."""
+    noise, shuffle, reduced = qif.noise(_N, _K, _TRUTH), qif.shuffle(_N, _K), qif.reduced_shuffle(_N, _K)
+    merged = qif.merge_proportional_columns(shuffle) == reduced
+    return _study(
+        1,
+        "Noise, shuffle and reduced shuffle as channels",
+        "What do noise and shuffle do to each data set of three people?",
+        (
+            f"{verdict(holds=merged)}: merging the columns of S that are multiples of each other gives the reduced "
+            f"shuffle, so that both leak the same for every prior and gain (Proposition 9).",
+            f"{verdict(holds=_different(noise) == 4)}: N has {_different(noise)} different entries, one for each "
+            f"number of answers that differ.",
+        ),
+        (("N", noise), ("S", shuffle), ("S^r", reduced)),
+        "Definitions 7, 8 and 10, Proposition 9",
+    )
+
+
+def combined(_request: Request) -> Study:
+    """Return table II: NS, which is SN."""
+    first, second = qif.noise_then_shuffle(_N, _K, _TRUTH), qif.shuffle_then_noise(_N, _K, _TRUTH)
+    finer = qif.refines(qif.noise(_N, _K, _TRUTH), first)
+    return _study(
+        2,
+        "Noise then shuffle, which is shuffle then noise",
+        "Does it matter whether noise or shuffle comes first?",
+        (
+            f"{verdict(holds=first == second)}: NS and SN agree in every entry (Proposition 11).",
+            f"{verdict(holds=_different(first) == 6)}: the table has {_different(first)} different entries, in the "
+            f"printed pattern.",
+            f"{verdict(holds=bool(finer))}: NS refines N, so that the shuffle after the noise never leaks more, for "
+            f"any prior and gain; a post-processing that turns N into NS was found by linear programming.",
+        ),
+        (("NS = SN", first),),
+        "Proposition 11, Theorem 4",
+    )
+
+
+def reduced_cascade(_request: Request) -> Study:
+    """Return table III: NS^r."""
+    channel = qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
+    same = qif.equivalent(qif.noise_then_shuffle(_N, _K, _TRUTH), channel)
+    return _study(
+        3,
+        "Noise, then reduced shuffle",
+        "What remains when only the histogram of the noisy answers is kept?",
+        (
+            f"{verdict(holds=same)}: NS^r and NS are equivalent: each is the other followed by a post-processing "
+            "(Proposition 12).",
+            f"{verdict(holds=_different(channel) == 8)}: the table has {_different(channel)} different entries, as "
+            "printed.",
+        ),
+        (("NS^r", channel),),
+        "Proposition 12",
+    )
+
+
+def reduced_noise(_request: Request) -> Study:
+    """Return table IV: N^r."""
+    reduced, cascade = qif.reduced_noise(_N, _K, _TRUTH), qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
+    ends = bool((reduced.matrix[0] == cascade.matrix[0]).all() and (reduced.matrix[-1] == cascade.matrix[-1]).all())
+    return _study(
+        4,
+        "Noise on histograms",
+        "What does the noise do to a histogram, all data sets with that histogram being equally likely?",
+        (
+            f"{verdict(holds=ends)}: the first and the last row are those of NS^r, where only one data set has the "
+            "histogram.",
+            f"N and N^r cannot be compared: N takes {len(qif.datasets(_N, _K))} data sets, N^r takes "
+            f"{len(qif.histograms(_N, _K))} histograms.",
+        ),
+        (("N^r", reduced),),
+        "Definition 23, Example 24",
+    )
+
+
+def commuting(_request: Request) -> Study:
+    """Return table V: NS^r, which is S^r N^r."""
+    direct = qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
+    cascade = qif.reduced_shuffle(_N, _K).cascade(qif.reduced_noise(_N, _K, _TRUTH))
+    same = qif.equivalent(qif.shuffle_then_noise(_N, _K, _TRUTH), cascade)
+    return _study(
+        5,
+        "Noise and reduced shuffle commute",
+        "Do noise and reduced shuffle commute, if the noise is reduced as well?",
+        (
+            f"{verdict(holds=direct == cascade)}: NS^r and S^r N^r agree in every entry (Proposition 26).",
+            f"{verdict(holds=same)}: S^r N^r and SN are equivalent: each is the other followed by a post-processing "
+            "(Proposition 28).",
+        ),
+        (("NS^r = S^r N^r", direct),),
+        "Propositions 26 and 28",
+    )
+
+
+def _study(
+    number: int,
+    title: str,
+    question: str,
+    answers: tuple[str, ...],
+    channels: tuple[tuple[str, Channel], ...],
+    where: str,
+) -> Study:
+    return Study(
+        key=f"000/table-{number}",
+        title=title,
+        question=question,
+        answers=answers,
+        settings=_SETTINGS,
+        tables=tuple(_table(name, channel) for name, channel in channels),
+        heat_maps=tuple(_picture(name, channel) for name, channel in channels),
+        citations=(QIF.at(f"Table {('I', 'II', 'III', 'IV', 'V')[number - 1]}"), QIF.at(where)),
+    )
+
+
+def _table(name: str, channel: Channel) -> Table:
+    return Table(
+        key=name,
+        title=f"The channel {name}",
+        caption=f"Probability of each output (column) for each input (row), p = {_TRUTH}, exact.",
+        columns=("input", *map(_label, channel.outputs)),
+        rows=tuple(
+            (_label(label), *map(str, row)) for label, row in zip(channel.inputs, channel.matrix.tolist(), strict=True)
+        ),
+    )
+
+
+def _picture(name: str, channel: Channel) -> HeatMap:
+    return HeatMap(
+        key=name,
+        title=f"The channel {name}",
+        caption=f"Probability of each output for each input, p = {_TRUTH}.",
+        x_label="output",
+        y_label="input",
+        x=tuple(map(_label, channel.outputs)),
+        y=tuple(map(_label, channel.inputs)),
+        values=tuple(tuple(float(entry) for entry in row) for row in channel.matrix.tolist()),
+    )
+
+
+def _label(label: object) -> str:
+    """Return aab for a data set, a:2, b:1 for a histogram: a data set has three entries, a histogram two."""
+    assert isinstance(label, tuple)
+    if len(label) == _N:
+        return "".join("ab"[value] for value in label)
+    return ", ".join(f"{value}:{count}" for value, count in zip("ab", label, strict=True))
+
+
+def _different(channel: Channel) -> int:
+    return len({entry for row in channel.matrix.tolist() for entry in row})
+
+
+_ABOUT: Final = (
+    (single, "Three people, two values: noise, shuffle and reduced shuffle in exact rationals"),
+    (combined, "Three people, two values: noise then shuffle, which is shuffle then noise"),
+    (reduced_cascade, "Three people, two values: noise, then reduced shuffle"),
+    (reduced_noise, "Three people, two values: noise on histograms"),
+    (commuting, "Three people, two values: noise and reduced shuffle commute"),
+)
+
+TARGETS: Final = tuple(
+    Target(name=f"000/table-{number}", title=title, build=build) for number, (build, title) in enumerate(_ABOUT, 1)
+)

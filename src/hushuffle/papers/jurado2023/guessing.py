@@ -1,0 +1,300 @@
+"""Guessing one person's value after noise, shuffle, and both: the paper's figures 2 to 5."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from hushuffle.mechanisms.adversaries import Strong
+from hushuffle.model import Bound, Chart, Histogram, Series, Study, Table, number
+from hushuffle.model.citation import QIF
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.parts import deployment, first_below, guessed, said, sizes, verdict
+from hushuffle.questions import qif
+
+_TRUTHS: Final = (1.0, 0.9, 0.8, 0.7, 0.6)
+_OTHERS: Final = 200
+_RIGHT: Final = "probability of a right guess"
+
+
+def against_people(request: Request) -> Study:
+    """Return figure 2: two values, noise and shuffle against the number of people, somebody who knows nobody."""
+    few, many = range(1, 51), sizes(1, 10**6, 4)
+    request.tell("lines", 0.1)
+    charts = (
+        _noise_and_shuffle(2, list(few), "few"),
+        _noise_and_shuffle(2, many, "many", log=True),
+        _shuffle_against_noise(2, list(few), (0.9, 0.8, 0.7, 0.6)),
+    )
+    request.tell("tables", 0.7)
+    shuffle = [guessed(2, 1.0, n).upper for n in few]
+    pairs = all(guessed(2, p, 2 * m).upper == guessed(2, p, 2 * m + 1).upper for p in _TRUTHS for m in range(1, 25))
+    never_worse = all(
+        guessed(2, p, n).upper <= min(p, alone) for p in _TRUTHS for n, alone in zip(few, shuffle, strict=True)
+    )
+    slope = math.log10((guessed(2, 0.8, 10**6).upper - 0.5) / (guessed(2, 0.8, 1000).upper - 0.5)) / 3
+    two, apart = guessed(2, 0.8, 2).upper, guessed(2, 1.0, 10**6).upper - guessed(2, 0.6, 10**6).upper
+    return Study(
+        key="000/figure-2",
+        title="Two values: what noise and shuffling each do to a guesser who knows nobody",
+        question="How often does somebody who knows nobody's answer guess one person's answer right, against the "
+        "number of people?",
+        answers=(
+            f"{verdict(holds=first_below(0.6, 2) <= 50)}: shuffling alone does more than noise alone unless the noise "
+            f"is next to pure chance: with 50 people the shuffle without noise leaves {number(shuffle[-1])}, less than "
+            f"noise with p = 0.6; it passes below that noise at {first_below(0.6, 2)} people.",
+            f"Not as written: the fall is not exponential in the number of people. The excess over 1/2 falls like "
+            f"n^(-1/2): the exponent from 1,000 to 1,000,000 people is {slope:.3f}.",
+            f"{verdict(holds=math.isclose(two, 0.65))}: with two people and p = 0.8 noise alone leaves 0.8, noise and "
+            f"shuffle {number(two)}.",
+            f"{verdict(holds=pairs)}: the lines fall in steps, 2m and 2m + 1 people give the same figure.",
+            f"{verdict(holds=never_worse)}: adding noise to the shuffle, or the shuffle to noise, never helps the "
+            "guesser.",
+            f"The lines for different p never meet but converge: at 1,000,000 people p = 1 and p = 0.6 differ by "
+            f"{number(apart)}.",
+        ),
+        settings=(("values", "2"), ("probability of the truth p", ", ".join(f"{p:g}" for p in _TRUTHS))),
+        tables=(_grid(2, _TRUTHS, (1, 2, 10, 50, 1000, 10**6)), _crossings(2, (0.9, 0.8, 0.7, 0.6, 0.55, 0.51, 0.501))),
+        charts=charts,
+        citations=(QIF.at("Figure 2"), QIF.at("Theorem 17"), QIF.at("Theorem 19")),
+    )
+
+
+def strong_against_composition(request: Request) -> Study:
+    """Return figure 3: two values, 201 people, somebody who knows everybody else, by what the others hold."""
+    truths, held = (1.0, 0.99, 0.9, 0.8, 0.7, 0.6), list(range(0, _OTHERS + 1, 5))
+    figures: dict[float, list[Bound]] = {}
+    for place, p in enumerate(truths):
+        request.tell(f"p = {p:g}", place / len(truths))
+        figures[p] = [_strong(p, count) for count in held]
+    edge, middle = _strong(0.8, 0).upper, _strong(0.8, 100).upper
+    spread = {p: max(b.upper for b in row) - min(b.upper for b in row) for p, row in figures.items()}
+    protects = all(bound.upper < p for p, row in figures.items() if p < 1 for bound in row)
+    useless = all(bound.upper == 1.0 for bound in figures[1.0])
+    agree = f"{edge:.5f}" == "0.52111" and f"{middle:.5f}" == "0.52116"
+    return Study(
+        key="000/figure-3",
+        title="Two values: a guesser who knows everybody else",
+        question="201 people answer yes or no. How often does somebody who knows the 200 other answers guess the last "
+        "one right, by how many of the others say a?",
+        answers=(
+            f"{verdict(holds=agree)}: with p = 0.8 the figure is {edge:.5f} when all others say the same and "
+            f"{middle:.5f} when half of them do; the paper has 0.52111 and 0.52116.",
+            f"{verdict(holds=useless)}: the shuffle alone (p = 1) does nothing against this guesser, who is always "
+            "right.",
+            f"{verdict(holds=protects)}: noise and shuffle together leave less than either alone, for every p < 1 and "
+            "whatever the others say.",
+            f"What the others say matters little at p = 0.8 (by {number(spread[0.8])}), but not in general: at p = "
+            f"0.99 it moves the figure from {number(min(b.upper for b in figures[0.99]))} to "
+            f"{number(max(b.upper for b in figures[0.99]))}. The figure is 1/2 + (p - 1/2) times the largest "
+            "probability of any count among the others' reports; the variance of that count is 200 p(1 - p) whatever "
+            f"they say, so that only its shape differs, and that shows when the variance is small.",
+        ),
+        settings=(
+            ("people", "201"),
+            ("values", "2"),
+            ("probability of the truth p", ", ".join(f"{p:g}" for p in truths)),
+        ),
+        tables=(
+            Table(
+                key="composition",
+                title="By the number of others who say a",
+                caption="Probability of a right guess; by symmetry 200 - a gives the same as a.",
+                columns=("a among the others", *(f"p = {p:g}" for p in truths)),
+                rows=tuple((count, *(figures[p][count // 5] for p in truths)) for count in (0, 10, 25, 50, 75, 100)),
+            ),
+        ),
+        charts=(
+            _by_composition("all", "Several noises", held, {p: figures[p] for p in truths}),
+            _by_composition("closer", "Closer: p = 0.8", held, {0.8: figures[0.8]}),
+            _by_composition("little-noise", "Closer: p = 0.99", held, {0.99: figures[0.99]}),
+        ),
+        citations=(QIF.at("Figure 3"), QIF.at("section V")),
+    )
+
+
+def more_values(request: Request) -> Study:
+    """Return figure 4: 5 and 10 values, noise and shuffle against the number of people."""
+    truths, few = {5: (1.0, 0.9, 0.7, 0.5, 0.3), 10: (1.0, 0.9, 0.7, 0.5, 0.2)}, [*range(1, 21), *range(22, 51, 2)]
+    charts, tables, answers = [], [], []
+    for place, (k, levels) in enumerate(truths.items()):
+        request.tell(f"{k} values", place / len(truths))
+        charts += [
+            _noise_and_shuffle(k, few, f"few-{k}", truths=levels),
+            _noise_and_shuffle(k, sizes(1, 10**6, 3), f"many-{k}", truths=levels, log=True),
+        ]
+        near = (0.9, 0.7, 0.5, 0.3, *((0.25, 0.21) if k == 5 else (0.2, 0.11)))
+        tables += [_grid(k, levels, (1, 2, 10, 50, 1000, 10**6)), _crossings(k, near)]
+        alone = guessed(k, 1.0, 50).upper
+        beaten = max(p for p in near if p >= alone or p == near[-1])
+        answers.append(
+            f"{verdict(holds=alone < 0.5 <= beaten)}: with {k} values and 50 people the shuffle alone leaves "
+            f"{number(alone)} (1/k is {1 / k:g}), below noise alone with p = 0.5; it needs "
+            f"{first_below(near[-1], k):,} people to pass below p = {near[-1]:g}, noise that is next to useless."
+        )
+    return Study(
+        key="000/figure-4",
+        title="More values: what noise and shuffling each do to a guesser who knows nobody",
+        question="Does shuffling alone remain better than noise alone with 5 and with 10 values?",
+        answers=(
+            *answers,
+            "Beyond the figure: the exact lines go on to 1,000,000 people, where every p is within "
+            f"{number(guessed(10, 1.0, 10**6).upper - 0.1)} of 1/10 with 10 values.",
+        ),
+        settings=tuple(
+            (f"probability of the truth p, {k} values", ", ".join(f"{p:g}" for p in levels))
+            for k, levels in truths.items()
+        ),
+        tables=tuple(tables),
+        charts=tuple(charts),
+        citations=(QIF.at("Figure 4"), QIF.at("Propositions 20 and 21")),
+    )
+
+
+def shuffle_alone(request: Request) -> Study:
+    """Return figure 5: the shuffle alone, several numbers of values, against the number of people."""
+    values, within, beyond = (2, 5, 10, 20, 50, 100), sizes(10, 1000, 8), sizes(10, 10**6, 3)
+    figures = {}
+    for place, k in enumerate(values):
+        request.tell(f"{k} values", place / len(values))
+        figures[k] = {n: guessed(k, 1.0, n) for n in {*within, *beyond}}
+    falling = all(
+        later.upper <= earlier.upper
+        for row in figures.values()
+        for (_, earlier), (_, later) in zip(sorted(row.items())[:-1], sorted(row.items())[1:], strict=True)
+    )
+    columns = (10, 100, 1000, 10**4, 10**6)
+    return Study(
+        key="000/figure-5",
+        title="The shuffle alone against a guesser who knows nobody",
+        question="How does the shuffle without noise do as the number of people and of values grows?",
+        answers=(
+            f"{verdict(holds=falling)}: the figure falls with the number of people towards 1/k, for every k tried.",
+            f"With 1,000 people it is {said(figures[10][1000])} for 10 values and {said(figures[100][1000])} for 100: "
+            f"the more values, the further above 1/k in proportion ({10 * figures[10][1000].upper:.2f} times and "
+            f"{100 * figures[100][1000].upper:.2f} times).",
+            "Beyond the figure: the paper calls exact values expensive; here they are exact to twelve digits in "
+            f"milliseconds, for example {said(guessed(1000, 1.0, 10**6))} for 1,000 values and 1,000,000 people.",
+        ),
+        settings=(("values", ", ".join(map(str, values))), ("noise", "none")),
+        tables=(
+            Table(
+                key="people",
+                title="By values and people",
+                caption="Probability of a right guess: the expected share of the commonest value.",
+                columns=("values", *(f"{n:,} people" for n in columns), "1/k"),
+                rows=tuple((k, *(guessed(k, 1.0, n) for n in columns), 1 / k) for k in values),
+            ),
+        ),
+        charts=tuple(
+            Chart(
+                key=key,
+                title=title,
+                caption="The shuffle without noise; each line falls towards 1/k.",
+                x_label="people",
+                y_label=_RIGHT,
+                series=tuple(Series.through(f"{k} values", at, [figures[k][n] for n in at]) for k in values),
+                x_log=True,
+                y_log=True,
+            )
+            for key, title, at in (
+                ("within", "As in the paper: 10 to 1,000 people", within),
+                ("beyond", "Beyond: up to 1,000,000 people", beyond),
+            )
+        ),
+        citations=(QIF.at("Figure 5"), QIF.at("Proposition 20"), QIF.at("appendix B")),
+    )
+
+
+def _strong(p: float, held: int) -> Bound:
+    others = Strong(others=Histogram(counts=[held, _OTHERS - held]))
+    return qif.vulnerability(deployment(2, p, _OTHERS + 1), adversary=others)
+
+
+def _by_composition(key: str, title: str, held: list[int], figures: dict[float, list[Bound]]) -> Chart:
+    return Chart(
+        key=key,
+        title=title,
+        caption="Somebody who knows the 200 other answers; p is the probability of reporting the truth.",
+        x_label="how many of the 200 others say a",
+        y_label=_RIGHT,
+        series=tuple(Series.through(_named(p), held, row) for p, row in figures.items()),
+    )
+
+
+def _noise_and_shuffle(
+    k: int, people: list[int], key: str, *, truths: tuple[float, ...] = _TRUTHS, log: bool = False
+) -> Chart:
+    """Return a line for each p; where a line starts, at one person, noise alone stays."""
+    return Chart(
+        key=f"noise-and-shuffle-{key}",
+        title=f"{k} values, up to {people[-1]:,} people",
+        caption="Noise and shuffle together. At one person each line starts where noise alone, p, stays for any number "
+        "of people.",
+        x_label="people",
+        y_label=_RIGHT,
+        series=tuple(Series.through(_named(p), people, [guessed(k, p, n) for n in people]) for p in truths),
+        x_log=log,
+    )
+
+
+def _shuffle_against_noise(k: int, people: list[int], truths: tuple[float, ...]) -> Chart:
+    noise = tuple(Series.through(f"noise alone, p = {p:g}", people, [p] * len(people)) for p in truths)
+    return Chart(
+        key="shuffle-against-noise",
+        title="Shuffle alone against noise alone",
+        caption="Where the shuffle passes below a level line, shuffling alone protects better than that noise alone.",
+        x_label="people",
+        y_label=_RIGHT,
+        series=(Series.through("shuffle alone", people, [guessed(k, 1.0, n) for n in people]), *noise),
+    )
+
+
+def _named(p: float) -> str:
+    return f"p = {p:g}" if p < 1 else "p = 1, shuffle alone"
+
+
+def _grid(k: int, truths: tuple[float, ...], people: tuple[int, ...]) -> Table:
+    return Table(
+        key=f"noise-and-shuffle-{k}",
+        title=f"Noise and shuffle, {k} values",
+        caption="Probability of a right guess by somebody who knows nobody. One person: noise alone.",
+        columns=("p", *(f"{n:,} people" if n > 1 else "1 person" for n in people)),
+        rows=tuple((p, *(guessed(k, p, n) for n in people)) for p in truths),
+    )
+
+
+def _crossings(k: int, truths: tuple[float, ...]) -> Table:
+    return Table(
+        key=f"crossings-{k}",
+        title=f"From how many people on the shuffle alone beats noise alone, {k} values",
+        caption="The fewest people for whom the shuffle without noise leaves a guesser right less often than p.",
+        columns=("p of the noise alone", "people"),
+        rows=tuple((p, first_below(p, k)) for p in truths),
+    )
+
+
+TARGETS: Final = (
+    Target(
+        name="000/figure-2",
+        title="Two values: noise, shuffle and both against the number of people, for a guesser who knows nobody",
+        build=against_people,
+    ),
+    Target(
+        name="000/figure-3",
+        title="Two values: a guesser who knows the 200 others, by what they hold",
+        build=strong_against_composition,
+    ),
+    Target(
+        name="000/figure-4",
+        title="5 and 10 values: noise, shuffle and both against the number of people",
+        build=more_values,
+        seconds=3.0,
+    ),
+    Target(
+        name="000/figure-5",
+        title="The shuffle alone, 2 to 100 values, against the number of people",
+        build=shuffle_alone,
+        seconds=2.0,
+    ),
+)

@@ -1,0 +1,132 @@
+"""The same deployment under guessers who know nobody, some, and everybody else: beyond the paper's figures 2 to 4."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
+from hushuffle.model import Bound, Chart, Finding, Series, Study, Table, number
+from hushuffle.model.citation import QIF
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.parts import deployment, guessed, said, sizes
+from hushuffle.questions import qif
+
+_CASES: Final = ((2, 0.8), (5, 0.9), (5, 0.5), (20, 0.5))
+_PEOPLE: Final = 201
+
+
+def by_knowledge(request: Request) -> Study:
+    """Return the figure of a deployment by how many of the others the guesser knows."""
+    charts = []
+    for place, (k, p) in enumerate(_CASES):
+        request.tell(f"{k} values, p = {p:g}", place / (len(_CASES) + 1))
+        charts.append(_against_people(k, p))
+    request.tell("some of the others known", len(_CASES) / (len(_CASES) + 1))
+    charts.append(_against_share())
+    learned = _findings(5, 0.9)
+    nobody, half, everybody = (finding.bound for finding in learned)
+    bare, bare_known = _known(5, 1.0, _PEOPLE, 0), _known(5, 1.0, _PEOPLE, _PEOPLE - 1)
+    return Study(
+        key="000/figure-3-knowledge",
+        title="The same deployment, guessers who know nobody, some, everybody else",
+        question="When does noise matter, and when is shuffling alone enough?",
+        answers=(
+            "It depends on what the guesser knows. 201 people, 5 values, no noise: who knows nobody is right "
+            f"{said(bare)} of the time, who knows everybody else {said(bare_known)}.",
+            f"A little noise (p = 0.9) changes little for the first ({said(nobody)}) and nearly everything for the "
+            f"second ({said(everybody)}): it is the noise that protects against somebody who knows the others, and the "
+            f"shuffle that makes so little noise enough.",
+            f"In between the figure grows slowly: who knows 100 of the 200 others is right {said(half)} of the time. "
+            "Every known person takes one report out of the crowd that hides the target, but the noise in that report "
+            f"still hides the target a little.",
+            "Beyond the paper, which treats the strong guesser for two values only: the worst case over everything "
+            "that the known people may hold, for more values, as certified brackets.",
+        ),
+        settings=(("values and p", "; ".join(f"{k} values, p = {p:g}" for k, p in _CASES)), ("people", f"{_PEOPLE}")),
+        findings=learned,
+        tables=(_table(),),
+        charts=tuple(charts),
+        citations=(QIF.at("section V"), QIF.at("Figure 3")),
+    )
+
+
+def _findings(k: int, p: float) -> tuple[Finding, ...]:
+    """Return what guessers who know nobody, half of the others and all of them learn, as sharply as it can be said."""
+    guessers = (
+        ("Somebody who knows nobody's answer", Uninformed()),
+        ("Somebody who knows 100 of the 200 others", Informed(m=100)),
+        ("Somebody who knows all 200 others", Strong()),
+    )
+    bounds = [(name, qif.vulnerability(deployment(k, p, _PEOPLE), adversary=guesser)) for name, guesser in guessers]
+    return tuple(
+        Finding(
+            question="vulnerability",
+            adversary=name,
+            sentence=f"Guesses right at most {number(100 * bound.upper, up=True)} % of the time; {100 / k:g} % before.",
+            bound=bound,
+            proof=f"expected success of the best guess; {k} values, p = {p:g}, the worst case over the known people",
+        )
+        for name, bound in bounds
+    )
+
+
+def _known(k: int, p: float, n: int, m: int) -> Bound:
+    """Return the figure of somebody who knows m of the n - 1 others, in the worst case over what they hold."""
+    if m == 0:
+        return guessed(k, p, n)
+    adversary = Strong() if m == n - 1 else Informed(m=m)
+    return qif.quick_vulnerability(deployment(k, p, n), adversary=adversary)
+
+
+def _against_people(k: int, p: float) -> Chart:
+    people = sizes(10, 10**5, 1)
+    shares = (("knows nobody", 0.0), ("knows one in ten", 0.1), ("knows half", 0.5), ("knows everybody else", 1.0))
+    return Chart(
+        key=f"people-{k}-{p:g}",
+        title=f"{k} values, p = {p:g}",
+        caption="Noise and shuffle; the worst case over what the known people hold. Bands are certified.",
+        x_label="people",
+        y_label="probability of a right guess",
+        series=tuple(
+            Series.through(label, people, [_known(k, p, n, int(share * (n - 1))) for n in people])
+            for label, share in shares
+        ),
+        x_log=True,
+    )
+
+
+def _against_share() -> Chart:
+    known = [0, 25, 50, 100, 150, 175, 190, 196, 199, 200]
+    return Chart(
+        key="share",
+        title=f"{_PEOPLE} people, by how many of the others are known",
+        caption="Noise and shuffle; the worst case over what the known people hold. Bands are certified.",
+        x_label="how many of the 200 others the guesser knows",
+        y_label="probability of a right guess",
+        series=tuple(
+            Series.through(f"{k} values, p = {p:g}", known, [_known(k, p, _PEOPLE, m) for m in known])
+            for k, p in ((2, 1.0), *_CASES)
+        ),
+    )
+
+
+def _table() -> Table:
+    known = (0, 20, 100, 180, 200)
+    cases = ((2, 1.0), (5, 1.0), *_CASES)
+    return Table(
+        key="known",
+        title=f"{_PEOPLE} people, by how many of the 200 others are known",
+        caption="Probability of a right guess, the worst case over what the known people hold. p = 1: shuffle alone.",
+        columns=("values", "p", *(f"knows {m}" for m in known)),
+        rows=tuple((k, p, *(_known(k, p, _PEOPLE, m) for m in known)) for k, p in cases),
+    )
+
+
+TARGETS: Final = (
+    Target(
+        name="000/figure-3-knowledge",
+        title="The same deployment, guessers who know nobody, some and everybody else, 2 to 20 values",
+        build=by_knowledge,
+        seconds=8.0,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Ladjel, Anciaux, Bellet, Scerri: Mitigating leakage from data dependent communications (2021)."""

@@ -1,0 +1,217 @@
+"""Every output of a small scrambler with its exact probability: the traffic paper's figure 6 without simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.model import Bound, Chart, Series, Study, Table, number
+from hushuffle.model.citation import LADJEL
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.ladjel2021.parts import verdict
+from hushuffle.questions import traffic
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+RUNS: Final = 7e8
+_DRAWN: Final = 300
+_INPUTS: Final = {"uniform": (5, 5, 5, 5), "skewed": (13, 4, 2, 1), "all at one target": (20, 0, 0, 0)}
+
+
+def every_output(request: Request) -> Study:
+    """Return figure 6: T = 4, sigma = 0.2, n = 20, d = 20, three inputs."""
+    return output_study(request, inputs=_INPUTS, sigma=0.2, dummies=20)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pair:
+    """Two neighbouring inputs: the probability of every output under each, shape (outputs,)."""
+
+    first: Floats
+    second: Floats
+
+    @classmethod
+    def of(cls, own: Sequence[int], *, sigma: float, dummies: int) -> Pair:
+        """Return the pair in which one message of target 0 goes to the last target instead.
+
+        `own` counts the sources by own target. Messages are added one after the other; an output is how many
+        messages each target gets, its first T - 1 entries here.
+        """
+        targets, total = len(own), sum(own) + dummies
+        lie = sigma / targets
+        uniform = [1 / targets] * targets
+        rows = [uniform] * dummies
+        for target, count in enumerate(own):
+            rows += [_row(target, targets, sigma, lie)] * (count - (target == 0))
+        law = np.zeros((total + 1,) * (targets - 1))
+        law[(0,) * (targets - 1)] = 1.0
+        for row in rows:
+            law = _step(law, row)
+        first, second = (_step(law, _row(target, targets, sigma, lie)) for target in (0, targets - 1))
+        inside = np.indices(law.shape).sum(axis=0) <= total
+        return cls(first=first[inside], second=second[inside])
+
+    @property
+    def log_ratios(self) -> Floats:
+        """|ln P1/P2| of each output."""
+        return np.asarray(np.abs(np.log(self.first) - np.log(self.second)))
+
+    def delta(self, epsilon: float) -> float:
+        """Return the larger divergence of the two directions."""
+        growth = math.exp(epsilon)
+        pairs = ((self.first, self.second), (self.second, self.first))
+        return max(float(np.maximum(a - growth * b, 0.0).sum()) for a, b in pairs)
+
+    def above(self, level: float) -> float:
+        """Return the probability, under the first input, of an output whose log-ratio is above `level`."""
+        return float(self.first[self.log_ratios > level].sum())
+
+    def unseen(self, runs: float) -> float:
+        """Return the expected number of outputs that never come in `runs` runs on the first input."""
+        return float(np.exp(runs * np.log1p(-np.minimum(self.first, 1 - 1e-16))).sum())
+
+
+def _row(target: int, targets: int, sigma: float, lie: float) -> list[float]:
+    return [1 - sigma + lie if other == target else lie for other in range(targets)]
+
+
+def _step(law: Floats, row: Sequence[float]) -> Floats:
+    """Return the law with one more message, whose target has the law `row`."""
+    result = row[-1] * law
+    for axis, chance in enumerate(row[:-1]):
+        later, earlier = [slice(None)] * law.ndim, [slice(None)] * law.ndim
+        later[axis], earlier[axis] = slice(1, None), slice(None, -1)
+        result[tuple(later)] += chance * law[tuple(earlier)]
+    return result
+
+
+def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sigma: float, dummies: int) -> Study:
+    """Return the study of each of `inputs`, counts of sources by own target; the first is drawn in full."""
+    pairs = {}
+    for place, (name, own) in enumerate(inputs.items()):
+        request.tell(name, place / len(inputs))
+        pairs[name] = Pair.of(own, sigma=sigma, dummies=dummies)
+    first_name, own = next(iter(inputs.items()))
+    targets, n = len(own), sum(own)
+    main = pairs[first_name]
+    worst = {name: float(pair.log_ratios.max()) for name, pair in pairs.items()}
+    few = int(np.count_nonzero(main.first * RUNS < 10))
+    levels = (0.5, 1.0, 1.5, 2.0)
+    certified = {e: _certified(targets, n, sigma, dummies, e) for e in (1e-2, 1e-4, 1e-6)}
+    rare = main.above(worst[first_name] * 2 / 3)
+    spread = {level: [pair.delta(level) for pair in pairs.values()] for level in (1.0, 2.0)}
+    return Study(
+        key="004/figure-6",
+        title="Every output of a small scrambler, with its exact probability",
+        question=f"{n} messages, {dummies} dummies, {targets} targets, sigma = {sigma:g}: which outputs tell two "
+        "inputs apart, and how often do they come?",
+        answers=(
+            f"{verdict(holds=rare < 1e-4)}: the largest log-ratios belong to very rare outputs: the largest is "
+            f"{number(worst[first_name])}, and outputs above two thirds of it come with probability {rare:.2g}.",
+            f"{verdict(holds=main.unseen(RUNS) < 0.05 * main.first.size)}: nearly every output is drawn. There are "
+            f"exactly {main.first.size:,}; in {RUNS:.0e} runs on the {first_name} input {main.unseen(RUNS):,.0f} are "
+            f"expected never to come, and {few:,} less than ten times, so that their log-ratios, the largest among "
+            "them, cannot be read off counts. Enumeration needs no runs.",
+            f"{verdict(holds=max(spread[2.0]) < 2 * min(spread[2.0]))}: the choice of input has a negligible impact. "
+            + "; ".join(
+                f"delta at epsilon = {level:g} is "
+                + ", ".join(f"{value:.2g} ({name})" for value, name in zip(values, pairs, strict=True))
+                for level, values in spread.items()
+            )
+            + ".",
+            f"Over all inputs: epsilon is {certified[1e-4]} at delta = 1e-4, the pure one "
+            f"{number(traffic.sampling_epsilon(targets, sigma).upper)} whatever the dummies.",
+        ),
+        settings=(
+            *((f"own targets, {name}", ", ".join(map(str, counts))) for name, counts in inputs.items()),
+            ("changed message", "from the first target to the last"),
+        ),
+        tables=(_tails(pairs, levels), _brackets(certified)),
+        charts=_charts(pairs, first_name),
+        citations=(LADJEL.at("Figure 6"), LADJEL.at("Appendix D")),
+    )
+
+
+def _certified(targets: int, n: int, sigma: float, dummies: int, delta: float) -> Bound:
+    return traffic.scrambler_epsilon(targets, n, sigma, dummies, delta=delta)
+
+
+def _tails(pairs: dict[str, Pair], levels: Sequence[float]) -> Table:
+    return Table(
+        key="tails",
+        title="How often an output tells much",
+        caption="Exact probability, under the first input, of a log-ratio above the level, and delta of the pair.",
+        columns=("input", "largest log-ratio", *(f"above {x:g}" for x in levels), *(f"delta at {x:g}" for x in levels)),
+        rows=tuple(
+            (name, float(pair.log_ratios.max()), *(pair.above(x) for x in levels), *(pair.delta(x) for x in levels))
+            for name, pair in pairs.items()
+        ),
+    )
+
+
+def _brackets(certified: dict[float, Bound]) -> Table:
+    return Table(
+        key="certified",
+        title="Over all inputs",
+        caption="The certified figure of this scrambler.",
+        columns=("delta", "epsilon"),
+        rows=tuple(certified.items()),
+    )
+
+
+def _charts(pairs: dict[str, Pair], name: str) -> tuple[Chart, ...]:
+    main = pairs[name]
+    order = np.argsort(-main.log_ratios, kind="stable")
+    ranks = np.unique(np.linspace(0, order.size - 1, _DRAWN).astype(int))
+    places = order[ranks]
+    x = tuple((ranks + 1.0).tolist())
+
+    def line(label: str, values: Floats) -> Series:
+        return Series.through(label, x, values.tolist())
+
+    grid = np.linspace(0.0, max(float(pair.log_ratios.max()) for pair in pairs.values()), 80)[:-1]
+    at = tuple(grid.tolist())
+    tails = {key: tuple(pair.above(level) for level in at) for key, pair in pairs.items()}
+    return (
+        Chart(
+            key="log-ratios",
+            title="Log-ratios, largest first",
+            caption=f"Input: {name}. {order.size:,} outputs, every {math.ceil(order.size / _DRAWN)}th drawn.",
+            x_label="rank of the output",
+            y_label="|ln P1/P2|",
+            series=(line("log-ratio", main.log_ratios[places]),),
+        ),
+        Chart(
+            key="occurrences",
+            title=f"Expected occurrences in {RUNS:.0e} runs, in the same order",
+            caption="Both inputs of the pair; below 1 an output is not expected to be seen.",
+            x_label="rank of the output",
+            y_label="expected occurrences",
+            series=(line("first input", RUNS * main.first[places]), line("second input", RUNS * main.second[places])),
+            y_log=True,
+        ),
+        Chart(
+            key="tails",
+            title="Probability of an output whose log-ratio is above a level",
+            caption="Exact.",
+            x_label="level (nats)",
+            y_label="probability",
+            series=tuple(Series.through(key, at, y) for key, y in tails.items()),
+            y_log=True,
+        ),
+    )
+
+
+TARGETS: Final = (
+    Target(
+        name="004/figure-6",
+        title="Every output of a small scrambler by exact enumeration, in place of 7e8 runs",
+        build=every_output,
+        seconds=2.0,
+    ),
+)

@@ -1,0 +1,230 @@
+"""Several messages of the same person: the traffic paper's figures 8e, 8f (iterations) and 9 (grouping sets)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from hushuffle.model import Bound, Chart, Study, Table, number
+from hushuffle.model.citation import LADJEL
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.ladjel2021.parts import DELTA, TARGETS_OF, as_printed, drawn, verdict
+from hushuffle.papers.ladjel2021.tradeoffs import USED, Setting, grouped
+from hushuffle.plans import Plan, cluster_costs, k_means, plan_costs
+from hushuffle.questions import traffic
+
+ITERATIONS: Final = 10
+_NATS: Final = "epsilon (nats) at delta = 1e-4"
+
+Figures = dict[tuple[int, float, int], tuple[Plan, Bound, Bound, float]]
+Lines = dict[float, list[tuple[int, float, int]]]
+
+
+def iteration_study(
+    request: Request,
+    *,
+    people: int = USED,
+    rates: Sequence[float] = (0.5, 0.8, 0.9),
+    rounds: int = ITERATIONS,
+    dummies: Sequence[int] = (0, 50, 200, 500),
+    batches: Sequence[int] = (20, 50, 100, 300, 600),
+) -> Study:
+    """Return figures 8e and 8f, conditional on public centroids: `people` points, all of them asked in every round."""
+    load = {s: [(100, s, d) for d in dummies] for s in rates}
+    node = {s: [(n, s, 50) for n in batches] for s in rates}
+    figures: Figures = {}
+    cases = [case for line in (*load.values(), *node.values()) for case in line]
+    for place, (n, s, d) in enumerate(cases):
+        request.tell(f"n = {n}, sigma = {s:g}, d = {d}", place / len(cases))
+        plan = k_means(
+            people=people,
+            centroids=TARGETS_OF,
+            iterations=rounds,
+            variant="public-centroids",
+            sigma=s,
+            dummies=d,
+            batch=n,
+        )
+        total = traffic.plan_guarantee(plan, delta=DELTA).epsilon
+        simple = traffic.theorem_one(plan, delta=DELTA)
+        seed = rounds * as_printed(plan.clusters[0].smallest, s, d, DELTA / rounds)
+        figures[n, s, d] = (plan, total, simple, seed)
+    hidden = k_means(
+        people=people, centroids=TARGETS_OF, iterations=rounds, variant="hidden", sigma=0.9, dummies=50, batch=100
+    )
+    gain = [figures[case][2].upper / figures[case][1].upper for case in cases]
+    rows = [(*case, plan_costs(figures[case][0]).messages) for case in cases]
+    return Study(
+        key="004/figure-8-k-means",
+        title=f"K-means, {rounds} iterations: privacy against network load and load of a node",
+        question="What do the messages of ten iterations tell, if the centroids are public?",
+        answers=(
+            f"{verdict(holds=hidden.applies)}: K-means as published has the guarantee of {rounds} times one message. "
+            f"{hidden.refusals()[0].split(':')[0]}. What follows is conditional on public centroids, and says nothing "
+            "about what the centroids themselves tell.",
+            f"Composing the losses of {rounds} rounds gives {min(gain):.1f} to {max(gain):.1f} times less than the sum "
+            "of the rounds' figures at equal shares of delta (the paper's Theorem 1).",
+            _within(figures, load),
+            _batches_matter(figures, node),
+        ),
+        settings=(
+            ("people", f"{people:,}"),
+            ("centroids", "20"),
+            ("iterations", str(rounds)),
+            ("delta", "1e-4 in all"),
+            ("assumption", "public centroids"),
+        ),
+        tables=(
+            Table(
+                key="rounds",
+                title=f"{rounds} rounds, conditional on public centroids",
+                caption="Composed: certified. Sum: Theorem 1 with certified figures. Printed: the same sum with the "
+                "printed formula, no bound.",
+                columns=("n", "sigma", "d", "messages", "composed", "sum", "printed (no bound)"),
+                rows=tuple((*row, *figures[case][1:]) for row, case in zip(rows, cases, strict=True)),
+            ),
+        ),
+        charts=(
+            _rounds_chart("network-load", "Network load (figure 8e)", "messages in all", load, figures, _messages),
+            _rounds_chart("individual-load", "Load of a scrambler (figure 8f)", "channels", node, figures, _channels),
+        ),
+        citations=(LADJEL.at("Figure 8, e and f"), LADJEL.at("Theorem 1, corrected")),
+    )
+
+
+def _messages(plan: Plan) -> float:
+    return float(plan_costs(plan).messages)
+
+
+def _channels(plan: Plan) -> float:
+    return float(cluster_costs(plan.clusters[0]).busiest)
+
+
+def _rounds_chart(
+    key: str, title: str, x_label: str, lines: Lines, figures: Figures, x: Callable[[Plan], float]
+) -> Chart:
+    series = []
+    for s, cases in lines.items():
+        at = [x(figures[case][0]) for case in cases]
+        for place, name in enumerate(("composed", "sum", "printed (no bound)")):
+            series.append(drawn(f"sigma = {s:g}: {name}", at, [figures[case][1:][place] for case in cases]))
+    caption = "Conditional on public centroids. Composed: certified upper end; the lower end is that of one round."
+    return Chart(
+        key=key, title=title, caption=caption, x_label=x_label, y_label=_NATS, series=tuple(series), y_log=True
+    )
+
+
+def _within(figures: Figures, load: Lines) -> str:
+    rate = max(load)
+    start, end = (figures[load[rate][place]][1].upper for place in (0, -1))
+    return (
+        f"{verdict(holds=start <= 1)}: at high sampling rates epsilon <= 1 is reached at little load: sigma = {rate:g} "
+        f"gives {number(start)} without a dummy and {number(end)} with {load[rate][-1][2]} for each scrambler."
+    )
+
+
+def _batches_matter(figures: Figures, node: Lines) -> str:
+    rate = max(node)
+    line = [(case[0], figures[case][1].upper) for case in node[rate]]
+    falls = all(b[1] <= a[1] * (1 + 1e-6) for a, b in pairwise(line))
+    return (
+        f"{verdict(holds=falls)}: larger batches help, less and less: sigma = {rate:g}, 50 dummies each: "
+        + ", ".join(f"{number(value)} for n = {n}" for n, value in line)
+        + "."
+    )
+
+
+def grouping_study(
+    request: Request,
+    *,
+    used: int = USED,
+    n: int = 500,
+    sigma: float = 0.2,
+    dummies: Sequence[int] = (0, 50, 150, 400, 1000),
+    most: int = 4,
+) -> Study:
+    """Return figure 9: whole plans of 1 to `most` grouping sets, `used` tuples in each, batches of `n`."""
+    rows, series, ratios, low = [], [], [], 0
+    for sets in range(1, most + 1):
+        composed: list[Bound] = []
+        sums: list[Bound] = []
+        printed: list[float] = []
+        at: list[float] = []
+        for place, d in enumerate(dummies):
+            request.tell(f"{sets} grouping sets, d = {d}", (sets - 1 + place / len(dummies)) / most)
+            setting = Setting.for_used(used, n=n, sigma=sigma, dummies=d)
+            plan = grouped(setting, sets)
+            total = traffic.plan_guarantee(plan, delta=DELTA).epsilon
+            simple = traffic.theorem_one(plan, delta=DELTA)
+            claimed = sets * as_printed(setting.batch, sigma, d, DELTA / sets)
+            messages = plan_costs(plan).messages
+            low += sets == 1 and claimed < total.lower
+            rows.append((sets, d, messages, total, simple, claimed))
+            at.append(messages)
+            composed.append(total)
+            sums.append(simple)
+            printed.append(claimed)
+            if sets > 1:
+                ratios.append(simple.upper / total.upper)
+        series += [
+            drawn(f"G = {sets}: composed", at, composed),
+            drawn(f"G = {sets}: sum", at, sums),
+            drawn(f"G = {sets}: printed (no bound)", at, printed),
+        ]
+    return Study(
+        key="004/figure-9",
+        title="Aggregate over several grouping sets: privacy against network load",
+        question="What does a person who answers G grouping sets give away, against all messages sent?",
+        answers=(
+            "The sum over grouping sets (Theorem 1, corrected: over all clusters that an item reaches) holds, but is "
+            f"{min(ratios):.1f} to {max(ratios):.1f} times what composing the losses gives.",
+            f"{verdict(holds=low == 0)}: one grouping set's printed curve is a bound; at {low} of {len(dummies)} "
+            "numbers of dummies it lies below the certified lower end.",
+            "If each person answers one grouping set only, chosen without looking at the data, the line of G = 1 holds "
+            "for all, at the batches that are then smaller in number.",
+        ),
+        settings=(
+            ("targets", "20"),
+            ("sources of a scrambler", str(n)),
+            ("sigma", f"{sigma:g}"),
+            ("tuples used by each set", f"{used:,}"),
+        ),
+        tables=(
+            Table(
+                key="sets",
+                title="Grouping sets",
+                caption="delta = 1e-4 in all. A composed figure's lower end is that of one grouping set.",
+                columns=("G", "d", "messages", "composed", "sum", "printed (no bound)"),
+                rows=tuple(rows),
+            ),
+        ),
+        charts=(
+            Chart(
+                key="load",
+                title="Grouping sets against network load (figure 9)",
+                caption=f"n = {n}, sigma = {sigma:g}. Composed: certified.",
+                x_label="messages in all",
+                y_label=_NATS,
+                series=tuple(series),
+                y_log=True,
+            ),
+        ),
+        citations=(LADJEL.at("Figure 9"), LADJEL.at("Theorem 1, corrected")),
+    )
+
+
+TARGETS: Final = (
+    Target(
+        name="004/figure-8-k-means",
+        title="K-means with public centroids: privacy against network load and load of a node",
+        build=iteration_study,
+        seconds=60.0,
+    ),
+    Target(
+        name="004/figure-9",
+        title="Aggregate over 1 to 4 grouping sets: privacy against network load",
+        build=grouping_study,
+        seconds=60.0,
+    ),
+)

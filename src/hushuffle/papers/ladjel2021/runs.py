@@ -1,0 +1,239 @@
+"""Plans run over data: Aggregate on generated records, K-means on MNIST with the Rand index (004, beside figure 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.model import Chart, Study, Table, number
+from hushuffle.model.citation import LADJEL
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.ladjel2021.parts import DELTA, drawn, verdict
+from hushuffle.plans import (
+    CentroidNoise,
+    GroupingQuery,
+    GroupingSet,
+    aggregate,
+    cluster_costs,
+    generate_table,
+    k_means,
+    plan_costs,
+    use_chance,
+)
+from hushuffle.plans.centroids import nearest
+from hushuffle.queries import plain_k_means, rand_index, run_aggregate, run_k_means
+from hushuffle.questions import traffic
+from hushuffle.randomness import reproducible
+from hushuffle.tables.idx import Digits, load_digits
+
+_COLUMNS: Final = ("a", "b", "c", "d")
+_RATES: Final = (0.2, 0.5, 0.9)
+_RADIUS: Final = 10.0
+_SCALES: Final = (50.0, 100.0, 200.0)
+
+
+def generated_study(
+    request: Request, *, sizes: Sequence[int] = (10_000, 30_000, 100_000), rates: Sequence[float] = (0.1, 0.2, 0.5)
+) -> Study:
+    """Return one run for each size, distribution and rate: 4 grouping attributes of 20 intervals."""
+    sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in _COLUMNS)
+    functions: Any = ("count", "avg", "min", "max")
+    query = GroupingQuery(grouping_sets=sets, values=("x",), functions=functions, partitions=20)
+    rows: list[tuple[Any, ...]] = []
+    errors: dict[tuple[str, float], list[float]] = {}
+    agree, off = True, []
+    cases = [(kind, size, s) for kind in ("uniform", "skewed") for s in rates for size in sizes]
+    for place, (kind, size, sigma) in enumerate(cases):
+        request.tell(f"{size:,} {kind} records, sigma = {sigma:g}", place / len(cases))
+        table = generate_table(query, size, distribution=kind, seed=request.seed)  # type: ignore[arg-type]
+        plan = aggregate(query, people=size, sigma=sigma, dummies=50, batch=500)
+        run = run_aggregate(plan, query, table, rng=reproducible(request.seed))
+        sent = sum(exchange.costs.messages for exchange in run.exchanges)
+        fixed = sum(cluster_costs(cluster).messages for cluster in plan.clusters if cluster.fixed)
+        agree = agree and sent + fixed == plan_costs(plan).messages
+        chance = use_chance(TargetSampling(targets=20, sigma=sigma))
+        spread = (size * chance * (1 - chance)) ** 0.5
+        off += [abs(used - size * chance) / spread for used in run.used]
+        pairs = list(zip(run.true, run.estimated, strict=True))
+        counts = max(float(np.abs(guess.count / true.count - 1).max()) for true, guess in pairs)
+        averages = max(float(np.abs(guess.avg["x"] / true.avg["x"] - 1).max()) for true, guess in pairs)
+        errors.setdefault((kind, sigma), []).append(counts)
+        total = traffic.plan_guarantee(plan, delta=DELTA).epsilon
+        rows.append((kind, size, sigma, sum(run.used) / (4 * size), sent, counts, averages, total))
+    smallest, largest = min(sizes), max(sizes)
+    first, last = (_worst(rows, size) for size in (smallest, largest))
+    return Study(
+        key="004/figure-8-aggregate",
+        title="Aggregate over generated records",
+        question="What do the answers lose, and do counted messages and used tuples agree with the formulas?",
+        answers=(
+            f"{verdict(holds=agree)}: messages counted are those of the cost formula, in every run.",
+            f"{verdict(holds=max(off) < 5)}: tuples used are S (1 - sigma + sigma/T) in expectation: the largest "
+            f"deviation of {len(off)} runs is {max(off):.1f} standard deviations.",
+            f"Averages of groups are off by at most {last:.2%} with {largest:,} records and {first:.2%} with "
+            f"{smallest:,}; counts, scaled up, by at most {max(row[5] for row in rows if row[1] == largest):.1%} and "
+            f"{max(row[5] for row in rows if row[1] == smallest):.1%}: that of the rarest of 80 groups.",
+            "Epsilon depends on the batch, not on how many people take part beyond it, nor on how records are "
+            "distributed.",
+        ),
+        settings=(
+            ("records", "generated: 4 grouping attributes of 20 intervals, one value"),
+            ("batch, dummies", "500, 50"),
+            ("delta", "1e-4 in all"),
+            ("seed", str(request.seed)),
+        ),
+        tables=(
+            Table(
+                key="runs",
+                title="One run each",
+                caption="Largest relative errors over all groups of the 4 grouping sets.",
+                columns=(
+                    "records",
+                    "people",
+                    "sigma",
+                    "share used",
+                    "messages to compute nodes",
+                    "error of counts",
+                    "error of averages",
+                    "epsilon",
+                ),
+                rows=tuple(rows),
+            ),
+        ),
+        charts=(
+            Chart(
+                key="errors",
+                title="Largest relative error of a group's count",
+                caption="Counts scaled by the probability that a tuple is used; one run each.",
+                x_label="people",
+                y_label="relative error",
+                series=tuple(drawn(f"{kind}, sigma = {s:g}", sizes, line) for (kind, s), line in errors.items()),
+                x_log=True,
+                y_log=True,
+            ),
+        ),
+        citations=(LADJEL.at("section V"),),
+    )
+
+
+def _worst(rows: Sequence[tuple[Any, ...]], size: int) -> float:
+    return float(max(row[6] for row in rows if row[1] == size))
+
+
+def digits(request: Request) -> Study:
+    """Return K-means on MNIST: K = 10, I = 10, Rand index on the test images."""
+    folder = request.folder("mnist")
+    return digits_study(request, load_digits(folder), load_digits(folder, part="t10k"))
+
+
+def digits_study(
+    request: Request,
+    train: Digits,
+    test: Digits,
+    *,
+    draws: int = 3,
+    iterations: int = 10,
+    rates: Sequence[float] = _RATES,
+    scales: Sequence[float] = _SCALES,
+) -> Study:
+    """Return Rand indices without sampling, with it, and with released centroids under noise, for several starts."""
+    images, known = (part.images.astype(np.float32) / 255 for part in (train, test))
+    size: dict[str, Any] = {"people": train.n, "centroids": 10, "iterations": iterations, "dummies": 50, "batch": 500}
+    public = {s: k_means(variant="public-centroids", sigma=s, **size) for s in rates}
+    noises = {scale: CentroidNoise(kind="gaussian", radius=_RADIUS, scale=scale) for scale in scales}
+    private = {
+        scale: k_means(variant="private-centroids", sigma=rates[0], noise=noise, **size)
+        for scale, noise in noises.items()
+    }
+    found: dict[str, list[float]] = {}
+    chance = []
+    for draw in range(draws):
+        rng = np.random.default_rng(request.seed + draw)
+        initial = known[rng.choice(len(known), 10, replace=False)]
+        chance.append(rand_index(test.labels.astype(np.int64), rng.integers(10, size=test.n)))
+
+        def score(centroids: Any) -> float:
+            return rand_index(test.labels.astype(np.int64), nearest(known, centroids[-1]))
+
+        request.tell(f"start {draw + 1}, no sampling", draw / draws)
+        found.setdefault("no sampling", []).append(score(plain_k_means(images, initial, iterations=iterations)))
+        for place, (s, plan) in enumerate(public.items()):
+            request.tell(f"start {draw + 1}, sigma = {s:g}", (draw + (place + 1) / 8) / draws)
+            run = run_k_means(plan, images, initial, rng=reproducible(request.seed + draw))
+            found.setdefault(_public(s), []).append(score(run.centroids))
+        for place, (scale, plan) in enumerate(private.items()):
+            request.tell(f"start {draw + 1}, noise {scale:g}", (draw + (place + 4) / 8) / draws)
+            run = run_k_means(plan, images, initial, noise=noises[scale], rng=reproducible(request.seed + draw))
+            found.setdefault(_private(scale), []).append(score(run.centroids))
+    guarantees = {
+        **{_public(s): traffic.plan_guarantee(plan, delta=DELTA).epsilon for s, plan in public.items()},
+        **{_private(scale): traffic.plan_guarantee(plan, delta=DELTA).epsilon for scale, plan in private.items()},
+    }
+    plain = found["no sampling"]
+    lost = max(abs(a - b) for s in rates for a, b in zip(plain, found[_public(s)], strict=True))
+    between = max(plain) - min(plain)
+    return Study(
+        key="004/figure-8-mnist",
+        title="K-means on MNIST: what sampling costs in the Rand index",
+        question="How well do ten centroids tell the digits apart, with and without sampling?",
+        answers=(
+            f"{verdict(holds=lost < 0.005)}: even sigma = {max(rates):g} changes next to nothing: the Rand index moves "
+            f"by at most {number(lost)}; between starts it moves by {number(between)}.",
+            f"Random labels score {number(sum(chance) / len(chance))}, so that a Rand index of {number(max(plain))} is "
+            "less than it seems.",
+            "The figures of sampling alone are conditional on public centroids. Counting the centroids too (released "
+            f"with noise, sigma = {rates[0]:g}): "
+            + ", ".join(
+                f"epsilon {number(guarantees[_private(scale)].upper, up=True)} at a Rand index of "
+                f"{number(float(np.mean(found[_private(scale)])))}"
+                for scale in scales
+            )
+            + ".",
+        ),
+        settings=(
+            ("images", f"{train.n:,} for training, {test.n:,} for the Rand index"),
+            ("first centroids", "ten random test images, taken as public"),
+            ("iterations", str(iterations)),
+            ("batch, dummies", "500, 50"),
+            ("delta", "1e-4 in all"),
+            ("seed", str(request.seed)),
+        ),
+        tables=(
+            Table(
+                key="rand",
+                title="Rand index on the test images",
+                caption="Epsilon of the traffic and, with noise, of the released centroids too.",
+                columns=("variant", *(f"start {draw + 1}" for draw in range(draws)), "epsilon"),
+                rows=tuple((name, *line, guarantees.get(name, "none")) for name, line in found.items()),
+            ),
+        ),
+        citations=(LADJEL.at("section V"),),
+    )
+
+
+def _public(sigma: float) -> str:
+    return f"sigma = {sigma:g}, public centroids"
+
+
+def _private(scale: float) -> str:
+    return f"centroids with noise of scale {scale:g}"
+
+
+TARGETS: Final = (
+    Target(
+        name="004/figure-8-aggregate",
+        title="Aggregate run over generated records: costs, used tuples and errors of the answers",
+        build=generated_study,
+        seconds=60.0,
+    ),
+    Target(
+        name="004/figure-8-mnist",
+        title="K-means on MNIST with and without sampling: Rand index on the test images",
+        build=digits,
+        data=("mnist",),
+        seconds=180.0,
+    ),
+)

@@ -1,0 +1,265 @@
+"""What the exact sum saves over the ranges of Table I: dummies or sampling for epsilon <= 1 at delta = 1e-4."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.model import Cell, Chart, Study, Table
+from hushuffle.model.citation import LADJEL
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.ladjel2021.parts import (
+    DELTA,
+    SAMPLES,
+    TARGETS_OF,
+    as_printed,
+    bennett,
+    certified,
+    drawn,
+    least,
+    meets,
+    verdict,
+)
+from hushuffle.plans import Costs, cluster_costs, messages, sources_needed
+from hushuffle.questions.traffic import published
+
+WANTED: Final = 1.0
+USED: Final = 10_000
+_MOST: Final = 200_000
+_STEPS: Final = 1000
+"""Sampling rates are tried in thousandths."""
+
+_BATCHES: Final = (10, 50, 100, 300, 600)
+_RATES: Final = (0.0, 0.1, 0.2, 0.5)
+_DUMMIES: Final = (0, 50, 200, 400)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needed:
+    """The least dummies (or thousandths of sampling) by each way of computing; infinite where nothing in range does."""
+
+    exact: float
+    bennett: float
+    hoeffding: float
+    printed: float
+    simulated: float
+
+
+def needed(case: Callable[[int], tuple[int, float, int]], most: int, *, samples: int, seed: int) -> Needed:
+    """Return the least x for which the scrambler `case`(x) meets epsilon <= 1 at delta = 1e-4.
+
+    "exact", "bennett" and "hoeffding" are guarantees; "printed" and "simulated" are not. Algorithm 2 is asked at
+    epsilon = 1.
+    """
+
+    def simulated(x: int) -> bool:
+        found = published.simulated_delta(TARGETS_OF, *case(x), epsilon=WANTED, samples=samples, seed=seed)
+        return found <= DELTA
+
+    def four(x: int) -> bool:
+        return published.theorem_four_epsilon(TARGETS_OF, *case(x), delta=DELTA).upper <= WANTED
+
+    def first(holds: Callable[[int], bool]) -> float:
+        found = least(holds, most)
+        return math.inf if found is None else found
+
+    return Needed(
+        exact=first(lambda x: meets(*case(x), epsilon=WANTED)),
+        bennett=first(lambda x: bennett(*case(x)).upper <= WANTED),
+        hoeffding=first(four),
+        printed=first(lambda x: as_printed(*case(x)) <= WANTED),
+        simulated=first(simulated),
+    )
+
+
+def _dummies(n: int, sigma: float, x: int) -> tuple[int, float, int]:
+    return n, sigma, x
+
+
+def _sampling(n: int, dummies: int, x: int) -> tuple[int, float, int]:
+    return n, x / _STEPS, dummies
+
+
+def savings_study(
+    request: Request,
+    *,
+    batches: Sequence[int] = _BATCHES,
+    rates: Sequence[float] = _RATES,
+    dummies: Sequence[int] = _DUMMIES,
+    samples: int = SAMPLES,
+) -> Study:
+    """Return the dummies needed at each batch and rate, and the sampling needed at each batch and number of dummies."""
+    find = partial(needed, samples=samples, seed=request.seed)
+    cells = [(n, s) for n in batches for s in rates]
+    by_dummies: dict[tuple[int, float], Needed] = {}
+    for place, (n, sigma) in enumerate(cells):
+        request.tell(f"dummies, n = {n}, sigma = {sigma:g}", 0.6 * place / len(cells))
+        by_dummies[n, sigma] = find(partial(_dummies, n, sigma), _MOST)
+    others = [(n, d) for n in batches for d in dummies]
+    by_rate: dict[tuple[int, int], Needed] = {}
+    for place, (n, d) in enumerate(others):
+        request.tell(f"sampling, n = {n}, d = {d}", 0.6 + 0.4 * place / len(others))
+        by_rate[n, d] = find(partial(_sampling, n, d), _STEPS - 1)
+    ratios = [c.exact / c.bennett for c in by_dummies.values() if c.bennett] or [1.0]
+    share = [_messages(*key, c.exact) / _messages(*key, c.bennett) for key, c in by_dummies.items()]
+    short = [(key, c) for key, c in by_dummies.items() if _fails(*key, c)]
+    return Study(
+        key="004/table-1-savings",
+        title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4",
+        question="Over the ranges of Table I, how many dummies or how much sampling does the exact sum save?",
+        answers=(
+            f"Against the paper's best formula that holds (Theorem 4 with Bennett's inequality, corrected) the exact "
+            f"sum needs {min(ratios):.0%} to {max(ratios):.0%} of the dummies, and {min(share):.0%} to "
+            f"{max(share):.0%} of all messages for {USED:,} used tuples. Hoeffding's form, as in the "
+            f"theorem, needs {_times(by_dummies)} times the dummies.",
+            f"{verdict(holds=not short)}: the printed Bennett form gives the privacy it claims. In {len(short)} of "
+            f"{len(by_dummies)} settings it asks for so few dummies that epsilon is provably above 1; {_worst(short)}",
+            f"Algorithm 2 asks for {_range(by_dummies)} of the dummies of the exact sum, which it estimates: too few "
+            f"in {sum(c.simulated < c.exact for c in by_dummies.values())} of {len(by_dummies)} settings.",
+            _rates_answer(by_rate),
+        ),
+        settings=(
+            ("targets", "20"),
+            ("epsilon, delta", "1, 1e-4"),
+            ("samples of Algorithm 2", f"{samples:,}"),
+            ("seed", str(request.seed)),
+        ),
+        tables=(_dummy_table(by_dummies), _rate_table(by_rate)),
+        charts=(_chart(batches, rates, by_dummies),),
+        citations=(LADJEL.at("Table I"), LADJEL.at("Theorem 4"), LADJEL.at("Algorithm 2")),
+    )
+
+
+def _fails(n: int, sigma: float, cell: Needed) -> bool:
+    """Say whether the dummies that the printed form asks for provably leave epsilon above 1."""
+    return certified(n, sigma, int(cell.printed)).lower > WANTED
+
+
+def _worst(short: Sequence[tuple[tuple[int, float], Needed]]) -> str:
+    """Name the setting where the printed form promises most too much, with the certified figure there."""
+    if not short:
+        return "none."
+    (n, sigma), cell = max(short, key=lambda item: certified(*item[0], int(item[1].printed)).lower)
+    there = certified(n, sigma, int(cell.printed))
+    return f"most at n = {n}, sigma = {sigma:g}, d = {cell.printed:,}, where epsilon is {there}."
+
+
+def _times(cells: dict[tuple[int, float], Needed]) -> str:
+    found = [c.hoeffding / c.exact for c in cells.values() if c.exact] or [1.0]
+    return f"{min(found):.0f} to {max(found):.0f}"
+
+
+def _range(cells: dict[tuple[int, float], Needed]) -> str:
+    found = [c.simulated / c.exact for c in cells.values() if c.exact] or [1.0]
+    return f"{min(found):.0%} to {max(found):.0%}"
+
+
+def _rates_answer(cells: dict[tuple[int, int], Needed]) -> str:
+    pairs = [(c.exact / _STEPS, c.bennett / _STEPS) for c in cells.values() if c.exact and math.isfinite(c.bennett)]
+    if not pairs:
+        return "Where dummies suffice no sampling is needed."
+    lost = [(a - b, a, b) for a, b in ((_used(exact), _used(other)) for exact, other in pairs)]
+    most = max(lost)
+    return (
+        f"Where sampling is needed the exact sum gets by with less: at best {most[1]:.0%} of the tuples are used in "
+        f"place of {most[2]:.0%}."
+    )
+
+
+def _used(sigma: float) -> float:
+    return 1 - sigma * (1 - 1 / TARGETS_OF)
+
+
+def costs(n: int, sigma: float, dummies: int) -> Costs:
+    """Return the costs of one cluster with 10,000 used tuples."""
+    sources = sources_needed(USED, TargetSampling(targets=TARGETS_OF, sigma=sigma))
+    sent = messages("send", sources=sources, targets=TARGETS_OF, sigma=sigma, reads=("p",), dummies=dummies, batch=n)
+    return cluster_costs(sent)
+
+
+def _messages(n: int, sigma: float, dummies: float) -> int:
+    return costs(n, sigma, int(dummies)).messages
+
+
+def _dummy_table(cells: dict[tuple[int, float], Needed]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for (n, sigma), cell in cells.items():
+        asked = (int(v) for v in (cell.exact, cell.bennett, cell.hoeffding, cell.simulated, cell.printed))
+        sent = (_messages(n, sigma, dummies) for dummies in (cell.exact, cell.bennett))
+        rows.append((n, sigma, *asked, certified(n, sigma, int(cell.printed)), *sent))
+    return Table(
+        key="dummies",
+        title="Dummies of each scrambler for epsilon <= 1 at delta = 1e-4",
+        caption=f"20 targets. The first three are guarantees. Messages in all for {USED:,} used tuples.",
+        columns=(
+            "n",
+            "sigma",
+            "exact sum",
+            "Bennett, corrected",
+            "Hoeffding, corrected",
+            "Algorithm 2",
+            "Bennett, printed",
+            "epsilon at those",
+            "messages, exact sum",
+            "messages, Bennett corrected",
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _rate_table(cells: dict[tuple[int, int], Needed]) -> Table:
+    def rate(value: float) -> Cell:
+        return "none below 1" if math.isinf(value) else value / _STEPS
+
+    rows = []
+    for (n, d), cell in cells.items():
+        asked = (rate(v) for v in (cell.exact, cell.bennett, cell.hoeffding, cell.simulated, cell.printed))
+        rows.append((n, d, *asked))
+    return Table(
+        key="sampling",
+        title="Sampling rate for epsilon <= 1 at delta = 1e-4",
+        caption="20 targets, in thousandths; 0: dummies alone suffice.",
+        columns=(
+            "n",
+            "dummies",
+            "exact sum",
+            "Bennett, corrected",
+            "Hoeffding, corrected",
+            "Algorithm 2",
+            "Bennett, printed",
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _chart(batches: Sequence[int], rates: Sequence[float], cells: dict[tuple[int, float], Needed]) -> Chart:
+    def line(name: str, sigma: float) -> list[float]:
+        return [getattr(cells[n, sigma], name) for n in batches]
+
+    names = {"exact": "exact sum", "bennett": "Bennett corrected", "printed": "Bennett as printed (no bound)"}
+    return Chart(
+        key="dummies",
+        title="Dummies of each scrambler for epsilon <= 1 at delta = 1e-4",
+        caption="20 targets.",
+        x_label="sources n of the scrambler",
+        y_label="dummies d",
+        series=tuple(
+            drawn(f"{label}, sigma = {s:g}", batches, line(name, s))
+            for s in dict.fromkeys((rates[0], rates[-1]))
+            for name, label in names.items()
+        ),
+    )
+
+
+TARGETS: Final = (
+    Target(
+        name="004/table-1-savings",
+        title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4: exact sum against the paper's formulas",
+        build=savings_study,
+        seconds=150.0,
+    ),
+)

@@ -1,0 +1,287 @@
+"""Privacy against network load, load of a node, consents and utility: the traffic paper's figure 8, a to d."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.model import Bound, Chart, Series, Study, Table, number
+from hushuffle.model.citation import LADJEL
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.ladjel2021.parts import TARGETS_OF, as_printed, bennett, certified, drawn, verdict
+from hushuffle.plans import Costs, GroupingQuery, GroupingSet, Plan, aggregate, cluster_costs, sources_needed
+
+USED: Final = 10_000
+_NATS: Final = "epsilon (nats) at delta = 1e-4"
+_DUMMIES: Final = (0, 10, 25, 50, 100, 200, 400, 700, 1000)
+_BATCHES: Final = (10, 20, 50, 100, 200, 300, 400, 600)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One point: `sources` in batches of up to `n`, sampling rate, dummies; one cluster of Aggregate."""
+
+    sources: int
+    n: int
+    sigma: float
+    dummies: int
+
+    @classmethod
+    def for_used(cls, used: int, *, n: int, sigma: float, dummies: int) -> Setting:
+        """Return the setting in which `used` tuples are used in expectation."""
+        sources = sources_needed(used, TargetSampling(targets=TARGETS_OF, sigma=sigma))
+        return cls(sources=sources, n=n, sigma=sigma, dummies=dummies)
+
+    @property
+    def plan(self) -> Plan:
+        """Aggregate over one grouping set."""
+        return grouped(self, 1)
+
+    @property
+    def costs(self) -> Costs:
+        """Costs of the messages to compute nodes."""
+        return cluster_costs(next(cluster for cluster in self.plan.clusters if not cluster.fixed))
+
+    @property
+    def batch(self) -> int:
+        """The smallest batch."""
+        return self.plan.clusters[0].smallest
+
+    @property
+    def exact(self) -> Bound:
+        """The certified figure of one message."""
+        return certified(self.batch, self.sigma, self.dummies)
+
+    @property
+    def formula(self) -> Bound:
+        """Theorem 4 with Bennett's inequality, corrected."""
+        return bennett(self.batch, self.sigma, self.dummies)
+
+    @property
+    def printed(self) -> float:
+        """The same as printed."""
+        return as_printed(self.batch, self.sigma, self.dummies)
+
+
+@lru_cache(maxsize=2048)
+def grouped(setting: Setting, sets: int) -> Plan:
+    """Return Aggregate over the first `sets` grouping sets, 20 compute nodes each."""
+    columns = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in "abcd"[:sets])
+    query = GroupingQuery(grouping_sets=columns, partitions=TARGETS_OF)
+    return aggregate(
+        query,
+        people=setting.sources,
+        sigma=setting.sigma,
+        dummies=setting.dummies,
+        batch=min(setting.n, setting.sources),
+    )
+
+
+def aggregate_study(
+    request: Request,
+    *,
+    used: int = USED,
+    batches: Sequence[int] = _BATCHES,
+    dummies: Sequence[int] = _DUMMIES,
+    steps: int = 9,
+) -> Study:
+    """Return figures 8a to 8d: the four trade-offs for `used` tuples, one grouping set."""
+    few, many = 100, max(batches)
+    request.tell("network load", 0.0)
+    load = {
+        (n, s): [Setting.for_used(used, n=n, sigma=s, dummies=d) for d in dummies]
+        for n in (few, many)
+        for s in (0.0, 0.2)
+    }
+    request.tell("load of a node", 0.3)
+    node = {
+        (share, s): [Setting.for_used(used, n=n, sigma=s, dummies=round(share * n)) for n in batches]
+        for share in (0.5, 1.0)
+        for s in (0.0, 0.2)
+    }
+    request.tell("consents", 0.5)
+    consents = {
+        (n, budget): _at_fixed_load(used, n, budget, steps) for n in (few, many) for budget in (3 * used, 4 * used)
+    }
+    request.tell("utility", 0.8)
+    rates = [round(0.9 * step / (steps - 1), 4) for step in range(steps)]
+    utility = {d: [Setting(sources=used, n=few, sigma=s, dummies=d) for s in rates] for d in (10, 50, 200)}
+    points = [setting for line in (*load.values(), *node.values(), *utility.values()) for setting in line]
+    below = [setting for setting in points if setting.printed < setting.exact.lower]
+    return Study(
+        key="004/figure-8",
+        title="Aggregate: privacy against network load, load of a node, consents and utility",
+        question=f"What does epsilon cost in messages, channels, consents or tuples, for {used:,} tuples to be used?",
+        answers=(
+            _load_answer(load),
+            _node_answer(node),
+            _consents_answer(consents),
+            _utility_answer(utility),
+            f"{verdict(holds=not below)}: the printed refinement of Theorem 4 promises what holds. In {len(below)} of "
+            f"the {len(points)} points of (a), (b) and (d) it lies below the certified lower end.",
+        ),
+        settings=(
+            ("targets", "20"),
+            ("delta", "1e-4"),
+            ("tuples used", f"{used:,}"),
+            ("what the paper does not give", "batches and rates of the curves; chosen within Table I"),
+        ),
+        tables=(_load_table(load), _consents_table(consents)),
+        charts=(
+            _chart(
+                "network-load",
+                "Network load (figure 8a)",
+                "messages added by the protection, in all",
+                [
+                    line
+                    for (n, s), settings in load.items()
+                    for line in _three(f"n = {n}, sigma = {s:g}", settings, lambda p: p.costs.messages - used)
+                ],
+            ),
+            _chart(
+                "individual-load",
+                "Load of a scrambler (figure 8b)",
+                "channels of a scrambler",
+                [
+                    line
+                    for (share, s), settings in node.items()
+                    for line in _three(f"d = {share:g} n, sigma = {s:g}", settings, lambda p: p.costs.busiest)
+                ],
+            ),
+            _chart(
+                "consents",
+                "Consents at a fixed network load (figure 8c)",
+                "sources in all",
+                [
+                    drawn(f"{budget:,} messages, n = {n}", [p.sources for p in line], [p.exact for p in line])
+                    for (n, budget), line in consents.items()
+                ],
+            ),
+            _chart(
+                "utility",
+                f"Tuples used by {used:,} sources (figure 8d)",
+                "tuples used, in expectation",
+                [
+                    line
+                    for d, settings in utility.items()
+                    for line in _three(f"d = {d}", settings, lambda p: p.costs.used)
+                ],
+            ),
+        ),
+        citations=(LADJEL.at("Figure 8, a to d"),),
+    )
+
+
+def _at_fixed_load(used: int, n: int, budget: int, steps: int) -> list[Setting]:
+    """Return settings with `used` to twice as many sources, whose dummies use up `budget` messages in all."""
+    found = []
+    for step in range(steps):
+        sources = used + round(used * step / (steps - 1))
+        sigma = (1 - used / sources) * TARGETS_OF / (TARGETS_OF - 1)
+        room = (budget - 2 * sources) // -(-sources // n)
+        if room >= 0:
+            found.append(Setting(sources=sources, n=n, sigma=sigma, dummies=room))
+    return found
+
+
+def _three(name: str, settings: Sequence[Setting], x: Callable[[Setting], float]) -> list[Series]:
+    at = [x(setting) for setting in settings]
+    return [
+        drawn(f"{name}: certified", at, [setting.exact for setting in settings]),
+        drawn(f"{name}: printed (no bound)", at, [setting.printed for setting in settings]),
+        drawn(f"{name}: Bennett corrected", at, [setting.formula for setting in settings]),
+    ]
+
+
+def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Chart:
+    caption = "T = 20. Certified: the exact sum and a matching attack. Printed: Bennett's form, no bound."
+    return Chart(
+        key=key, title=title, caption=caption, x_label=x_label, y_label=_NATS, series=tuple(series), y_log=True
+    )
+
+
+def _load_answer(load: dict[tuple[int, float], list[Setting]]) -> str:
+    good = {key: next((p for p in line if p.exact.upper <= 1), None) for key, line in load.items()}
+    by_formula = {key: next((p for p in line if p.formula.upper <= 1), None) for key, line in load.items()}
+    said = [
+        f"n = {n}, sigma = {s:g}: {p.costs.messages:,} messages with {p.dummies} dummies"
+        + ("" if other is None else f" (corrected formula: {other.costs.messages:,})")
+        for ((n, s), p), other in zip(good.items(), by_formula.values(), strict=True)
+        if p is not None
+    ]
+    return (
+        f"{verdict(holds=bool(said))}: epsilon <= 1 at an acceptable load exists. The first of the numbers of dummies "
+        f"tried that reaches it: {'; '.join(said)}."
+    )
+
+
+def _node_answer(node: dict[tuple[float, float], list[Setting]]) -> str:
+    line = node[1.0, 0.2]
+    ends = [setting.exact.upper for setting in line]
+    falls = all(later <= earlier * (1 + 1e-6) for earlier, later in pairwise(ends))
+    return (
+        f"{verdict(holds=falls)}: more load on each scrambler gives better privacy, less and less so. One dummy for "
+        "each source, sigma = 0.2: "
+        + ", ".join(f"{number(p.exact.upper)} with {p.costs.busiest} channels" for p in (line[0], line[3], line[-1]))
+        + ". The total of messages stays the same."
+    )
+
+
+def _consents_answer(consents: dict[tuple[int, int], list[Setting]]) -> str:
+    parts, every = [], True
+    for (n, budget), line in consents.items():
+        best = min(line, key=lambda setting: setting.exact.upper)
+        every = every and best.sources > line[0].sources
+        parts.append(
+            f"n = {n}, {budget:,} messages: {number(line[0].exact.upper)} without sampling, "
+            f"{number(best.exact.upper)} with {best.sources:,} sources (sigma = {best.sigma:.2f}, d = {best.dummies})"
+        )
+    return (
+        f"{verdict(holds=every)}: at a fixed network load it is better to ask more people than to add dummies. "
+        f"{'; '.join(parts)}."
+    )
+
+
+def _utility_answer(utility: dict[int, list[Setting]]) -> str:
+    ratios = {d: line[1].exact.upper / line[len(line) // 2].exact.upper for d, line in utility.items()}
+    line = next(iter(utility.values()))
+    little, more = line[1], line[len(line) // 2]
+    return (
+        f"{verdict(holds=ratios[min(ratios)] > ratios[max(ratios)])}: sampling has a drastic effect, most with "
+        f"few dummies. Using {more.costs.used / more.sources:.0%} of the tuples (sigma = {more.sigma:.2f}) in place of "
+        f"{little.costs.used / little.sources:.0%} divides epsilon by "
+        + ", ".join(f"{ratio:.1f} at d = {d}" for d, ratio in ratios.items())
+        + "."
+    )
+
+
+def _load_table(load: dict[tuple[int, float], list[Setting]]) -> Table:
+    rows = tuple(
+        (n, s, p.dummies, p.costs.scramblers, p.costs.messages, p.sources, p.exact, p.formula, p.printed)
+        for (n, s), line in load.items()
+        for p in line
+    )
+    columns = ("n", "sigma", "d", "scramblers", "messages", "sources", "certified", "Bennett corrected", "printed")
+    return Table(key="load", title="Network load, one grouping set", caption="", columns=columns, rows=rows)
+
+
+def _consents_table(consents: dict[tuple[int, int], list[Setting]]) -> Table:
+    rows = tuple(
+        (budget, n, p.sources, p.sigma, p.dummies, p.exact) for (n, budget), line in consents.items() for p in line
+    )
+    columns = ("messages at most", "n", "sources", "sigma", "d", "certified")
+    return Table(key="consents", title="Consents at a fixed load", caption="", columns=columns, rows=rows)
+
+
+TARGETS: Final = (
+    Target(
+        name="004/figure-8",
+        title="Aggregate: privacy against network load, load of a node, consents and utility",
+        build=aggregate_study,
+        seconds=60.0,
+    ),
+)

@@ -1,0 +1,222 @@
+"""What one message's target reveals, pure figures: the traffic paper's figures 3 and 5."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from hushuffle.mechanisms.randomizers import Convention
+from hushuffle.model import Bound, Chart, Series, Study, Table, number
+from hushuffle.model.citation import LADJEL
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.ladjel2021.parts import TARGETS_OF, capped, drawn, verdict
+from hushuffle.questions import traffic
+from hushuffle.questions.traffic import published
+
+_RATES: Final = tuple(round(0.05 * step, 2) for step in range(1, 20))
+_NATS: Final = "epsilon (nats, pure)"
+_CONVENTIONS: Final[tuple[Convention, ...]] = ("exclusive", "uniform")
+
+
+def sampling_and_flooding(request: Request) -> Study:
+    """Return figure 3: epsilon of sampling alone, and of sampling with flooding."""
+    request.tell("lines", 0.5)
+    targets, floods, rates = (5, 10, 20, 50, 100), range(19), (0.1, 0.2, 0.5, 0.8)
+    needed = {t: t / (t + 2) for t in targets}  # (1 - sigma) T / sigma = e**epsilon - 1 = 2
+    drops = {s: [traffic.sampling_epsilon(20, s, d).upper for d in floods] for s in rates}
+    bulk = min((line[0] - line[4]) / (line[0] - line[-1]) for line in drops.values())
+    shares = {s: line[1] / line[0] for s, line in drops.items()}
+    faster = all(shares[a] > shares[b] for a, b in pairwise(rates))
+    uniform, exclusive = (traffic.sampling_epsilon(20, 0.2, convention=c).upper for c in ("uniform", "exclusive"))
+    return Study(
+        key="004/figure-3",
+        title="Sampling and flooding without scramblers",
+        question="What epsilon do random targets and further messages give, when it is seen who sends?",
+        answers=(
+            "The paper's formula (Theorem 2) is exact: the curves are the paper's.",
+            f"{verdict(holds=all(s > 0.9 for t, s in needed.items() if t >= 20))} from 20 targets on: epsilon <= ln 3 "
+            f"takes sigma >= T/(T + 2): {', '.join(f'{s:.3f} for T = {t}' for t, s in needed.items())}.",
+            f"{verdict(holds=bulk > 0.5)}: the first dummies do most: the first 4 of 18 bring at least {bulk:.0%} of "
+            "what all 18 bring.",
+            f"{verdict(holds=faster)}: the larger sigma, the faster epsilon falls with d: the first dummy leaves "
+            + ", ".join(f"{share:.0%} at sigma = {s:g}" for s, share in shares.items())
+            + " of it.",
+            f"The two conventions differ: sigma = 0.2, T = 20 is {number(uniform)} if the random target may be the "
+            f"true one (the algorithm), {number(exclusive)} if not (the paper's Theorem 3).",
+        ),
+        settings=(("targets", ", ".join(map(str, targets))), ("convention", "uniform")),
+        tables=(
+            Table(
+                key="needed",
+                title="Sampling needed for epsilon <= ln 3, no flooding",
+                caption="And what arrives: 1 - sigma + sigma/T of the tuples.",
+                columns=("targets", "sigma", "share of tuples used"),
+                rows=tuple((t, s, 1 - s + s / t) for t, s in needed.items()),
+            ),
+        ),
+        charts=(
+            Chart(
+                key="sampling",
+                title="Sampling alone (figure 3a)",
+                caption="Exact, uniform convention.",
+                x_label="sampling rate sigma",
+                y_label=_NATS,
+                series=tuple(
+                    drawn(f"T = {t}", _RATES, [traffic.sampling_epsilon(t, s) for s in _RATES]) for t in targets
+                ),
+            ),
+            Chart(
+                key="flooding",
+                title="With flooding, T = 20 (figure 3b)",
+                caption="Exact, uniform convention; d = 19 is a broadcast, epsilon = 0.",
+                x_label="further messages d of each source",
+                y_label=_NATS,
+                series=tuple(drawn(f"sigma = {s:g}", list(floods), drops[s]) for s in rates),
+            ),
+        ),
+        citations=(LADJEL.at("Figure 3"), LADJEL.at("Theorem 2")),
+    )
+
+
+def cap_study(
+    request: Request,
+    *,
+    n: int = 100,
+    rates: Sequence[float] = _RATES,
+    dummies: Sequence[int] = (0, 1, 2, 5, 10, 20, 30, 50, 60, 70, 80, 90, 95, 99),
+    batches: Sequence[int] = (51, 60, 80, 100, 150, 200, 300, 500, 700, 1000),
+) -> Study:
+    """Return figure 5: pure epsilon with a cap, for batches of `n` (a, b) and for `batches` with 50 dummies (c)."""
+    request.tell("against sigma", 0.0)
+    middle, most = dummies[len(dummies) // 2], dummies[-1]
+    by_sigma = [_three_lines(f"d = {d}, ", rates, [(n, s, d) for s in rates]) for d in (middle, most)]
+    local = drawn("no scrambler, no dummies", rates, [traffic.sampling_epsilon(TARGETS_OF, s) for s in rates])
+    one_each = drawn(f"no scrambler, {n} dummies in all", rates, [_one_each(s) for s in rates])
+    request.tell("against dummies", 0.3)
+    shown = (0.2, 0.5, 0.8)
+    by_dummies = [_three_lines(f"sigma = {s:g}, ", dummies, [(n, s, d) for d in dummies]) for s in shown]
+    request.tell("against batches", 0.6)
+    fixed = batches[0] - 1
+    by_batch = [_three_lines(f"sigma = {s:g}, ", batches, [(m, s, fixed) for m in batches]) for s in (0.2, 0.5)]
+    rows = tuple(_row(n, s, d) for s in shown for d in (dummies[1], middle, most))
+    return Study(
+        key="004/figure-5",
+        title="A scrambler with a cap, pure epsilon: as printed and as it is",
+        question="What does a scrambler whose targets get at most n messages promise without any delta?",
+        answers=_cap_answers(n, most, shown, batches),
+        settings=(("targets", "20"), ("sources of a scrambler", f"{n} unless said")),
+        tables=(
+            Table(
+                key="cap",
+                title=f"{n} sources behind a scrambler with a cap",
+                caption="Printed: Theorem 3. Exact: proven, equal to enumeration where that is possible.",
+                columns=("sigma", "dummies", "printed", "exact, its convention", "exact, the algorithm's", "local"),
+                rows=rows,
+            ),
+        ),
+        charts=(
+            _chart(
+                "sigma",
+                f"Against sampling, n = {n} (figure 5a)",
+                "sampling rate sigma",
+                [*by_sigma[0], *by_sigma[1], local, one_each],
+            ),
+            _chart(
+                "dummies",
+                f"Against dummies, n = {n} (figure 5b)",
+                "dummies d of the scrambler",
+                [s for lines in by_dummies for s in lines],
+            ),
+            _chart(
+                "batch",
+                f"Against sources, d = {fixed} (figure 5c)",
+                "sources n of the scrambler",
+                [s for lines in by_batch for s in lines],
+            ),
+        ),
+        citations=(LADJEL.at("Figure 5"), LADJEL.at("Theorem 3, refuted")),
+    )
+
+
+def _cap_answers(n: int, d: int, rates: Sequence[float], batches: Sequence[int]) -> tuple[str, ...]:
+    truth = {s: capped(n, s, d).upper for s in rates}
+    own = {s: capped(n, s, d, "exclusive").upper for s in rates}
+    printed = {s: published.printed_capped_epsilon(TARGETS_OF, n, s, d) for s in rates}
+    low = all(printed[s] < min(own[s], truth[s]) for s in rates)
+    better = all(truth[s] < _one_each(s).upper for s in rates)
+    claimed = all(printed[s] < _one_each(s).upper for s in rates)
+    falls = (
+        all(capped(n, s, d).upper < capped(n, s, d // 2).upper for s in rates) and truth[rates[-1]] < truth[rates[0]]
+    )
+    first, last = (capped(m, rates[0], batches[0] - 1).upper for m in (batches[0], batches[-1]))
+    return (
+        f"{verdict(holds=not low)}: the formula of Theorem 3 is a guarantee. With {d} dummies it prints "
+        + ", ".join(f"{number(printed[s])} at sigma = {s:g}" for s in rates)
+        + "; exact in its own convention "
+        + ", ".join(number(own[s]) for s in rates)
+        + ", in the algorithm's "
+        + ", ".join(number(truth[s]) for s in rates)
+        + ".",
+        f"{verdict(holds=better)}: at the same sigma and number of dummies the scrambler is more private than local "
+        f"flooding. One further message of each source ({n} dummies in all) gives "
+        + ", ".join(number(_one_each(s).upper) for s in rates)
+        + (", which only the printed formula undercuts." if claimed and not better else "."),
+        f"{verdict(holds=falls)}: epsilon falls with sigma and with d; but the dummies do next to nothing: with {d} of "
+        f"them {min(truth[s] / traffic.sampling_epsilon(TARGETS_OF, s).upper for s in rates):.0%} of the local figure "
+        "or more is left.",
+        f"{verdict(holds=last - first < 0.1 * first)}: the number of sources has no significant impact: from "
+        f"{number(first)} at n = {batches[0]} up to {number(last)} at n = {batches[-1]} (sigma = {rates[0]:g}).",
+        "Pure epsilon is the wrong question for a scrambler: see 004/figure-7 for what a delta of 1e-4 changes.",
+    )
+
+
+def _one_each(sigma: float) -> Bound:
+    return traffic.sampling_epsilon(TARGETS_OF, sigma, 1)
+
+
+def _row(n: int, sigma: float, d: int) -> tuple[float | Bound, ...]:
+    local = traffic.sampling_epsilon(TARGETS_OF, sigma)
+    exact = [capped(n, sigma, d, convention) for convention in _CONVENTIONS]
+    return sigma, d, published.printed_capped_epsilon(TARGETS_OF, n, sigma, d), *exact, local
+
+
+def _three_lines(name: str, x: Sequence[float], cases: Sequence[tuple[int, float, int]]) -> list[Series]:
+    """Return the printed line, where it is defined, and the exact ones."""
+    printed = [
+        published.printed_capped_epsilon(TARGETS_OF, n, s, d) if s < (TARGETS_OF - 1) / TARGETS_OF else math.inf
+        for n, s, d in cases
+    ]
+    lines = [drawn(f"{name}printed", x, printed)]
+    for convention in _CONVENTIONS:
+        fits = [(at, case) for at, case in zip(x, cases, strict=True) if case[1] < (TARGETS_OF - 1) / TARGETS_OF]
+        figures = [capped(*case, convention) for _, case in fits]
+        lines.append(drawn(f"{name}{convention}", [at for at, _ in fits], figures))
+    return lines
+
+
+def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Chart:
+    return Chart(
+        key=key,
+        title=title,
+        caption="Printed: Theorem 3, too small. Exclusive: exact in its convention. Uniform: exact for the algorithm.",
+        x_label=x_label,
+        y_label=_NATS,
+        series=tuple(series),
+    )
+
+
+TARGETS: Final = (
+    Target(
+        name="004/figure-3",
+        title="Sampling and flooding alone: epsilon against the sampling rate and further messages",
+        build=sampling_and_flooding,
+    ),
+    Target(
+        name="004/figure-5",
+        title="A scrambler with a cap: the printed pure epsilon and the exact one",
+        build=cap_study,
+        seconds=5.0,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Meehan, Chowdhury, Chaudhuri, Jha: Privacy implications of shuffling (2022)."""

@@ -1,0 +1,133 @@
+"""One map of people, as it is and as four pipelines release it, and what an attacker makes of each (003, figure 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from hushuffle.attacks.inference import ATTACK
+from hushuffle.mechanisms.randomizers import RandomizedResponse
+from hushuffle.mechanisms.shufflers import NoShuffle, Shuffler, UniformShuffle
+from hushuffle.model import Panel, PointMap, Study, Table
+from hushuffle.model.study import software
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.meehan2022.cases import Floats, Integers, syn
+from hushuffle.papers.meehan2022.gaussian_process import smoothed_guess
+from hushuffle.papers.meehan2022.runs import LOCAL, UNIFORM, Step, step
+from hushuffle.papers.meehan2022.synthetic import LABELS, coarse
+from hushuffle.questions import order
+from hushuffle.randomness import reproducible
+
+EPSILON: Final = 2.55
+ALPHA: Final = 1.0
+
+_WIDE: Final = 0.4
+
+
+def map_study(
+    request: Request, *, people: int = 800, radii: tuple[float, float] = (0.04, 0.12), wide: float = _WIDE
+) -> Study:
+    """Return the map of `people`, shuffled within a small and a larger radius."""
+    case, places, _ = syn(people, seed=request.seed)
+    common = order.reference_order(order.radius_groups(places, wide), places)
+    steps = [step(radius, order.radius_groups(places, radius), common, alpha=ALPHA, basis="exact") for radius in radii]
+    names = [f"order-private, r = {radius:g}" for radius in radii]
+    shufflers: dict[str, Shuffler] = {LOCAL: NoShuffle()}
+    shufflers |= {name: each.shuffler for name, each in zip(names, steps, strict=True)}
+    shufflers[UNIFORM] = UniformShuffle()
+    rng = reproducible(request.seed)
+    reports = RandomizedResponse(k=case.k, epsilon=EPSILON).randomize(case.values, rng=rng)
+    released = {name: shuffler.release(reports, rng=rng) for name, shuffler in shufflers.items()}
+    guesses = {}
+    for position, (name, values) in enumerate(released.items()):
+        request.tell(f"Gaussian process: {name}", position / len(released))
+        guesses[name] = smoothed_guess(places, values, k=case.k)
+    right = {name: tuple(_right(guess, case.values, ways) for ways in (8, 4, 2)) for name, guess in guesses.items()}
+    return Study(
+        key="003/figure-1",
+        title="A map of people, and what an attacker reads from it",
+        question="Does shuffling within a radius thwart inference at a chosen granularity?",
+        answers=_answers(right, names),
+        settings=(
+            ("people", f"{people:,}, generated: two clusters of two crescents of two halves"),
+            ("local epsilon, alpha", f"{EPSILON:g}, {ALPHA:g}"),
+            ("groups", f"within r; one reference order, the best for groups within {wide:g}; exact sensitivity"),
+            ("attack", "Gaussian process, squared exponential covariance, fitted by marginal likelihood"),
+            ("seed", str(request.seed)),
+        ),
+        tables=(_table(steps, names, released, right, case.values),),
+        maps=(
+            _map("released", "What is released", places, {"true values": case.values, **released}),
+            _map("guessed", "What the attacker guesses", places, guesses),
+        ),
+        citations=(ATTACK.at("figure 1"),),
+        software=software("scikit-learn"),
+    )
+
+
+def _right(guess: Integers, values: Integers, ways: int) -> float:
+    return float(np.mean(coarse(guess, ways) == coarse(values, ways)))
+
+
+def _answers(right: Mapping[str, tuple[float, ...]], names: list[str]) -> tuple[str, ...]:
+    local, small, large, uniform = (right[name] for name in (LOCAL, *names, UNIFORM))
+    holds = small[1] >= 0.8 > large[1] and large[2] >= 0.8
+    return (
+        f"{'Confirmed' if local[0] >= 0.9 else 'Contradicted'}: without a shuffle the attacker reads almost the whole "
+        f"map: {local[0]:.1%} of the values.",
+        f"{'Confirmed' if uniform[2] <= 0.65 else 'Contradicted'}: after a uniform shuffle they read nothing: "
+        f"{uniform[0]:.1%} of the values, {uniform[2]:.1%} of the clusters.",
+        f"{'Confirmed' if holds else 'Contradicted'}: the radius sets the granularity. Values, crescents, clusters: "
+        f"{', '.join(f'{share:.1%}' for share in small)} ({names[0]}); "
+        f"{', '.join(f'{share:.1%}' for share in large)} ({names[1]}).",
+    )
+
+
+def _table(
+    steps: list[Step],
+    names: list[str],
+    released: Mapping[str, Integers],
+    right: Mapping[str, tuple[float, ...]],
+    values: Integers,
+) -> Table:
+    sensitivities = {
+        name: (f"{each.exact:,}", f"{each.published:,}", f"{each.shuffler.theta:.3g}")
+        for name, each in zip(names, steps, strict=True)
+    }
+    return Table(
+        key="guesses",
+        title="How often the released value and the guess are right",
+        caption="Released: the value in a person's place is theirs. Guessed: 8 values, 4 crescents, 2 clusters.",
+        columns=(
+            "shuffle",
+            "sensitivity",
+            "published one",
+            "theta",
+            "released",
+            "8 values",
+            "4 crescents",
+            "2 clusters",
+        ),
+        rows=tuple(
+            (name, *sensitivities.get(name, ("", "", "")), float(np.mean(released[name] == values)), *right[name])
+            for name in right
+        ),
+    )
+
+
+def _map(key: str, title: str, places: Floats, panels: Mapping[str, Integers]) -> PointMap:
+    x, y = (tuple(places[:, axis].round(4).tolist()) for axis in (0, 1))
+    return PointMap(
+        key=key,
+        title=title,
+        caption="Places are public, colours are private values.",
+        x_label="x",
+        y_label="y",
+        labels=LABELS,
+        panels=tuple(Panel(label=name, x=x, y=y, values=tuple(values.tolist())) for name, values in panels.items()),
+    )
+
+
+TARGETS: Final = (Target(name="003/figure-1", title="a map of people, and an attack", build=map_study, seconds=30),)

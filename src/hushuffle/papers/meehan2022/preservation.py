@@ -1,0 +1,145 @@
+"""How much of a subset stays inside the subset: over alpha, the width of the groups, its size (003, figure 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from hushuffle.attacks.inference import ATTACK
+from hushuffle.mechanisms.shufflers import MallowsShuffle
+from hushuffle.model import Bound, Chart, Series, Study, Table
+from hushuffle.model.groups import Groups
+from hushuffle.papers.base import Request, Target
+from hushuffle.questions.order.preservation import preserved_share
+from hushuffle.randomness import reproducible
+
+DELTA: Final = 0.01
+ALPHA: Final = 3.0
+
+_PEOPLE: Final = 10_000
+_SAMPLES: Final = 600
+_ALPHAS: Final = (1.0, 3.0, 5.0, 10.0)
+_WIDTHS: Final = (10, 30, 50, 100, 200, 400)
+_SHARES: Final = (0.05, 0.1, 0.25, 0.5, 0.8)
+_SWEPT: Final = (30, 100)
+_LINES: Final = (0.1, 0.25, 0.8)
+
+
+def preservation_study(
+    request: Request,
+    *,
+    people: int = _PEOPLE,
+    samples: int = _SAMPLES,
+    alphas: Sequence[float] = _ALPHAS,
+    widths: Sequence[int] = _WIDTHS,
+) -> Study:
+    """Return eta at delta = 0.01 for subsets in the middle of `people`, from so many permutations each."""
+    settings = [(alpha, width) for width in _SWEPT for alpha in alphas] + [(ALPHA, width) for width in widths]
+    settings = list(dict.fromkeys(settings))
+    found: dict[tuple[float, int], dict[float, Bound]] = {}
+    for position, (alpha, width) in enumerate(settings):
+        request.tell(f"alpha {alpha:g}, width {width}", position / len(settings))
+        shares = _shares(people, alpha / (width * (width + 1) / 2), samples, request.seed)
+        found[alpha, width] = dict(zip(_SHARES, shares, strict=True))
+    by_alpha = [
+        Series.through(f"width {width}, a quarter", alphas, [found[a, width][0.25] for a in alphas]) for width in _SWEPT
+    ]
+    by_width = [
+        Series.through(f"{share:.0%} of all", widths, [found[ALPHA, w][share] for w in widths]) for share in _LINES
+    ]
+    by_size = [Series.through(f"width {w}", _SHARES, [found[ALPHA, w][share] for share in _SHARES]) for w in widths]
+    return Study(
+        key="003/figure-7",
+        title="Preservation of a subset",
+        question=f"What share of a subset stays inside it, but with probability {DELTA:g}?",
+        answers=_answers(by_alpha, by_width, by_size, found, widths),
+        settings=(
+            ("people", f"{people:,}; subsets in the middle of the reference"),
+            ("groups", "contiguous windows: exact and published sensitivity are both w(w+1)/2"),
+            ("permutations", f"{samples:,} for each alpha and width (the paper: 50, too few for delta = 0.01)"),
+            ("interval", "99 %, order statistics"),
+            ("seed", str(request.seed)),
+        ),
+        tables=(_table(found),),
+        charts=(
+            _chart("alpha", "alpha", by_alpha, x_log=False),
+            _chart("width", "width of the groups", by_width, x_log=True),
+            _chart("size", "size of the subset, of all people", by_size, x_log=False),
+        ),
+        citations=(ATTACK.at("figure 7 and appendix A.14.1"),),
+    )
+
+
+def _shares(people: int, theta: float, samples: int, seed: int) -> tuple[Bound, ...]:
+    middles = [
+        np.arange((people - size) // 2, (people - size) // 2 + size)
+        for size in (round(people * share) for share in _SHARES)
+    ]
+    shuffler = MallowsShuffle(reference=np.arange(people), theta=theta)
+    groups = Groups.of(middles, n=people)
+    return preserved_share(shuffler, groups, delta=DELTA, samples=samples, rng=reproducible(seed))
+
+
+def _answers(
+    by_alpha: Sequence[Series],
+    by_width: Sequence[Series],
+    by_size: Sequence[Series],
+    found: dict[tuple[float, int], dict[float, Bound]],
+    widths: Sequence[int],
+) -> tuple[str, ...]:
+    widest, narrow = found[ALPHA, widths[-1]], found[ALPHA, _SWEPT[0]]
+    uniform = all(abs(widest[share].upper - share) <= 0.1 for share in _LINES)
+    gain = narrow[0.8].upper - narrow[0.25].upper
+    return (
+        _trend("preservation grows with alpha", by_alpha, rising=True),
+        _trend("it falls as groups get wider", by_width, rising=False),
+        _trend("it grows with the size of the subset", by_size, rising=True),
+        f"{'Confirmed' if uniform else 'Contradicted'}: at width {widths[-1]} the shuffle is nearly uniform: of all "
+        f"{', '.join(f'{share:.0%} keep {widest[share]}' for share in _LINES)}.",
+        f"{'Confirmed' if gain <= 0.1 else 'Contradicted'}: at width {_SWEPT[0]} subsets larger than a quarter gain "
+        f"little: {narrow[0.25]} of a quarter, {narrow[0.8]} of 80 %.",
+    )
+
+
+def _trend(claim: str, lines: Sequence[Series], *, rising: bool) -> str:
+    """Say whether every line goes that way, as far as the intervals tell."""
+    holds = True
+    for line in lines:
+        low, high = (line.lower, line.upper) if rising else (line.lower[::-1], line.upper[::-1])
+        holds = holds and all(before <= after for before, after in zip(low[:-1], high[1:], strict=True))
+    ends = "; ".join(f"{line.label}: {line.lower[0]:.3f} to {line.lower[-1]:.3f}" for line in lines)
+    return f"{'Confirmed' if holds else 'Contradicted'}: {claim}. Lower ends from left to right: {ends}."
+
+
+def _chart(key: str, x_label: str, lines: Sequence[Series], *, x_log: bool) -> Chart:
+    return Chart(
+        key=key,
+        title=f"Preserved share against {x_label}",
+        caption=f"The share that is preserved but with probability {DELTA:g}; 99 % intervals.",
+        x_label=x_label,
+        y_label="preserved share (eta)",
+        series=tuple(lines),
+        x_log=x_log,
+    )
+
+
+def _table(found: dict[tuple[float, int], dict[float, Bound]]) -> Table:
+    return Table(
+        key="shares",
+        title="Preserved share of subsets of each size",
+        caption="Columns: size of the subset as a share of all people.",
+        columns=("alpha", "width", *(f"{share:.0%}" for share in _SHARES)),
+        rows=tuple((alpha, width, *shares.values()) for (alpha, width), shares in found.items()),
+    )
+
+
+TARGETS: Final = (
+    Target(
+        name="003/figure-7",
+        title="preservation over alpha, width, subset size",
+        build=preservation_study,
+        seconds=90,
+    ),
+)

@@ -1,0 +1,167 @@
+"""One randomized place of each person: what is promised of it, and what the attack of the paper finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.attacks import linkage
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, Symmetric
+from hushuffle.mechanisms.shufflers import UniformShuffle
+from hushuffle.model import Bound
+from hushuffle.papers.base import Request
+from hushuffle.papers.murakami2021.sources import checkins
+from hushuffle.questions import pie, pse
+from hushuffle.randomness import Randomness, reproducible
+
+EPSILONS: Final = (2.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 14.0)
+ROUNDS: Final = 4
+BUCKETS_PER_VALUE: Final = 10
+"""Ten buckets for each value, about as in the paper: 10^8 for 10,500,393 places."""
+
+MECHANISMS: Final = ("randomized response", "local hashing")
+
+_ALARM: Final = 1e-6
+_RESOLUTION: Final = 0.01
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Attempt:
+    """One mechanism at one epsilon: what is promised of one report, and what the attack of the paper found.
+
+    Bits: `general` (Proposition 4.1), `published` (Theorem 4.2 or 4.4), `exact` (alpha*), `here`: I(U;Y) of these very
+    people, whose places are given, `divergence`: the estimate of D(f_G || f_I), the paper's PSE, mean over the rounds,
+    with the interval of the last. Errors: `wrong` with `error`, its interval; `least`, below which nobody's error
+    lies whatever the people, `least_here` for these people; `places` are the ranks of the right person in all rounds.
+    """
+
+    mechanism: str
+    epsilon: float
+    n: int
+    general: float
+    published: float
+    exact: Bound
+    here: float
+    divergence: float
+    interval: Bound
+    places: npt.NDArray[np.int64]
+    least: Bound
+    least_here: float
+
+    @property
+    def wrong(self) -> float:
+        """How often the best score was somebody else's."""
+        return float(np.mean(self.places > 1))
+
+    @property
+    def error(self) -> Bound:
+        """The same as an interval."""
+        return linkage.miss_rate(self.places)
+
+    def fano(self, bits: float) -> float:
+        """Return what so many bits promise of the error by Fano's inequality."""
+        return pie.fano_error(max(bits, 0.0), self.n).lower + 0.0  # no -0.0
+
+    @property
+    def clear(self) -> bool:
+        """Whether the divergence is known well enough to compare: the interval keeps to its upper half."""
+        return self.interval.lower > self.divergence / 2
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the attack beat the certified error by more than chance allows (false alarm 1e-6)."""
+        return linkage.miss_rate(self.places, confidence=1 - _ALARM).upper < max(self.least.lower, self.least_here)
+
+
+def attempts(
+    request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS
+) -> tuple[linkage.Scene, list[Attempt]]:
+    """Return what comes of each mechanism at each epsilon: everybody sends the first place of the latter half."""
+    scene = linkage.scene(checkins(request))
+    profiles, coins = linkage.train(scene.training), reproducible(request.seed)
+    found: list[Attempt] = []
+    for epsilon in epsilons:
+        for name, randomizer in _mechanisms(scene.reported.k, epsilon).items():
+            request.tell(f"{name} at epsilon {epsilon:g}", len(found) / (2 * len(epsilons)))
+            scores = list(_scores(profiles, scene, randomizer, rounds, coins))
+            found.append(_attempt(name, epsilon, randomizer, scene, scores, coins))
+    return scene, found
+
+
+def _mechanisms(k: int, epsilon: float) -> dict[str, RandomizedResponse | LocalHashing]:
+    response, hashing = MECHANISMS
+    return {
+        response: RandomizedResponse(k=k, epsilon=epsilon),
+        hashing: LocalHashing(k=k, g=BUCKETS_PER_VALUE * k, epsilon=epsilon),
+    }
+
+
+def _scores(
+    profiles: linkage.MarkovProfiles,
+    scene: linkage.Scene,
+    randomizer: RandomizedResponse | LocalHashing,
+    rounds: int,
+    coins: Randomness,
+) -> Iterator[npt.NDArray[np.float64]]:
+    """Yield the scores of each round, reports believed as in the paper."""
+    for _ in range(rounds):
+        reports = linkage.randomize(scene.reported, randomizer=randomizer, rng=coins)
+        if isinstance(randomizer, RandomizedResponse):
+            yield linkage.trace_scores(profiles, reports.as_traces())
+        else:
+            yield linkage.report_scores(profiles, reports, noise_known=False)
+
+
+def _attempt(
+    name: str,
+    epsilon: float,
+    randomizer: RandomizedResponse | LocalHashing,
+    scene: linkage.Scene,
+    scores: Sequence[npt.NDArray[np.float64]],
+    coins: Randomness,
+) -> Attempt:
+    n = scene.reported.n
+    protocol = Protocol(randomizer=randomizer, shuffler=UniformShuffle(), n=n)
+    if isinstance(randomizer, RandomizedResponse):
+        law, published = randomizer.symmetric_law(), pie.rr_alpha(protocol)
+    else:
+        law, published = randomizer.bucket_law(), pie.hashing_alpha(protocol)
+        assert randomizer.collision == 0  # more buckets than the prime of the hashes: every value has its own
+    shares = np.unique(scene.reported.events, return_counts=True)[1] / n
+    return Attempt(
+        mechanism=name,
+        epsilon=epsilon,
+        n=n,
+        general=pie.ldp_alpha(protocol).upper,
+        published=published.upper,
+        exact=pie.alpha(protocol),
+        here=information(law, shares),
+        divergence=float(
+            np.mean([pse.matrix_trend(one, (n // 2, n), resolution=_RESOLUTION).bits[-1] for one in scores])
+        ),
+        interval=pse.from_matrix(scores[-1], resolution=_RESOLUTION),
+        places=np.concatenate([linkage.ranks(one, rng=coins) for one in scores]),
+        least=pie.bayes_error(protocol),
+        least_here=1 - float(shares.size * law.truth + (law.k - shares.size) * law.lie) / n,
+    )
+
+
+def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:
+    """Return I(X;Y) in bits of symmetric randomized response if only these values occur, with these frequencies.
+
+    It is I(U;Y) of people whose values are given: the value is then all that a report can tell of a person.
+
+    >>> from fractions import Fraction
+    >>> round(information(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), np.array([0.5, 0.5])), 4)
+    0.1887
+    """
+    truth, lie = float(law.truth), float(law.lie)
+    outputs = lie + (truth - lie) * shares
+    told = float(shares @ (truth * np.log2(truth / outputs)))
+    others = float(np.log2(lie / outputs).sum() - shares @ np.log2(lie / outputs))
+    return told + lie * others  # outputs that nobody holds have probability `lie` whoever reports: they say nothing

@@ -1,0 +1,238 @@
+"""Frequencies in a large domain: what local privacy and promises about identification cost (002, figures 10 and 11)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, Randomizer
+from hushuffle.mechanisms.shufflers import NoShuffle
+from hushuffle.model import Chart, Series, Study, Table
+from hushuffle.model.citation import PIE
+from hushuffle.papers.base import Request, Target
+from hushuffle.papers.murakami2021.crowd import EXPONENT, PEOPLE, VALUES, Crowd, Losses, chart, crowd, losses, zipf
+from hushuffle.questions import pie
+from hushuffle.tables.checkins import load_checkins
+
+BUCKETS: Final = 10**8
+PROMISED: Final = 0.92
+_EPSILONS: Final = (4.0, 8.0, 10.0, 11.0, 12.0, 13.0, 14.0, 16.0, 18.0, 20.0)
+_EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+
+
+def against_epsilon(request: Request) -> Study:
+    """Return figure 10: errors at each epsilon and at each promised error of identification, simulated check-ins."""
+    people = zipf(PEOPLE, VALUES, EXPONENT, request.seed)
+    return errors(people, key="002/figure-10", g=BUCKETS, epsilons=_EPSILONS, request=request)
+
+
+def checkins(request: Request) -> Study:
+    """Return figure 10 on the real check-ins of one city: each check-in reported once."""
+    visits = load_checkins(request.folder("foursquare_nyc"))
+    people = crowd(visits.events, visits.k, f"{visits.events.size:,} check-ins at {visits.k:,} places in New York")
+    return errors(people, key="002/figure-10-checkins", g=2**8, epsilons=_EPSILONS_FEW, request=request)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Row:
+    """One mechanism at one epsilon: what it gets wrong, and which error of identification is promised."""
+
+    name: str
+    epsilon: float
+    loss: Losses
+    published: float
+    exact: float
+
+
+def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], request: Request) -> Study:
+    """Return the errors of randomized response and local hashing (g buckets) at each epsilon."""
+    n, k = people.values.size, people.counts.size
+    kinds: tuple[tuple[str, float, Randomizer], ...] = tuple(
+        pair
+        for epsilon in epsilons
+        for pair in (
+            ("randomized response", epsilon, RandomizedResponse(k=k, epsilon=epsilon)),
+            ("local hashing", epsilon, LocalHashing(k=k, g=g, epsilon=epsilon)),
+        )
+    )
+    rows = []
+    for position, (name, epsilon, randomizer) in enumerate(kinds):
+        request.tell(f"{name}, epsilon {epsilon:.3g}", position / len(kinds))
+        published, exact = promised(Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=n))
+        loss = losses(people, randomizer, request.seed)
+        rows.append(Row(name=name, epsilon=epsilon, loss=loss, published=published, exact=exact))
+    top = [row.loss.top / row.loss.predicted[0] for row in rows]
+    every = [row.loss.every / row.loss.predicted[1] for row in rows]
+    return Study(
+        key=key,
+        title="Accuracy of frequencies at each local epsilon and at each promised error of identification",
+        question="What does accuracy cost under local differential privacy, and under a promise about identification?",
+        answers=(
+            _cheapest([row for row in rows if row.name == "randomized response"]),
+            "At the same loss the exact Bayes error promises more than Theorem 4.2 with Fano's inequality.",
+            f"Measured over predicted sum of squared errors: {min(every):.3f} to {max(every):.3f} over all values, "
+            f"{min(top):.2f} to {max(top):.2f} over the top 100, a noisier sum.",
+        ),
+        settings=(("population", people.source), ("buckets", f"{g:,}"), ("seed", str(request.seed))),
+        tables=(_table(rows),),
+        charts=_charts(rows),
+        citations=(PIE.at("figure 10"),),
+    )
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    columns = (
+        "mechanism",
+        "local epsilon",
+        "top 100",
+        "predicted",
+        "top 100, kept",
+        "all values",
+        "predicted, all",
+        "all values, kept",
+        "error promised (published)",
+        "error promised (exact)",
+    )
+    return Table(
+        key="errors",
+        title="Sums of squared errors, one run each",
+        caption="Predicted is the exact expectation; kept: estimates below the significance threshold set to 0.",
+        columns=columns,
+        rows=tuple(
+            (
+                row.name,
+                row.epsilon,
+                row.loss.top,
+                row.loss.predicted[0],
+                row.loss.top_kept,
+                row.loss.every,
+                row.loss.predicted[1],
+                row.loss.every_kept,
+                row.published,
+                row.exact,
+            )
+            for row in rows
+        ),
+    )
+
+
+def promised(protocol: Protocol) -> tuple[float, float]:
+    """Return the error of identification that is promised by the published bounds, and by the exact Bayes error."""
+    fano = pie.fano_error(pie.published_alpha(protocol).upper, protocol.n)
+    return fano.lower, pie.bayes_error(protocol).lower
+
+
+def _cheapest(rows: Sequence[Row]) -> str:
+    """Say where a loss of 1e-6 over the top values is reached, and what is promised there."""
+    reached = next((row for row in rows if row.loss.top_kept <= 1e-6), None)
+    if reached is None:
+        return "No epsilon tried reaches a loss of 1e-6 over the top 100."
+    return (
+        f"A loss of 1e-6 over the top 100 is first reached at epsilon = {reached.epsilon:.4g} "
+        f"({reached.loss.top_kept:.2g}), where local differential privacy says nothing; identification still fails "
+        f"with probability {reached.published:.3f} at least (published bound), {reached.exact:.3f} (exact bound)."
+    )
+
+
+def _charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
+    def drawn(name: str, label: str, x: str, y: str) -> Series:
+        chosen = [row for row in rows if row.name == name]
+        return Series.through(label, [getattr(row, x) for row in chosen], [getattr(row.loss, y) for row in chosen])
+
+    names = tuple(dict.fromkeys(row.name for row in rows))
+    loss = "sum of squared errors"
+
+    def against_epsilon(key: str, title: str, raw: str) -> Chart:
+        series = [
+            drawn(name, f"{name}{how}", "epsilon", f"{raw}{which}")
+            for name in names
+            for how, which in (("", ""), (", kept", "_kept"))
+        ]
+        caption = "Kept: estimates below the significance threshold set to 0."
+        return chart(key, title, caption, ("local epsilon (nats)", loss), series)
+
+    promise = [drawn(name, f"{name}, {how} bound", how, "top_kept") for name in names for how in ("published", "exact")]
+    return (
+        against_epsilon("top", "The 100 most frequent values", "top"),
+        against_epsilon("all", "All values", "every"),
+        chart(
+            "promise",
+            "The 100 most frequent values, against the promised error of identification",
+            "With threshold. Further right at the same height is better.",
+            ("promised Bayes error of identification", loss),
+            promise,
+        ),
+    )
+
+
+def most_frequent(request: Request) -> Study:
+    """Return figure 11: the 20 most frequent values at epsilon = 10 and where 0.92 is promised."""
+    people = zipf(PEOPLE, VALUES, EXPONENT, request.seed)
+    return shares_of_the_top(people, {"epsilon = 10": 10.0, **epsilons_for(PROMISED)}, request)
+
+
+def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Request) -> Study:
+    """Return the 20 most frequent values under randomized response at each named epsilon."""
+    rows, k = [], people.counts.size
+    found: dict[str, npt.NDArray[np.float64]] = {}
+    truth = people.shares[people.top][:20]
+    for position, (name, epsilon) in enumerate(choices.items()):
+        request.tell(name, position / len(choices))
+        found[name] = losses(people, RandomizedResponse(k=k, epsilon=epsilon), request.seed).shares[:20]
+        rows.append((name, epsilon, float(np.mean(np.abs(found[name] - truth) / truth))))
+    return Study(
+        key="002/figure-11",
+        title="The 20 most frequent values",
+        question=f"How accurate are the 20 most frequent values where an error above {PROMISED} is promised?",
+        answers=tuple(
+            f"{name} (epsilon {epsilon:.4g}): mean relative error {error:.3f}." for name, epsilon, error in rows
+        ),
+        settings=(("population", people.source), ("seed", str(request.seed))),
+        tables=(
+            Table(
+                key="shares",
+                title="Shares of the 20 most frequent values",
+                caption="Estimates below the significance threshold are set to 0.",
+                columns=("rank", "true share", *found),
+                rows=tuple(
+                    (rank + 1, float(truth[rank]), *(float(shares[rank]) for shares in found.values()))
+                    for rank in range(20)
+                ),
+            ),
+        ),
+        citations=(PIE.at("figure 11"),),
+    )
+
+
+def epsilons_for(error: float) -> dict[str, float]:
+    """Return the epsilon_0 of randomized response at which each bound still promises `error`.
+
+    >>> {name: round(value, 2) for name, value in epsilons_for(0.92).items()}
+    {'promised by the published bound': 12.72, 'promised by the exact bound': 13.72}
+    """
+    theta = pie.alpha_for_error(error, PEOPLE) / math.log2(min(PEOPLE, VALUES))
+    return {
+        "promised by the published bound": math.log1p(VALUES * theta / (1 - theta)),
+        "promised by the exact bound": pie.epsilon_for_error(error, n=PEOPLE, k=VALUES),
+    }
+
+
+TARGETS: Final = (
+    Target(
+        name="002/figure-10", title="Accuracy against epsilon and identification", build=against_epsilon, seconds=40
+    ),
+    Target(
+        name="002/figure-10-checkins",
+        title="The same on real check-ins",
+        build=checkins,
+        data=("foursquare_nyc",),
+        seconds=5,
+    ),
+    Target(name="002/figure-11", title="The 20 most frequent values", build=most_frequent, seconds=6),
+)

@@ -1,0 +1,255 @@
+"""Identifiability of traces, faces and fingers in one unit: scores of people against people, and what they tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.attacks import linkage
+from hushuffle.attacks.detection import Detection, detection_curve
+from hushuffle.attacks.identification import identified
+from hushuffle.model import Bound, Series, Table, Warned
+from hushuffle.model.traces import Traces
+from hushuffle.papers.base import Request
+from hushuffle.papers.murakami2021.score_matrices import ScoreMatrix, load_scores
+from hushuffle.questions import pse
+from hushuffle.tables.checkins import load_checkins
+from hushuffle.tables.ratings import load_ratings
+
+DATA: Final = ("foursquare_nyc", "movielens_latest_small", "nist_bssr1_set1")
+AT_LEAST: Final = 10
+"""Fewest events of a person who is counted, as in the paper."""
+
+CHECKINS: Final = 100
+RATINGS: Final = 50
+"""Fewest events of people who are looked at with partial knowledge: a tenth of the paper's 1,000 and 500."""
+
+LIKELIHOOD: Final = "likelihood"
+PER_EVENT: Final = "likelihood per event"
+
+_LIKED: Final = 4.0
+_NATS: Final = 0.01
+_STEPS: Final = {"face_C": 1e-5, "finger_left": 1.0}
+_NAMES: Final = {"face_C": "face", "finger_left": "fingerprint"}
+_SIZES: Final = 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source:
+    """Scores of everybody's data (rows) against what is known of everybody, shape (n, n); higher is better.
+
+    `resolution`: the step of the scores, or what they are rounded to.
+    """
+
+    label: str
+    scores: npt.NDArray[np.float64] = field(repr=False)
+    resolution: float
+
+    @property
+    def n(self) -> int:
+        """Number of people."""
+        return len(self.scores)
+
+    def detection(self) -> Detection:
+        """Return false accepts against false rejects."""
+        return detection_curve(linkage.genuine_scores(self.scores), linkage.impostor_scores(self.scores))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What the scores of a source say.
+
+    `bits`: the estimate of D(f_G || f_I) for all n people; `interval` of the same, without an upper end where the
+    estimate has not settled; `counts`: the estimate from merged cells, which can only lose; `trend`: the estimate
+    for fewer people, up to the number that all compared sources have. `wrong`: how often the best score is somebody
+    else's.
+    """
+
+    label: str
+    n: int
+    trend: pse.Trend
+    bits: float
+    interval: Bound
+    counts: Bound
+    equal_error: float
+    wrong: float
+
+    @property
+    def compared(self) -> float:
+        """The estimate for as many people as every compared source has."""
+        return self.trend.bits[-1]
+
+    @property
+    def moving(self) -> bool:
+        """Whether the estimate has not settled."""
+        return math.isinf(self.interval.upper)
+
+
+def measure(sources: Sequence[Source], request: Request, start: float = 0.0, end: float = 1.0) -> list[Measured]:
+    """Return what each source says; `trend` goes up to the number of people of the smallest."""
+    people = min(source.n for source in sources)
+    found = []
+    for done, source in enumerate(sources):
+        request.tell(f"divergence of scores, {source.label}", start + (end - start) * done / len(sources))
+        found.append(_measure(source, people, request.seed))
+    return found
+
+
+def _measure(source: Source, people: int, seed: int) -> Measured:
+    scores, resolution = source.scores, source.resolution
+    sizes = tuple(people >> step for step in reversed(range(_SIZES)))
+    genuine, impostor = linkage.genuine_scores(scores), linkage.impostor_scores(scores)
+    return Measured(
+        label=source.label,
+        n=source.n,
+        trend=pse.matrix_trend(scores, sizes, resolution=resolution, seed=seed),
+        bits=pse.matrix_trend(scores, (source.n // 2, source.n), resolution=resolution, seed=seed).bits[-1],
+        interval=pse.from_matrix(scores, resolution=resolution, seed=seed),
+        counts=pse.plug_in(*pse.score_counts(genuine, impostor, resolution=resolution)),
+        equal_error=source.detection().equal_error,
+        wrong=1 - float(identified(scores, (1,))[0]),
+    )
+
+
+def matched(label: str, scene: linkage.Scene, *, per_event: bool = False) -> Source:
+    """Return the Markov model's log-likelihoods of what people send, or those divided by the number of events."""
+    scores = linkage.trace_scores(linkage.train(scene.training), scene.reported)
+    if per_event:
+        scores = scores / scene.reported.lengths[:, None]
+    return Source(label=label, scores=scores, resolution=_NATS)
+
+
+def checkins(request: Request, at_least: int = AT_LEAST) -> Traces:
+    """Return the check-ins of everybody who has enough of them."""
+    traces = load_checkins(request.folder("foursquare_nyc"))
+    return traces.select(traces.lengths >= at_least)
+
+
+def ratings(request: Request, at_least: int = AT_LEAST) -> Traces:
+    """Return the movies that people liked, of everybody who has enough of them."""
+    traces = load_ratings(request.folder("movielens_latest_small"), least=_LIKED)
+    return traces.select(traces.lengths >= at_least)
+
+
+def matrices(request: Request) -> dict[str, ScoreMatrix]:
+    """Return the score matrices of the face and of the finger, by name."""
+    found = load_scores(request.folder("nist_bssr1_set1") / "bssr1_set1.npz")
+    return {name: found[name] for name in _NAMES}
+
+
+def biometrics(found: dict[str, ScoreMatrix]) -> list[Source]:
+    """Return the score matrices as sources."""
+    return [Source(label=_NAMES[name], scores=matrix.scores, resolution=_STEPS[name]) for name, matrix in found.items()]
+
+
+def settings(
+    request: Request,
+    *,
+    places: Traces,
+    movies: Traces | None = None,
+    scores: dict[str, ScoreMatrix] | None = None,
+) -> tuple[tuple[str, str], ...]:
+    """Say what was used, and what of the paper's it stands for."""
+    rows = [
+        (
+            "location traces",
+            f"check-ins of {places.n:,} people at {places.k:,} places in New York, in place of the paper's "
+            "1,370,637 people at 10,500,393 places all over the world, which are not at hand",
+        )
+    ]
+    if movies is not None:
+        rows.append(
+            (
+                "ratings",
+                f"MovieLens latest small, 4 stars or more, {movies.n:,} people, in place of the full set of 185,107; "
+                "ratings of the same second are in order of the movie, as in the file",
+            )
+        )
+    if scores is not None:
+        face, finger = scores["face_C"], scores["finger_left"]
+        rows += [
+            (
+                "face",
+                f"NIST Biometric Scores Set 1, matcher C, {face.n:,} people, {face.left_out} more left out because "
+                "they failed to enrol (scores of -1), in place of set 3, matcher G, 3,000 people",
+            ),
+            (
+                "fingerprint",
+                f"NIST Biometric Scores Set 1, left index finger, {finger.n:,} people, in place of "
+                "CASIA-FingerprintV5 with a commercial matcher, 4,000 fingers",
+            ),
+            ("finger vein", "left out: the paper's data are not at hand"),
+        ]
+    rows += [
+        ("resolution", "log-likelihoods 0.01 nats; face 0.00001 and fingerprint 1, the steps of their scores"),
+        ("seed", str(request.seed)),
+    ]
+    return tuple(rows)
+
+
+def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
+    """Return a row for each source."""
+    people = found[0].trend.sizes[-1]
+    return Table(
+        key=key,
+        title=title,
+        caption=(
+            "D: divergence of genuine from impostor scores, the PSE of ever more people; an estimate may fall below 0. "
+            "PSE among these people is at most the smaller of D and log2 of their number. Merged counts can only lose, "
+            "and their interval takes all scores for independent. An interval to infinity: the estimate still grows."
+        ),
+        columns=(
+            "what is sent",
+            "people",
+            "log2 people",
+            "D estimated (bits)",
+            "D, interval",
+            "D from merged counts",
+            f"D at {people:,} people",
+            "equal error rate",
+            "identification error",
+        ),
+        rows=tuple(
+            (
+                one.label,
+                one.n,
+                float(np.log2(one.n)),
+                one.bits,
+                one.interval,
+                one.counts,
+                one.compared,
+                one.equal_error,
+                one.wrong,
+            )
+            for one in found
+        ),
+    )
+
+
+def unsettled(found: Sequence[Measured]) -> tuple[Warned, ...]:
+    """Warn if some estimates still grow with the number of people."""
+    moving = sum(one.moving for one in found)
+    if not moving:
+        return ()
+    return (
+        Warned(
+            key="not-settled",
+            sentence=f"{moving} of {len(found)} divergences have not settled: their intervals have no upper end.",
+            advice="Read those points as the estimate at this number of people, not as the divergence.",
+        ),
+    )
+
+
+def level(label: str, x: Sequence[float], value: float) -> Series:
+    """Return a horizontal line."""
+    return Series.through(label, x, [value] * len(x))
+
+
+def judged(*, holds: bool) -> str:
+    """Return the word that opens an answer about a finding of the paper."""
+    return "Confirmed" if holds else "Contradicted"

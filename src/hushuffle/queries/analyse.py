@@ -1,0 +1,270 @@
+"""Analyse an execution plan: what its traffic says about one person, what it costs, what else could be chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hushuffle.model import Bound, Cell, Finding, Guarantee, Study, Table, Warned, number
+from hushuffle.model.bound import percent
+from hushuffle.model.citation import LADJEL
+from hushuffle.model.study import software
+from hushuffle.plans import Cluster, Costs, Plan, cluster_costs, plan_costs
+from hushuffle.queries.charts import trade_offs
+from hushuffle.queries.data import count_people
+from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings
+from hushuffle.questions import traffic
+from hushuffle.questions.dp.central import LARGE_EPSILON
+from hushuffle.specification import PlanSpecification
+
+Progress = Callable[[str, float], None]
+
+_WATCHER: Final = "Anyone who watches all traffic"
+_QUESTION: Final = "What does somebody who watches every message of the plan, but reads none, learn about one person?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanAnalysis:
+    """The study; why there is no guarantee (empty: there is one); whether targets.epsilon is met, if it is given."""
+
+    study: Study
+    refusals: tuple[str, ...]
+    met: bool | None
+
+
+def analyse_plan(
+    specification: PlanSpecification, *, base_folder: Path = Path(), progress: Progress | None = None
+) -> PlanAnalysis:
+    """Return the guarantee of a plan, for each cluster and in total, its costs, and the charts of its settings.
+
+    Of the data only the number of records matters. A plan for which no guarantee can be stated is drawn and priced all
+    the same, with the reason.
+
+    Args:
+        specification: as `hushuffle.specification.load_plan` reads it.
+        base_folder: the folder that relative paths of data are relative to.
+        progress: told what is going on.
+
+    Raises:
+        DataError, MissingDependencyError: the data cannot be used.
+        SpecificationError: the specification does not fit the number of people.
+
+    >>> from hushuffle.specification import parse_plan
+    >>> spec = parse_plan('''
+    ...     traffic = { sigma = 0.2 }
+    ...     targets = { delta = 0.0, epsilon = 10.0 }
+    ...     [query]
+    ...     kind = "aggregate"
+    ...     generated = { people = 1000 }
+    ...     columns = { age = 20, bmi = 20 }
+    ...     grouping_sets = [["age"], ["bmi"]]
+    ...     partitions = 20
+    ... ''')
+    >>> analysis = analyse_plan(spec)
+    >>> print(analysis.study.findings[0].bound, analysis.met)
+    4.394 to 8.789 nats (certified bracket) True
+    """
+    tell = progress or (lambda _what, _share: None)
+    tell("counting the people", 0.0)
+    records = count_people(specification.query, base_folder)
+    plan = specification.plan(records.n)
+    tell("the guarantee of every cluster", 0.05)
+    clusters = traffic.cluster_guarantees(plan, delta=specification.targets.delta)
+    refusals = plan.refusals()
+    guarantee, summed = None, None
+    if not refusals:
+        tell("the guarantee of the plan", 0.1)
+        guarantee = traffic.plan_guarantee(plan, delta=specification.targets.delta)
+        summed = traffic.theorem_one(plan, delta=specification.targets.delta)
+    wanted = specification.targets.epsilon
+    met = None if wanted is None else guarantee is not None and guarantee.upper <= wanted
+    charts = (
+        ()
+        if guarantee is None
+        else trade_offs(
+            specification,
+            plan,
+            people=records.n,
+            total=guarantee.epsilon,
+            tell=lambda share: tell("other settings", 0.2 + 0.8 * share),
+        )
+    )
+    study = Study(
+        key="plan",
+        title=specification.title or plan.name,
+        question=_QUESTION,
+        answers=tuple(_answers(specification, plan, guarantee)),
+        settings=settings(specification, records),
+        findings=() if guarantee is None or summed is None else _findings(guarantee, summed),
+        tables=(_guarantees(plan, clusters, guarantee, summed), _costs(plan), *_releases(plan)),
+        charts=charts,
+        diagrams=(diagram(specification, plan, records.n),),
+        warnings=(*concerns(plan, guarantee, met=met), *about_ranges(specification), *about_records(records)),
+        citations=(LADJEL.at("execution plans, corrected"),),
+        software=software("polars", "cryptography"),
+    )
+    tell("done", 1.0)
+    return PlanAnalysis(study=study, refusals=refusals, met=met)
+
+
+def _answers(specification: PlanSpecification, plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
+    wanted = specification.targets.epsilon
+    if guarantee is None:
+        yield f"No guarantee can be stated. {refusal(plan)}"
+    else:
+        yield _promise(guarantee, "the traffic and the released centroids" if plan.releases else "the traffic")
+        if plan.releases:
+            yield "The released centroids are counted, and the last of them are the result: nothing comes on top."
+        else:
+            yield "This is about the traffic: what the result of the query says about people comes on top."
+        if wanted is not None:
+            yield _verdict(guarantee.epsilon, wanted)
+    costs = plan_costs(plan)
+    tuples = sum(cluster.sources for cluster in plan.clusters if not cluster.fixed)
+    yield (
+        f"The plan sends {costs.messages:,} messages, {costs.overhead:,} of them for protection; "
+        f"about {costs.used:,.0f} of {tuples:,} tuples reach their targets ({percent(costs.used / tuples)})."
+    )
+
+
+def _promise(guarantee: Guarantee, seen: str) -> str:
+    if math.isinf(guarantee.upper):
+        return "No protection: somebody who watches the traffic reads a person's groups off it."
+    delta = f" (plus delta = {guarantee.delta:g})" if guarantee.delta else ""
+    return (
+        f"Whatever they know, nothing that they conclude from {seen} about one person is more than "
+        f"{number(math.exp(guarantee.upper), up=True)} times as likely as if this person's data were others{delta}."
+    )
+
+
+def _verdict(epsilon: Bound, wanted: float) -> str:
+    if epsilon.upper <= wanted:
+        return f"Epsilon is at most {number(epsilon.upper, up=True)}: within the {wanted:g} asked for."
+    if epsilon.lower > wanted:
+        return f"Epsilon is at least {number(epsilon.lower, up=False)}: above the {wanted:g} asked for."
+    return (
+        f"Epsilon is at most {number(epsilon.upper, up=True)}: that it is within the {wanted:g} asked for is neither "
+        "shown nor excluded."
+    )
+
+
+def _findings(guarantee: Guarantee, summed: Bound) -> tuple[Finding, ...]:
+    return (
+        Finding(
+            question="plan-dp",
+            adversary=_WATCHER,
+            sentence="Every cluster and release that one person reaches, composed: the certified guarantee.",
+            bound=guarantee.epsilon,
+            proof="composition of dominating pairs over all clusters that one item reaches",
+        ),
+        Finding(
+            question="plan-dp-simple",
+            adversary=_WATCHER,
+            sentence="The same by adding up epsilons, each at its share of delta: simpler, and as a rule larger.",
+            bound=summed,
+            proof="sum over all clusters that one item reaches",
+        ),
+    )
+
+
+def _guarantees(
+    plan: Plan, clusters: tuple[tuple[Cluster, Bound], ...], guarantee: Guarantee | None, summed: Bound | None
+) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (cluster.name, cluster.smallest, cluster.targets, plan.moves(cluster), bound) for cluster, bound in clusters
+    ]
+    if guarantee is not None and summed is not None:
+        rows.append(("the whole plan", "", "", "", guarantee.epsilon))
+        rows.append(("simple sum (upper bound)", "", "", "", summed))
+    caption = (
+        "Of each cluster: the figure of one moved message at the same delta, how many sources hide each other (the "
+        "smallest batch), and how many messages one person can move."
+    )
+    if guarantee is None:
+        caption += " They do not add up to anything for the plan."
+    if any(plan.coins_known(cluster) for cluster, _ in clusters):
+        caption += (
+            " Where contents are released, the whole plan counts each cluster with a figure that holds even if the "
+            "others' coins are known, which is larger than the one shown."
+        )
+    return Table(
+        key="guarantees",
+        title="Guarantee of every cluster, and in total" if guarantee else "One moved message of every cluster",
+        caption=caption,
+        columns=("cluster", "hidden among", "targets", "moves", "epsilon"),
+        rows=tuple(rows),
+    )
+
+
+def _costs(plan: Plan) -> Table:
+    every = [(one, cluster_costs(one, only_honest=plan.coins_known(one))) for one in plan.clusters]
+    fixed = [costs for cluster, costs in every if cluster.fixed]
+    rows: list[tuple[Cell, ...]] = [_cost(cluster, costs) for cluster, costs in every if not cluster.fixed]
+    sent, opened = sum(one.messages for one in fixed), sum(one.channels for one in fixed)
+    rows.append(("fixed messages", sent, 0, opened, max(one.busiest for one in fixed), "", ""))
+    total = plan_costs(plan)
+    rows.append(("in all", total.messages, total.overhead, total.channels, total.busiest, round(total.used), ""))
+    return Table(
+        key="costs",
+        title="Costs",
+        caption=(
+            "Messages sent, those among them for protection, channels opened, most channels of one node, tuples that "
+            "reach their targets on average, and how many more people it takes until as many tuples do as without "
+            "protection. Fixed messages are the same whatever the data."
+        ),
+        columns=("cluster", "messages", "added", "channels", "busiest", "used", "extra consents"),
+        rows=tuple(rows),
+    )
+
+
+def _cost(cluster: Cluster, costs: Costs) -> tuple[Cell, ...]:
+    s = cluster.sources
+    more: Cell = math.ceil(s * (s / costs.used) * (1 - 1e-12)) - s if costs.used else math.inf
+    return cluster.name, costs.messages, costs.overhead, costs.channels, costs.busiest, round(costs.used), more
+
+
+def _releases(plan: Plan) -> Iterator[Table]:
+    if plan.releases:
+        yield Table(
+            key="releases",
+            title="Released with noise",
+            caption="What everybody may see, and what it costs one person whatever else is known.",
+            columns=("release", "made by", "guarantee"),
+            rows=tuple(
+                (
+                    one.name,
+                    one.start,
+                    f"epsilon = {one.epsilon:.4g}" if one.rho is None else f"rho = {one.rho:.4g} (concentrated)",
+                )
+                for one in plan.releases
+            ),
+        )
+
+
+def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None) -> Iterator[Warned]:
+    """Yield the warnings about a plan and its guarantee, the gravest first; `met`: whether it is what was asked for."""
+    for sentence in plan.assumptions:
+        yield Warned(
+            key="assumption", sentence=sentence, advice="State it wherever the figure is stated, and see that it holds."
+        )
+    if guarantee is not None and LARGE_EPSILON < guarantee.upper < math.inf:
+        yield Warned(
+            key="large-epsilon",
+            sentence=f"Epsilon may be {number(guarantee.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise.",
+            advice="Redirect more messages, let more sources share a scrambler, or let each person answer less.",
+        )
+    if met is False and guarantee is not None:
+        yield Warned(
+            key="privacy-target-missed",
+            sentence="The epsilon asked for is not certified.",
+            advice="The charts show what more redirection, dummies or larger batches give.",
+        )
+    if plan.releases:
+        yield Warned(
+            key="floating-point",
+            sentence="The noise on centroids is made of floating-point numbers; the figure is that of real numbers.",
+            advice="Against somebody who reads the last bits of a release a discrete sampler would be needed.",
+        )

@@ -1,0 +1,139 @@
+"""What another setting of the traffic would give: the plan's epsilon against each of its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hushuffle.errors import NumericalError, SpecificationError
+from hushuffle.model import Bound, Chart, Series
+from hushuffle.plans import Plan
+from hushuffle.questions import traffic
+from hushuffle.specification import PlanSpecification
+
+_SIGMAS: Final = (0.05, 0.1, 0.4, 0.7)
+_FEW_SIGMAS: Final = (0.1, 0.3, 0.6)
+"""Where one figure takes seconds: contents are released."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parameter:
+    """One setting of [traffic]: which values to try, and in words what it is for."""
+
+    key: str
+    here: float
+    values: Sequence[float]
+    title: str
+    caption: str
+    label: str
+    log: bool = False
+
+
+def trade_offs(
+    specification: PlanSpecification, plan: Plan, *, people: int, total: Bound, tell: Callable[[float], None]
+) -> tuple[Chart, ...]:
+    """Return epsilon of the whole plan against sigma, and against dummies and batch, or flooding.
+
+    `total` is the figure of `plan` itself; `tell` is told the share done.
+    """
+    parameters = list(_parameters(specification, plan))
+    points = [(parameter, value) for parameter in parameters for value in parameter.values]
+    found: dict[str, list[tuple[float, Bound]]] = {parameter.key: [] for parameter in parameters}
+    for done, (parameter, value) in enumerate(points):
+        tell(done / len(points))
+        figure = total if value == parameter.here else _figure(specification, people, parameter.key, value)
+        if figure is not None:
+            found[parameter.key].append((value, figure))
+    return tuple(_chart(specification, parameter, found[parameter.key]) for parameter in parameters)
+
+
+def _figure(specification: PlanSpecification, people: int, key: str, value: float) -> Bound | None:
+    """Return the plan's epsilon with one setting changed; None where the setting fits the plan badly."""
+    changed: dict[str, Any] = {key: value if key == "sigma" else int(value)}
+    other = specification.traffic.model_copy(update=changed)
+    try:
+        plan = specification.model_copy(update={"traffic": other}).plan(people)
+        return traffic.plan_guarantee(plan, delta=specification.targets.delta).epsilon
+    except (SpecificationError, NumericalError):
+        return None
+
+
+def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter]:
+    now, sending = specification.traffic, [cluster for cluster in plan.clusters if not cluster.fixed]
+    slow = any(plan.coins_known(cluster) for cluster in sending)
+    sources, targets = min(cluster.sources for cluster in sending), sending[0].targets
+    parameters = [
+        _Parameter(
+            key="sigma",
+            here=now.sigma,
+            values=_with(now.sigma, _FEW_SIGMAS if slow else _SIGMAS, low=0, high=1),
+            title="Redirected messages",
+            caption="The more messages go astray, the less they tell, and the fewer tuples arrive.",
+            label="sigma",
+        )
+    ]
+    if sending[0].scrambler is None:
+        tried = (0, 1, 2, 4, targets // 4, targets // 2, 3 * targets // 4)
+        parameters.append(
+            _Parameter(
+                key="flood",
+                here=now.flood,
+                values=_with(now.flood, tried, low=0, high=targets - 1),
+                title="Flooding",
+                caption="Each source sends so many further messages, to other targets; to all of them is a broadcast.",
+                label="further messages of each source",
+            )
+        )
+        return parameters
+    batch, dummies = now.batch or sources, now.dummies or 0
+    some = dummies or max(batch // 10, 1)
+    parameters.append(
+        _Parameter(
+            key="dummies",
+            here=dummies,
+            values=_with(dummies, (0, 4 * some) if slow else (0, some // 2, some, 4 * some), low=0),
+            title="Dummies",
+            caption="Each scrambler adds so many messages to random targets: they cost messages, not tuples.",
+            label="dummies of each scrambler",
+        )
+    )
+    sizes: tuple[int, ...] = (batch // 2, 2 * batch) if slow else (batch // 4, batch // 2, 2 * batch)
+    parameters.append(
+        _Parameter(
+            key="batch",
+            here=batch,
+            values=_with(batch, sizes, low=1, high=sources),
+            title="Batches",
+            caption="So many sources share a scrambler: the more, the better each hides, and the busier is the node.",
+            label="sources of each scrambler",
+            log=True,
+        )
+    )
+    return parameters
+
+
+def _with(here: float, values: Sequence[float], *, low: float, high: float | None = None) -> tuple[float, ...]:
+    """Return `values` in [low, high] and `here`, in order, each once."""
+    return tuple(sorted({here, *(value for value in values if low <= value and (high is None or value <= high))}))
+
+
+def _chart(specification: PlanSpecification, parameter: _Parameter, points: Sequence[tuple[float, Bound]]) -> Chart:
+    x = tuple(float(value) for value, _ in points)
+    series = [
+        Series.through("the whole plan", x, (figure for _, figure in points)),
+    ]
+    wanted = specification.targets.epsilon
+    if wanted is not None:
+        series.append(Series.through("asked for", x, [wanted] * len(x)))
+    missing = len(points) < len(parameter.values)
+    return Chart(
+        key=f"epsilon-by-{parameter.key}",
+        title=parameter.title,
+        caption=parameter.caption + (" Settings without a figure are left out." if missing else ""),
+        x_label=parameter.label,
+        y_label=f"epsilon of one person, in nats, at delta = {specification.targets.delta:g}",
+        series=tuple(series),
+        x_log=parameter.log,
+        here=float(parameter.here),
+    )

@@ -1,0 +1,134 @@
+"""One cluster's messages: where they go under sampling, flooding and scramblers, and what a watcher sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.mechanisms.shufflers import Scrambler
+from hushuffle.plans import Cluster, Costs
+from hushuffle.randomness import Randomness, secure
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Exchange:
+    """One run of a cluster: what was seen, and which tuples arrived.
+
+    `graph` is what a watcher sees: with scramblers how many messages each sends to each target, shape
+    (scramblers, T); without, the targets of each source, shape (S, flood + 1). `scrambler_of`, shape (S,), is
+    each source's scrambler, seen too and drawn without looking at the data; None without scramblers.
+    `used`, shape (S,), hidden: whether a source's tuple reached its own target.
+    """
+
+    cluster: Cluster
+    graph: Integers
+    scrambler_of: Integers | None
+    used: Mask = field(repr=False)
+
+    @property
+    def received(self) -> Integers:
+        """Number of messages that each target receives, shape (T,)."""
+        if self.scrambler_of is None:
+            return np.bincount(self.graph.ravel(), minlength=self.cluster.targets)
+        return np.asarray(self.graph.sum(axis=0))
+
+    @property
+    def costs(self) -> Costs:
+        """The costs, counted: channels are those opened, scramblers open one to every target."""
+        s = self.cluster.sources
+        if self.scrambler_of is None:
+            each, total = self.graph.shape[1], self.graph.size
+            channels, busiest, scramblers = total, each, 0
+        else:
+            scramblers, targets = self.graph.shape
+            total, channels = s + int(self.graph.sum()), s + scramblers * targets
+            busiest = int(np.bincount(self.scrambler_of).max()) + targets
+        return Costs(
+            messages=total,
+            unprotected=s,
+            channels=channels,
+            busiest=busiest,
+            scramblers=scramblers,
+            used=float(np.count_nonzero(self.used)),
+        )
+
+
+def exchange(
+    cluster: Cluster,
+    targets: npt.ArrayLike,
+    *,
+    only_honest: bool = False,
+    coins: Randomness | None = None,
+    rng: Randomness | None = None,
+) -> Exchange:
+    """Return one run of `cluster` whose sources' own targets are `targets`, shape (S,).
+
+    A tuple arrives if its own target is among those its source sends to; with `only_honest` it arrives only if
+    its source was not redirected at all (see `hushuffle.plans.use_chance`). Every other message is a dummy.
+
+    Args:
+        cluster: one whose messages depend on data.
+        targets: own targets, integers 0..T-1.
+        only_honest: as `hushuffle.plans.Plan.coins_known` asks for.
+        coins: of the sampling alone, for example streams of the sources' own; default: `rng`.
+        rng: defaults to `secure()`.
+
+    Raises:
+        InvalidInputError: a fixed cluster, or targets of the wrong number or outside 0..T-1.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri (Algorithm 1); theory.md section 6.
+
+    >>> from hushuffle.plans import messages
+    >>> from hushuffle.randomness import reproducible
+    >>> ages = messages("ages", sources=10, targets=3, sigma=0.2, reads=("people",), dummies=2, batch=5)
+    >>> run = exchange(ages, [0] * 10, rng=reproducible(1))
+    >>> run.graph.sum(axis=1).tolist(), run.costs.messages
+    ([7, 7], 24)
+    """
+    if cluster.sampling is None:
+        _checks.reject("cluster", "one with data-dependent messages", cluster.name, "A fixed one needs no run.")
+    own = _checks.codes("targets", targets, k=cluster.targets)
+    if own.size != cluster.sources:
+        _checks.reject("targets", f"of {cluster.sources:,} sources", f"<{own.size:,}>")
+    source = secure() if rng is None else rng
+    sent, on_purpose = cluster.sampling.sample(own, rng=source if coins is None else coins)
+    used = (sent == own) if sent.ndim == 1 else (sent == own[:, None]).any(axis=1)
+    if only_honest:
+        used = on_purpose
+    if cluster.scrambler is None:
+        return Exchange(cluster=cluster, graph=sent.reshape(own.size, -1), scrambler_of=None, used=used)
+    # The order of the sources is drawn afresh: who shares a scrambler with whom says nothing about data.
+    scrambler_of = np.empty(own.size, dtype=np.int64)
+    scrambler_of[source.permutation(own.size)] = np.arange(own.size) % cluster.scramblers
+    graph = _scramble(sent, scrambler_of, cluster.scramblers, cluster.sampling, cluster.scrambler, source)
+    return Exchange(cluster=cluster, graph=graph, scrambler_of=scrambler_of, used=used)
+
+
+def _scramble(
+    sent: Integers,
+    scrambler_of: Integers,
+    scramblers: int,
+    sampling: TargetSampling,
+    scrambler: Scrambler,
+    rng: Randomness,
+) -> Integers:
+    """Return how many messages each scrambler sends to each target."""
+    targets = sampling.targets
+    graph = np.bincount(scrambler_of * targets + sent, minlength=scramblers * targets).reshape(scramblers, targets)
+    if scrambler.cap is None:
+        dummies = rng.integers(targets, scramblers * scrambler.dummies)
+        cells = np.repeat(np.arange(scramblers), scrambler.dummies) * targets + dummies
+        return graph + np.bincount(cells, minlength=graph.size).reshape(graph.shape)
+    for row in graph:
+        messages = np.repeat(np.arange(targets), row)
+        completed = scrambler.complete(messages, draw=lambda count: sampling.dummies(count, rng=rng))
+        row[:] = np.bincount(completed, minlength=targets)
+    return graph

@@ -1,0 +1,172 @@
+"""Simulate an execution plan on its data: the result, true and under the mechanism, its costs, what a watcher sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hushuffle.model import Cell, HeatMap, Study, Table, Warned
+from hushuffle.model.bound import percent
+from hushuffle.model.citation import LADJEL
+from hushuffle.model.study import software
+from hushuffle.plans import Costs, Plan, cluster_costs
+from hushuffle.queries import Exchange
+from hushuffle.queries.aggregate_study import simulated_aggregate
+from hushuffle.queries.clusters_study import simulated_k_means
+from hushuffle.queries.data import Records, read_records
+from hushuffle.queries.parts import about_run, no_guarantee, settings
+from hushuffle.randomness import Randomness, reproducible, secure
+from hushuffle.specification import AggregateQuery, PlanSpecification
+
+Progress = Callable[[str, float], None]
+
+_MOST_SHOWN: Final = 30
+_QUESTION: Final = "What does the plan return under its protection, compared with the truth, and what does it cost?"
+
+
+def simulate_plan(
+    specification: PlanSpecification, *, base_folder: Path = Path(), progress: Progress | None = None
+) -> Study:
+    """Return one run of a plan on its data: results, effective tuples, costs counted, the communication graph.
+
+    Args:
+        specification: as `hushuffle.specification.load_plan` reads it.
+        base_folder: the folder that relative paths of data are relative to.
+        progress: told what is going on.
+
+    Raises:
+        DataError, MissingDependencyError: the data cannot be used.
+        SpecificationError: the specification does not fit the number of people.
+
+    >>> from hushuffle.specification import parse_plan
+    >>> spec = parse_plan('''
+    ...     traffic = { sigma = 0.2 }
+    ...     targets = { delta = 0.0 }
+    ...     run = { seed = 1 }
+    ...     [query]
+    ...     kind = "aggregate"
+    ...     generated = { people = 1000 }
+    ...     columns = { age = 20 }
+    ...     grouping_sets = [["age"]]
+    ...     partitions = 20
+    ... ''')
+    >>> simulate_plan(spec).answers[-1]
+    '831 of 1,000 tuples reached their targets (83.10 %); 810 were expected.'
+    """
+    tell = progress or (lambda _what, _share: None)
+    tell("reading the records", 0.0)
+    records = read_records(specification.query, base_folder)
+    plan = specification.plan(records.n)
+    seed = specification.run.seed
+    rng: Randomness = reproducible(seed) if isinstance(seed, int) else secure()
+    tell("running the plan", 0.1)
+    if isinstance(specification.query, AggregateQuery):
+        done = simulated_aggregate(specification.query, plan, records, rng=rng)
+    else:
+        done = simulated_k_means(
+            specification.query, plan, records, rng=rng, tell=lambda share: tell("running the plan", 0.1 + 0.8 * share)
+        )
+    study = Study(
+        key="plan-run",
+        title=specification.title or plan.name,
+        question=_QUESTION,
+        answers=(*done.answers, _arrived(plan, done.exchanges)),
+        settings=settings(specification, records),
+        tables=(*done.tables, _costs(plan, done.exchanges), _graph(done.exchanges)),
+        charts=done.charts,
+        heat_maps=tuple(_seen(done.exchanges[0])),
+        warnings=tuple(_concerns(specification, plan, records)),
+        citations=(LADJEL.at("experiments"),),
+        software=software("polars", "cryptography"),
+    )
+    tell("done", 1.0)
+    return study
+
+
+def _arrived(plan: Plan, exchanges: Sequence[Exchange]) -> str:
+    sent, used = sum(one.cluster.sources for one in exchanges), sum(one.costs.used for one in exchanges)
+    return (
+        f"{used:,.0f} of {sent:,} tuples reached their targets ({percent(used / sent)}); "
+        f"{sum(one.used for one in _formula(plan, exchanges)):,.0f} were expected."
+    )
+
+
+def _formula(plan: Plan, exchanges: Sequence[Exchange]) -> list[Costs]:
+    return [cluster_costs(one.cluster, only_honest=plan.coins_known(one.cluster)) for one in exchanges]
+
+
+def _costs(plan: Plan, exchanges: Sequence[Exchange]) -> Table:
+    """Return the costs of all sending clusters, by formula and counted."""
+    formula, counted = _formula(plan, exchanges), [one.costs for one in exchanges]
+    spread = math.sqrt(
+        sum(cost.used * (1 - cost.used / one.cluster.sources) for cost, one in zip(formula, exchanges, strict=True))
+    )
+    away = 0.0 if spread == 0 else (sum(one.used for one in counted) - sum(one.used for one in formula)) / spread
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("messages", *(sum(one.messages for one in costs) for costs in (formula, counted))),
+        ("channels", *(sum(one.channels for one in costs) for costs in (formula, counted))),
+        ("channels of the busiest node", *(max(one.busiest for one in costs) for costs in (formula, counted))),
+        ("scramblers", *(sum(one.scramblers for one in costs) for costs in (formula, counted))),
+        ("tuples that reach their targets", *(round(sum(one.used for one in costs)) for costs in (formula, counted))),
+    )
+    return Table(
+        key="costs",
+        title="Costs of the clusters whose messages depend on data",
+        caption=(
+            "Messages and channels agree exactly; of the tuples the formula gives the average, from which this run is "
+            f"{away:+.2f} standard deviations away."
+        ),
+        columns=("cost", "formula", "counted"),
+        rows=rows,
+    )
+
+
+def _graph(exchanges: Sequence[Exchange]) -> Table:
+    rows = []
+    for one in exchanges:
+        received = one.received
+        senders = one.cluster.scramblers or one.cluster.sources
+        rows.append(
+            (
+                one.cluster.name,
+                f"{senders:,} {'scramblers' if one.cluster.scramblers else 'sources'}",
+                one.cluster.targets,
+                int(received.min()),
+                round(float(received.mean())),
+                int(received.max()),
+            )
+        )
+    return Table(
+        key="graph",
+        title="What a watcher sees",
+        caption="Who is seen to send, to how many targets, and how many messages these receive.",
+        columns=("cluster", "senders", "targets", "fewest at a target", "on average", "most"),
+        rows=tuple(rows),
+    )
+
+
+def _seen(one: Exchange) -> Iterator[HeatMap]:
+    """Yield how many messages each scrambler of the first cluster sends to each target."""
+    if one.scrambler_of is None:
+        return
+    scramblers, targets = (min(size, _MOST_SHOWN) for size in one.graph.shape)
+    cut = "" if one.graph.shape == (scramblers, targets) else f" Shown: at most the first {_MOST_SHOWN} of each."
+    yield HeatMap(
+        key="graph",
+        title="Messages by scrambler and target",
+        caption=f"The cluster {one.cluster.name}: all that a watcher sees of it.{cut}",
+        x_label="target",
+        y_label="scrambler",
+        x=tuple(str(target) for target in range(targets)),
+        y=tuple(str(scrambler) for scrambler in range(scramblers)),
+        values=tuple(tuple(row) for row in one.graph[:scramblers, :targets].astype(np.float64).tolist()),
+    )
+
+
+def _concerns(specification: PlanSpecification, plan: Plan, records: Records) -> Iterator[Warned]:
+    yield from no_guarantee(plan)
+    yield from about_run(specification, records)

@@ -1,0 +1,34 @@
+"""Shuffled and flipped Bloom filters: central privacy, its calibration, and signal to noise.
+
+`epsilon` holds for all datasets; `published_pair_epsilon`, `pair_epsilon` and `filling_epsilon` are for the datasets
+that they name; the `evaluate_privacy_for_...` functions simulate, as the paper does. Signal to noise is in `snr`.
+"""
+
+from hushuffle.questions.bloom import snr
+from hushuffle.questions.bloom.calibration import FlipProbability, estimate_flip_prob
+from hushuffle.questions.bloom.privacy import epsilon, filling_epsilon, guarantee, pair_epsilon, published_pair_epsilon
+from hushuffle.questions.bloom.ratios import evaluate_gauss_continued_fraction, ratio_of_hypergeometric_mgf
+from hushuffle.questions.bloom.simulation import (
+    SimulatedEpsilon,
+    evaluate_privacy_for_bloom_filter,
+    evaluate_privacy_for_one_bloom_filter,
+)
+from hushuffle.questions.bloom.transition import ones_matrix, transition_matrix
+
+__all__ = [
+    "FlipProbability",
+    "SimulatedEpsilon",
+    "epsilon",
+    "estimate_flip_prob",
+    "evaluate_gauss_continued_fraction",
+    "evaluate_privacy_for_bloom_filter",
+    "evaluate_privacy_for_one_bloom_filter",
+    "filling_epsilon",
+    "guarantee",
+    "ones_matrix",
+    "pair_epsilon",
+    "published_pair_epsilon",
+    "ratio_of_hypergeometric_mgf",
+    "snr",
+    "transition_matrix",
+]

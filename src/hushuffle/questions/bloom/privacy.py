@@ -1,0 +1,170 @@
+"""Central privacy of shuffled, flipped Bloom filters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from hushuffle import _checks
+from hushuffle.curves.base import PrivacyCurve, between
+from hushuffle.curves.certified_epsilon import smallest_above
+from hushuffle.curves.known_dataset import BinaryDataset
+from hushuffle.mechanisms.randomizers import BitFlipping, Symmetric
+from hushuffle.model import Bound, Guarantee
+from hushuffle.model.citation import DARROCH
+from hushuffle.numerics.roots import crossing
+from hushuffle.questions.bloom._columns import BUFFLING, columns, law_of, pair_law, published_pair_law
+
+FILLING: Final = "nats, this filling only"
+"""The unit of a figure for one filling: not "nats", so that no `Guarantee` can be made of it."""
+
+_ONE_COLUMN: Final = "one column of bits changes, their number fixed: one person added or removed, one hash function"
+
+
+def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1) -> Bound:
+    """Return a certified bracket of epsilon (nats) of flipped filters whose columns are shuffled.
+
+    `filters` Bloom filters of `bits` bits over the same hash functions; column i holds bit i of each. Every bit is
+    flipped with probability p, the columns are put in random order, everything is released. Neighbours differ in what
+    one person touches: up to `hashes` columns, in any of the filters. That is a person added or removed, and
+    with `hashes=1` a single column; replacing a person touches twice as many.
+
+    For one hash function this is `dp.epsilon` of the protocol `BitFlipping(width=filters, p=p)`, `UniformShuffle()`,
+    n = bits: for one filter over all fillings, for several with the explicit pair of datasets at the lower end
+    as the witness. For more, the upper end is group privacy: HS at eps over h columns is at most the sum over
+    i < h of e**(i eps/h) HS at eps/h over one column; the lower end is that of one column, since hash functions can
+    agree.
+
+    Args:
+        filters: number of filters, 1 to 62 (beyond 24 the upper end is the plain privacy blanket's, far above).
+        bits: number of bits of each filter.
+        p: probability of a flip, in (0, 1/2); rounded up to a multiple of 2**-64, as `BitFlipping` does.
+        delta: in [0, 1).
+        hashes: number of hash functions, from 1 to `bits`.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: theory.md section 2; Balle, Bell, Gascon, Nissim 2019.
+
+    >>> print(epsilon(filters=1, bits=1000, p=0.05, delta=1e-3))
+    0.3081 nats (certified bracket)
+    >>> print(epsilon(filters=2, bits=10_000, p=0.25, delta=1e-3))
+    0.02737 to 0.02749 nats (certified bracket)
+    """
+    level = _checks.probability("delta", delta, high_open=True)
+    law = law_of(filters, bits, p)
+    several = _checks.integer("hashes", hashes, low=1, high=bits)
+    one = law.epsilon(level)
+    return one if several == 1 else _person(law, one, level, several)
+
+
+def guarantee(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1) -> Guarantee:
+    """Return `epsilon` with its delta, its relation, and what it is per: a column, or a person (several columns).
+
+    >>> promise = guarantee(filters=1, bits=1000, p=0.05, delta=1e-3, hashes=2)
+    >>> promise.per, promise.relation
+    ('person', 'one person added or removed: up to 2 of the columns change, their number fixed')
+    """
+    bound = epsilon(filters=filters, bits=bits, p=p, delta=delta, hashes=hashes)
+    several = f"one person added or removed: up to {hashes} of the columns change, their number fixed"
+    if hashes == 1:
+        return Guarantee(epsilon=bound, delta=delta, relation=_ONE_COLUMN, per="column")
+    return Guarantee(epsilon=bound, delta=delta, relation=several, per="person")
+
+
+def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -> Bound:
+    """Return epsilon (nats) of one pair of datasets: all columns 0...0, against one of them at 1...1.
+
+    The paper takes this pair for the worst. It often is, or nearly; it is no guarantee. Both directions, up to a
+    relative 1e-3 of delta that the bracket shows.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: the paper, part III; theory.md section 2.2.
+
+    >>> print(published_pair_epsilon(filters=6, bits=100_000, p=0.145, delta=1e-3))
+    0.8826 to 0.8827 nats (certified bracket)
+    """
+    level = _checks.probability("delta", delta, low_open=True, high_open=True)
+    law = published_pair_law(filters, bits, p)
+    return _with_sources(law.epsilon(level))
+
+
+def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tuple[int, int], others: int = 0) -> Bound:
+    """Return epsilon (nats) of one pair of datasets: one column at `target[0]` or `target[1]`, all others at `others`.
+
+    Logos are integers 0 to 2**filters - 1. Both directions. No guarantee: other datasets can be worse.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: theory.md section 2.2.
+
+    >>> print(pair_epsilon(filters=2, bits=1000, p=0.25, delta=1e-3, target=(0b00, 0b01)))
+    0.05766 to 0.05768 nats (certified bracket)
+    """
+    level = _checks.probability("delta", delta, low_open=True, high_open=True)
+    last = (1 << _checks.integer("filters", filters, low=1, high=62)) - 1
+    first, second = (_checks.integer("target", value, low=0, high=last) for value in target)
+    if first == second:
+        _checks.reject("target", "two different logos", target)
+    rest = _checks.integer("others", others, low=0, high=last)
+    return _with_sources(pair_law(filters, bits, p, others=rest, target=(first, second)).epsilon(level))
+
+
+def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
+    """Return epsilon of ONE filter with a given number of ones and its neighbours. This is no privacy guarantee.
+
+    Exact up to rounding, over both directions of changing a 0 or a 1. It depends on the private data, so that
+    choosing p by it, or publishing it, gives data away. Its unit is "nats, this filling only".
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: theory.md section 2.1.
+
+    >>> print(filling_epsilon(bits=100_000, p=0.05, delta=1e-3, ones=0))
+    0.01378 nats, this filling only (certified bracket)
+    """
+    level = _checks.probability("delta", delta, low_open=True, high_open=True)
+    protocol = columns(1, bits, p)
+    held = _checks.integer("ones", ones, low=0, high=bits)
+    assert isinstance(protocol.randomizer, BitFlipping)
+    flip = protocol.randomizer.flip
+    dataset = BinaryDataset.of((bits - held, held), Symmetric(k=2, truth=1 - flip, lie=flip), 0)
+    pure = protocol.randomizer.local_epsilon
+    low, high, witness = dataset.ends(0.0)
+    lower = upper = 0.0
+    if low > level:
+        lower = crossing(lambda e: dataset.ends(e)[0], level, high=pure, guess=pure / 50)[0]
+        witness = dataset.ends(lower)[2]
+    if high > level:
+        upper = crossing(lambda e: dataset.ends(e)[1], level, high=pure, guess=max(lower, pure / 1e6))[1]
+    return between(lower, upper, unit=FILLING, sources=(DARROCH,), witness=witness)
+
+
+def person_delta(upper: Callable[[float], float], level: float, several: int) -> float:
+    """Return an upper end of the divergence at epsilon = `level` over up to `several` columns: group privacy.
+
+    `upper` gives that of one column, at any epsilon.
+    """
+    each = level / several * (1 - 1e-15)
+    return sum(math.exp(i * each) for i in range(several)) * upper(each) * (1 + 1e-12 * several)
+
+
+def _person(law: PrivacyCurve, one: Bound, level: float, several: int) -> Bound:
+    """Return the bracket for up to `several` columns from that for one."""
+    if level == 0:
+        return Bound.exact(several * one.upper, unit="nats", sources=one.sources, witness=one.witness)
+
+    law = law.near(level / several)
+    whole = several * law.pure
+    both = smallest_above(lambda e: person_delta(law.upper, e, several), level, high=whole, guess=several * one.upper)
+    return between(one.lower, both, unit="nats", sources=one.sources, witness=one.witness)
+
+
+def _with_sources(bound: Bound) -> Bound:
+    return between(bound.lower, bound.upper, unit=bound.unit, sources=(BUFFLING,), witness=bound.witness)

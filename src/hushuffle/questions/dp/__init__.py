@@ -1,0 +1,24 @@
+"""Central differential privacy of what the shuffler releases.
+
+`epsilon` and `delta` are certified brackets; `compose` and `parallel` combine rounds; `calibrate` solves for a
+parameter; `instance` looks at one given dataset (no guarantee); `published` holds the literature's bounds, to compare.
+"""
+
+from hushuffle.questions.dp import published
+from hushuffle.questions.dp.calibration import Calibration, calibrate
+from hushuffle.questions.dp.central import delta, epsilon, local_epsilon
+from hushuffle.questions.dp.composition import compose, compose_delta, parallel
+from hushuffle.questions.dp.instance import instance
+
+__all__ = [
+    "Calibration",
+    "calibrate",
+    "compose",
+    "compose_delta",
+    "delta",
+    "epsilon",
+    "instance",
+    "local_epsilon",
+    "parallel",
+    "published",
+]

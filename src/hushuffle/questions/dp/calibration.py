@@ -1,0 +1,291 @@
+"""The other way round: the least noise, or the fewest people, for a wanted central epsilon."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from hushuffle import _checks
+from hushuffle.curves.composition import rounds_meet
+from hushuffle.curves.divergence import divergence
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.shufflers import Reveals, Scrambler
+from hushuffle.model import Bound
+from hushuffle.questions.dp import central
+from hushuffle.questions.dp.composition import compose
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
+
+Parameter = Literal["epsilon", "n", "dummies", "rounds"]
+"""What is solved for: local epsilon of the randomizer, number of people, of dummies, or of rounds."""
+
+LARGEST_LOCAL: Final = 40.0
+"""At exp(-40) nobody would ever lie: larger local epsilons are not tried."""
+
+MOST_PEOPLE: Final = 10**9
+"""More people (dummies, rounds) than this are not tried."""
+
+_RESOLUTION: Final = 1e-4
+"""Relative: finer than the brackets themselves would mean nothing."""
+
+_HAIR: Final = 1e-6
+"""Relative: an epsilon that was searched for ends this close above the crossing."""
+
+_SMALLEST: Final = 1e-12
+_FAR: Final = 50.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """A parameter solved for, on the safe side of the target, and its neighbour on the other side.
+
+    `value` meets the target: `bound`, central epsilon at `delta` of `protocol`, has its upper end at or below
+    `epsilon`. `beyond`, within 0.01 % of it (or the next integer), was found not to meet it, with `beyond_bound`;
+    past the end of the range `beyond_bound` is None. `protocol` has the value in it (but for rounds).
+    """
+
+    parameter: Parameter
+    value: float
+    bound: Bound
+    beyond: float
+    beyond_bound: Bound | None
+    epsilon: float
+    delta: float
+    protocol: Protocol
+
+    def __str__(self) -> str:
+        value = f"{self.value:.6g}" if self.parameter == "epsilon" else f"{self.value:,.0f}"
+        return f"{self.parameter} = {value}: epsilon {self.bound} at delta = {self.delta:g}"
+
+
+def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta: float) -> Calibration:
+    """Return the value of one parameter at which the certified central epsilon is still at most `epsilon`.
+
+    That is the largest local epsilon, the smallest n, the smallest number of dummies or the largest number of
+    rounds. Everything else is as in `protocol`. What is returned was evaluated: its certified upper end meets the
+    target. That nothing better does is up to 0.01 % and the width of the brackets. It rests on the divergence
+    growing with the local epsilon (a smaller one is a post-processing) and falling with n (one more report can
+    be given to the adversary), which is proven for k-ary randomized response under a uniform shuffle and no more
+    than assumed elsewhere; of the computed ends it is tested.
+
+    Args:
+        protocol: the collection; its own value of the parameter is where the search starts.
+        parameter: "epsilon" (local epsilon of the randomizer, nats), "n" (number of people), "dummies" (of a
+            scrambler in the shuffler's place) or "rounds" (repetitions of the collection among the same people).
+        epsilon: the target for central epsilon in nats, from 0 to 40.
+        delta: in (0, 1).
+
+    Raises:
+        InvalidInputError: an argument out of range, or a target that no value of the parameter meets.
+        UnsupportedProtocolError: the randomizer has no epsilon to choose, the shuffler takes no dummies, or the
+            central figure is not available.
+
+    Source: theory.md sections 1.1 to 1.3, solved by bisection on the certified upper end.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000)
+    >>> print(calibrate(survey, parameter="epsilon", epsilon=0.1, delta=1e-6))
+    epsilon = 0.820233: epsilon 0.10000 nats (certified bracket) at delta = 1e-06
+    """
+    if parameter not in get_args(Parameter):
+        _checks.reject("parameter", f"one of {', '.join(get_args(Parameter))}", repr(parameter))
+    target = _checks.non_negative("epsilon", epsilon)
+    if target > LARGEST_LOCAL:
+        hint = "A larger one promises nothing."
+        _checks.reject("epsilon", f"at most {LARGEST_LOCAL:g} as a target", target, hint)
+    level = _checks.probability("delta", delta, low_open=True, high_open=True)
+    if parameter == "epsilon":
+        return _local_epsilon(protocol, target, level)
+    if parameter == "rounds":
+        return _rounds(protocol, target, level)
+    if parameter == "dummies":
+        return _dummies(protocol, target, level)
+    if math.isinf(protocol.randomizer.local_epsilon):
+        hint = "Without noise no crowd protects: choose a finite local epsilon first."
+        _checks.reject("epsilon", "a target that some n meets", target, hint)
+    build = _People(protocol)
+    found = smallest_people(lambda n: excess(build(n), target, level), start=protocol.n, target=target)
+    return _calibration("n", found, build, target, level)
+
+
+def with_local_epsilon(protocol: Protocol, epsilon: float) -> Protocol:
+    """Return the protocol with this local epsilon (nats) in its randomizer.
+
+    Raises:
+        UnsupportedProtocolError: the randomizer is not described by an epsilon.
+    """
+    randomizer = protocol.randomizer
+    fields: tuple[dataclasses.Field[Any], ...] = ()
+    if dataclasses.is_dataclass(randomizer):
+        fields = dataclasses.fields(randomizer)
+    if "epsilon" not in {field.name for field in fields}:
+        message = f"{type(randomizer).__name__} has no `epsilon` to choose; randomized response has one."
+        raise UnsupportedProtocolError(message)
+    return replace(protocol, randomizer=replace(randomizer, epsilon=epsilon))  # type: ignore[type-var]
+
+
+def excess(protocol: Protocol, epsilon: float, delta: float) -> float:
+    """Return ln(certified upper delta at `epsilon`, divided by `delta`), cut to [-50, 50]: <= 0 meets the target."""
+    law = divergence(protocol)
+    if law.pure <= epsilon:
+        return -_FAR
+    value = law.near(delta).upper(epsilon)
+    if value <= delta:
+        return -_FAR if value == 0 else max(math.log(value / delta), -_FAR)
+    return max(min(math.log(value / delta), _FAR), 1e-15)
+
+
+def smallest_people(excess_at: Callable[[int], float], *, start: int, target: float) -> tuple[int, int]:
+    """Return (n, m): n meets (excess <= 0), m < n within 0.01 % or 1 does not; m = 0 if n = 1 meets.
+
+    Raises:
+        InvalidInputError: not even 10**9 people are enough.
+    """
+    good = bad = min(start, MOST_PEOPLE)
+    while excess_at(good) > 0:
+        if good >= MOST_PEOPLE:
+            hint = "Use a smaller local epsilon (more noise), or allow a larger epsilon or delta."
+            _checks.reject("epsilon", f"a target that some n up to {MOST_PEOPLE:,} meets", target, hint)
+        bad, good = good, min(4 * good, MOST_PEOPLE)
+    while bad >= good:
+        bad = good // 4
+        if bad >= 1 and excess_at(bad) <= 0:
+            good = bad
+    if bad == 0:
+        if good == 1 or excess_at(1) <= 0:
+            return 1, 0
+        bad = 1
+    found = _narrow(lambda x: excess_at(round(x)), float(good), float(bad), whole=True)
+    return round(found[0]), round(found[1])
+
+
+def _dummies(protocol: Protocol, target: float, level: float) -> Calibration:
+    if protocol.shuffler.reveals is not Reveals.MULTISET:
+        message = f"{type(protocol.shuffler).__name__} takes no dummies; UniformShuffle and Scrambler do."
+        raise UnsupportedProtocolError(message)
+
+    def build(value: float) -> Protocol:
+        return replace(protocol, shuffler=Scrambler(dummies=int(value)))
+
+    # Counted from one, as people are.
+    start = max(protocol.shuffler.dummies, 1) + 1
+    found = smallest_people(lambda m: excess(build(m - 1), target, level), start=start, target=target)
+    return _calibration("dummies", (found[0] - 1, found[1] - 1), build, target, level)
+
+
+def _rounds(protocol: Protocol, target: float, level: float) -> Calibration:
+    meet = rounds_meet(divergence(protocol), epsilon=target, delta=level, most=MOST_PEOPLE)
+    if not meet(1):
+        hint = "Not even one round does: use more noise, or ask more people."
+        _checks.reject("epsilon", "a target that one round meets", target, hint)
+    good, bad = 1, 2
+    while meet(bad):
+        if bad >= MOST_PEOPLE:
+            hint = f"Even {bad:,} rounds meet it: there is nothing to limit."
+            _checks.reject("epsilon", "a target that limits the number of rounds", target, hint)
+        good, bad = bad, min(2 * bad, MOST_PEOPLE)
+    while bad - good > 1 and math.log(bad / good) > _RESOLUTION:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if meet(middle) else (good, middle)
+    bound, there = (compose([(protocol, times)], delta=level) for times in (good, bad))
+    # What is returned is what `compose` prints, which can differ from the search in the last digits.
+    least = target * (1 + _HAIR)
+    while good > 1 and bound.upper > least:
+        bad, there = good, bound
+        good -= max(1, int(good * _RESOLUTION))
+        bound = compose([(protocol, good)], delta=level)
+    while there.upper <= target:
+        good, bound = bad, there
+        bad += max(1, int(bad * _RESOLUTION))
+        there = compose([(protocol, bad)], delta=level)
+    return Calibration(
+        parameter="rounds",
+        value=good,
+        bound=replace(bound, lower=min(bound.lower, target), upper=min(bound.upper, target)),
+        beyond=bad,
+        beyond_bound=there,
+        epsilon=target,
+        delta=level,
+        protocol=protocol,
+    )
+
+
+class _People:
+    """The same collection from n people."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+
+    def __call__(self, n: float) -> Protocol:
+        return replace(self.protocol, n=int(n))
+
+
+def _local_epsilon(protocol: Protocol, target: float, level: float) -> Calibration:
+    def build(value: float) -> Protocol:
+        return with_local_epsilon(protocol, value)
+
+    def excess_at(value: float) -> float:
+        return excess(build(value), target, level)
+
+    own = protocol.randomizer.local_epsilon
+    good = bad = max(target, min(own, LARGEST_LOCAL) if math.isfinite(own) else 1.0, _SMALLEST)
+    while excess_at(good) > 0:
+        if good <= _SMALLEST:
+            hint = "Even reports that say next to nothing exceed it: allow a larger epsilon or delta."
+            _checks.reject("epsilon", "a target that some local epsilon meets", target, hint)
+        bad, good = good, max(good / 2, target, _SMALLEST)
+    while bad <= good:
+        if good >= LARGEST_LOCAL:
+            return _calibration("epsilon", (good, math.inf), build, target, level)
+        bad = min(2 * good, LARGEST_LOCAL)
+        if excess_at(bad) <= 0:
+            good = bad
+    return _calibration("epsilon", _narrow(excess_at, good, bad, whole=False), build, target, level)
+
+
+def _narrow(excess_at: Callable[[float], float], good: float, bad: float, *, whole: bool) -> tuple[float, float]:
+    """Return a closer pair, good still meeting the target and bad not: false position and bisection in turns."""
+    ends = {True: (good, excess_at(good)), False: (bad, excess_at(bad))}
+    turn = 0
+    while True:
+        (good, low), (bad, high) = ends[True], ends[False]
+        if abs(math.log(bad / good)) <= _RESOLUTION or (whole and abs(bad - good) <= 1):
+            return good, bad
+        # A little beyond the root as seen from the nearer end, so that both ends move.
+        share = 0.5 if turn % 2 else min(max(-low / (high - low) * (0.98 if turn % 4 else 1.02), 0.05), 0.95)
+        point = good * (bad / good) ** share
+        if whole:
+            point = min(max(round(point), min(good, bad) + 1), max(good, bad) - 1)
+        value = excess_at(point)
+        ends[value <= 0] = (point, value)
+        turn += 1
+
+
+def _calibration(
+    parameter: Parameter, found: tuple[float, float], build: Callable[[float], Protocol], target: float, level: float
+) -> Calibration:
+    value, beyond = found
+    protocol = build(value)
+    bound = central.epsilon(protocol, delta=level)
+    # The search for epsilon ends a hair above the crossing; that the target itself is met was evaluated.
+    bound = replace(bound, lower=min(bound.lower, target), upper=min(bound.upper, target))
+    there = central.epsilon(build(beyond), delta=level) if _possible(parameter, beyond) else None
+    return Calibration(
+        parameter=parameter,
+        value=value,
+        bound=bound,
+        beyond=beyond,
+        beyond_bound=there,
+        epsilon=target,
+        delta=level,
+        protocol=protocol,
+    )
+
+
+def _possible(parameter: Parameter, value: float) -> bool:
+    """Whether a protocol with this value exists."""
+    return (value >= 0 if parameter == "dummies" else value > 0) and value < math.inf

@@ -1,0 +1,125 @@
+"""Several rounds with the same people, or side by side with different ones: what the guarantees add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from hushuffle import _checks
+from hushuffle.curves import composition as laws
+from hushuffle.curves.base import between
+from hushuffle.curves.divergence import divergence
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Bound
+from hushuffle.questions.dp import central
+
+Rounds: TypeAlias = Sequence[Protocol | tuple[Protocol, int]]
+"""The rounds that one person takes part in: protocols, or pairs (protocol, how many times)."""
+
+
+def compose(rounds: Rounds, *, delta: float) -> Bound:
+    """Return a certified bracket of the smallest epsilon (nats) for which all rounds together are (epsilon, delta)-DP.
+
+    Relation: replace one person's values, in every round. The others' values may change from round to round and be
+    chosen in view of what was released before. The upper end holds for all datasets; the lower end
+    is that of explicit datasets, the same in every round of a protocol. At delta = 0 the figure is the sum of the pure
+    guarantees, which is attained. One round alone is `dp.epsilon`.
+
+    Args:
+        rounds: protocols, or pairs (protocol, times), each with randomness of its own.
+        delta: in [0, 1).
+
+    Raises:
+        InvalidInputError: no rounds, times < 1, or delta out of range.
+        UnsupportedProtocolError: no law for a randomizer and shuffler.
+        NumericalError: the sum of all losses does not fit into memory (never observed).
+
+    Source: theory.md section 8; Zhu, Dong, Wang 2022, Theorem 10.
+
+    >>> import hushuffle as hs
+    >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=0.1), shuffler=hs.NoShuffle(), n=1)
+    >>> print(compose([(local, 100)], delta=1e-6))
+    4.775 nats (certified bracket)
+    """
+    level = _checks.probability("delta", delta, high_open=True)
+    merged = _merge(rounds)
+    if sum(times for _, times in merged) == 1:
+        return central.epsilon(merged[0][0], delta=level)
+    return laws.composed_epsilon([(divergence(protocol), times) for protocol, times in merged], delta=level)
+
+
+def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
+    """Return a certified bracket of the smallest delta for which all rounds together are (epsilon, delta)-DP.
+
+    Relation, adversary and ends as for `compose`.
+
+    Args:
+        rounds: protocols, or pairs (protocol, times), each with randomness of its own.
+        epsilon: in nats, finite, >= 0.
+
+    Raises:
+        InvalidInputError: no rounds, times < 1, or epsilon out of range.
+        UnsupportedProtocolError: no law for a randomizer and shuffler.
+        NumericalError: the sum of all losses does not fit into memory (never observed).
+
+    Source: theory.md section 8; Zhu, Dong, Wang 2022, Theorem 10.
+
+    >>> import hushuffle as hs
+    >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
+    >>> print(compose_delta([(local, 2)], epsilon=1.0))
+    0.3379 (certified bracket)
+    """
+    level = _checks.non_negative("epsilon", epsilon)
+    merged = _merge(rounds)
+    if sum(times for _, times in merged) == 1:
+        return central.delta(merged[0][0], epsilon=level)
+    return laws.composed_delta([(divergence(protocol), times) for protocol, times in merged], epsilon=level)
+
+
+def parallel(protocols: Sequence[Protocol], *, delta: float) -> Bound:
+    """Return a certified bracket of epsilon (nats) for collections from disjoint sets of people: the largest.
+
+    One person takes part in one of them only, and which one does not depend on anybody's value.
+
+    Raises:
+        InvalidInputError: no protocols, or delta out of range.
+        UnsupportedProtocolError: no law for a randomizer and shuffler.
+
+    Source: theory.md section 6 (scramblers side by side take the maximum).
+
+    >>> import hushuffle as hs
+    >>> small, large = (
+    ...     hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=n)
+    ...     for n in (100, 10_000)
+    ... )
+    >>> parallel([small, large], delta=1e-6) == hs.dp.epsilon(small, delta=1e-6)
+    True
+    """
+    level = _checks.probability("delta", delta, high_open=True)
+    figures = [central.epsilon(protocol, delta=level) for protocol, _ in _merge(protocols, name="protocols")]
+    worst = max(figures, key=lambda figure: figure.lower)
+    upper = max(figure.upper for figure in figures)
+    if upper == worst.upper:
+        return worst
+    return between(worst.lower, upper, unit="nats", sources=worst.sources, witness=worst.witness)
+
+
+def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Protocol, int]]:
+    """Return the different protocols with how often each takes place."""
+    merged: list[tuple[Protocol, int]] = []
+    if not isinstance(rounds, Iterable):
+        _checks.reject(name, "a list of protocols or pairs (protocol, times)", f"<{type(rounds).__name__}>")
+    for item in rounds:
+        protocol, count = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)
+        if not isinstance(protocol, Protocol):
+            hint = "For example [(survey, 12)] for twelve rounds of one survey."
+            _checks.reject(name, "protocols or pairs (protocol, times)", f"<{type(protocol).__name__}>", hint)
+        times = _checks.integer("times", count, low=1)
+        place = next((index for index, (other, _) in enumerate(merged) if other == protocol), None)
+        if place is None:
+            merged.append((protocol, times))
+        else:
+            merged[place] = protocol, merged[place][1] + times
+    if not merged:
+        _checks.reject(name, "at least one protocol", "none")
+    return merged

@@ -1,0 +1,65 @@
+"""Privacy of the order: who sent what, when records move only a little.
+
+Groups say whose records may be confused with whose. A Mallows shuffle about a public reference order promises
+that exchanging records inside a group changes the probability of any release by a factor of at most e**alpha,
+alpha = theta * sensitivity. `kendall_sensitivity` is exact; `published_sensitivity` is the paper's bound.
+"""
+
+from hushuffle.mechanisms.shufflers import sample_mallows
+from hushuffle.model.groups import Groups
+from hushuffle.questions.order.calibration import alpha_for_groups, alpha_for_theta, everybody_alpha, theta_for_alpha
+from hushuffle.questions.order.displacement import Displacement, displacement, mean_inversions
+from hushuffle.questions.order.groups import column_groups, nearest_groups, on_sphere, path_groups, radius_groups
+from hushuffle.questions.order.guarantees import (
+    composed_alpha,
+    findings,
+    mixed_alpha,
+    posterior_odds,
+    posterior_probability,
+    reidentification,
+)
+from hushuffle.questions.order.loss import inferential_loss, mallows_law
+from hushuffle.questions.order.preservation import preservation, preserved_share
+from hushuffle.questions.order.reference import reference_order
+from hushuffle.questions.order.sensitivity import (
+    kendall_sensitivity,
+    published_sensitivity,
+    sensitivities,
+    sensitivity,
+    width,
+    widths,
+)
+
+__all__ = [
+    "Displacement",
+    "Groups",
+    "alpha_for_groups",
+    "alpha_for_theta",
+    "column_groups",
+    "composed_alpha",
+    "displacement",
+    "everybody_alpha",
+    "findings",
+    "inferential_loss",
+    "kendall_sensitivity",
+    "mallows_law",
+    "mean_inversions",
+    "mixed_alpha",
+    "nearest_groups",
+    "on_sphere",
+    "path_groups",
+    "posterior_odds",
+    "posterior_probability",
+    "preservation",
+    "preserved_share",
+    "published_sensitivity",
+    "radius_groups",
+    "reference_order",
+    "reidentification",
+    "sample_mallows",
+    "sensitivities",
+    "sensitivity",
+    "theta_for_alpha",
+    "width",
+    "widths",
+]

@@ -1,0 +1,239 @@
+"""How much of a group stays inside the group: (eta, delta)-preservation, for learning what is true of groups.
+
+Of the places of a group S, those whose report still comes from a member of S are preserved. A shuffle is
+(eta, delta)-preserving for S if at least a share eta of S is preserved, but with probability delta.
+
+Hamming, and Kendall at theta = 0 (which is uniform too): the exact law, see `_hamming_losses`. Kendall otherwise:
+simulated permutations, each of which serves all groups; intervals hold for each group by itself.
+
+Source: seed 003, definition A.4 and appendix A.13; theory.md section 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaincinv
+from scipy.stats import binom
+
+from hushuffle import _checks
+from hushuffle.errors import NumericalError
+from hushuffle.mechanisms.shufflers import MallowsShuffle, sample_mallows
+from hushuffle.model import Bound, Citation
+from hushuffle.model.groups import Groups, GroupsLike
+from hushuffle.questions.order._hamming_losses import MOST, Losses
+from hushuffle.randomness import Randomness, secure
+
+_SOURCE: Final = Citation(
+    key="meehan2022",
+    text="C. Meehan, A. Roy Chowdhury, K. Chaudhuri, S. Jha, Privacy implications of shuffling, ICLR (2022)",
+    where="definition A.4",
+)
+
+
+def preservation(
+    shuffler: MallowsShuffle,
+    groups: GroupsLike,
+    *,
+    eta: Fraction | float,
+    samples: int = 1000,
+    confidence: float = 0.99,
+    rng: Randomness | None = None,
+) -> tuple[Bound, ...]:
+    """Return delta for each group: the probability that less than the share `eta` of it is preserved.
+
+    Certified for Hamming, and for Kendall at theta = 0 or infinity; else a Clopper-Pearson interval from `samples`
+    permutations, which serve all groups (each interval holds with `confidence` by itself).
+
+    Args:
+        shuffler: with its reference order of n people.
+        groups: a list of integer arrays of people, an (offsets, members) pair, or `Groups`.
+        eta: share in [0, 1]. A `Fraction` is taken as it is; a float as the shortest decimal that reads back as it, so
+            that 0.8 of 5 is 4.
+        samples: number of permutations, >= 1, where they are simulated.
+        confidence: of each interval, in (0, 1).
+        rng: `secure()` unless given.
+
+    Raises:
+        InvalidInputError: an argument out of range, or bad groups.
+        NumericalError: the exact sum for more than 20,000 people.
+
+    Source: seed 003, definition A.4; theory.md section 5.
+
+    >>> shuffler = MallowsShuffle(reference=range(100), theta=6.0, distance="hamming")
+    >>> print(preservation(shuffler, [range(20)], eta=Fraction(9, 10))[0])
+    1.663e-06 (certified bracket)
+    """
+    known, level = Groups.of(groups, n=shuffler.people), _share(eta)
+    draws, trust = _simulation(samples, confidence)
+    lost = [size - math.ceil(level * size) for size in known.sizes.tolist()]
+    if _solved(shuffler):
+        return tuple(
+            _bracket(*_losses(shuffler, size).beyond(most))
+            for size, most in zip(known.sizes.tolist(), lost, strict=True)
+        )
+    failures = np.zeros(len(known), dtype=np.int64)
+    allowed = np.array(lost)
+    for kept in _simulated(shuffler, known, draws, rng):
+        failures += known.sizes - kept > allowed
+    return tuple(_clopper_pearson(count, draws, trust) for count in failures.tolist())
+
+
+def preserved_share(
+    shuffler: MallowsShuffle,
+    groups: GroupsLike,
+    *,
+    delta: float,
+    samples: int = 1000,
+    confidence: float = 0.99,
+    rng: Randomness | None = None,
+) -> tuple[Bound, ...]:
+    """Return the largest eta for each group: the share that is preserved but with probability at most `delta`.
+
+    Certified, or from simulation, as `preservation`. A simulated end is an order statistic of the preserved shares;
+    with fewer than about ln(2 / (1 - confidence)) / delta permutations the lower end says no more than what any
+    permutation preserves.
+
+    Args:
+        shuffler: with its reference order of n people.
+        groups: a list of integer arrays of people, an (offsets, members) pair, or `Groups`.
+        delta: in [0, 1).
+        samples: number of permutations, >= 1, where they are simulated.
+        confidence: of each interval, in (0, 1).
+        rng: `secure()` unless given.
+
+    Raises:
+        InvalidInputError: an argument out of range, or bad groups.
+        NumericalError: the exact sum for more than 20,000 people.
+
+    Source: seed 003, definition A.4 and appendix A.14.1 (figure 7); order statistics and binomial tails.
+
+    >>> shuffler = MallowsShuffle(reference=range(100), theta=6.0, distance="hamming")
+    >>> print(preserved_share(shuffler, [range(20)], delta=0.01)[0])
+    0.9500 (exact)
+    """
+    known, level = Groups.of(groups, n=shuffler.people), _checks.probability("delta", delta, high_open=True)
+    draws, trust = _simulation(samples, confidence)
+    if _solved(shuffler):
+        return tuple(_largest_share(_losses(shuffler, size), size, level) for size in known.sizes.tolist())
+    shares = np.sort(np.array(list(_simulated(shuffler, known, draws, rng))) / known.sizes, axis=0)
+    low, high = _order_statistics(draws, level, trust)
+    surely = np.maximum(2 * known.sizes - known.n, 0) / known.sizes
+    lower = shares[low - 1] if low else surely
+    upper = shares[high - 1] if high <= draws else np.ones(len(known))
+    return tuple(
+        Bound(lower=a, upper=b, kind="estimate", unit="", sources=(_SOURCE,), confidence=trust)
+        for a, b in zip(np.maximum(lower, surely).tolist(), np.maximum(upper, surely).tolist(), strict=True)
+    )
+
+
+def _losses(shuffler: MallowsShuffle, size: int) -> Losses:
+    n, theta = shuffler.people, shuffler.theta
+    most = 0 if theta == math.inf else min(size, n - size)
+    if most and n > MOST:
+        message = f"The exact preservation is available up to {MOST:,} people, got {n:,}. Ask for a smaller population."
+        raise NumericalError(message)
+    return Losses(n=n, size=size, theta=theta, most=most)
+
+
+def _share(eta: Fraction | float) -> Fraction:
+    _checks.probability("eta", eta)
+    return eta if isinstance(eta, Fraction) else Fraction(repr(float(eta)))
+
+
+def _simulation(samples: int, confidence: float) -> tuple[int, float]:
+    trust = _checks.probability("confidence", confidence, low_open=True, high_open=True)
+    return _checks.integer("samples", samples, low=1), trust
+
+
+def _solved(shuffler: MallowsShuffle) -> bool:
+    """Whether the law is a mixture of uniform permutations."""
+    return shuffler.distance == "hamming" or shuffler.theta in (0, math.inf)
+
+
+def _largest_share(losses: Losses, size: int, delta: float) -> Bound:
+    """Return the largest eta, by bisection on the number of members that may be lost."""
+
+    def fewest(end: int) -> int:
+        good, bad = losses.most, -1
+        while good - bad > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if losses.beyond(middle)[end] <= delta else (good, middle)
+        return good
+
+    lower, upper = 1 - fewest(1) / size, 1 - fewest(0) / size
+    if lower == upper:
+        return Bound.exact(lower, unit="", sources=(_SOURCE,))
+    return Bound(lower=lower, upper=upper, kind="bracket", unit="", sources=(_SOURCE,))
+
+
+def _bracket(lower: float, upper: float) -> Bound:
+    if upper == 0:
+        return Bound.exact(0.0, unit="probability", sources=(_SOURCE,))
+    return Bound(lower=lower, upper=upper, kind="bracket", unit="probability", sources=(_SOURCE,))
+
+
+def _simulated(
+    shuffler: MallowsShuffle, groups: Groups, samples: int, rng: Randomness | None
+) -> list[npt.NDArray[np.int64]]:
+    """Return the number of preserved places of each group, shape (g,), for each of `samples` permutations."""
+    n, source = groups.n, secure() if rng is None else rng
+    rank = np.empty(n, dtype=np.int64)
+    rank[shuffler.reference] = np.arange(n)
+    owners = np.repeat(np.arange(len(groups)), groups.sizes)
+    keys = np.sort(owners * n + rank[groups.members])
+    places = keys - owners * n
+    inside = _membership(keys, owners, n, len(groups))
+    found = []
+    for _ in range(samples):
+        tau = sample_mallows(n, theta=shuffler.theta, distance=shuffler.distance, rng=source)
+        found.append(np.add.reduceat(inside(tau[places]).astype(np.int64), groups.offsets[:-1]))
+    return found
+
+
+def _membership(
+    keys: npt.NDArray[np.int64], owners: npt.NDArray[np.int64], n: int, groups: int
+) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
+    """Return a test of whether items, one for each membership, belong to the group of that membership."""
+    if groups * n <= _TABLE:
+        table = np.zeros(groups * n, dtype=np.bool_)
+        table[keys] = True
+        return lambda items: table[owners * n + items]
+
+    def search(items: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        wanted = owners * n + items
+        found: npt.NDArray[np.bool_] = keys[np.minimum(np.searchsorted(keys, wanted), keys.size - 1)] == wanted
+        return found
+
+    return search
+
+
+_TABLE: Final = 1 << 28
+"""Up to so many pairs of group and person a table of who belongs is kept (one byte each)."""
+
+
+def _clopper_pearson(count: int, samples: int, confidence: float) -> Bound:
+    tail = (1 - confidence) / 2
+    lower = float(betaincinv(count, samples - count + 1, tail)) if count else 0.0
+    upper = float(betaincinv(count + 1, samples - count, 1 - tail)) if count < samples else 1.0
+    return Bound(
+        lower=lower, upper=upper, kind="estimate", unit="probability", sources=(_SOURCE,), confidence=confidence
+    )
+
+
+def _order_statistics(samples: int, delta: float, confidence: float) -> tuple[int, int]:
+    """Return ranks from 1 of the order statistics around the delta-quantile; 0 or samples + 1 where none will do.
+
+    The rank a is the largest with P(Bin(samples, delta) <= a - 1) small enough, the rank b the smallest with
+    P(Bin(samples, delta) >= b) small enough.
+    """
+    tail = (1 - confidence) / 2
+    ranks = np.arange(samples + 1)
+    low = int(np.count_nonzero(binom.cdf(ranks[:-1], samples, delta) <= tail))
+    high = int(np.count_nonzero(binom.sf(ranks - 1, samples, delta) > tail))
+    return low, high

@@ -1,0 +1,125 @@
+"""How many buckets local hashing should have: at a fixed theta, and at a fixed Bayes error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.curves.variance import frequency_variance
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import LocalHashing
+from hushuffle.mechanisms.shufflers import UniformShuffle
+from hushuffle.questions.pie.calibration import epsilon_for_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LARGEST: Final = 2 * 10**9
+"""Most buckets that local hashing has."""
+
+_STEPS: Final = 8
+"""Numbers of buckets tried for each doubling."""
+
+
+def variance_by_buckets(
+    theta: float, *, k: int, n: int, buckets: npt.ArrayLike, frequency: float = 0.0
+) -> npt.NDArray[np.float64]:
+    """Return the variance of an estimated frequency for each number of buckets, at a fixed theta, shape (m,).
+
+    At a fixed theta, and so at a fixed bound on alpha, it falls with g, towards p (1-theta)/(n theta).
+
+    Args:
+        theta: the probability that the bucket is told on purpose, 0 < theta <= 1.
+        k: number of values.
+        n: number of people.
+        buckets: numbers of buckets, shape (m,), from 2 to 2 * 10**9.
+        frequency: the true frequency p of the value.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: Murakami, Takahashi 2021, Proposition 4.7 and Theorem 4.8, for the collision probability of the hashes
+    actually used; theory.md section 7.
+
+    >>> variance_by_buckets(0.5, k=1000, n=100, buckets=[2, 16, 128], frequency=0.1).round(4).tolist()
+    [0.039, 0.0035, 0.0013]
+    """
+    share, sizes = _checks.probability("frequency", frequency), np.atleast_1d(np.asarray(buckets)).tolist()
+    hashings = [LocalHashing.from_theta(k=k, g=g, theta=theta) for g in sizes]
+    return np.array([_variance(hashing, n, share) for hashing in hashings])
+
+
+def best_hashing_for_theta(
+    theta: float, *, k: int, n: int, frequency: float = 0.0, largest: int = LARGEST
+) -> LocalHashing:
+    """Return the local hashing of the least variance at a fixed theta, with at most `largest` buckets.
+
+    As Theorem 4.8 says, as many as are allowed, up to what the collisions of a hash family make of it. About eight
+    numbers of buckets for each doubling are tried.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: Murakami, Takahashi 2021, Theorem 4.8.
+
+    >>> best_hashing_for_theta(0.5, k=1000, n=10_000, largest=10**6).g
+    1000000
+    """
+    most, share = _limits(largest, frequency)
+    return _best(_sizes(most), lambda g: LocalHashing.from_theta(k=k, g=g, theta=theta), n, share)
+
+
+def best_hashing_for_error(
+    bayes_error: float, *, k: int, n: int, frequency: float, largest: int = LARGEST
+) -> LocalHashing:
+    """Return the local hashing of the least variance whose Bayes error is at least this, uniform prior, one report.
+
+    Theorem 4.8 fixes theta. With the exact error fixed instead, j theta + 1 - theta <= n (1 - error) for
+    j = min(n, k, g), fewer buckets than people allow a larger theta, and with g <= n (1 - error) no noise is needed
+    at all: g buckets never tell more than g people apart. Which g is best depends on the `frequency` of the values
+    of interest: for frequent values the noiseless hash, for values that hardly anybody holds many buckets.
+    Without noise nothing hides the bucket: epsilon_0 = math.inf, and what is hidden is which of the about k/g values
+    of the bucket it was.
+
+    Raises:
+        InvalidInputError: an argument out of range, or an error of 1 - 1/n or more.
+
+    Source: theory.md section 4 (exact Bayes error), section 7 (variance).
+
+    >>> best_hashing_for_error(0.92, k=10_500_393, n=1_370_637, frequency=1e-3).g
+    109650
+    """
+    most, share = _limits(largest, frequency)
+    k, n = _checks.integer("k", k, low=2), _checks.integer("n", n, low=1)
+    allowed = math.floor(n * (1 - Fraction(_checks.probability("bayes_error", bayes_error))))
+    candidates = {*_sizes(most), *(g for g in (allowed, allowed + 1, min(n, k)) if 2 <= g <= most)}
+
+    def build(g: int) -> LocalHashing:
+        return LocalHashing(k=k, g=g, epsilon=epsilon_for_error(bayes_error, n=n, k=k, g=g))
+
+    return _best(candidates, build, n, share)
+
+
+def _limits(largest: int, frequency: float) -> tuple[int, float]:
+    return _checks.integer("largest", largest, low=2, high=LARGEST), _checks.probability("frequency", frequency)
+
+
+def _sizes(most: int) -> set[int]:
+    """Return 2, ..., most, about eight for each doubling, the powers of two among them."""
+    steps = math.ceil(_STEPS * math.log2(most))
+    return {most, *(min(round(2 ** (step / _STEPS)), most) for step in range(_STEPS, steps))}
+
+
+def _best(sizes: Iterable[int], build: Callable[[int], LocalHashing], n: int, frequency: float) -> LocalHashing:
+    return min((build(g) for g in sorted(sizes)), key=lambda hashing: _variance(hashing, n, frequency))
+
+
+def _variance(hashing: LocalHashing, n: int, frequency: float) -> float:
+    intercept, slope = frequency_variance(Protocol(randomizer=hashing, shuffler=UniformShuffle(), n=n))
+    return intercept + slope * frequency

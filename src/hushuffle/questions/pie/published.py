@@ -1,0 +1,187 @@
+"""The bounds of the paper that defined PIE privacy, as labelled functions, corrected where misprinted."""
+
+from __future__ import annotations
+
+import math
+from decimal import localcontext
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from hushuffle import _checks
+from hushuffle.curves.capacity import WIDE, log2, to_decimal
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import HasSymmetricLaw, Symmetric, has, require
+from hushuffle.mechanisms.randomizers.local_hashing import HasBucketLaw
+from hushuffle.model import Bound, Citation
+from hushuffle.model.citation import PIE
+from hushuffle.questions.pie._rounding import down, up
+from hushuffle.questions.pie.one_report import QUESTION, people_who_differ
+from hushuffle.questions.pie.prior import largest_probability
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from hushuffle.mechanisms.protocol import Protocol
+
+CUFF_YU = Citation(
+    key="cuff2016",
+    text="P. Cuff, L. Yu, Differential privacy as a mutual information constraint, CCS (2016)",
+)
+FANO = Citation(
+    key="han1994",
+    text="T. S. Han, S. Verdu, Generalizing the Fano inequality, IEEE Transactions on Information Theory 40 (1994)",
+)
+
+
+def ldp_alpha(protocol: Protocol) -> Bound:
+    """Return min(eps log2 e, eps**2 log2 e, log2 n, log2 k) in bits, eps = epsilon_0: for any local randomizer.
+
+    Upper bound on alpha*; loose (`rr_alpha` and `alpha` use more of the mechanism).
+
+    Source: Murakami, Takahashi 2021, Proposition 4.1; Cuff, Yu 2016.
+
+    >>> import hushuffle as hs
+    >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)
+    >>> print(ldp_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
+    at most 1.443 bits (upper bound)
+    """
+    most = log2(Fraction(people_who_differ(protocol)))
+    local = protocol.randomizer.local_epsilon
+    if not math.isinf(local):
+        epsilon = Fraction(local)
+        with localcontext(WIDE) as context:
+            nats = to_decimal(min(epsilon, epsilon**2))
+            most = min(most, nats / context.ln(to_decimal(Fraction(2))))
+    sources = (PIE.at("Proposition 4.1"), CUFF_YU.at("Lemma 1"))
+    return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=sources)
+
+
+def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
+    """Return t theta log2 min(n, k) in bits, theta = mu - nu: an upper bound for randomized response.
+
+    On alpha* for t = `reports` = 1 (Theorem 4.2), and on what t independently randomized reports say together
+    (Theorem 4.3).
+
+    Raises:
+        InvalidInputError: reports < 1.
+        UnsupportedProtocolError: the randomizer has no symmetric law.
+
+    Source: Murakami, Takahashi 2021, Theorems 4.2 and 4.3.
+
+    >>> import hushuffle as hs
+    >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)
+    >>> print(rr_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
+    at most 3.337e-06 bits (upper bound)
+    """
+    law = require(protocol.randomizer, HasSymmetricLaw, for_what=QUESTION).symmetric_law()
+    return _theta_alpha(law, protocol, reports, "Theorem 4.2", "Theorem 4.3")
+
+
+def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
+    """Return t theta_GLH log2 min(n, k) in bits, theta_GLH = mu - nu of the bucket: for local hashing.
+
+    An upper bound on alpha* for t = `reports` = 1 (Theorem 4.4), and on what t reports, each with a hash of its
+    own, say together (Theorem 4.5).
+
+    Raises:
+        InvalidInputError: reports < 1.
+        UnsupportedProtocolError: the randomizer has no bucket law.
+
+    Source: Murakami, Takahashi 2021, Theorems 4.4 and 4.5.
+
+    >>> import hushuffle as hs
+    >>> places = hs.LocalHashing(k=10_500_393, g=10**8, epsilon=10.0)
+    >>> print(hashing_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
+    at most 0.004490 bits (upper bound)
+    """
+    law = require(protocol.randomizer, HasBucketLaw, for_what="The bound for local hashing").bucket_law()
+    return _theta_alpha(law, protocol, reports, "Theorem 4.4", "Theorem 4.5")
+
+
+def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
+    """Return the smallest of the paper's bounds on alpha that apply to this randomizer, for t = `reports`.
+
+    Raises:
+        InvalidInputError: reports < 1.
+
+    Source: Murakami, Takahashi 2021, Proposition 4.1 and Theorems 4.2 to 4.5.
+
+    >>> import hushuffle as hs
+    >>> hashed = hs.LocalHashing(k=1000, g=4, epsilon=1.0)
+    >>> print(published_alpha(hs.Protocol(randomizer=hashed, shuffler=hs.UniformShuffle(), n=500)))
+    at most 1.443 bits (upper bound)
+    """
+    times = _checks.integer("reports", reports, low=1)
+    found = [ldp_alpha(protocol)] if times == 1 else []
+    if has(protocol.randomizer, HasSymmetricLaw):
+        found.append(rr_alpha(protocol, reports=times))
+    if has(protocol.randomizer, HasBucketLaw):
+        found.append(hashing_alpha(protocol, reports=times))
+    if not found:
+        message = f"The paper has no bound for several reports of {type(protocol.randomizer).__name__}."
+        raise UnsupportedProtocolError(message)
+    return min(found, key=lambda bound: bound.upper)
+
+
+def _theta_alpha(law: Symmetric, protocol: Protocol, reports: int, single: str, several: str) -> Bound:
+    times = _checks.integer("reports", reports, low=1)
+    with localcontext(WIDE):
+        most = times * to_decimal(law.theta) * log2(Fraction(people_who_differ(protocol)))
+    sources = (PIE.at(single if times == 1 else several),)
+    return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=sources)
+
+
+def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None) -> Bound:
+    """Return 1 - (alpha + 1)/log2(1/max p_U), or 0 if negative: a lower bound on the identification error.
+
+    `alpha_bits` bounds I(U;Y) in bits; max p_U is 1/n, the uniform prior, unless `largest_prior` gives it.
+    The paper's equation (11) has log2(max p_U), which is negative, and so the wrong sign.
+
+    Raises:
+        InvalidInputError: alpha_bits not finite and >= 0, n < 1, or largest_prior outside [1/n, 1].
+
+    Source: Murakami, Takahashi 2021, Corollary 3.9; Han, Verdu 1994; theory.md section 4.
+
+    >>> import math
+    >>> print(fano_error(math.log2(5), 10**8))
+    at least 0.8750 (lower bound)
+    """
+    bits = to_decimal(Fraction(_checks.non_negative("alpha_bits", alpha_bits)))
+    secret = _prior_bits(n, largest_prior)
+    with localcontext(WIDE):
+        error = 1 - (bits + 1) / secret if secret > bits + 1 else to_decimal(Fraction(0))
+    sources = (PIE.at("Corollary 3.9 (sign of (11) corrected)"), FANO)
+    return Bound(lower=down(error), upper=1.0, kind="lower", unit="probability", sources=sources)
+
+
+def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None = None) -> float:
+    """Return the largest alpha in bits for which `fano_error` still promises `bayes_error`, rounded down.
+
+    (1 - bayes_error) log2(1/max p_U) - 1. The paper's example after Corollary 3.9 prints these limits in
+    nats (2.07 and 6.21) although its alpha is in bits.
+
+    Raises:
+        InvalidInputError: an argument out of range, or an error that this bound cannot promise at any alpha.
+
+    Source: Murakami, Takahashi 2021, Corollary 3.9 (units corrected); theory.md section 4.
+
+    >>> round(alpha_for_error(0.8, 10**6), 2), round(alpha_for_error(0.5, 10**6), 2)
+    (2.99, 8.97)
+    """
+    wanted = _checks.probability("bayes_error", bayes_error)
+    secret = _prior_bits(n, largest_prior)
+    with localcontext(WIDE):
+        bits = (1 - to_decimal(Fraction(wanted))) * secret - 1
+    if bits < 0:
+        hint = "Even reports that say nothing (alpha = 0) get no better promise; `epsilon_for_error` is exact."
+        limit = max(0.0, 1 - 1 / float(secret)) if secret else 0.0
+        _checks.reject("bayes_error", f"at most 1 - 1/log2(1/max p_U) = {limit:.6g}", wanted, hint)
+    return down(bits)
+
+
+def _prior_bits(n: int, largest_prior: float | None) -> Decimal:
+    """Return log2(1/max p_U) >= 0: the bits that a guess without any report lacks."""
+    people = _checks.integer("n", n, low=1)
+    if largest_prior is None:
+        return log2(Fraction(people))
+    return log2(1 / largest_probability(people, largest_prior))

@@ -1,0 +1,225 @@
+"""Personal identification system entropy as an estimate with an interval, and how it moves with the sample's size."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from hushuffle import _checks
+from hushuffle.model import Bound, Citation
+from hushuffle.model.citation import PIE
+from hushuffle.questions.pse.neighbours import sorted_divergence
+from hushuffle.questions.pse.samples import Sample, from_lists, from_square
+
+NEIGHBOURS: Final = Citation(
+    key="wang2009",
+    text="Q. Wang, S. R. Kulkarni, S. Verdu, Divergence estimation for multidimensional densities via "
+    "k-nearest-neighbor distances, IEEE Transactions on Information Theory 55 (2009)",
+)
+SUBSAMPLING: Final = Citation(
+    key="politis1994",
+    text="D. N. Politis, J. P. Romano, Large sample confidence regions based on subsamples under minimal assumptions, "
+    "Annals of Statistics 22 (1994)",
+)
+
+_MOST_PARTS: Final = 8
+_LEAST_PARTS: Final = 4
+_STILL_TO_COME: Final = 2.0  # 1/(8**0.2 - 1): the bias left if it falls as the fifth root of the size, or faster
+_UNITS_PER_PART: Final = 25
+_WORK: Final = 2_000_000  # scores that may be looked at to measure the scatter, beyond one pass
+_LEAST_ROUNDS: Final = 2
+_MOST_ROUNDS: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trend:
+    """The estimate at growing sizes: `bits[i]` is the mean over `draws[i]` disjoint samples of `sizes[i]` units.
+
+    A unit is a genuine score (with its share of the impostor scores), or a person of a score matrix. While
+    `bits` still moves, the last one is not the divergence.
+    """
+
+    sizes: tuple[int, ...]
+    bits: tuple[float, ...]
+    draws: tuple[int, ...]
+
+    @property
+    def slope(self) -> float:
+        """Bits per doubling of the size, between the last two sizes."""
+        steps = np.log2(self.sizes[-1] / self.sizes[-2])
+        return float((self.bits[-1] - self.bits[-2]) / steps)
+
+
+def kl_divergence(
+    genuine: npt.ArrayLike,
+    impostor: npt.ArrayLike,
+    k: int = 1,
+    *,
+    resolution: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 1,
+) -> Bound:
+    """Return an interval for D(f_G || f_I) in bits, to which PSE = I(U;S) rises as the number of people grows.
+
+    `genuine` (n,) and `impostor` (m,) are scores drawn independently; of a matrix of scores use `from_matrix`,
+    for impostor scores of one person depend on each other. `knn_divergence` gives the estimate itself.
+
+    Its width is measured by subsampling without replacement: the scores are dealt into 8 disjoint parts (fewer below
+    200), several times; the estimates of the parts scatter as those of independent samples do, and the scatter is
+    rescaled to the full size by the square root of n. (A bootstrap with replacement would be wrong: it repeats
+    scores, at distance 0.) The bias shows as drift, estimate minus mean of the parts: the interval is longer by
+    twice the drift on the side towards which the estimate moves, which covers a bias that falls at least as the
+    fifth root of n. If the drift exceeds the half-width, the estimate has not settled, and that end is trivial
+    (infinity, or 0). In simulations of normal laws (D from 0.07 to 11.5 bits, n from 200 to 50,000) 95% intervals
+    held D in 91% to 100% of samples where the genuine law is not the wider one. Where it is, or where a density has a
+    pole, in 84% to 93%: the estimate is too low in the tails, and the interval too short by as much.
+
+    Args:
+        genuine: scores of the same person, shape (n,); n at least 100.
+        impostor: scores of different people, shape (m,).
+        k: which nearest neighbour.
+        resolution: None for scores with a density. For discrete or rounded scores their step: scores are rounded
+            to multiples of it and spread evenly between, which changes nothing if they are multiples already and
+            otherwise only lowers the divergence.
+        confidence: of the interval.
+        seed: for the parts and for the spreading.
+
+    Raises:
+        InvalidInputError: not finite numbers, too few of them, or an argument out of range.
+        NumericalError: scores repeat and no resolution is given.
+
+    Source: Wang, Kulkarni, Verdu 2009, equation (5); Politis, Romano 1994; Murakami, Takahashi 2021, Theorem 3.2;
+    theory.md section 4.
+
+    >>> rng = np.random.default_rng(0)
+    >>> print(kl_divergence(rng.normal(1, 1, 50_000), rng.normal(0, 1, 50_000)))  # 0.7213 bits
+    0.6848 to 0.7627 bits (95% interval)
+    """
+    rng = np.random.default_rng(seed)
+    return _interval(from_lists(genuine, impostor, resolution, rng), k, confidence, rng)
+
+
+def from_matrix(
+    scores: npt.ArrayLike,
+    k: int = 1,
+    *,
+    resolution: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 1,
+) -> Bound:
+    """Return an interval for D(f_G || f_I) in bits from scores of everybody against everybody, shape (n, n).
+
+    Genuine scores are the diagonal, impostor scores all others. All scores of a person depend on each other, so
+    the parts that measure the scatter (see `kl_divergence`) are groups of people, with the scores among them. The
+    interval covers the choice of people; not that of the matcher, nor of the sample that each person gave.
+
+    Raises:
+        InvalidInputError: not a square matrix of finite numbers, fewer than 100 people, an argument out of range.
+        NumericalError: scores repeat and no resolution is given.
+
+    Source: as `kl_divergence`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> print(from_matrix(rng.normal(0, 1, (500, 500)) + np.eye(500)))  # 0.7213 bits
+    0.2461 to 0.9242 bits (95% interval)
+    """
+    rng = np.random.default_rng(seed)
+    return _interval(from_square(scores, resolution, rng), k, confidence, rng)
+
+
+def trend(
+    genuine: npt.ArrayLike,
+    impostor: npt.ArrayLike,
+    sizes: Iterable[int],
+    *,
+    k: int = 1,
+    resolution: float | None = None,
+    seed: int = 1,
+) -> Trend:
+    """Return the estimate for samples of N genuine scores and the same share of the impostor scores, N in `sizes`.
+
+    Each is the mean over disjoint samples, up to 20 of them. Where the laws hardly overlap, the estimate rises by
+    nearly a bit for each doubling of N and is a lower bound rather than an estimate.
+
+    Raises:
+        InvalidInputError: sizes not ascending, fewer than two, or out of range.
+        NumericalError: scores repeat and no resolution is given.
+
+    Source: theory.md section 4.
+
+    >>> rng = np.random.default_rng(0)
+    >>> far = trend(rng.normal(5.064, 1, 16_000), rng.normal(0, 1, 16_000), (1000, 4000, 16_000))  # 18.5 bits
+    >>> [round(bits, 1) for bits in far.bits]
+    [10.2, 11.7, 13.0]
+    """
+    rng = np.random.default_rng(seed)
+    return _trend(from_lists(genuine, impostor, resolution, rng), sizes, k, rng)
+
+
+def matrix_trend(
+    scores: npt.ArrayLike, sizes: Iterable[int], *, k: int = 1, resolution: float | None = None, seed: int = 1
+) -> Trend:
+    """Return the estimate for groups of N people, N in `sizes`, from scores of everybody against everybody.
+
+    Raises:
+        InvalidInputError: sizes not ascending, fewer than two, or out of range; not a square matrix.
+        NumericalError: scores repeat and no resolution is given.
+
+    Source: theory.md section 4.
+
+    >>> rng = np.random.default_rng(0)
+    >>> matrix_trend(rng.normal(0, 1, (400, 400)) + np.eye(400), (100, 400)).draws
+    (4, 1)
+    """
+    rng = np.random.default_rng(seed)
+    return _trend(from_square(scores, resolution, rng), sizes, k, rng)
+
+
+def _trend(sample: Sample, sizes: Iterable[int], k: int, rng: np.random.Generator) -> Trend:
+    order = _checks.integer("k", k, low=1)
+    wanted = tuple(_checks.integer("sizes", size, low=order + 1, high=sample.n) for size in sizes)
+    if len(wanted) < 2 or any(later <= earlier for earlier, later in itertools.pairwise(wanted)):
+        _checks.reject("sizes", "two or more, ascending", wanted)
+    draws = tuple(min(sample.n // size, _MOST_ROUNDS) for size in wanted)
+    bits = []
+    for size, count in zip(wanted, draws, strict=True):
+        units = size * count
+        chosen = sample if units == sample.n else sample.smaller(units, rng)
+        bits.append(float(np.mean([sorted_divergence(*part, order) for part in chosen.parts(count, rng)])))
+    return Trend(sizes=wanted, bits=tuple(bits), draws=draws)
+
+
+def _interval(sample: Sample, k: int, confidence: float, rng: np.random.Generator) -> Bound:
+    order = _checks.integer("k", k, low=1)
+    sure = _checks.probability("confidence", confidence, low_open=True, high_open=True)
+    least = max(_UNITS_PER_PART, order + 1)
+    count = min(_MOST_PARTS, sample.n // least)
+    if count < _LEAST_PARTS:
+        hint = "An interval is measured on parts of them; knn_divergence gives the number alone."
+        rule = f"of at least {_LEAST_PARTS * least} genuine scores for an interval"
+        _checks.reject("genuine", rule, f"<{sample.n} scores>", hint)
+    genuine, impostor = sample.whole()
+    value = sorted_divergence(genuine, impostor, order)
+    rounds = min(_MOST_ROUNDS, _LEAST_ROUNDS + _WORK // (genuine.size + impostor.size))
+    estimates = np.array(
+        [[sorted_divergence(*part, order) for part in sample.parts(count, rng)] for _ in range(rounds)]
+    )
+    scatter = float(estimates.var(axis=1, ddof=1).mean())
+    half = float(stdtrit(count - 1, (1 + sure) / 2)) * (scatter / count) ** 0.5
+    drift = value - float(estimates.mean())
+    lower = value - half + _STILL_TO_COME * min(drift, 0.0) if drift >= -half else 0.0
+    upper = value + half + _STILL_TO_COME * max(drift, 0.0) if drift <= half else np.inf
+    return Bound(
+        lower=max(lower, 0.0),
+        upper=max(upper, 0.0),
+        kind="estimate",
+        unit="bits",
+        confidence=sure,
+        sources=(NEIGHBOURS.at("equation (5)"), SUBSAMPLING, PIE.at("Theorem 3.2")),
+    )

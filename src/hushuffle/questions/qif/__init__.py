@@ -1,0 +1,83 @@
+"""Quantitative information flow: how well a guesser names one person's value.
+
+`vulnerability` is the probability of a right guess after the release, `prior` the one before;
+`iid_vulnerability` is for a guesser who knows how common the values are. `max_load` is the combinatorics
+behind the uninformed adversary. For a few people the channels themselves can be written down in exact
+rationals and looked at for any prior and gain: leakage, capacities, hyper-distributions, refinement with its proof.
+"""
+
+from hushuffle.numerics.max_load import expected_max_load as max_load
+from hushuffle.questions.qif.channels import (
+    datasets,
+    histograms,
+    merge_proportional_columns,
+    noise,
+    noise_then_reduced_shuffle,
+    noise_then_shuffle,
+    reduced_noise,
+    reduced_shuffle,
+    shuffle,
+    shuffle_then_noise,
+)
+from hushuffle.questions.qif.gain import (
+    identity_gain,
+    posterior_vulnerability,
+    prior_vulnerability,
+    single_target_gain,
+    uniform_prior,
+)
+from hushuffle.questions.qif.gains import distance_gain, explicit_prior, iid_prior, target_gain, tries_gain
+from hushuffle.questions.qif.guessing import asymptotic_vulnerability, prior, vulnerability
+from hushuffle.questions.qif.hyper import Hyper, hyper, parallel
+from hushuffle.questions.qif.iid import iid_prior_vulnerability, iid_vulnerability
+from hushuffle.questions.qif.leakage import (
+    additive_leakage,
+    bayes_capacity,
+    multiplicative_leakage,
+    shannon_capacity,
+    shannon_leakage,
+)
+from hushuffle.questions.qif.quick import quick_vulnerability
+from hushuffle.questions.qif.refinement import Refinement, Separation, equivalent, refines
+
+__all__ = [
+    "Hyper",
+    "Refinement",
+    "Separation",
+    "additive_leakage",
+    "asymptotic_vulnerability",
+    "bayes_capacity",
+    "datasets",
+    "distance_gain",
+    "equivalent",
+    "explicit_prior",
+    "histograms",
+    "hyper",
+    "identity_gain",
+    "iid_prior",
+    "iid_prior_vulnerability",
+    "iid_vulnerability",
+    "max_load",
+    "merge_proportional_columns",
+    "multiplicative_leakage",
+    "noise",
+    "noise_then_reduced_shuffle",
+    "noise_then_shuffle",
+    "parallel",
+    "posterior_vulnerability",
+    "prior",
+    "prior_vulnerability",
+    "quick_vulnerability",
+    "reduced_noise",
+    "reduced_shuffle",
+    "refines",
+    "shannon_capacity",
+    "shannon_leakage",
+    "shuffle",
+    "shuffle_then_noise",
+    "single_target_gain",
+    "target_gain",
+    "tries_gain",
+    "uniform_prior",
+    "vulnerability",
+]

@@ -1,0 +1,78 @@
+"""Two values: the exact vulnerability for any knowledge, and its worst case.
+
+With f the pmf of the number of ones among the other reports, the target's two laws differ by
+theta (f(s-1) - f(s)). f is log-concave, so their total variation is theta max f and
+
+    V = (1 + TV)/2 = (1 + theta max_s f(s))/2.
+
+Worst case over y known ones. f's characteristic function has the same modulus
+(1 - 4 mu nu sin(t/2)**2)**(m/2) |cos(t/2)|**unknown for every y, so max f is at most its mean over
+t. When m and `unknown` are even that is attained at y = m/2, where the phase vanishes at the (whole)
+mean: half ones, half zeros is the worst case. Otherwise leave one known person out (whose report the
+adversary may be given) and one unknown: an upper bound, within about 1/m of the truth in V - 1/2.
+
+Source: theory.md sections 1.1 and 3; J. N. Darroch 1964.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hushuffle.questions.qif.knowledge import Rates
+from hushuffle.questions.qif.mode import ACCURACY, largest_probability
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from hushuffle.numerics.binomial import Floats
+    from hushuffle.questions.qif.knowledge import Knowledge
+
+EVERY_COMPOSITION_UP_TO: Final = 100_000
+"""Known people up to whom every composition is tried when m or `unknown` is odd."""
+
+_TRIED: Final = 10_000
+
+
+def rates(knowledge: Knowledge) -> Rates:
+    """Return the rate G = (1 + max f)/2 for k = 2: exact, or a bracket for the worst case with m or `unknown` odd.
+
+    Relative error below 1e-12 (1e-14 measured against exact rationals). Milliseconds at any n.
+
+    >>> from fractions import Fraction
+    >>> from hushuffle.questions.qif.knowledge import Knowledge
+    >>> from hushuffle.mechanisms.randomizers import Symmetric
+    >>> law = Symmetric(k=2, truth=Fraction(4, 5), lie=Fraction(1, 5))
+    >>> worst = rates(Knowledge(law=law, m=200, known=None, unknown=0))
+    >>> worst.known, round(0.2 + 0.6 * worst.upper, 5)
+    ((100, 100), 0.52116)
+    """
+    if knowledge.known is not None:
+        rate = float(_rate(knowledge, np.array([knowledge.known[1]]))[0])
+        return Rates(lower=rate, upper=rate)
+    m = knowledge.m
+    if m % 2 == 0 and knowledge.unknown % 2 == 0:
+        return _best(knowledge, np.array([m // 2]))
+    if m <= EVERY_COMPOSITION_UP_TO:
+        return _best(knowledge, np.arange((m + 1) // 2, m + 1))
+    even = replace(knowledge, m=m - m % 2, unknown=knowledge.unknown - knowledge.unknown % 2)
+    upper = _best(even, np.array([even.m // 2])).upper
+    tried = _best(knowledge, np.append(np.arange((m + 1) // 2, (m + 1) // 2 + _TRIED), m))
+    return replace(tried, lower=tried.lower * (1 - ACCURACY), upper=min(1.0, upper * (1 + ACCURACY)))
+
+
+def _best(knowledge: Knowledge, ones: npt.NDArray[np.int_]) -> Rates:
+    """Return the largest rate over some numbers of known ones; m - y ones give the same as y."""
+    values = _rate(knowledge, ones)
+    place = int(np.argmax(values))
+    known, rate = int(ones[place]), float(values[place])
+    return Rates(lower=rate, upper=rate, known=(knowledge.m - known, known))
+
+
+def _rate(knowledge: Knowledge, ones: npt.NDArray[np.int_]) -> Floats:
+    unknown = np.full_like(ones, knowledge.unknown)
+    counts = np.stack([ones, knowledge.m - ones, unknown], axis=1)
+    return np.asarray((1 + largest_probability(counts, [knowledge.law.truth, knowledge.law.lie, Fraction(1, 2)])) / 2)

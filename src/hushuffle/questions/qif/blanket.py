@@ -1,0 +1,102 @@
+"""Certified ends for any number of values and people: the privacy blanket, and an adversary who looks away.
+
+Upper end. Give the adversary the truthful reports of the known others, and which they are. Of the m known
+people M ~ Bin(m, gamma) sent a uniform report instead; with the `unknown` uniform reports and the target's
+own, N = M + unknown + 1 remain. A truthful target is then one of N exchangeable reports, uniform on the k
+values: to guess the fullest cell is best and right with probability E[max h]/N = V_S(N; k). Hence
+G <= E V_S(M + unknown + 1; k).
+
+Lower end. All known people hold one value c, and the adversary does not look at its count. The
+J ~ Bin(m, (k-1) nu) + Bin(unknown, (k-1)/k) other reports elsewhere are uniform over k - 1 values: a truthful
+target whose value is not c is guessed with probability V_S(J + 1; k-1). Hence
+G >= (1 - 1/k) E V_S(J + 1; k-1) in the worst case.
+
+V_S falls with N (one report less to look through), so bins are bounded by their ends.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hushuffle.numerics import binomial, max_load
+from hushuffle.numerics.max_load import TOLERANCE, expected_max_load
+
+if TYPE_CHECKING:
+    from hushuffle.numerics.binomial import Floats
+    from hushuffle.questions.qif.knowledge import Knowledge
+
+COARSE: Final = 1e-10
+"""Relative error allowed in the rates that bounds are made of, and added to them outward."""
+
+_LOG_TAIL: Final = -45.0
+_FEW_VALUES: Final = 16
+_MOST_BINS: Final = 96
+
+
+def shuffle_rate(reports: int, k: int, *, tolerance: float = TOLERANCE) -> float:
+    """Return V_S(N; k) = E[max h]/N, h ~ Multinomial(N; 1/k, ...): a truthful target among N - 1 uniform reports.
+
+    `tolerance` is the relative error allowed on top of rounding (see `expected_max_load`).
+
+    Raises:
+        NumericalError: see `expected_max_load`.
+
+    Source: theory.md section 3; seed 000, Proposition 20.
+
+    >>> shuffle_rate(3, 2)
+    0.75
+    """
+    return expected_max_load(reports, k, tolerance=tolerance) / reports
+
+
+def upper_rate(knowledge: Knowledge) -> float:
+    """Return an upper bound of the rate G, V = nu + theta G, whatever the m people hold.
+
+    Rounded up. The bins widen V - 1/k by less than 3e-3 of itself.
+
+    Raises:
+        NumericalError: see `expected_max_load`.
+
+    Source: theory.md sections 1.2 and 3; Balle, Bell, Gascon, Nissim 2019 (the blanket).
+    """
+    m, k = knowledge.m, knowledge.law.k
+    starts, _, masses, lost = _bins(m, float(knowledge.law.gamma), k)
+    rates = np.array([shuffle_rate(int(start) + knowledge.unknown + 1, k, tolerance=COARSE) for start in starts])
+    return min(1.0, (float(masses @ rates) + lost) * (1 + COARSE + max_load.ACCURACY + 2 * binomial.margin(m)))
+
+
+def lower_rate(knowledge: Knowledge) -> float:
+    """Return a lower bound of the rate G, V = nu + theta G, when the m people all hold one value; k >= 3.
+
+    Rounded down. The bins narrow V - 1/k by less than 1e-2 of itself.
+
+    Raises:
+        NumericalError: see `expected_max_load`.
+
+    Source: theory.md section 3, by data processing.
+    """
+    m, unknown, k = knowledge.m, knowledge.unknown, knowledge.law.k
+    _, own, own_masses, _ = _bins(m, (k - 1) * float(knowledge.law.lie), k)
+    _, side, side_masses, _ = _bins(unknown, (k - 1) / k, k)
+    reports = own[:, None] + side[None, :] + 1
+    points = np.unique(np.linspace(reports.min(), reports.max(), max(own.size, side.size) + 1).astype(np.int64))
+    rates = np.array([shuffle_rate(int(point), k - 1, tolerance=COARSE) for point in points])
+    above = rates[np.searchsorted(points, reports)]
+    rounding = COARSE + max_load.ACCURACY + 2 * binomial.margin(m) + 2 * binomial.margin(unknown)
+    return float(own_masses @ above @ side_masses) * (1 - 1 / k) * (1 - rounding)
+
+
+def _bins(trials: int, chance: float, k: int) -> tuple[Floats, Floats, Floats, float]:
+    """Return first and last counts of bins of Bin(trials, chance), their masses, and the mass left out."""
+    low, high = binomial.window(trials, chance, _LOG_TAIL)
+    # The window spans about 18/sqrt(M) of V_S - 1/k. For few values a point costs more, and the bound is wider.
+    resolution = 4_500 if k < _FEW_VALUES else 30_000
+    wanted = max(2, min(_MOST_BINS, math.ceil(resolution / math.sqrt(low + 1))))
+    edges = np.unique(np.linspace(low, high + 1, min(wanted, high - low + 1) + 1).astype(np.int64))
+    starts, ends = edges[:-1].astype(np.float64), edges[1:].astype(np.float64) - 1
+    below = binomial.lower_tail(np.append(starts[0] - 1, ends), trials, chance)
+    masses = np.maximum(np.diff(below), 0.0).astype(np.float64)
+    return starts, np.asarray(ends), masses, 2 * math.exp(_LOG_TAIL)

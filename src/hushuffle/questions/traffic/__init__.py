@@ -1,0 +1,22 @@
+"""What message traffic reveals: where a message goes depends on what is in it.
+
+`sampling_epsilon` and `scrambler_epsilon` are about one step; the private value is the target of a message.
+`plan_guarantee` is about a whole plan (`hushuffle.plans`), every step that one data item reaches.
+`cheapest` chooses sampling, dummies and batches. What the paper computes is in `published`, for comparison.
+"""
+
+from hushuffle.questions.traffic import published
+from hushuffle.questions.traffic.calibration import Configuration, cheapest
+from hushuffle.questions.traffic.messages import sampling_epsilon, scrambler_epsilon
+from hushuffle.questions.traffic.plan import cluster_guarantees, plan_guarantee, theorem_one
+
+__all__ = [
+    "Configuration",
+    "cheapest",
+    "cluster_guarantees",
+    "plan_guarantee",
+    "published",
+    "sampling_epsilon",
+    "scrambler_epsilon",
+    "theorem_one",
+]

@@ -1,0 +1,157 @@
+"""The guarantee of a whole execution plan: every cluster that one data item reaches, composed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from hushuffle import _checks
+from hushuffle.curves.base import PrivacyCurve, between
+from hushuffle.curves.composition import composed_epsilon
+from hushuffle.curves.divergence import divergence
+from hushuffle.curves.released import CoinsKnown, ConcentratedRelease, PureRelease
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import HasSymmetricLaw, require
+from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.model import Bound, Guarantee
+from hushuffle.model.citation import LADJEL
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
+    from hushuffle.plans import Cluster, Plan
+
+RELATION = "replace one data item"
+
+
+def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
+    """Return the certified guarantee of a plan against somebody who watches all of its traffic.
+
+    Relation: replace one data item. Every cluster and every noisy release that the item reaches counts, composed by
+    their dominating pairs; the figure is the worst over the plan's sets of data. The lower end is that of the worst
+    single cluster. It holds under `plan.assumptions`: show them with it.
+
+    Args:
+        plan: what is run.
+        delta: in [0, 1).
+
+    Raises:
+        InvalidInputError: delta out of range.
+        UnsupportedProtocolError: Theorem 1 does not apply; the message says why, in the words of `plan.refusals`.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri, Theorem 1, corrected; theory.md sections 6 and 8.
+
+    >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
+    >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
+    >>> query = GroupingQuery(grouping_sets=sets, partitions=20)
+    >>> plan = aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=1000)
+    >>> print(plan_guarantee(plan, delta=1e-5))
+    epsilon 1.123 to 1.921 nats (certified bracket) at delta = 1e-05, per item (replace one data item)
+    """
+    level = _checks.probability("delta", delta, high_open=True)
+    _refuse(plan)
+    figures = [_composed(plan, data.name, level) for data in plan.data]
+    worst = max(figures, key=lambda figure: figure.upper)
+    lower = max(figure.lower for figure in figures)
+    total = between(lower, worst.upper, unit="nats", sources=worst.sources, exact=lower == worst.upper)
+    return Guarantee(epsilon=total, delta=level, relation=RELATION, per="item")
+
+
+def theorem_one(plan: Plan, *, delta: float) -> Bound:
+    """Return the sum of the clusters' epsilons (nats), each at its equal share of delta: simple, and larger.
+
+    Over all clusters (and releases) that an item reaches, not those on the longest path; the worst over the sets of
+    data.
+
+    Raises:
+        InvalidInputError: delta out of range.
+        UnsupportedProtocolError: Theorem 1 does not apply.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri, Theorem 1, corrected; theory.md section 6.
+
+    >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
+    >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
+    >>> plan = aggregate(GroupingQuery(grouping_sets=sets, partitions=20), people=10_000, sigma=0.2)
+    >>> print(theorem_one(plan, delta=0.0))
+    at most 8.789 nats (upper bound)
+    """
+    level = _checks.probability("delta", delta, high_open=True)
+    _refuse(plan)
+    totals = []
+    for data in plan.data:
+        laws = _laws(plan, data.name)
+        share = level / max(sum(times for _, times in laws), 1)
+        totals.append(math.fsum(times * law.epsilon(share).upper for law, times in laws))
+    upper = max(totals) * (1 + 2.0**-50)
+    return Bound(lower=0.0, upper=upper, kind="upper", unit="nats", sources=(LADJEL.at("Theorem 1, corrected"),))
+
+
+def cluster_guarantees(plan: Plan, *, delta: float) -> tuple[tuple[Cluster, Bound], ...]:
+    """Return the figure of one moved message for every cluster with data-dependent targets, each at `delta`.
+
+    >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
+    >>> query = GroupingQuery(grouping_sets=(GroupingSet(columns=("age",), sizes=(20,)),), partitions=20)
+    >>> plan = aggregate(query, people=10_000, sigma=0.2)
+    >>> [(cluster.name, str(bound)) for cluster, bound in cluster_guarantees(plan, delta=0.0)]
+    [('send by age', '4.394 nats (exact)')]
+    """
+    level = _checks.probability("delta", delta, high_open=True)
+    found: dict[object, Bound] = {}
+    rows = []
+    for cluster in plan.clusters:
+        if cluster.fixed:
+            continue
+        protocol = cluster.protocol
+        if protocol not in found:
+            found[protocol] = divergence(protocol).epsilon(level)
+        rows.append((cluster, found[protocol]))
+    return tuple(rows)
+
+
+def _refuse(plan: Plan) -> None:
+    reasons = plan.refusals()
+    if reasons:
+        raise UnsupportedProtocolError(" ".join(reasons))
+
+
+def _composed(plan: Plan, data: str, delta: float) -> Bound:
+    """Return the figure of one item of `data`."""
+    laws = _laws(plan, data)
+    if not laws:
+        return Bound.exact(0.0, unit="nats", sources=(LADJEL.at("Theorem 1"),))
+    alone = [law.epsilon(delta) for law, _ in laws]
+    if sum(times for _, times in laws) == 1:
+        return alone[0]
+    together = composed_epsilon(laws, delta=delta)
+    # Whether an item can move all of its messages at once depends on the query: only one of them is sure to.
+    return between(
+        max(figure.lower for figure in alone),
+        together.upper,
+        unit="nats",
+        sources=tuple(dict.fromkeys([LADJEL.at("Theorem 1, corrected"), *together.sources])),
+    )
+
+
+def _laws(plan: Plan, data: str) -> list[tuple[PrivacyCurve, int]]:
+    """Return the divergences that one item of `data` meets, equal ones together."""
+    alike = Counter((cluster.protocol, plan.coins_known(cluster)) for cluster in plan.reachable(data))
+    laws = [(_law(protocol, coins_known=known), times) for (protocol, known), times in alike.items()]
+    for release in plan.releases_reached(data):
+        if release.epsilon is not None:
+            laws.append((PureRelease(promised=release.epsilon), 1))
+        else:
+            assert release.rho is not None
+            laws.append((ConcentratedRelease(rho=release.rho), 1))
+    return laws
+
+
+def _law(protocol: Protocol, *, coins_known: bool) -> PrivacyCurve:
+    if not coins_known or protocol.shuffler.reveals is Reveals.SENDERS:
+        return divergence(protocol)
+    randomizer = require(protocol.randomizer, HasSymmetricLaw, for_what="A scrambler whose sources' coins are known")
+    return CoinsKnown.of(
+        law=randomizer.symmetric_law(),
+        local_epsilon=protocol.randomizer.local_epsilon,
+        n=protocol.n,
+        dummies=protocol.shuffler.dummies,
+    )

@@ -1,0 +1,284 @@
+"""What the paper computes for a scrambler, next to which the certified figures stand: for comparison only.
+
+Three kinds. `theorem_four_epsilon` and `theorem_five_epsilon` are upper bounds: the paper's, with slips corrected,
+and never better than `scrambler_epsilon`. `printed_capped_epsilon` and `printed_bennett_epsilon` are formulas as
+printed that are no bounds: plain numbers. `simulated_delta` and `simulated_epsilon` are estimates: plain numbers too,
+without an interval, because few of their samples count.
+
+All are for the uniform convention unless said, and write E over N = M + 1 + d, M ~ Bin(n - 1, sigma), of
+(1/N) E[L_1 + ... + L_N]_+ as in `hushuffle.curves.published`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Final, Literal, get_args
+
+import numpy as np
+from scipy.special import xlogy
+
+from hushuffle import _checks
+from hushuffle.curves import published
+from hushuffle.curves.published import Loss
+from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.model import Bound
+from hushuffle.model.citation import BLANKET, LADJEL
+from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.count_rows import CountRows
+from hushuffle.numerics.roots import crossing
+
+Inequality = Literal["hoeffding", "bennett"]
+
+_LARGEST: Final = 60.0
+"""No epsilon beyond is looked for."""
+
+_GRID: Final = np.geomspace(1e-3, _LARGEST, 120)
+"""Where a bound that need not fall with epsilon is looked at first."""
+
+_NEGLIGIBLE: Final = 1e-9
+"""Counts with a smaller probability are left out of simulations."""
+
+_TERMS: Final = {"hoeffding": published.hoeffding, "bennett": published.bennett}
+
+
+def printed_capped_epsilon(targets: int, sources: int, sigma: float, dummies: int) -> float:
+    """Return Theorem 3's epsilon (nats) of a capped scrambler, as printed: too small, no guarantee.
+
+    The printed sum has C(d, k) where the dummies' law has P(Bin(d, 1/T) >= k), lacks a factor 1/(n - k), and is for
+    the exclusive convention. Use `scrambler_epsilon` with a cap.
+
+    Args:
+        targets: number of targets T, >= 2.
+        sources: number of sources n, >= 2.
+        sigma: in (0, 1), exclusive convention.
+        dummies: number of dummies d, 0 to n - 1.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri, Theorem 3, refuted; theory.md section 6.
+
+    >>> from hushuffle.questions.traffic import scrambler_epsilon
+    >>> round(printed_capped_epsilon(targets=3, sources=5, sigma=0.5, dummies=3), 4)
+    0.4016
+    >>> print(scrambler_epsilon(targets=3, sources=5, sigma=0.5, dummies=3, cap=5, convention="exclusive"))
+    0.5510 nats (exact)
+    """
+    t, n = _checks.integer("targets", targets, low=2), _checks.integer("sources", sources, low=2)
+    d = _checks.integer("dummies", dummies, low=0, high=n - 1)
+    rate = _checks.probability("sigma", sigma, low_open=True, high_open=True)
+    k, truth, lie = np.arange(d + 1, dtype=np.float64), 1 - rate, rate / (t - 1)
+    logs = _log_choose(d, d) + _log_choose(n - 1, d) + xlogy(k, truth) + xlogy(n - 1 - k, lie)
+    weights = np.exp(logs - logs.max())
+    shared = k * lie**2 / truth
+    return math.log(float(weights @ (truth + shared)) / float(weights @ (lie + shared)))
+
+
+def theorem_four_epsilon(
+    targets: int, sources: int, sigma: float, dummies: int, *, delta: float, inequality: Inequality = "hoeffding"
+) -> Bound:
+    """Return Theorem 4's epsilon (nats), corrected: an upper bound, at most the local epsilon.
+
+    With a = e**epsilon - 1 (printed: 1 - e**epsilon) and the length of the interval as it is, or refined by
+    Bennett's inequality with its factor corrected. Not sampling (sigma = 0) is allowed.
+
+    Args:
+        targets: number of targets T, >= 2.
+        sources: number of sources n.
+        sigma: probability that a source draws its target anew.
+        dummies: number of dummies d.
+        delta: in (0, 1).
+        inequality: "hoeffding" or "bennett".
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri, Theorem 4, corrected; theory.md section 6.
+
+    >>> print(theorem_four_epsilon(20, 500, 0.2, 400, delta=1e-4, inequality="bennett"))
+    at most 1.111 nats (upper bound)
+    """
+    if inequality not in get_args(Inequality):
+        _checks.reject("inequality", "hoeffding or bennett", repr(inequality))
+    case = _Case.of(targets, sources, sigma, dummies)
+    value = case.epsilon(partial(_term, _TERMS[inequality]), delta)
+    sources_ = (BLANKET.at("section 5"), LADJEL.at("Theorem 4, corrected"))
+    return Bound(lower=0.0, upper=value, kind="upper", unit="nats", sources=sources_)
+
+
+def theorem_five_epsilon(targets: int, sources: int, sigma: float, dummies: int, *, delta: float) -> Bound:
+    """Return Theorem 5's epsilon (nats): Hoeffding for any randomizer of this local epsilon; an upper bound.
+
+    b = sigma (1 + e**epsilon)(e**epsilon_0 - e**-epsilon_0), a = e**epsilon - 1 (printed: 1 - e**epsilon). That b is
+    longer than the interval of target sampling, so that it holds, and is never better than Theorem 4.
+
+    Raises:
+        InvalidInputError: an argument out of range, or sigma = 0 (no local epsilon).
+
+    Source: Ladjel, Anciaux, Bellet, Scerri, Theorem 5; theory.md section 6.
+
+    >>> print(theorem_five_epsilon(20, 500, 0.9, 1000, delta=1e-4))
+    at most 0.2285 nats (upper bound)
+    """
+    case = _Case.of(targets, sources, _checks.probability("sigma", sigma, low_open=True), dummies)
+
+    def term(case: _Case, epsilon: float, reports: Floats) -> Floats:
+        loss, half = case.loss(epsilon), case.sigma * (1 + math.exp(epsilon)) * math.sinh(case.local)
+        return published.hoeffding(replace(loss, most=half, least=-half), reports)
+
+    value = case.epsilon(term, delta)
+    return Bound(lower=0.0, upper=value, kind="upper", unit="nats", sources=(LADJEL.at("Theorem 5"),))
+
+
+def printed_bennett_epsilon(targets: int, sources: int, sigma: float, dummies: int, *, delta: float) -> float:
+    """Return the paper's refinement of Theorem 4 by Bennett's inequality (nats), as printed: no bound.
+
+    The printed factor b_+/(a (m + d) ln(1 + a b_+/c)) is 1/(a (m + d)) times the one that holds; b_+ as printed in
+    Lemma 5, with a = e**epsilon - 1. Where it claims nothing: the local epsilon.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri, Lemmas 3 and 5, refuted; theory.md section 6.
+
+    >>> from hushuffle.questions.traffic import scrambler_epsilon
+    >>> print(scrambler_epsilon(20, 500, 0.2, 400, delta=1e-4))
+    0.6753 to 0.7182 nats (certified bracket)
+    >>> round(printed_bennett_epsilon(20, 500, 0.2, 400, delta=1e-4), 4)
+    0.4585
+    """
+
+    def term(case: _Case, epsilon: float, reports: Floats) -> Floats:
+        loss = case.loss(epsilon)
+        as_printed = replace(loss, most=loss.most + 2 * case.sigma * loss.drift)
+        return published.bennett(as_printed, reports) / (loss.drift * reports)
+
+    return _Case.of(targets, sources, sigma, dummies).epsilon(term, delta)
+
+
+def simulated_delta(
+    targets: int, sources: int, sigma: float, dummies: int, *, epsilon: float, samples: int = 5000, seed: int = 1
+) -> float:
+    """Return Algorithm 2's estimate of delta: `samples` sums L_1 + ... + L_N for each N, averaged.
+
+    An estimate of the privacy blanket's bound, which `scrambler_epsilon` sums exactly. No guarantee: where delta is
+    small few samples have a positive sum, and the estimate is often 0.
+
+    Args:
+        targets: number of targets T, >= 2.
+        sources: number of sources n.
+        sigma: probability that a source draws its target anew.
+        dummies: number of dummies d.
+        epsilon: in nats, >= 0.
+        samples: R, of each N.
+        seed: of NumPy's generator.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri, Algorithm 2; theory.md section 6.
+
+    >>> simulated_delta(20, 100, 0.2, 50, epsilon=1.0) > 0.015
+    True
+    """
+    level = _checks.non_negative("epsilon", epsilon)
+    return _Samples.of(_Case.of(targets, sources, sigma, dummies), samples, seed).delta(level)
+
+
+def simulated_epsilon(
+    targets: int, sources: int, sigma: float, dummies: int, *, delta: float, samples: int = 5000, seed: int = 1
+) -> float:
+    """Return the epsilon (nats) at which Algorithm 2's estimate is `delta`, the same samples for every epsilon.
+
+    Arguments, Raises and Source as in `simulated_delta`; at most the local epsilon.
+
+    >>> from hushuffle.questions.traffic import scrambler_epsilon
+    >>> certified = scrambler_epsilon(20, 100, 0.2, 50, delta=1e-2).upper
+    >>> abs(simulated_epsilon(20, 100, 0.2, 50, delta=1e-2) / certified - 1) < 0.05
+    True
+    """
+    level = _checks.probability("delta", delta, low_open=True, high_open=True)
+    case = _Case.of(targets, sources, sigma, dummies)
+    drawn = _Samples.of(case, samples, seed)
+    low, high = 0.0, min(case.local, _LARGEST)
+    if drawn.delta(high) > level:
+        return case.local
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if drawn.delta(middle) <= level else (middle, high)
+    return high
+
+
+class _Case:
+    """One scrambler: what all formulas read."""
+
+    def __init__(self, targets: int, sources: int, sigma: float, dummies: int) -> None:
+        self.targets, self.sources, self.sigma, self.dummies = targets, sources, sigma, dummies
+        self.local = TargetSampling(targets=targets, sigma=sigma).local_epsilon
+
+    @classmethod
+    def of(cls, targets: int, sources: int, sigma: float, dummies: int) -> _Case:
+        return cls(
+            _checks.integer("targets", targets, low=2),
+            _checks.integer("sources", sources, low=1),
+            _checks.probability("sigma", sigma),
+            _checks.integer("dummies", dummies, low=0),
+        )
+
+    def loss(self, epsilon: float) -> Loss:
+        lie = self.sigma / self.targets
+        return Loss.of(k=self.targets, truth=1 - self.sigma + lie, lie=lie, epsilon=epsilon)
+
+    def epsilon(self, term: Callable[[_Case, float, Floats], Floats], delta: float) -> float:
+        """Return the smallest epsilon found at which the mean of `term` over N is at most `delta`, or the local one.
+
+        The mean need not fall with epsilon; any epsilon at which it is small enough will do.
+        """
+        level = _checks.probability("delta", delta, low_open=True, high_open=True)
+
+        def mean(epsilon: float) -> float:
+            inner = partial(term, self, epsilon)
+            return published.mixed(inner, n=self.sources, weight=self.sigma, dummies=self.dummies)
+
+        for point in _GRID[self.local > _GRID].tolist():
+            if mean(point) <= level:
+                return point if point == _GRID[0] else crossing(mean, level, high=point, guess=point)[1]
+        return self.local
+
+
+class _Samples:
+    """Sums of losses for each number N of reports: how many reports fell on the target's two values."""
+
+    def __init__(self, case: _Case, reports: Floats, weights: Floats, here: Floats, there: Floats) -> None:
+        self.case, self.reports, self.weights, self.here, self.there = case, reports, weights, here, there
+
+    @classmethod
+    def of(cls, case: _Case, samples: int, seed: int) -> _Samples:
+        size = _checks.integer("samples", samples, low=1)
+        rows = CountRows.of(case.sources - 1, case.sigma, step=1)
+        kept = rows.mass > _NEGLIGIBLE
+        reports = rows.first[kept] + 1 + case.dummies
+        rng, whole = np.random.default_rng(seed), reports.astype(np.int64)[:, None]
+        here = rng.binomial(whole, 1 / case.targets, size=(whole.size, size))
+        there = rng.binomial(whole - here, 1 / (case.targets - 1))
+        return cls(case, reports, rows.mass[kept], here.astype(np.float64), there.astype(np.float64))
+
+    def delta(self, epsilon: float) -> float:
+        case, growth = self.case, math.exp(epsilon)
+        level = case.sigma * math.expm1(epsilon) * self.reports[:, None]
+        pull = (1 - case.sigma) * case.targets
+        sums = np.maximum(pull * (self.here - growth * self.there) - level, 0.0)
+        return float(self.weights @ (sums.mean(axis=1) / self.reports))
+
+
+def _term(inequality: Callable[[Loss, Floats], Floats], case: _Case, epsilon: float, reports: Floats) -> Floats:
+    return inequality(case.loss(epsilon), reports)
+
+
+def _log_choose(n: int, most: int) -> Floats:
+    """Return ln C(n, k), k = 0 .. most <= n."""
+    k = np.arange(most, dtype=np.float64)
+    return np.concatenate([[0.0], np.cumsum(np.log(n - k) - np.log(k + 1))])

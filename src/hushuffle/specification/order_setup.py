@@ -1,0 +1,169 @@
+"""From a specification with a Mallows shuffle to its groups, its public order, and the shuffle about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.errors import InvalidInputError, Problem, SpecificationError
+from hushuffle.mechanisms.shufflers import MallowsShuffle
+from hushuffle.model import Bound, Groups
+from hushuffle.questions import order
+from hushuffle.questions.order.groups import Metric
+from hushuffle.randomness import Randomness, reproducible, secure
+from hushuffle.specification import DataPopulation, People, Specification
+from hushuffle.specification import order as asked
+from hushuffle.tables.public_columns import load_edges, load_labels, load_numbers
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Arrangement:
+    """Who may be confused with whom, and the shuffle that sees to it.
+
+    `places`, shape (n, d), are the public numbers that groups are made from; None for labels (`labelled`) and graphs.
+    `names` are the public columns. `alpha` is the guarantee in nats, exact; `sensitivity` that of the order,
+    `published` the paper's bound of it (None: it has none for this distance), `width` the largest distance in ranks
+    inside a group.
+    """
+
+    groups: Groups
+    places: Floats | None = field(repr=False)
+    names: tuple[str, ...]
+    metric: Metric
+    shuffler: MallowsShuffle
+    alpha: Bound
+    sensitivity: int
+    published: int | None
+    width: int
+    labelled: bool = False
+
+    @property
+    def n(self) -> int:
+        """Number of people."""
+        return self.groups.n
+
+    @property
+    def features(self) -> Floats | None:
+        """What a learner sees of everybody, shape (n, d): places, or the number of one's label; None for graphs."""
+        if self.places is not None or not self.labelled:
+            return self.places
+        assert self.groups.group_of is not None
+        return self.groups.group_of[:, np.newaxis].astype(np.float64)
+
+    def nearest(self, size: int) -> Groups:
+        """Return the people nearest to everybody; for groups made from columns of numbers only."""
+        assert self.places is not None
+        return order.nearest_groups(self.places, size, metric=self.metric)
+
+    def within(self, radius: float) -> Groups:
+        """Return who is within a radius of everybody; for groups made from columns of numbers only."""
+        assert self.places is not None
+        return order.radius_groups(self.places, radius, metric=self.metric)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where the columns of the people come from."""
+
+    people: People
+    data: str
+    base_folder: Path
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What the loaders of columns are told."""
+        return {"n": self.people.n, "kept": self.people.kept, "base_folder": self.base_folder}
+
+    @classmethod
+    def of(cls, specification: Specification, people: People, base_folder: Path) -> Source:
+        """Return the source of a specification whose population is data."""
+        assert isinstance(specification.population, DataPopulation)  # a rule of the specification
+        return cls(people=people, data=specification.population.data, base_folder=base_folder)
+
+
+def arranged(specification: Specification, people: People, base_folder: Path) -> Arrangement | None:
+    """Return the arrangement of a specification with a Mallows shuffle, None for other shufflers.
+
+    Raises:
+        SpecificationError: groups that do not fit the data: larger than everybody, or all of one person.
+        DataError, MissingDependencyError: the public columns or edges cannot be used.
+
+    Source: theory.md section 5.
+    """
+    wanted = specification.shuffler
+    if not isinstance(wanted, asked.MallowsShuffle):
+        return None
+    source = Source.of(specification, people, base_folder)
+    metric: Metric = wanted.groups.metric or "euclidean"
+    places = places_of(wanted.groups, source)
+    groups = groups_of(wanted.groups, source, places, metric)
+    if int(groups.sizes.max()) < 2:
+        hint = "Take a larger radius, or coarser labels: nobody is to be confused with anybody."
+        _refuse("shuffler.groups", "must put two people into one group", "one person in every group", hint)
+    line = order.on_sphere(places) if metric == "great-circle" and places is not None else places
+    reference = order.reference_order(groups, line, method=wanted.reference)
+    theta = wanted.theta
+    if theta is None:
+        assert wanted.alpha is not None
+        theta = order.theta_for_alpha(wanted.alpha, reference=reference, groups=groups, distance=wanted.distance)
+    kendall = wanted.distance == "kendall"
+    return Arrangement(
+        groups=groups,
+        places=places,
+        names=(*wanted.groups.public, *([wanted.groups.edges] if wanted.groups.edges else [])),
+        metric=metric,
+        shuffler=wanted.shuffler(reference, theta),
+        alpha=order.alpha_for_theta(theta, reference=reference, groups=groups, distance=wanted.distance),
+        sensitivity=order.sensitivity(reference, groups, distance=wanted.distance),
+        published=order.published_sensitivity(reference, groups) if kendall else None,
+        width=order.width(reference, groups),
+        labelled=wanted.groups.column is not None,
+    )
+
+
+def coins(seed: int | str) -> Randomness:
+    """Return the source of randomness that run.seed names."""
+    return secure() if seed == "secure" else reproducible(int(seed))
+
+
+def places_of(groups: asked.Groups, source: Source) -> Floats | None:
+    """Return where everybody is, if the groups are made of places."""
+    return None if groups.columns is None else load_numbers(source.data, groups.columns, **source.where)
+
+
+def groups_of(groups: asked.Groups, source: Source, places: Floats | None, metric: Metric) -> Groups:
+    """Return who is near whom, as the specification says it."""
+    try:
+        if groups.column is not None:
+            return order.column_groups(load_labels(source.data, groups.column, **source.where))
+        if groups.edges is not None:
+            assert groups.steps is not None
+            return order.path_groups(_edges(groups, source), n=source.people.n, radius=groups.steps)
+        assert places is not None
+        if groups.radius is not None:
+            return order.radius_groups(places, groups.radius, metric=metric)
+        assert groups.nearest is not None
+        return order.nearest_groups(places, groups.nearest, metric=metric)
+    except InvalidInputError as error:
+        rule, _, got = str(error).partition(", got ")
+        _refuse("shuffler.groups", f"must fit the data: {rule}", got.rstrip("."), "")
+
+
+def _edges(groups: asked.Groups, source: Source) -> npt.NDArray[np.int64]:
+    people, names = source.people, None
+    assert groups.edges is not None
+    if groups.id is not None:
+        records = people.n if people.kept is None else people.kept.size
+        names = load_labels(source.data, groups.id, n=records, base_folder=source.base_folder)
+    return load_edges(groups.edges, n=people.n, names=names, kept=people.kept, base_folder=source.base_folder)
+
+
+def _refuse(key: str, rule: str, value: str, hint: str) -> NoReturn:
+    where = "specification, with these data"
+    raise SpecificationError(where, (Problem(key=key, rule=rule, value=value, hint=hint),)) from None

@@ -1,0 +1,1 @@
+"""Files and tables to model values: typed columns, conditions, public data sets, sketches."""

@@ -1,0 +1,199 @@
+"""Parquet files, read in a process of their own: a damaged one may end the process that reads it.
+
+The reader of Parquet is made for files that are whole. Some damaged ones make it panic, or claim so much memory that
+the process is aborted. So a child process reads, filters and converts; what comes back are the columns asked for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Final, NoReturn
+
+import polars as pl
+
+from hushuffle.errors import DataError
+from hushuffle.files.causes import cause
+from hushuffle.tables import _parquet_child as child
+
+ROWS: Final = 1 << 18
+"""Rows that come at a time, about."""
+
+_PATIENCE: Final = 10.0
+"""Seconds that a process waits for the next file."""
+
+_PIPE: Final = 1 << 20
+_FROM_OUTSIDE: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+class UnreadableFile(DataError):  # noqa: N818 - what is the case
+    """A file is damaged, or none of its kind: it has to be written anew."""
+
+    def __init__(self, message: str, path: Path | None) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS) -> Iterator[pl.DataFrame]:
+    """Yield what `query` makes of the Parquet file `path`: first an empty table, which says what the columns are.
+
+    Args:
+        query: built on `pl.scan_parquet(path)` of an absolute path, without functions of Python.
+        path: of the file, all that the query reads.
+        name: what to call it in messages.
+        rows: at a time, about.
+
+    Raises:
+        DataError: the file cannot be opened, or the process that read it was ended from outside.
+        UnreadableFile: it is no Parquet file, or damaged, or does not fit the query.
+    """
+    try:
+        with path.open("rb"):
+            size = path.stat().st_size
+    except FileNotFoundError:
+        _fail(f"{name} does not exist.")
+    except OSError as error:
+        _fail(f"{name} cannot be read: {cause(error)}.")
+    asked, answered = query.serialize(), False
+    while not answered:
+        reader = _taken()
+        try:
+            yield from reader.answers(asked, rows, size)
+            answered = True
+        except _Failed:
+            answered = True
+            _unreadable(path, name)
+        except _Ended:
+            if (code := reader.code()) != child.IDLE:  # else it had left just before it was asked
+                _explain(code, path, name)
+        finally:
+            if answered and not _idle:
+                _idle.append(reader)
+            else:
+                reader.end()
+
+
+def _explain(code: int, path: Path, name: str) -> NoReturn:
+    """Say why a reader has ended with this exit code."""
+    if code == child.NO_LIBRARIES:
+        _fail("the process that reads Parquet files cannot be started: it does not find Polars.")
+    if -code in _FROM_OUTSIDE:
+        _fail(
+            f"{name} could not be read to its end: the process that reads it was ended by signal {-code}. "
+            "Memory may be short."
+        )
+    _unreadable(path, name)
+
+
+def _unreadable(path: Path, name: str) -> NoReturn:
+    # What the reader said may quote the data: it is not chained.
+    message = f"{name} is not a readable Parquet file: it may be cut off or damaged. Write it anew."
+    raise UnreadableFile(message, path) from None
+
+
+class _Failed(Exception):  # noqa: N818 - what is the case
+    """The reader says that it cannot read the file."""
+
+
+class _Ended(Exception):  # noqa: N818 - what is the case
+    """The reader has ended."""
+
+
+class _Reader:
+    """A process that reads Parquet files, one after the other; it ends with this one, however that ends."""
+
+    def __init__(self) -> None:
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - this very Python, and a file of this package
+                [sys.executable or "python3", "-P", child.__file__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # panics quote the file
+                env={**os.environ, "RUST_BACKTRACE": "0"},  # nobody reads it, and it takes a second
+                bufsize=0,
+                pipesize=_PIPE,
+            )
+        except OSError as error:
+            _fail(f"the process that reads Parquet files cannot be started: {cause(error)}.")
+        places = [place for place in sys.path if isinstance(place, str)]
+        self._ask(json.dumps([places, _PATIENCE]).encode())
+
+    def answers(self, query: bytes, rows: int, size: int) -> Iterator[pl.DataFrame]:
+        """Yield the tables that a query gives."""
+        self._ask(child.ASKED.pack(rows, size) + query)
+        while True:
+            kind, length = child.ANSWER.unpack(self._exactly(child.ANSWER.size))
+            content = self._exactly(length)
+            if kind == b"E":
+                return
+            if kind == b"F":
+                raise _Failed
+            yield pl.read_ipc_stream(BytesIO(content))
+
+    def alive(self) -> bool:
+        """Say whether the process is still there."""
+        return self._process.poll() is None
+
+    def code(self) -> int:
+        """Return the exit code of a process that has ended, or is about to."""
+        return self._process.wait()
+
+    def end(self) -> None:
+        """End the process, if it is still there."""
+        with self._process:
+            self._process.kill()
+
+    def _ask(self, block: bytes) -> None:
+        assert self._process.stdin is not None
+        view = memoryview(child.LENGTH.pack(len(block)) + block)
+        try:
+            while view:
+                view = view[self._process.stdin.write(view) :]
+        except BrokenPipeError:
+            raise _Ended from None
+
+    def _exactly(self, length: int) -> bytearray:
+        assert self._process.stdout is not None
+        data = bytearray(length)
+        view = memoryview(data)
+        while view:
+            count = self._process.stdout.readinto(view)  # type: ignore[attr-defined]
+            if not count:
+                raise _Ended
+            view = view[count:]
+        return data
+
+
+_idle: Final[list[_Reader]] = []
+"""One process at most that waits for the next file."""
+
+
+def _taken() -> _Reader:
+    while _idle:
+        reader = _idle.pop()
+        if reader.alive():
+            return reader
+        reader.end()
+    return _Reader()
+
+
+def _end_idle() -> None:
+    while _idle:
+        _idle.pop().end()
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None
+
+
+atexit.register(_end_idle)
+if hasattr(os, "register_at_fork"):
+    # A forked process must not talk to a reader that answers its parent.
+    os.register_at_fork(after_in_child=_idle.clear)

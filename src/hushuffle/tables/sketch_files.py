@@ -1,0 +1,148 @@
+"""Bloom filters in files, and columns of identifiers to make them from."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, NoReturn, Protocol, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from hushuffle.errors import DataError
+from hushuffle.files.array_files import refused
+from hushuffle.tables.sources import open_source
+
+_FORMAT: Final = "hushuffle bloom filter"
+_VERSION: Final = 1
+_KEYS: Final = {"bits": int, "hashes": int, "key_check": str, "threshold": str}
+
+
+class StoredFilter(TypedDict):
+    """The arguments of a `BloomFilter`, as a file has them."""
+
+    bits: int
+    hashes: int
+    key_check: str
+    packed: npt.NDArray[np.uint8]
+    threshold: int
+
+
+class SavesAsFilter(Protocol):
+    """What `save_filter` asks for: a `BloomFilter` has it."""
+
+    @property
+    def bits(self) -> int:
+        """Number of bits."""
+
+    @property
+    def hashes(self) -> int:
+        """Number of hash functions."""
+
+    @property
+    def key_check(self) -> str:
+        """A public fingerprint of the key."""
+
+    @property
+    def packed(self) -> npt.NDArray[np.uint8]:
+        """The bits, eight to a byte."""
+
+    @property
+    def threshold(self) -> int:
+        """Each bit has been flipped with probability threshold / 2**64."""
+
+
+def save_filter(path: Path | str, sketch: SavesAsFilter) -> None:
+    """Write a filter to `path` (NumPy's .npz: the packed bits, and a manifest in JSON), whole or not at all.
+
+    The manifest has the bits, the hash functions, the key check and the flip threshold; never the key. A filter
+    that has not been flipped is private, in a file as elsewhere.
+
+    Raises:
+        DataError: `path` does not end in .npz.
+        OSError: the file cannot be written; what was there before is untouched.
+    """
+    target = _named(path)
+    manifest = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "bits": sketch.bits,
+        "hashes": sketch.hashes,
+        "key_check": sketch.key_check,
+        "threshold": str(sketch.threshold),  # more digits than a number in JSON is sure to keep
+    }
+    text = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
+    new = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
+    with ExitStack() as undo:
+        undo.callback(new.unlink, missing_ok=True)
+        with new.open("xb") as file:
+            np.savez(file, manifest=text, packed=sketch.packed)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(target)
+
+
+def load_filter(path: Path | str) -> StoredFilter:
+    """Return what `save_filter` wrote: `BloomFilter(**load_filter(path))` is the filter.
+
+    Raises:
+        DataError: not such a file, cut off, damaged, or of a later version.
+    """
+    source = _named(path)
+    with (
+        refused(source, f"{source} is not a Bloom filter of hushuffle, or it is cut off or damaged. Write it anew."),
+        source.open("rb") as raw,
+        np.load(raw, allow_pickle=False) as file,
+    ):
+        manifest, packed = json.loads(file["manifest"].tobytes()), file["packed"]
+    _check(manifest, source)
+    return StoredFilter(
+        bits=manifest["bits"],
+        hashes=manifest["hashes"],
+        key_check=manifest["key_check"],
+        packed=packed,
+        threshold=int(manifest["threshold"]),
+    )
+
+
+def identifier_columns(source: str, *, column: str, base_folder: Path | None = None) -> Iterator[pl.Series]:
+    """Yield the column of identifiers of each file of `source`, one file in memory at a time.
+
+    Missing identifiers stay in: an encoder refuses them, `.drop_nulls()` leaves them out.
+
+    Args:
+        source: a CSV file (all fields are text), a Parquet file, or a glob of them.
+        column: the name of the column.
+        base_folder: where a relative `source` starts; the current folder if None.
+
+    Raises:
+        DataError: no such file or column, or a file that cannot be read.
+    """
+    for part in open_source(source, base_folder=base_folder or Path()):
+        part.dtype(column)  # complains plainly if there is none
+        yield part.collect(pl.col(column))[column]
+
+
+def _named(path: Path | str) -> Path:
+    if Path(path).suffix != ".npz":
+        _fail(f"{path}: the name of a file with a Bloom filter ends in .npz.")
+    return Path(path)
+
+
+def _check(manifest: Mapping[str, Any], source: Path) -> None:
+    if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
+        _fail(f"{source} is not a Bloom filter of hushuffle.")
+    if manifest.get("version") != _VERSION:
+        _fail(f"{source} is of another version than the {_VERSION} that this program reads. Upgrade hushuffle.")
+    wrong = [key for key, kind in _KEYS.items() if type(manifest.get(key)) is not kind]
+    if wrong or not manifest["threshold"].isdecimal():
+        _fail(f"{source}: the manifest lacks {', '.join(wrong) or 'a whole threshold'}, or has it in another form.")
+
+
+def _fail(message: str) -> NoReturn:
+    raise DataError(message) from None

@@ -1,0 +1,291 @@
+"""Where a column comes from: files, globs, bundled data sets; opened lazily, errors in plain words.
+
+No message shows what a file holds: neither a value nor the name of a column that was not asked for (without a line of
+names, or with a stray quotation mark in it, records are taken for names). The name of a file that was found, in a
+folder or by a glob, is not shown either: it may be made of an id.
+"""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import glob
+import gzip
+import importlib
+import pkgutil
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, NoReturn, cast
+
+import polars as pl
+
+from hushuffle.errors import DataError, MissingDependencyError
+from hushuffle.files.causes import cause
+from hushuffle.tables.parquet import ROWS, UnreadableFile, read_parquet
+
+_BUNDLED: Final = "statsmodels"
+_SCHEME: Final = re.compile(r"(\w{2,}):(.*)", re.DOTALL)  # one letter before the colon is a drive
+_KINDS: Final = (".csv", ".csv.gz", ".parquet")
+_BLOCK: Final = 1 << 20
+_LOOKED: Final = " looked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One file or table: `name` for messages (see `found`), `frame` with all its columns, `path` if it is a file."""
+
+    name: str
+    frame: pl.LazyFrame
+    path: Path | None = None
+
+    @property
+    def typed(self) -> bool:
+        """Whether its columns have types (those of a CSV file are text)."""
+        return self.path is None or self.path.suffix == ".parquet"
+
+    def dtype(self, column: str) -> pl.DataType:
+        """Return the type of `column`.
+
+        Raises:
+            DataError: the file cannot be read, or has no such column, or has it twice.
+        """
+        schema = self.schema()
+        if column not in schema:
+            self._absent(column, schema.names())
+        if not self.typed and f"{column}_duplicated_0" in schema:
+            _fail(f"{self.name}: column {column!r} is there twice. Rename one of them.")
+        return schema[column]
+
+    def schema(self) -> pl.Schema:
+        """Return all columns with their types.
+
+        Raises:
+            DataError: the file cannot be read.
+        """
+        if self._apart:
+            return self._whole(self.frame.head(0)).schema
+        with self.plainly():
+            return self.frame.collect_schema()
+
+    def collect(self, *wanted: pl.Expr) -> pl.DataFrame:
+        """Return the `wanted` expressions, read in chunks."""
+        return self._whole(self._looking(wanted)).drop(_LOOKED, strict=False)
+
+    def batches(self, *wanted: pl.Expr, rows: int) -> Iterator[pl.DataFrame]:
+        """Yield the `wanted` expressions, about so many rows at a time, in order."""
+        query = self._looking(wanted)
+        if self._apart:
+            yield from (frame for frame in self._answers(query, rows) if frame.height)
+            return
+        with self.plainly():
+            yield from query.collect_batches(chunk_size=rows, maintain_order=True)
+
+    def distinct(self, wanted: pl.Expr) -> list[str]:
+        """Return the different values of the text `wanted`, read in chunks."""
+        return self._whole(self.frame.select(wanted.unique())).to_series().to_list()
+
+    def count(self) -> int:
+        """Return the number of rows, without looking at all of them."""
+        return int(self._whole(self.frame.select(pl.len())).item())
+
+    @property
+    def _apart(self) -> bool:
+        """Whether another process reads the file, because it might end the one that does."""
+        return self.path is not None and self.path.suffix == ".parquet"
+
+    def _looking(self, wanted: Sequence[pl.Expr]) -> pl.LazyFrame:
+        """Return a query of `wanted` that looks at every field of a CSV file.
+
+        Only then a row with too many fields, whose values may stand in the wrong columns, is noticed.
+        """
+        looked = () if self.typed else (pl.any_horizontal(pl.all().is_null()).alias(_LOOKED),)
+        return self.frame.select(*wanted, *looked)
+
+    def _whole(self, query: pl.LazyFrame) -> pl.DataFrame:
+        if self._apart:
+            return pl.concat(self._answers(query))
+        with self.plainly():
+            return query.collect(engine="streaming")
+
+    def _answers(self, query: pl.LazyFrame, rows: int = ROWS) -> Iterator[pl.DataFrame]:
+        assert self.path is not None
+        return read_parquet(query, self.path, name=self.name, rows=rows)
+
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """Turn what the reader raises into a `DataError` that shows no value (the reader's own messages may)."""
+        try:
+            yield
+        except pl.exceptions.NoDataError:
+            _unreadable(f"{self.name} is empty: not even a line with the names of the columns.", self.path)
+        except OSError as error:
+            if known := cause(error, ""):
+                _fail(f"{self.name} cannot be read: {known}.")
+            _unreadable(f"{self.name} cannot be read: it may be cut off or damaged.", self.path)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            self._damaged()
+
+    def _damaged(self) -> NoReturn:
+        if self.path is None:
+            _fail(f"{self.name} cannot be read.")
+        _refuse_other_encodings(self.path, self.name)
+        _unreadable(
+            f"{self.name} is not a well-formed CSV file: a row has more fields than the first line has names, "
+            "or a quotation mark is never closed. Put quotation marks around fields that contain commas.",
+            self.path,
+        )
+
+    def _absent(self, column: str, names: list[str]) -> NoReturn:
+        if self.path is not None and not self.typed:
+            _refuse_other_encodings(self.path, self.name)
+        missing = f"{self.name} has no column {column!r}"
+        if not self.typed and len(names) == 1 and (";" in names[0] or "\t" in names[0]):
+            _fail(f"{missing}: its fields are not separated by commas.")
+        _fail(f"{missing} (number of columns: {len(names):,}). {_advice(column, names, typed=self.typed)}")
+
+
+def _advice(column: str, names: list[str], *, typed: bool) -> str:
+    """Return why `column` may be missing, with no other name in it."""
+    plain = column.strip().casefold()
+    if any(name.strip().casefold() == plain for name in names):
+        return "One is called so but for capital letters or spaces around it, which matter."
+    if typed:
+        return "Capital letters and spaces matter."
+    return (
+        "Its first line must hold the names of the columns: it may be missing, or hold a quotation mark that is never "
+        "closed. Capital letters and spaces matter."
+    )
+
+
+def type_name(dtype: pl.DataType) -> str:
+    """Return the name of a type without what a file says of it: an Enum lists values, a Struct names of fields.
+
+    >>> type_name(pl.Enum(["positive", "negative"]))
+    'Enum'
+    """
+    return dtype.base_type().__name__
+
+
+def open_source(source: str, *, base_folder: Path) -> tuple[Part, ...]:
+    """Return the parts of `source`: "statsmodels:NAME", a CSV or Parquet file, or a glob of them, sorted.
+
+    Raises:
+        DataError: nothing there, or not something that can be read.
+        MissingDependencyError: statsmodels is not installed.
+    """
+    scheme = _SCHEME.fullmatch(source)
+    if scheme is None:
+        return tuple(_file(path, name) for path, name in _paths(source, base_folder))
+    if scheme[1] != _BUNDLED:
+        _fail(f"{source!r} is not understood. Give a file on this machine, or {_BUNDLED}:NAME for a bundled data set.")
+    return (_bundled(scheme[2], source),)
+
+
+def open_folder(source: str, *, base_folder: Path) -> tuple[Part, ...]:
+    """Return the CSV and Parquet files in the folder `source`, sorted; those in folders in it are left out.
+
+    Raises:
+        DataError: there is none, or the folder cannot be read.
+    """
+    folder = base_folder / Path(source).expanduser()
+    try:
+        files = sorted(path for path in folder.iterdir() if path.name.endswith(_KINDS) and path.is_file())
+    except OSError as error:
+        _fail(f"{source} cannot be read: {cause(error)}.")
+    if not files:
+        _fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
+    return tuple(_file(path, name) for path, name in found(files, source))
+
+
+def found(paths: Sequence[Path], source: str) -> list[tuple[Path, str]]:
+    """Return files that were found in a folder or by a glob, each with a name for messages: its place in the list.
+
+    >>> [name for _, name in found([Path("in/ann.csv"), Path("in/bob.csv")], "in/")]
+    ['in/ (file 1 of 2, sorted by name)', 'in/ (file 2 of 2, sorted by name)']
+    """
+    return [
+        (path, f"{source} (file {place:,} of {len(paths):,}, sorted by name)")
+        for place, path in enumerate(paths, start=1)
+    ]
+
+
+def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
+    written = Path(source).expanduser()
+    path = base_folder / written
+    if path.is_dir():
+        _fail(f"{source} is a folder. Name the files in it, for example {source.rstrip('/')}/*.csv.")
+    if path.exists():
+        return [(path, source)]
+    if not glob.has_magic(source):
+        _fail(f"{source} does not exist. Relative paths start at the folder of the specification.")
+    # Path.glob would take no absolute pattern.
+    names = sorted(glob.glob(str(written), root_dir=base_folder, recursive=True))  # noqa: PTH207
+    paths = [base_folder / name for name in names if not (base_folder / name).is_dir()]
+    if not paths:
+        _fail(f"{source} matches no file. Relative paths start at the folder of the specification.")
+    return found(paths, source)
+
+
+def _file(path: Path, name: str) -> Part:
+    if not path.name.endswith(_KINDS):
+        _fail(f"{name} is no kind of file that can be read: {', '.join(_KINDS)}.")
+    if path.suffix == ".parquet":
+        return Part(name=name, frame=pl.scan_parquet(path.absolute(), glob=False), path=path)
+    # No type is guessed: what a field means is for the categories to say.
+    return Part(name=name, frame=pl.scan_csv(path, infer_schema=False, glob=False), path=path)
+
+
+def _bundled(name: str, source: str) -> Part:
+    try:
+        datasets = importlib.import_module("statsmodels.datasets")
+    except ImportError as error:
+        message = f"{source} needs statsmodels. Install it with: pip install 'hushuffle[examples]'"
+        raise MissingDependencyError(message) from error
+    names = sorted(module.name for module in pkgutil.iter_modules(datasets.__path__) if module.ispkg)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        _fail(f"{source} is not a bundled data set.{f' Did you mean {near[0]!r}?' if near else ''}")
+    table = importlib.import_module(f"statsmodels.datasets.{name}").load_pandas().data
+    columns = {}
+    for label in table.columns:
+        values = table[label]
+        numbers = values.dtype.kind in "iufb"
+        content = values.to_numpy() if numbers else [None if v is None or v != v else str(v) for v in values]  # noqa: PLR0124 - nan
+        columns[str(label)] = pl.Series(content, dtype=None if numbers else pl.String)
+    return Part(name=source, frame=pl.LazyFrame(columns))
+
+
+def _refuse_other_encodings(path: Path, name: str) -> None:
+    """Raise `DataError` if the file is not UTF-8; read in blocks."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with _bytes(path) as stream:
+            while block := stream.read(_BLOCK):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        _unreadable(
+            f"{name} is not UTF-8 text. Save it as UTF-8, for example: "
+            "iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv (with the encoding that it has).",
+            path,
+        )
+    except (OSError, EOFError, zlib.error):
+        _unreadable(f"{name} cannot be unpacked: it may be cut off or damaged.", path)
+
+
+def _bytes(path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+def _unreadable(message: str, path: Path | None) -> NoReturn:
+    # What the reader said may quote the data: it is not chained.
+    raise UnreadableFile(message, path) from None
+
+
+def _fail(message: str) -> NoReturn:
+    # What the reader said may quote the data: it is not chained.
+    raise DataError(message) from None

@@ -1,1 +1,0 @@
-"""What people come to do: the only place where analysis, estimation and specification meet."""

@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import hushuffle as hs
+from hushuffle import report
+from hushuffle.assessment.assess import assess
+from hushuffle.assessment.reach import charts as reach_charts
+from hushuffle.assessment.reach import privacy as reach_privacy
+from hushuffle.assessment.reach import study as reach_study
+from hushuffle.assessment.reach import trials as reach_trials
+from hushuffle.assessment.reach import warnings as reach_warnings
+from hushuffle.assessment.reach.design import Design
+from hushuffle.errors import NumericalError
+from hushuffle.estimation.reach import Reach, planned
+from hushuffle.model import Assessment, Bound
+from hushuffle.papers.buffling.worst_pairs import every_pair
+from hushuffle.questions import bloom, dp
+from hushuffle.specification import ReachPopulation, load, parse
+from hushuffle.specification.specification import Run
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "reach.toml"
+ONE = Design(names=("tv",), bits=200, hashes=1, p=0.1, delta=1e-5)
+TWO = replace(ONE, names=("tv", "web"))
+
+
+def text(
+    *,
+    audiences: str = "tv = 120",
+    population: str = "people = 1000",
+    bits: int = 200,
+    hashes: int = 1,
+    p: str = "p = 0.1",
+    targets: str = "delta = 1e-5",
+    run: str = "seed = 1",
+) -> str:
+    return f"""
+        [population]
+        audiences = {{ {audiences} }}
+        {population}
+        bits = {bits}
+        hashes = {hashes}
+        [randomizer]
+        kind = "bit-flipping"
+        {p}
+        [shuffler]
+        kind = "uniform"
+        [targets]
+        {targets}
+        [run]
+        {run}
+    """
+
+
+def warned(assessment: Assessment) -> set[str]:
+    return {warning.key for warning in assessment.warnings}
+
+
+@pytest.fixture(scope="module")
+def planned_study() -> Assessment:
+    """Return one publisher's study: fast, since one filter has a fast law."""
+    return assess(parse(text(targets="delta = 1e-5\nstandard_error = 0.2")))
+
+
+def test_what_is_said(planned_study: Assessment) -> None:
+    assert planned_study.deployment == (
+        "One Bloom filter of 200 bits (one hash function): every bit is flipped with probability 0.1000, and the "
+        "columns of all filters are released in random order."
+    )
+    assert planned_study.title == "Assessment of a reach study"
+    central, member, local = planned_study.findings
+    assert [finding.question for finding in planned_study.findings] == ["central-dp", "membership", "local-dp"]
+    expected = bloom.epsilon(filters=1, bits=200, p=0.1, delta=1e-5)
+    assert (central.bound.lower, central.bound.upper) == (expected.lower, expected.upper)
+    assert central.bound.witness is None
+    assert "; lower end at one column " in central.proof
+    assert 0.5 < member.bound.upper < 0.7
+    assert local.bound.upper == pytest.approx(math.log(9))
+    assert planned_study.utility is None
+    assert warned(planned_study) == {"assumed-audiences"}
+    assert "p = 0.1" in planned_study.specification
+
+
+def test_tables(planned_study: Assessment) -> None:
+    reach, privacy = planned_study.tables
+    assert reach.columns == ("Audience", "True", "Estimate", "Interval", "Predicted error", "Measured error", "z")
+    ((label, truth, estimate, interval, predicted, measured, z),) = reach.rows
+    assert (label, truth) == ("tv", 120)
+    assert isinstance(interval, Bound)
+    assert isinstance(estimate, int)
+    assert estimate in interval
+    assert isinstance(predicted, float)
+    assert isinstance(measured, float)
+    assert abs(measured / predicted - 1) < 0.4
+    assert abs(float(str(z))) < 5
+    assert reach.caption.startswith("Target met: the predicted error of all together is ")
+    assert [row[:2] for row in privacy.rows] == [
+        ("one column of bits", 1),
+        ("one person exchanged for another", 2),
+        ("the paper's pair only: no guarantee", 1),
+    ]
+
+
+def test_charts(planned_study: Assessment) -> None:
+    assert [chart.key for chart in planned_study.charts] == [
+        "privacy-against-flips",
+        "accuracy-against-flip-probability",
+        "flips-against-bits",
+        "accuracy-against-bits",
+    ]
+    privacy, accuracy, flips, _ = planned_study.charts
+    upper = privacy.series[0].upper
+    assert list(upper) == sorted(upper, reverse=True)
+    assert accuracy.series[0].lower[0] < accuracy.series[0].lower[-1]
+    assert list(flips.series[0].upper) == sorted(flips.series[0].upper, reverse=True)
+    assert flips.series[0].upper[flips.series[0].x.index(200.0)] == 0.1
+
+
+def test_rendered(planned_study: Assessment) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator(report.json_schema()).validate(json.loads(report.to_json(planned_study)))
+    page = report.html(planned_study)
+    assert "Reach and overlaps, in people" in page
+    assert "120 people, 1 publisher; assumed audiences among 1,000 people" in page
+    said = report.terminal(planned_study)
+    assert "What the guarantee is for" in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
+@pytest.fixture
+def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reach_charts, "charts", lambda *_, **__: ())
+
+
+@pytest.mark.usefixtures("no_charts")
+def test_publishers_files(tmp_path: Path) -> None:
+    pl.DataFrame({"id": [f"user-{i}" for i in range(1500)]}).write_csv(tmp_path / "tv.csv")
+    pl.DataFrame({"id": [f"user-{i}" for i in range(1000, 2200)]}).write_parquet(tmp_path / "web.parquet")
+    key = tmp_path / "reach.key"
+    key.write_text("5a" * 32, encoding="ascii")
+    key.chmod(0o600)
+    files = text(
+        population='publishers = { tv = "tv.csv", web = "web.parquet" }\ncolumn = "id"\nkey_file = "reach.key"',
+        bits=4000,
+        run="repetitions = 40\nseed = 3",
+    ).replace("audiences = { tv = 120 }", "")
+    found = assess(parse(files), base_folder=tmp_path)
+    table = found.tables[0]
+    assert [row[:2] for row in table.rows] == [
+        ("tv or web", 2200),
+        ("tv", 1500),
+        ("web", 1200),
+        ("tv alone", 1000),
+        ("web alone", 700),
+        ("tv and web", 500),
+    ]
+    for row in table.rows:
+        _, truth, estimate, _, predicted, measured, z = row
+        assert isinstance(truth, int)
+        assert isinstance(estimate, int)
+        assert isinstance(predicted, float)
+        assert isinstance(measured, float)
+        assert abs(estimate - truth) < 5 * predicted
+        assert 0.5 < measured / predicted < 1.6
+        assert abs(float(str(z))) < 5
+    assert warned(found) == {"fixed-seed", "true-values-shown"}
+    assert "5a5a" not in report.to_json(found)
+    without_runs = assess(parse(files.replace("repetitions = 40", "repetitions = 0")), base_folder=tmp_path)
+    assert without_runs.tables[0].columns == ("Audience", "True", "Estimate", "Interval", "Predicted error")
+    (tmp_path / "tv.csv").write_text("id\n1\n\n2\n", encoding="utf-8")
+    dropping = parse(files.replace("seed = 3", 'seed = "secure"').replace("column", 'missing = "drop"\ncolumn'))
+    assert {"dropped-records", "small-crowd"} & warned(assess(dropping, base_folder=tmp_path)) == {"dropped-records"}
+
+
+@pytest.mark.usefixtures("no_charts")
+def test_the_least_flips_for_a_target() -> None:
+    progress: list[float] = []
+    found = assess(
+        parse(text(p="", targets="delta = 1e-5\nepsilon = 0.5", run="repetitions = 0")),
+        progress=lambda _, share: progress.append(share),
+    )
+    assert 0.499 < found.findings[0].bound.upper <= 0.5
+    p = bloom.estimate_flip_prob(filters=1, bits=200, epsilon=0.5, delta=1e-5).p
+    assert f"p = {p!r}" in found.specification
+    assert parse(found.specification).randomizer.build(1) == hs.BitFlipping(width=1, p=p)
+    assert progress == sorted(progress)
+    assert found.tables[0].columns == ("Audience", "True", "Predicted error")
+
+
+@pytest.mark.usefixtures("no_charts")
+def test_several_hash_functions() -> None:
+    found = assess(parse(text(hashes=3, audiences="tv = 50", run="repetitions = 30")))
+    central, member, local = found.findings
+    expected = bloom.epsilon(filters=1, bits=200, p=0.1, delta=1e-5, hashes=3)
+    assert (central.bound.lower, central.bound.upper) == (expected.lower, expected.upper)
+    assert "group privacy over 3 columns" in central.proof
+    assert member.bound.upper > assess(parse(text(run="repetitions = 0"))).findings[1].bound.upper
+    assert local.bound.upper == pytest.approx(3 * math.log(9))
+    assert local.bound.upper >= 3 * math.log(9)
+    assert [row[1] for row in found.tables[1].rows] == [1, 3, 6, 1]
+    assert "several-hash-functions" in warned(found)
+    (row,) = found.tables[0].rows
+    assert abs(float(str(row[-1]))) < 5
+
+
+@pytest.mark.usefixtures("no_charts")
+def test_what_is_warned_about() -> None:
+    weak = assess(
+        parse(text(p="p = 1e-6", targets="delta = 0.01\nepsilon = 1.0\nstandard_error = 1e-4", run="repetitions = 0"))
+    )
+    assert warned(weak) >= {"large-epsilon", "privacy-target-missed", "large-delta", "target-missed"}
+    assert "no-amplification" in warned(weak)
+    assert weak.tables[0].caption.startswith("Target missed")
+    full = assess(parse(text(audiences="tv = 900", bits=100, targets="delta = 1e-5\nstandard_error = 0.01")))
+    assert warned(full) >= {"refused", "target-missed"}
+    assert full.tables[0].rows == ()
+    assert "unknown of the reach" in full.tables[0].caption
+    assert any('No answer for "tv". An estimated' in warning.sentence for warning in full.warnings)
+    small = assess(parse(text(audiences="tv = 3", p="p = 0.3", run="repetitions = 20")))
+    assert warned(small) >= {"small-crowd", "noise-above-signal"}
+    edge = assess(parse(text(audiences="tv = 900", population="people = 100_000", bits=550, p="p = 0.2")))
+    assert "unsteady" in warned(edge)
+    assert edge.tables[0].columns[-1] == "Predicted error"
+
+
+def test_brackets_that_are_wide_and_errors_that_differ() -> None:
+    figure = reach_trials.Figure(
+        asked=reach_trials.questions(("tv",))[0], truth=100.0, predicted=5.0, measured=50.0, z=20.0
+    )
+    spec = parse(text())
+    assert isinstance(spec.population, ReachPopulation)
+    audiences = spec.population.meet(Path())
+    for lower, words in ((0.0, "may be 0"), (0.1, "2.0 times that")):
+        central = Bound(lower=lower, upper=0.2, kind="bracket", unit="nats")
+        found = reach_warnings.concerns(
+            ONE, audiences=audiences, figures=(figure,), specification=spec, central=central
+        )
+        assert [warning.key for warning in found] == ["wide-bracket", "measured-differs", "assumed-audiences"]
+        assert words in found[0].sentence
+
+
+def test_witnesses_in_words() -> None:
+    witness = hs.Protocol(randomizer=hs.BitFlipping(width=2, p=0.3), shuffler=hs.UniformShuffle(), n=1)
+    single = dp.epsilon(witness, delta=0.0).witness
+    assert single is None or "others none" in reach_privacy._columns(single, 2)
+    assert reach_privacy._logo(0b110, 3) == "011"
+
+
+def test_membership_covers_every_pair_of_few_columns() -> None:
+    for p, m in ((0.1, 2), (0.25, 3)):
+        (_, member, _) = reach_privacy.findings(replace(TWO, bits=m, p=p, delta=0.01))
+        distance = max(pair.delta for pair in every_pair(m, p, 0.0))
+        assert 0.5 + distance / 2 <= member.bound.upper
+    certain = reach_privacy._member(replace(ONE, p=1e-9, hashes=2))
+    assert certain.bound.upper == 1.0
+
+
+def test_sentences_of_huge_factors() -> None:
+    assert "any number of" in reach_privacy._local(replace(ONE, p=1e-9, hashes=30)).sentence
+
+
+def test_no_exchange_of_more_columns_than_there_are() -> None:
+    table = reach_privacy.table(replace(ONE, bits=100, hashes=60, p=0.4))
+    assert [row[1] for row in table.rows] == [1, 60, 1]
+
+
+def test_simulated_filters_fill_up_as_they_should() -> None:
+    """A column stays empty with probability (1 - 1/m)**(h n); 6 standard deviations: false alarm below 1e-8."""
+    design = replace(TWO, bits=10_000, hashes=2, p=1e-12)
+    counts = reach_trials.released(np.array([0, 1000, 2000, 500]), design, hs.reproducible(1)).counts
+    empty = [(1 - 1e-4) ** (2 * n) for n in (3500, 1500, 2500)]
+    expected = 10_000 * np.array(empty)
+    found = [counts[0], counts[0] + counts[2], counts[0] + counts[1]]
+    assert found == pytest.approx(expected, abs=6 * 50)
+
+
+def test_questions_to_many_publishers() -> None:
+    names = tuple("abcde")
+    asked = reach_trials.questions(names)
+    assert asked[0].label == "any of the 5"
+    assert len(asked) == 1 + 5 + 5 + 10
+    four = reach_trials.questions(names[:4])
+    assert len(four) == 1 + 4 + 4 + 6 + 4 + 1
+    assert four[-1].label == "a, b, c and d"
+
+
+def test_a_run_without_an_answer_is_not_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> Reach:
+        message = "Too noisy. Change something."
+        raise NumericalError(message)
+
+    spec = parse(text())
+    assert isinstance(spec.population, ReachPopulation)
+    monkeypatch.setitem(reach_trials._ASK, "reach", refuse)
+    (figure,) = reach_trials.figures(
+        spec.population.meet(Path()), ONE, run=Run(repetitions=3, seed=1), progress=lambda _: None
+    )
+    assert (figure.estimate, figure.measured, figure.z) == (None, None, None)
+
+
+def test_charts_of_two_publishers(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = parse(text(audiences="tv = 60, web = 40"))
+    assert isinstance(spec.population, ReachPopulation)
+    audiences = spec.population.meet(Path())
+    monkeypatch.setattr(reach_charts, "central", lambda _: Bound.exact(0.0, unit="nats"))
+    noise, accuracy = reach_charts.charts(audiences, TWO, progress=lambda _: None)
+    assert noise.key == "privacy-against-flips"
+    assert [series.label for series in accuracy.series] == ["reach of all together", "tv and web"]
+    expected = planned(audiences.people, protocol=TWO.protocol, question="overlap").standard_error
+    assert accuracy.series[1].upper[accuracy.series[1].x.index(0.1)] == expected
+    crowded = reach_charts.charts(audiences, replace(TWO, bits=100), progress=lambda _: None)[1]
+    assert all(len(series.x) < 8 for series in crowded.series)
+
+
+@pytest.mark.slow
+def test_the_example() -> None:
+    found = assess(load(EXAMPLE), base_folder=EXAMPLE.parent)
+    assert found.findings[0].bound.upper <= 0.5
+    assert len(found.tables[0].rows) == 20
+    assert warned(found) == {"assumed-audiences"}
+    assert reach_study.describe(TWO).startswith("2 Bloom filters of 200 bits each")

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+import hushuffle as hs
+from hushuffle.assessment.calibrate import Choice, _least, _people, calibrate, worst_error
+from hushuffle.errors import SpecificationError
+from hushuffle.specification import load, parse
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def choose(
+    *, people: str = "n = 900, k = 2", randomizer: str = "epsilon = 1.0", targets: str = "", delta: float = 1e-6
+) -> Choice:
+    targets = ", ".join([f"delta = {delta}", targets] if targets else [f"delta = {delta}"])
+    return calibrate(
+        parse(f"""
+            population = {{ {people} }}
+            randomizer = {{ kind = "randomized-response", {randomizer} }}
+            shuffler = {{ kind = "uniform" }}
+            targets = {{ {targets} }}
+        """)
+    )
+
+
+def survey(k: int, epsilon: float, n: int) -> hs.Protocol:
+    return hs.Protocol(randomizer=hs.RandomizedResponse(k=k, epsilon=epsilon), shuffler=hs.UniformShuffle(), n=n)
+
+
+def test_both_targets_met() -> None:
+    choice = choose(targets="epsilon = 0.2, standard_error = 0.05")
+    assert choice.least is not None
+    assert choice.least.local_epsilon < choice.most.local_epsilon
+    assert (choice.met, choice.people) == (True, None)
+    for point in (choice.least, choice.most, choice.written):
+        assert point.central.upper <= 0.2
+        assert point.standard_error <= 0.05
+        again = survey(2, point.local_epsilon, 900)
+        assert point.standard_error == worst_error(again)
+        assert hs.dp.epsilon(again, delta=1e-6).upper <= 0.2 * (1 + 1e-6)
+
+
+def test_the_example() -> None:
+    choice = calibrate(load(EXAMPLES / "calibrate.toml"), base_folder=EXAMPLES)
+    assert choice.met
+    assert choice.least is not None
+    assert choice.least.local_epsilon < choice.written.local_epsilon < choice.most.local_epsilon
+
+
+def test_targets_that_need_more_people() -> None:
+    choice = choose(targets="epsilon = 0.2, standard_error = 0.01")
+    assert choice.least is not None
+    assert choice.people is not None
+    assert not choice.met
+    assert choice.least.local_epsilon > choice.most.local_epsilon
+    assert choice.people > 900
+    enough = choose(people=f"n = {choice.people}, k = 2", targets="epsilon = 0.2, standard_error = 0.01")
+    assert enough.met
+    short = choose(people=f"n = {choice.people - 2}, k = 2", targets="epsilon = 0.2, standard_error = 0.01")
+    assert not short.met
+
+
+def test_privacy_alone() -> None:
+    choice = choose(targets="epsilon = 0.2", randomizer="truth_probability = 1.0")
+    assert (choice.least, choice.people, choice.met) == (None, None, True)
+    assert choice.written.local_epsilon == math.inf
+    assert choice.written.central.upper == math.inf
+    assert choice.title == "Calibration of a shuffled collection"
+
+
+def test_the_smallest_local_epsilon_reaches_the_accuracy_and_a_smaller_one_does_not() -> None:
+    found = _least(survey(5, 1.0, 33_000), 0.005)
+    assert found is not None
+    assert worst_error(survey(5, found, 33_000)) <= 0.005
+    assert worst_error(survey(5, found * (1 - 1e-9), 33_000)) > 0.005
+
+
+def test_accuracy_out_of_reach() -> None:
+    few = survey(2, 1.0, 10)
+    assert _least(few, 1e-12) is None
+    assert _people(few, epsilon=0.1, delta=1e-6, standard_error=1e-15) is None
+
+
+def test_values_in_the_data_are_not_looked_at(tmp_path: Path) -> None:
+    found = []
+    for answers in (["no"] * 40 + ["yes"] * 10, ["yes"] * 50):
+        (tmp_path / "people.csv").write_text("vote\n" + "\n".join(answers) + "\n", encoding="utf-8")
+        spec = parse("""
+            population = { data = "people.csv", column = "vote", categories = ["no", "yes"] }
+            randomizer = { kind = "randomized-response", epsilon = 1.0 }
+            shuffler = { kind = "uniform" }
+            targets = { delta = 1e-6, epsilon = 0.5, standard_error = 0.1 }
+        """)
+        told: list[str] = []
+        found.append(calibrate(spec, base_folder=tmp_path, progress=lambda stage, _, told=told: told.append(stage)))  # type: ignore[misc]
+        assert told[0] == "counting people"
+        assert told[-1] == "done"
+    one, other = ((choice.most, choice.least, choice.people) for choice in found)
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("targets", "delta", "message"),
+    [
+        ("", 1e-6, "targets.epsilon: must be given to calibrate, got nothing"),
+        ("epsilon = 1e-13", 1e-200, "targets.epsilon: must be a target that some local epsilon meets, got 1e-13"),
+    ],
+)
+def test_no_target_to_solve_for(targets: str, delta: float, message: str) -> None:
+    with pytest.raises(SpecificationError, match=message):
+        choose(people="n = 3, k = 2", targets=targets, delta=delta)
+
+
+def test_local_hashing_is_calibrated_with_its_buckets() -> None:
+    choice = calibrate(
+        parse("""
+            population = { n = 20_000, k = 1000 }
+            randomizer = { kind = "local-hashing", epsilon = 1.0 }
+            shuffler = { kind = "uniform" }
+            targets = { delta = 1e-6, epsilon = 0.2, standard_error = 0.02 }
+        """)
+    )
+    assert choice.met
+    assert choice.least is not None
+    assert choice.least.local_epsilon < choice.most.local_epsilon
+    assert choice.most.central.upper <= 0.2
+    assert choice.least.standard_error <= 0.02

@@ -1,0 +1,206 @@
+"""Several filters: enumeration lies between the ends, by the pool's argument term by term, and at size."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hushuffle as hs
+from hushuffle.curves.divergence import divergence
+from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.flipped_columns import FlippedColumns
+from hushuffle.curves.flipped_pairs import PairFamily, Pool
+from hushuffle.curves.mixed_sums import MixedSums
+from hushuffle.curves.one_logo import AllAlike, OneLogo
+from hushuffle.curves.symmetric import Binary
+from oracles import bloom_enumeration as oracle
+from oracles.dp_enumeration import hockey_stick
+
+
+def columns(filters: int, bits: int, p: float, shuffler: hs.UniformShuffle | hs.Scrambler | None = None) -> hs.Protocol:
+    flipping = hs.BitFlipping(width=filters, p=p)
+    return hs.Protocol(randomizer=flipping, shuffler=shuffler or hs.UniformShuffle(), n=bits)
+
+
+def law_of(filters: int, bits: int, p: float) -> FlippedColumns:
+    return FlippedColumns.of(columns(filters, bits, p))
+
+
+def test_the_pool_hides_what_it_says() -> None:
+    """The inequality itself, in rationals: any pool, any dataset."""
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        filters, p = int(rng.integers(1, 3)), Fraction(int(rng.integers(1, 10)), 20)
+        size, n = 1 << filters, int(rng.integers(2, 4 if filters == 2 else 6))
+        others = [int(logo) for logo in rng.integers(size, size=n - 1)]
+        first, second = (int(logo) for logo in rng.permutation(size)[:2])
+        growth = Fraction(int(rng.integers(10, 30)), 10)
+        taken = [p**filters * Fraction(int(rng.integers(1, 20)), 20) for _ in range(size)]
+        rows = oracle.channel(filters, p)
+        base = oracle.release(rows, [*others, first]), oracle.release(rows, [*others, second])
+        true = hockey_stick(base[0], base[1], growth)
+        assert true <= oracle.pool_bound(rows, others, (first, second), growth, taken)
+
+
+@pytest.mark.parametrize(("filters", "bits"), [(2, 1), (2, 2), (2, 4), (3, 2)])
+@pytest.mark.parametrize("p", [0.05, 0.25, 0.45])
+def test_every_dataset_lies_between_the_ends(filters: int, bits: int, p: float) -> None:
+    law = law_of(filters, bits, p)
+    for epsilon in (0.0, 0.3, 1.5):
+        true = float(oracle.worst(filters, bits, Fraction(p), Fraction(math.exp(epsilon)))[0])
+        low, high = law.contenders(epsilon).lower(epsilon)[0], law.upper(epsilon)
+        print(filters, bits, p, epsilon, low, true, high)
+        assert low <= true * (1 + 1e-12)
+        assert true <= high * (1 + 1e-12)
+
+
+def test_the_lower_end_is_the_pair_it_names() -> None:
+    p, bits, epsilon = 0.25, 5, 0.5
+    low, witness = law_of(2, bits, p).contenders(epsilon).lower(epsilon)
+    others = [logo for logo, number in enumerate(witness.others) for _ in range(number)]
+    exact = oracle.pair_delta(oracle.channel(2, Fraction(p)), others, witness.target, Fraction(math.exp(epsilon)))
+    assert low == pytest.approx(float(exact), rel=0.02)
+    assert low <= exact
+
+
+@pytest.mark.parametrize("others", [0b00, 0b01, 0b11])
+@pytest.mark.parametrize("target", [(0b00, 0b11), (0b00, 0b01), (0b10, 0b01)])
+def test_all_others_alike_is_exact(others: int, target: tuple[int, int]) -> None:
+    p, bits = Fraction(1, 5), 6
+    law = AllAlike.of(width=2, flip=p, n=bits, others=others, target=target)
+    for epsilon in (0.0, 0.4, 1.0):
+        exact = float(
+            oracle.pair_delta(oracle.channel(2, p), [others] * (bits - 1), target, Fraction(math.exp(epsilon)))
+        )
+        low, witness = law.lower(epsilon)
+        assert low <= exact <= law.upper(epsilon)
+        assert law.upper(epsilon) - low <= 0.01 * exact
+        # The witness has its logos renamed, so that the others hold 0.
+        assert {witness.target[0] ^ others, witness.target[1] ^ others} == set(target)
+    assert law.upper(law.pure) == 0.0
+    assert 0 < law.guess() <= law.pure / 2
+
+
+def test_one_person_alone() -> None:
+    law = OneLogo.of(width=3, flip=Fraction(1, 4), n=1, distance=2, ones=0, apart=1)
+    exact = 9 / 16 - math.exp(0.5) / 16  # only the report a + b is likelier under a by more than e**0.5
+    assert law.lower(0.5)[0] == pytest.approx(exact, rel=1e-12)
+    assert law.upper(0.5) == pytest.approx(exact, rel=1e-12)
+    assert law.witness.family == "all others at a third logo"
+
+
+def test_mixed_datasets_are_covered() -> None:
+    """E[sum]_+ over two kinds of columns, half each, by enumeration of the counts: below the bound for all kinds."""
+    p, half, epsilon = Fraction(1, 4), 12, 0.3
+    family = PairFamily.of(width=2, flip=p, distance=2, pool=Pool.none(width=2, distance=2))
+    sums = MixedSums.of(family, epsilon, np.array([2.0 * half]))
+    bound = float(np.exp(sums.raised(np.array([-np.inf])))[0])
+    for first in range(3):
+        for second in range(3):
+            total = np.array([0.0])
+            law = np.array([1.0])
+            for kind in [first] * half + [second] * half:
+                scores = family.part(kind).scores(epsilon)
+                total = np.add.outer(total, scores.value).ravel()
+                law = np.multiply.outer(law, scores.mass).ravel()
+                total, place = np.unique(total.round(9), return_inverse=True)
+                law = np.bincount(place.ravel(), weights=law)
+            assert float(law @ np.maximum(total, 0.0)) <= bound
+
+
+def test_capped_scores_only_raise_the_bound() -> None:
+    family = PairFamily.of(width=20, flip=Fraction(0.365), distance=20, pool=Pool.none(width=20, distance=20))
+    sums = MixedSums.of(family, 0.6, np.array([10_000.0]))
+    caps = sums._caps()
+    assert len(caps) == 3
+    values = [float(sums._excess(family, cap).max()) for cap in caps]
+    assert values[0] >= values[1] >= values[2] == 0.0
+
+
+def test_known_values_are_kept() -> None:
+    family = PairFamily.of(width=2, flip=Fraction(1, 4), distance=1, pool=Pool.none(width=2, distance=1))
+    sums = MixedSums.of(family, 0.3, np.array([100.0]))
+    assert sums.raised(np.array([50.0])).tolist() == [50.0]
+
+
+@pytest.mark.parametrize(
+    ("filters", "bits", "p", "delta", "width"),
+    [
+        (2, 10**5, 0.145, 1e-3, 0.006),
+        (2, 1000, 0.45, 1e-3, 0.01),
+        (3, 10**4, 0.1, 1e-3, 0.015),
+        (4, 10**6, 0.49, 1e-9, 0.002),
+        (4, 1000, 0.4, 1e-6, 0.005),
+        (6, 10**5, 0.145, 1e-3, 0.11),
+        (20, 10**4, 0.365, 1e-3, 0.07),
+    ],
+)
+def test_the_bracket_is_narrow(filters: int, bits: int, p: float, delta: float, width: float) -> None:
+    bound = hs.dp.epsilon(columns(filters, bits, p), delta=delta)
+    print(filters, bits, p, delta, bound)
+    assert bound.width <= width * bound.lower
+
+
+def test_narrower_than_the_plain_blanket() -> None:
+    for filters, bits, p, epsilon in ((2, 10**4, 0.2, 0.05), (6, 10**5, 0.145, 0.95)):
+        plain, law = FiniteDivergence.of(columns(filters, bits, p)), law_of(filters, bits, p)
+        assert law.upper(epsilon) < 0.5 * plain.upper(epsilon)
+        assert law.upper(epsilon) >= plain.lower(epsilon)[0]
+
+
+def test_small_filters_are_never_worse_than_the_blanket() -> None:
+    plain, law = FiniteDivergence.of(columns(2, 20, 0.4)), law_of(2, 20, 0.4)
+    assert law.upper(0.1) <= plain.upper(0.1)
+
+
+def test_hardly_any_flips_hide_nothing() -> None:
+    law, seen = (
+        law_of(3, 50, 0.01),
+        hs.Protocol(randomizer=hs.BitFlipping(width=3, p=0.01), shuffler=hs.NoShuffle(), n=50),
+    )
+    assert law.upper(1.0) == pytest.approx(divergence(seen).upper(1.0), rel=1e-12)
+    assert law.upper(1.0) >= law.lower(1.0)[0]
+    assert law.upper(law.pure) == 0.0
+
+
+def test_many_filters_use_the_plain_blanket() -> None:
+    protocol = columns(25, 10**4, 0.45)
+    assert FlippedColumns.of(protocol).upper(0.1) == FiniteDivergence.of(protocol).upper(0.1)
+
+
+def test_epsilon_falls_with_noise_and_size() -> None:
+    figures = [
+        hs.dp.epsilon(columns(3, bits, p), delta=1e-4).upper for bits, p in ((1000, 0.3), (1000, 0.35), (4000, 0.35))
+    ]
+    assert figures[0] > figures[1] > figures[2]
+
+
+def test_pools_stay_inside_what_every_column_has() -> None:
+    for width, p, distance, wanted in ((2, 0.25, 2, 0.01), (5, 0.3, 3, 0.5), (5, 0.3, 5, 1e-3), (4, 0.1, 1, 1e-6)):
+        flip = Fraction(p)
+        pool = Pool.of(width=width, flip=flip, distance=distance, wanted=wanted, enough=wanted)
+        assert pool.share.max() <= 0.8 * float(flip**width) * (1 + 1e-15)
+        assert pool.weight == pytest.approx(min(wanted, 0.8 * (2 * p) ** width), rel=1e-12)
+        family = PairFamily.of(width=width, flip=flip, distance=distance, pool=pool)
+        assert family.sums(family.own) == pytest.approx(np.ones(family.starts.size), rel=1e-12)
+        assert family.own.min() > 0
+
+
+def test_who_serves_what() -> None:
+    assert isinstance(divergence(columns(1, 10, 0.2)), Binary)
+    assert isinstance(divergence(columns(2, 10, 0.2)), FlippedColumns)
+    assert isinstance(divergence(columns(2, 10, 0.2, hs.Scrambler(dummies=3))), FiniteDivergence)
+
+
+def test_one_filter_is_binary_randomized_response() -> None:
+    flips = columns(1, 1000, 0.2)
+    response = hs.Protocol(
+        randomizer=hs.RandomizedResponse.from_truth_probability(k=2, p=0.8), shuffler=hs.UniformShuffle(), n=1000
+    )
+    for delta in (1e-3, 1e-9):
+        ours, theirs = hs.dp.epsilon(flips, delta=delta), hs.dp.epsilon(response, delta=delta)
+        assert ours.upper == pytest.approx(theirs.upper, rel=1e-6)
+        assert ours.lower == pytest.approx(theirs.lower, rel=1e-6)

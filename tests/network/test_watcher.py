@@ -1,0 +1,84 @@
+"""A run on this machine that is ended from outside: no process, no key and no record stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hushuffle.network.watcher import watched
+from network.network_tools import plan_text
+
+
+def test_nothing_is_left_of_a_run_that_ends(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "secret").touch()
+    (tmp_path / "room").touch()
+    with watched(folder, tmp_path / "room") as group:
+        sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=group)
+        os.kill(sleeper.pid, signal.SIGSTOP)  # this one hears no polite request
+    assert sleeper.wait(10) == -signal.SIGKILL
+    wait(lambda: not folder.exists())
+    assert list(tmp_path.iterdir()) == []
+
+
+def wait(done: object) -> None:
+    """Wait until something is so."""
+    assert callable(done)
+    end = time.monotonic() + 20
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def children(parent: int) -> dict[int, list[str]]:
+    """Return the command lines of the children of a process."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            own = (place / "stat").read_text().rpartition(")")[2].split()[1]
+            if int(own) == parent:
+                found[int(place.name)] = (place / "cmdline").read_text().split("\0")[:-1]
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow), signal.SIGKILL]
+)
+def test_a_run_that_is_ended_from_outside_leaves_no_process_and_no_key(tmp_path: Path, number: signal.Signals) -> None:
+    plan, out = tmp_path / "plan.toml", tmp_path / "out"
+    plan.write_text(plan_text(collect=600.0, traffic="dummies = 3\nbatch = 6"), encoding="utf-8")
+    command = [sys.executable, "-m", "hushuffle", "plan", "run", str(plan), "--network", "--out", str(out)]
+    parent = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    # Nobody can end before the sources have come, and these are held: the last process that is started.
+    wait(lambda: sum("start" in line for line in children(parent.pid).values()) == 4)
+    nodes = children(parent.pid)
+    held = next(pid for pid, line in nodes.items() if line[-1].endswith("source-nodes-1.toml"))
+    os.kill(held, signal.SIGSTOP)
+    folder = next(Path(line[-1]).parent for line in nodes.values() if line[-1].endswith(".toml"))
+    assert (folder / "coins.key").exists()
+    parent.send_signal(number)
+    code = parent.wait(20)
+    assert code == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+    wait(lambda: not folder.exists())
+    wait(lambda: not any(running(pid) for pid in nodes))
+    wait(lambda: not out.exists() or not list(out.iterdir()))
+    assert parent.stderr is not None
+    parent.stderr.close()
+
+
+def running(pid: int) -> bool:
+    """Say whether a process is there, and no mere entry of one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hushuffle import report
+from hushuffle.model import Bound, Study
+from hushuffle.papers import Request
+from hushuffle.papers.buffling.bloom import TARGETS, figure_2, figure_3, figure_4
+from hushuffle.papers.buffling.worst_pairs import every_pair, worst_pairs
+from oracles.bloom_reach import flip_law
+
+
+@pytest.fixture(scope="module")
+def studies() -> dict[str, Study]:
+    return {target.name: target.build(Request()) for target in TARGETS}
+
+
+def test_they_render(studies: dict[str, Study]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    for name, study in studies.items():
+        assert study.key == name
+        assert study.sources
+        jsonschema.Draft202012Validator(report.study_json_schema()).validate(json.loads(report.study_json(study)))
+        assert "No point of this" not in report.study_html(study)
+        assert max(map(len, report.study_terminal(study).splitlines())) <= 80
+
+
+def test_observation_1(studies: dict[str, Study]) -> None:
+    assert studies["001/figure-2"].answers[0].startswith("Confirmed in our family of inputs, for 2, 3, 4, 5 filters")
+    assert "agree to nine digits" in studies["001/figure-2"].answers[2]
+    assert figure_2(Request(), publishers=(2,)).charts[0].title.endswith("2 filters")
+
+
+def test_observation_2(studies: dict[str, Study]) -> None:
+    study = studies["001/figure-3"]
+    assert study.answers[0].startswith(
+        "Not always. For uniform and for empty filters it is in every case here, and for"
+    )
+    assert "in 9 of the 20 combinations" in study.answers[0]
+    assert "It ends at 1...1 too" in study.answers[0]
+    assert "at most 1.166 times" in study.answers[1]
+    assert len(study.heat_maps) == 6
+    assert {row[2] for row in study.tables[0].rows if row[0] == 2} == {"nowhere"}
+    always = figure_3(Request(), publishers=(2,))
+    assert always.answers[0].startswith("Always.")
+    assert len(always.answers) == len(study.answers) - 1
+
+
+def test_observation_3(studies: dict[str, Study]) -> None:
+    study = studies["001/figure-4"]
+    assert "checked to nine digits" in study.answers[2]
+    rows = {row[0]: row[1:] for row in study.tables[0].rows}
+    assert rows["111"] == (0.6654, 0.8527, 0.9322, 0.9353)
+    assert rows["000"][0] == -0.6654
+    assert figure_4(Request()).tables == study.tables
+
+
+def test_worst_pairs(studies: dict[str, Study]) -> None:
+    study = studies["001/figure-3-worst-pairs"]
+    assert study.answers[0].startswith("Not always: in 3 of ")
+    assert "0.1370 against 0.1574" in study.answers[0]
+    assert "never below" in study.answers[1]
+    for *_, published, worst, certified, where in study.tables[0].rows:
+        assert isinstance(published, float)
+        assert isinstance(worst, float)
+        assert isinstance(certified, Bound)
+        assert published <= worst <= certified.upper
+        assert (where == "the paper's pair") == (worst <= published * (1 + 1e-9))
+    single = worst_pairs(Request(), sizes=(2,), noises=(0.1,), epsilons=(0.5,))
+    assert single.answers[0] == (
+        "In all cases here: in 0 of 1 cases enumerated another pair of datasets has a larger delta at the same epsilon."
+    )
+    assert "no others" in str(next(every_pair(1, 0.1, 0.5)))
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_deltas_of_pairs_report_by_report(m: int) -> None:
+    """Against the law of the sorted reports, by plain enumeration in exact rationals."""
+    from fractions import Fraction  # noqa: PLC0415
+    from itertools import product  # noqa: PLC0415
+
+    rows = flip_law(2, Fraction(1, 4))
+
+    def law(columns: tuple[int, ...]) -> dict[tuple[int, ...], Fraction]:
+        found: dict[tuple[int, ...], Fraction] = {}
+        for reports in product(range(4), repeat=len(columns)):
+            chance = Fraction(1)
+            for before, after in zip(columns, reports, strict=True):
+                chance *= rows[before][after]
+            key = tuple(sorted(reports))
+            found[key] = found.get(key, Fraction(0)) + chance
+        return found
+
+    pairs = list(every_pair(m, 0.25, 0.0))
+    assert len(pairs) == {1: 12, 2: 48, 3: 120}[m]
+    for pair in pairs[:: m**2]:
+        first, second = law((*pair.others, pair.before)), law((*pair.others, pair.after))
+        exact = sum((max(first[key] - second[key], Fraction(0)) for key in first), Fraction(0))
+        assert pair.delta == pytest.approx(float(exact), abs=1e-14)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hushuffle import report
+from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
+from hushuffle.papers import Request
+from hushuffle.papers.murakami2021.buckets import losses_by_buckets
+from hushuffle.papers.murakami2021.crowd import Crowd, losses, zipf
+from hushuffle.papers.murakami2021.frequencies import checkins, epsilons_for, errors, shares_of_the_top
+
+
+@pytest.fixture(scope="module")
+def people() -> Crowd:
+    return zipf(20_000, 5000, 1.0, seed=1)
+
+
+def test_a_crowd_follows_its_law(people: Crowd) -> None:
+    assert people.counts.sum() == people.values.size == 20_000
+    weights = 1 / np.arange(1, 5001)
+    expected = 20_000 * weights / weights.sum()
+    # The ten most frequent values, within 5.6 standard deviations each: false-alarm rate 2e-7.
+    assert np.all(np.abs(people.counts[:10] - expected[:10]) < 5.6 * np.sqrt(expected[:10]))
+    assert np.array_equal(np.sort(people.counts[people.top])[::-1], people.counts[people.top])
+
+
+@pytest.mark.parametrize("kind", ["rr", "hashing"])
+def test_losses_are_those_of_a_plain_loop(people: Crowd, kind: str) -> None:
+    randomizer = RandomizedResponse(k=5000, epsilon=6.0) if kind == "rr" else LocalHashing(k=5000, g=64, epsilon=5.0)
+    runs = [losses(people, randomizer, seed) for seed in range(1, 41)]
+    for position, name in enumerate(("top", "every")):
+        found = np.array([getattr(run, name) for run in runs])
+        # A sum of 100 or more squared normals: 6 standard errors, false-alarm rate below 1e-6.
+        assert abs(found.mean() - runs[0].predicted[position]) < 6 * found.std(ddof=1) / np.sqrt(40)
+    assert all(run.every_kept < run.every for run in runs)
+    assert runs[0].shares.shape == (100,)
+
+
+def test_errors_fall_with_epsilon_and_the_page_renders(people: Crowd) -> None:
+    study = errors(people, key="002/figure-10", g=64, epsilons=(2.0, 9.0), request=Request())
+    table = study.tables[0]
+    assert [row[0] for row in table.rows] == ["randomized response", "local hashing"] * 2
+    predicted = [row[table.columns.index("predicted")] for row in table.rows]
+    assert isinstance(predicted[0], float)
+    assert isinstance(predicted[2], float)
+    assert predicted[2] < predicted[0]
+    assert "No epsilon tried" in study.answers[0]
+    assert len(report.study_html(study)) < 2_000_000
+
+
+def test_a_small_loss_is_found(people: Crowd) -> None:
+    study = errors(people, key="002/figure-10", g=64, epsilons=(16.0,), request=Request())
+    assert "first reached at epsilon = 16" in study.answers[0]
+
+
+def test_the_most_frequent_values_come_out_right_without_noise(people: Crowd) -> None:
+    study = shares_of_the_top(people, {"little": 3.0, "almost all": 30.0}, Request())
+    for row in study.tables[0].rows[:5]:
+        assert row[3] == pytest.approx(row[1], rel=1e-6)
+
+
+def test_the_promise_fixes_epsilon() -> None:
+    found = epsilons_for(0.92)
+    assert found["promised by the published bound"] < found["promised by the exact bound"]
+
+
+def test_more_buckets_at_the_same_promise(people: Crowd) -> None:
+    study = losses_by_buckets(people, (16, 128, 1024), Request())
+    assert study.answers[0].startswith("Confirmed")
+    assert "Contradicted" in losses_by_buckets(people, (1024, 16), Request()).answers[0]
+
+
+@pytest.mark.data
+@pytest.mark.skipif("HUSHUFFLE_DATA" not in os.environ, reason="HUSHUFFLE_DATA is not set")
+def test_real_check_ins() -> None:
+    study = checkins(Request(data=Path(os.environ["HUSHUFFLE_DATA"])))
+    assert len(study.tables[0].rows) == 16

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import hushuffle as hs
+from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import Randomizer
+from hushuffle.mechanisms.shufflers.base import Shuffler
+from hushuffle.questions.dp import calibration
+from hushuffle.questions.dp.calibration import (
+    Calibration,
+    Parameter,
+    calibrate,
+    excess,
+    smallest_people,
+    with_local_epsilon,
+)
+
+
+def protocol(k: int, epsilon: float, n: int, shuffler: Shuffler | None = None) -> hs.Protocol:
+    return hs.Protocol(
+        randomizer=hs.RandomizedResponse(k=k, epsilon=epsilon), shuffler=shuffler or hs.UniformShuffle(), n=n
+    )
+
+
+def check(found: Calibration) -> None:
+    """The value meets the target, by the very figures that everybody reads; the value beyond does not."""
+    print(f"{found}; beyond {found.beyond}: {found.beyond_bound}")
+    again = hs.dp.delta(found.protocol, epsilon=found.epsilon)
+    assert again.upper <= found.delta * (1 + 1e-6)
+    assert found.bound.upper <= found.epsilon
+    assert hs.dp.epsilon(found.protocol, delta=found.delta).upper <= found.epsilon * (1 + 1e-6) + 1e-12
+    if found.beyond_bound is not None:
+        assert found.beyond_bound.upper >= found.epsilon * (1 - 1e-6)
+        assert abs(found.beyond - found.value) <= max(1.1e-4 * found.value, 1 if found.parameter == "n" else 0)
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "start", "target"),
+    [(2, 1000, 1.0, 0.1), (2, 10**9, 30.0, 1e-3), (3, 300, 0.2, 0.5), (4, 10, 2.0, 1.0), (3, 100, math.inf, 0.7)],
+)
+def test_largest_local_epsilon(k: int, n: int, start: float, target: float) -> None:
+    found = calibrate(protocol(k, start, n), parameter="epsilon", epsilon=target, delta=1e-6)
+    check(found)
+    assert found.beyond > found.value >= target
+    assert found.protocol.randomizer.local_epsilon == pytest.approx(found.value)
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon_0", "start", "target"),
+    [(2, 2.0, 1000, 0.1), (2, 2.0, 10**6, 0.1), (3, 2.0, 7, 1.99), (3, 1.0, 1, 0.4)],
+)
+def test_smallest_n(k: int, epsilon_0: float, start: int, target: float) -> None:
+    found = calibrate(protocol(k, epsilon_0, start), parameter="n", epsilon=target, delta=1e-6)
+    check(found)
+    assert found.beyond < found.value == found.protocol.n
+    assert str(found).startswith(f"n = {found.protocol.n:,}: epsilon ")
+
+
+def test_the_start_does_not_matter() -> None:
+    found = [calibrate(protocol(2, start, 500), parameter="epsilon", epsilon=0.2, delta=1e-5) for start in (0.1, 9.0)]
+    assert found[0].value == pytest.approx(found[1].value, rel=3e-4)
+
+
+def test_the_two_questions_are_each_others_inverse() -> None:
+    people = calibrate(protocol(2, 1.5, 100), parameter="n", epsilon=0.2, delta=1e-6)
+    noise = calibrate(people.protocol, parameter="epsilon", epsilon=0.2, delta=1e-6)
+    assert noise.value == pytest.approx(1.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_certified_ends_are_monotone_where_the_search_relies_on_it(k: int) -> None:
+    """Up to the width of bins: 0.3 % in delta at worst here."""
+    by_noise = [excess(protocol(k, value, 1000), 0.2, 1e-6) for value in np.geomspace(0.3, 8, 12)]
+    by_people = [excess(protocol(k, 2.0, round(n)), 0.2, 1e-6) for n in np.geomspace(100, 3e4, 12)]
+    assert all(after >= before - 3e-3 for before, after in itertools.pairwise(by_noise))
+    assert all(after <= before + 3e-3 for before, after in itertools.pairwise(by_people))
+
+
+def test_a_local_target_needs_no_crowd() -> None:
+    found = calibrate(protocol(3, 2.0, 50), parameter="n", epsilon=2.5, delta=1e-6)
+    assert (found.value, found.beyond, found.beyond_bound) == (1, 0, None)
+    assert calibrate(protocol(3, 2.0, 2), parameter="n", epsilon=2.5, delta=1e-6).value == 1
+    assert calibrate(protocol(3, 2.0, 1), parameter="n", epsilon=2.5, delta=1e-6).value == 1
+
+
+def test_without_shuffler_the_target_is_local() -> None:
+    found = calibrate(protocol(3, 2.0, 50, hs.NoShuffle()), parameter="epsilon", epsilon=1.0, delta=1e-9)
+    assert found.value == pytest.approx(1.0, rel=1e-3)
+    with pytest.raises(InvalidInputError, match="some n up to 1,000,000,000"):
+        calibrate(protocol(3, 2.0, 50, hs.NoShuffle()), parameter="n", epsilon=1.0, delta=1e-9)
+
+
+def test_no_epsilon_at_all() -> None:
+    found = calibrate(protocol(2, 1.0, 1000), parameter="epsilon", epsilon=0.0, delta=1e-3)
+    check(found)
+    assert 0 < found.value < 0.5
+
+
+def test_the_largest_local_epsilon_that_is_tried() -> None:
+    found = calibrate(protocol(2, 39.0, 3), parameter="epsilon", epsilon=40.0, delta=1e-6)
+    assert (found.value, found.beyond, found.beyond_bound) == (40.0, math.inf, None)
+
+
+def test_smallest_people_by_a_known_rule() -> None:
+    for wanted in (1, 2, 3, 4, 5, 17, 1000):
+        for start in (1, 3, 40, 10**5):
+            found = smallest_people(lambda n, m=wanted: math.log(m / n), start=start, target=1.0)  # type: ignore[misc]
+            assert found == (wanted, wanted - 1)
+
+
+class Fixed(Randomizer):
+    """A randomizer without parameters."""
+
+    inputs = 2
+    local_epsilon = 1.0
+
+    def randomize(self, values: npt.ArrayLike, *, rng: Any) -> npt.NDArray[np.int64]:
+        raise NotImplementedError
+
+    def dummies(self, count: int, *, rng: Any) -> npt.NDArray[np.int64]:
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        return "fixed"
+
+
+def test_a_randomizer_without_epsilon() -> None:
+    with pytest.raises(UnsupportedProtocolError, match="Fixed has no `epsilon` to choose"):
+        with_local_epsilon(hs.Protocol(randomizer=Fixed(), shuffler=hs.UniformShuffle(), n=9), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "epsilon_0", "target", "level", "message"),
+    [
+        ("k", 1.0, 1.0, 1e-6, "`parameter` must be one of epsilon, n, dummies, rounds, got parameter='k'"),
+        ("n", 1.0, -1.0, 1e-6, "`epsilon` must be finite and >= 0"),
+        ("n", 1.0, 50.0, 1e-6, "`epsilon` must be at most 40 as a target"),
+        ("epsilon", 1.0, 1.0, 0.0, r"`delta` must be in \(0, 1\)"),
+        ("n", math.inf, 1.0, 1e-6, "a target that some n meets.* Without noise no crowd protects"),
+        ("n", 1.0, 0.0, 1e-12, "some n up to 1,000,000,000 meets.*Use a smaller local epsilon"),
+        ("epsilon", 1.0, 0.0, 1e-15, "a target that some local epsilon meets.*allow a larger epsilon or delta"),
+    ],
+)
+def test_what_cannot_be_met(parameter: Parameter, epsilon_0: float, target: float, level: float, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        calibrate(protocol(2, epsilon_0, 3), parameter=parameter, epsilon=target, delta=level)
+
+
+def test_the_fewest_dummies() -> None:
+    base = hs.Protocol(randomizer=hs.RandomizedResponse(k=20, epsilon=3.0), shuffler=hs.UniformShuffle(), n=2000)
+    found = hs.dp.calibrate(base, parameter="dummies", epsilon=0.2, delta=1e-5)
+    assert found.bound.upper <= 0.2
+    assert found.beyond_bound is not None
+    assert found.beyond_bound.upper > 0.2
+    assert found.value - found.beyond <= max(1, 1e-3 * found.value)
+    assert found.protocol.shuffler == hs.Scrambler(dummies=int(found.value))
+    assert "dummies = " in str(found)
+    enough = hs.dp.calibrate(base, parameter="dummies", epsilon=2.9, delta=1e-5)
+    assert enough.value == 0
+    assert enough.beyond_bound is None
+
+
+def test_dummies_hide_what_is_not_noisy() -> None:
+    bare = hs.Protocol(randomizer=hs.RandomizedResponse(k=10, epsilon=math.inf), shuffler=hs.Scrambler(dummies=5), n=50)
+    found = hs.dp.calibrate(bare, parameter="dummies", epsilon=0.5, delta=1e-6)
+    assert hs.dp.epsilon(found.protocol, delta=1e-6).upper <= 0.5 * (1 + 1e-6)
+
+
+def test_dummies_need_a_shuffler() -> None:
+    with pytest.raises(UnsupportedProtocolError, match="NoShuffle takes no dummies"):
+        hs.dp.calibrate(
+            hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=5),
+            parameter="dummies",
+            epsilon=0.5,
+            delta=1e-6,
+        )
+
+
+def test_the_most_rounds() -> None:
+    weekly = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.UniformShuffle(), n=20_000)
+    found = hs.dp.calibrate(weekly, parameter="rounds", epsilon=0.3, delta=1e-6)
+    print(found)
+    assert found.beyond == found.value + 1
+    assert hs.dp.compose([(weekly, int(found.value))], delta=1e-6).upper <= 0.3 * (1 + 1e-6)
+    assert found.beyond_bound is not None
+    assert found.beyond_bound.upper > 0.3
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon_0", "n", "target"), [(2, 1.0, 50, 1.0), pytest.param(20, 1.0, 5000, 0.1, marks=pytest.mark.slow)]
+)
+def test_rounds_are_what_compose_says(k: int, epsilon_0: float, n: int, target: float) -> None:
+    # Two computations differed by 0.2 % in the second case: 2,268 rounds at most 0.1000, or 0.1002.
+    daily = hs.Protocol(randomizer=hs.RandomizedResponse(k=k, epsilon=epsilon_0), shuffler=hs.UniformShuffle(), n=n)
+    found = hs.dp.calibrate(daily, parameter="rounds", epsilon=target, delta=0.1)
+    there = hs.dp.compose([(daily, int(found.value))], delta=0.1)
+    assert found.bound.upper == pytest.approx(there.upper, rel=1e-6)
+    assert found.bound.lower == there.lower
+    assert there.upper <= target * (1 + 1e-6)
+    assert found.beyond_bound == hs.dp.compose([(daily, int(found.beyond))], delta=0.1)
+    assert found.beyond_bound is not None
+    assert found.beyond_bound.upper > target
+    assert found.beyond <= found.value * (1 + 2e-4) + 1
+
+
+def test_rounds_that_cannot_be() -> None:
+    weekly = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.UniformShuffle(), n=200)
+    with pytest.raises(InvalidInputError, match="Not even one round"):
+        hs.dp.calibrate(weekly, parameter="rounds", epsilon=0.01, delta=1e-6)
+
+
+def test_rounds_that_nothing_limits() -> None:
+    faint = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1e-10), shuffler=hs.NoShuffle(), n=1)
+    with pytest.raises(InvalidInputError, match="nothing to limit"):
+        hs.dp.calibrate(faint, parameter="rounds", epsilon=2.0, delta=1e-3)
+
+
+@pytest.mark.parametrize("limit", [18, 24])
+def test_rounds_end_where_compose_does_even_if_the_search_does_not(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "rounds_meet", lambda *_args, **_kwargs: lambda times: times <= limit)
+    local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=0.2), shuffler=hs.NoShuffle(), n=1)
+    found = hs.dp.calibrate(local, parameter="rounds", epsilon=1.0, delta=0.1)
+    assert (found.value, found.beyond) == (21, 22)
+    assert found.bound == hs.dp.compose([(local, 21)], delta=0.1)
+    assert found.beyond_bound == hs.dp.compose([(local, 22)], delta=0.1)

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hushuffle as hs
+from hushuffle.curves import published as laws
+from hushuffle.curves.published import Loss
+from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
+from hushuffle.mechanisms.shufflers import UniformShuffle
+from hushuffle.mechanisms.shufflers.base import Shuffler
+from hushuffle.questions.dp import published
+from oracles import dp_enumeration
+from oracles import dp_published as oracle
+
+DELTAS = (
+    published.hoeffding_delta,
+    published.bennett_delta,
+    published.any_randomizer_delta,
+    published.clones_delta,
+)
+EPSILONS = (
+    published.hoeffding_epsilon,
+    published.bennett_epsilon,
+    published.any_randomizer_epsilon,
+    published.clones_epsilon,
+)
+CLOSED = (published.clones_closed_form, published.stronger_clones_closed_form)
+
+
+class WithDummies(UniformShuffle):
+    """A uniform shuffle with three dummies."""
+
+    @property
+    def dummies(self) -> int:
+        return 3
+
+
+def protocol(k: int, epsilon: float, n: int, shuffler: Shuffler | None = None) -> hs.Protocol:
+    return hs.Protocol(
+        randomizer=hs.RandomizedResponse(k=k, epsilon=epsilon), shuffler=shuffler or hs.UniformShuffle(), n=n
+    )
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("n", [1, 2, 4, 6])
+@pytest.mark.parametrize("shuffler", [hs.UniformShuffle(), WithDummies()])
+def test_upper_bounds_by_enumeration(n: int, k: int, shuffler: Shuffler) -> None:
+    for epsilon_0 in (0.3, 1.0, 3.0):
+        survey = protocol(k, epsilon_0, n, shuffler)
+        truth = float(survey.randomizer.symmetric_law().truth)  # type: ignore[attr-defined]
+        for share in (0.0, 0.2, 0.6, 0.95, 1.2):
+            epsilon = share * epsilon_0
+            if n == 6 and (shuffler.dummies or epsilon_0 == 1.0):
+                continue  # to save time
+            exact = float(dp_enumeration.worst_delta(n, k, truth, math.exp(epsilon), shuffler.dummies))
+            for bound in (function(survey, epsilon=epsilon) for function in DELTAS):
+                assert (bound.lower, bound.kind, bound.unit) == (0.0, "upper", "probability")
+                assert exact <= bound.upper <= 1.0
+
+
+@pytest.mark.parametrize("k", [2, 3, 20])
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.5])
+def test_inequalities_bound_the_exact_sum(k: int, epsilon: float) -> None:
+    truth, growth = 0.4 + 1 / k, math.exp(epsilon)
+    loss = Loss.of(k=k, truth=truth, lie=(1 - truth) / (k - 1), epsilon=epsilon)
+    values = oracle.losses(k, truth, growth)
+    assert sum(value * chance for value, chance in values) == pytest.approx(-loss.drift)
+    assert sum(value**2 * chance for value, chance in values) == pytest.approx(loss.square)
+    for reports in (1, 2, 5, 20, 60):
+        exact = oracle.expected_positive_part(values, reports) / reports
+        count = np.array([float(reports)])
+        assert exact <= float(laws.hoeffding(loss, count)[0])
+        assert exact <= float(laws.bennett(loss, count)[0])
+
+
+def test_bennett_as_printed_is_no_upper_bound() -> None:
+    """theory.md section 6: T = 20, sigma = 0.2, epsilon = 1, m + d = 50."""
+    truth = 1 - 0.2 + 0.2 / 20
+    values = oracle.losses(20, truth, math.e)
+    exact, printed = oracle.expected_positive_part(values, 50), oracle.printed_bennett(values, 1.0, 50)
+    print(f"exact {exact:.4f}, printed {printed:.4f}")
+    assert exact == pytest.approx(2.8, abs=0.05)
+    assert printed == pytest.approx(0.44, abs=0.005)
+    loss = Loss.of(k=20, truth=truth, lie=0.01, epsilon=1.0)
+    assert 50 * float(laws.bennett(loss, np.array([50.0]))[0]) >= exact
+
+
+def test_bennett_says_nothing_where_no_loss_is_positive() -> None:
+    loss = Loss.of(k=2, truth=0.6, lie=0.4, epsilon=1.0)
+    assert loss.most < 0
+    assert laws.bennett(loss, np.array([3.0])).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 40])
+@pytest.mark.parametrize("epsilon_0", [0.2, 1.0, 2.5])
+def test_clones_by_their_pair_of_laws(n: int, epsilon_0: float) -> None:
+    survey = protocol(3, epsilon_0, n)
+    for share in (0.1, 0.5, 0.9):
+        exact = oracle.clones_pair(n, epsilon_0, math.exp(share * epsilon_0))
+        assert published.clones_delta(survey, epsilon=share * epsilon_0).upper == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9])
+@pytest.mark.parametrize("epsilon_0", [0.2, 1.0, 2.5])
+def test_any_randomizer_by_its_two_point_law(n: int, epsilon_0: float) -> None:
+    survey, high = protocol(3, epsilon_0, n), 1 / (1 + math.exp(epsilon_0))
+    for share in (0.1, 0.5, 0.9):
+        growth = math.exp(share * epsilon_0)
+        values = [(1 - growth * math.exp(epsilon_0), high), (1 - growth * math.exp(-epsilon_0), 1 - high)]
+
+        def term(reports: int, values: list[tuple[float, float]] = values) -> float:
+            return oracle.expected_positive_part(values, reports) / reports
+
+        exact = oracle.over_blanket(n, math.exp(-epsilon_0), term)
+        found = published.any_randomizer_delta(survey, epsilon=share * epsilon_0).upper
+        assert found == pytest.approx(exact, rel=1e-9)
+
+
+def test_hoeffding_and_bennett_term_by_term() -> None:
+    survey, epsilon = protocol(4, 1.3, 25, WithDummies()), 0.4
+    law = survey.randomizer.symmetric_law()  # type: ignore[attr-defined]
+    loss = Loss.of(k=4, truth=float(law.truth), lie=float(law.lie), epsilon=epsilon)
+    pairs: list[tuple[Any, Any]] = [
+        (published.hoeffding_delta, laws.hoeffding),
+        (published.bennett_delta, laws.bennett),
+    ]
+    for function, term in pairs:
+        by_count = {count: float(term(loss, np.array([count]))[0]) for count in range(1, 30)}
+        exact = oracle.over_blanket(25, float(law.gamma), by_count.__getitem__, 3)
+        assert function(survey, epsilon=epsilon).upper == pytest.approx(min(exact, 1.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3, 100])
+@pytest.mark.parametrize("n", [300, 10**7])
+@pytest.mark.parametrize("epsilon_0", [0.5, 4.0])
+def test_never_better_than_the_certified_figure(k: int, n: int, epsilon_0: float) -> None:
+    survey = protocol(k, epsilon_0, n)
+    ours = hs.dp.epsilon(survey, delta=1e-6)
+    figures = {function.__name__: function(survey, delta=1e-6) for function in (*EPSILONS, *CLOSED)}
+    print(f"ours {ours}; " + ", ".join(f"{name} {bound.upper / ours.upper:.2f}" for name, bound in figures.items()))
+    for bound in figures.values():
+        assert (bound.lower, bound.kind, bound.unit) == (0.0, "upper", "nats")
+        assert ours.lower <= bound.upper <= epsilon_0
+        assert bound.sources
+
+
+@pytest.mark.parametrize("function", EPSILONS)
+def test_a_generous_delta_needs_next_to_nothing(function: Callable[..., hs.Bound]) -> None:
+    if function in EPSILONS[2:]:
+        assert function(protocol(2, 0.1, 10**6), delta=0.5).upper <= 1e-9
+
+
+def test_closed_forms_where_they_do_not_apply() -> None:
+    assert laws.clones_closed_form(10, 1.0, 1e-6) is None
+    assert laws.stronger_clones_closed_form(10, 1.0, 1e-6) is None
+    assert laws.stronger_clones_closed_form(1000, 5.0, 1e-6) is None
+    assert published.clones_closed_form(protocol(2, 1.0, 10), delta=1e-6).upper == 1.0
+
+
+def test_a_closed_form_below_the_certified_figure_is_refused() -> None:
+    with pytest.raises(NumericalError, match="below the certified upper end"):
+        published._closed_form(lambda *_: 1e-3, protocol(3, 2.0, 100), 1e-6, ())
+
+
+@pytest.mark.parametrize("function", [*EPSILONS, *CLOSED])
+def test_what_they_do_not_speak_about(function: Callable[..., hs.Bound]) -> None:
+    with pytest.raises(UnsupportedProtocolError, match="uniform shuffle"):
+        function(protocol(3, 2.0, 100, hs.NoShuffle()), delta=1e-6)
+    with pytest.raises(UnsupportedProtocolError, match="without noise"):
+        function(protocol(3, math.inf, 100), delta=1e-6)
+    with pytest.raises(InvalidInputError, match=r"`delta` must be in \(0, 1\)"):
+        function(protocol(3, 2.0, 100), delta=0.0)
+
+
+@pytest.mark.parametrize("function", DELTAS)
+def test_bad_epsilon_is_refused(function: Callable[..., hs.Bound]) -> None:
+    with pytest.raises(InvalidInputError, match="`epsilon` must be finite and >= 0"):
+        function(protocol(3, 2.0, 100), epsilon=-1.0)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from hushuffle.errors import DataError
+from hushuffle.tables import private_table
+from hushuffle.tables.private_table import load_table
+
+CSV = "group,x,y\na,1,2\nb,,3\n,4,5\nb,6.5,7\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.csv").write_text(CSV, encoding="utf-8")
+    return tmp_path
+
+
+def test_records_that_lack_a_column_are_dropped_together(folder: Path) -> None:
+    table = load_table(
+        "a.csv", categories={"group": ["a", "b"]}, numbers=["x", "y"], missing="drop", base_folder=folder
+    )
+    assert (table.n, table.dropped, table.source) == (2, 2, "a.csv")
+    assert table.groups["group"].tolist() == [0, 1]
+    assert (table.numbers["x"].tolist(), table.numbers["y"].tolist()) == ([1.0, 6.5], [2.0, 7.0])
+
+
+def test_missing_is_refused_unless_asked_for(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"column 'x' of a.csv: 1 of 4 records \(numbers 2, counted from 1\) are miss"):
+        load_table("a.csv", categories={}, numbers=["x"], base_folder=folder)
+    with pytest.raises(DataError, match="1 of 4 records are missing"):
+        load_table("a.csv", categories={"group": ["a", "b"]}, base_folder=folder)
+
+
+def test_numbers_only_and_parquet(folder: Path) -> None:
+    pl.DataFrame({"x": [1, 2, 3], "flag": [True, False, True], "day": ["a", "b", "c"]}).with_columns(
+        pl.lit("2024-01-01").str.to_date().alias("date")
+    ).write_parquet(folder / "a.parquet")
+    table = load_table("a.parquet", categories={}, numbers=["x", "flag"], base_folder=folder)
+    assert table.numbers["flag"].tolist() == [1.0, 0.0, 1.0]
+    with pytest.raises(DataError, match="It must hold numbers"):
+        load_table("a.parquet", categories={}, numbers=["date"], base_folder=folder)
+    with pytest.raises(DataError, match=r"3 of 3 records \(numbers 1, 2, 3, counted from 1\) hold no finite number"):
+        load_table("a.parquet", categories={}, numbers=["day"], base_folder=folder)
+
+
+def test_values_are_not_in_messages(folder: Path) -> None:
+    rows = "\n".join(["x", *["secret"] * 7]) + "\n"
+    (folder / "b.csv").write_text(rows, encoding="utf-8")
+    with pytest.raises(DataError, match=r"numbers 1, 2, 3, 4, 5, \.\.\., counted from 1") as caught:
+        load_table("b.csv", categories={}, numbers=["x"], missing="drop", base_folder=folder)
+    assert "secret" not in str(caught.value)
+
+
+def test_nobody_is_left(folder: Path) -> None:
+    (folder / "c.csv").write_text("g,x\na,\nb,\n", encoding="utf-8")
+    with pytest.raises(DataError, match="no record has all of the columns g, x"):
+        load_table("c.csv", categories={"g": ["a", "b"]}, numbers=["x"], missing="drop", base_folder=folder)
+
+
+def test_a_file_that_changes_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shorter(*_: object, **__: object) -> object:
+        return np.zeros(2), np.zeros(2, dtype=np.bool_)
+
+    monkeypatch.setattr(private_table, "_numbers", shorter)
+    with pytest.raises(DataError, match="has changed while it was read"):
+        load_table("a.csv", categories={"group": ["a", "b"]}, numbers=["x"], missing="drop", base_folder=folder)

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import gzip
+import importlib
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from hushuffle.errors import DataError, MissingDependencyError
+from hushuffle.tables.column import load_column
+from hushuffle.tables.private_table import load_table
+
+YES_NO = ("no", "yes")
+
+
+def refused(source: str, folder: Path, column: str = "x") -> str:
+    """Return the message, after checking that nothing of the data is in it, however it is printed."""
+    with pytest.raises(DataError) as caught:
+        load_column(source, column=column, categories=YES_NO, base_folder=folder)
+    assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+    return str(caught.value)
+
+
+def put(folder: Path, content: str | bytes, name: str = "people.csv") -> None:
+    (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("nobody.csv", "nobody.csv does not exist. Relative paths start at the folder of the specification."),
+        ("*.csv", "*.csv matches no file."),
+        ("folder", "folder is a folder. Name the files in it, for example folder/*.csv."),
+        ("folder/", "folder/ is a folder. Name the files in it, for example folder/*.csv."),
+        ("fold*", "fold* matches no file."),
+        ("notes.txt", "notes.txt is no kind of file that can be read: .csv, .csv.gz, .parquet."),
+        ("https://example.org/people.csv", "is not understood. Give a file on this machine"),
+        ("statsmodels:fare", "statsmodels:fare is not a bundled data set. Did you mean 'fair'?"),
+        ("statsmodels:os.path", "statsmodels:os.path is not a bundled data set."),
+    ],
+)
+def test_nothing_there(tmp_path: Path, source: str, message: str) -> None:
+    (tmp_path / "folder").mkdir()
+    put(tmp_path, "", "notes.txt")
+    assert message in refused(source, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "people.csv is empty"),
+        ("x,y\n", "no records."),
+        (
+            "a,b,answers\nSECRET,no,no\n",
+            "people.csv has no column 'x' (number of columns: 3). Its first line must hold the names",
+        ),
+        (
+            "id,X\n1,no\n",
+            "(number of columns: 2). One is called so but for capital letters or spaces around it",
+        ),
+        ("SECRET,hiv\nbob,no\n", "it may be missing, or hold a quotation mark that is never closed."),
+        (
+            'id,"ans,SECRET\n1,SECRET+,no\n2,SECRET,yes\n',
+            "(number of columns: 2). Its first line must hold the names",
+        ),
+        ("id;x\n1;SECRET\n", "its fields are not separated by commas."),
+        ("x,y,x\nno,SECRET,no\n", "column 'x' is there twice"),
+        ("x,name\nno,Smith, SECRET\n", "a row has more fields than the first line has names"),
+        ("x,y,z\nno,SECRET,no\nno,SECRET,no,no\n", "a row has more fields than the first line has names"),
+        ('x\nno\n"SECRET\nno\n', "a quotation mark is never closed"),
+        ("x\nno\nñSECRET\n".encode("latin1"), "people.csv is not UTF-8 text. Save it as UTF-8, for example: iconv"),
+        ("x,y\nno,ñSECRET\n".encode("latin1"), "is not UTF-8 text"),
+        ("x\nno\n".encode("utf-16"), "is not UTF-8 text"),
+    ],
+)
+def test_broken_csv(tmp_path: Path, content: str | bytes, message: str) -> None:
+    put(tmp_path, content)
+    assert message in refused("people.csv", tmp_path)
+
+
+def test_a_stray_quotation_mark_shows_no_record(tmp_path: Path) -> None:
+    """All records are then names of columns."""
+    put(tmp_path, 'id,"ans,name\n' + "".join(f"{one},SECRET+,patient SECRET{one}\n" for one in range(5000)))
+    assert len(refused("people.csv", tmp_path)) < 300
+
+
+def test_types_show_no_value(tmp_path: Path) -> None:
+    odd = pl.Series([{"SECRET": "no"}]), pl.Series(["no"], dtype=pl.Enum(["SECRET", "no"]))
+    pl.DataFrame({"x": odd[0], "y": odd[1]}).write_parquet(tmp_path / "odd.parquet")
+    assert "column 'x' is of type Struct. It must hold" in refused("odd.parquet", tmp_path)
+    with pytest.raises(DataError, match=r"column 'y' is of type Enum\. It must hold numbers") as caught:
+        load_table("odd.parquet", categories={}, numbers=["y"], base_folder=tmp_path)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_found_file_is_called_by_its_place(tmp_path: Path) -> None:
+    for name in ("SECRET-ann", "SECRET-bob"):
+        put(tmp_path, "x\nmaybe\n", f"{name}.csv")
+    assert "*.csv (file 1 of 2, sorted by name)" in refused("*.csv", tmp_path)
+
+
+def test_broken_parquet(tmp_path: Path) -> None:
+    put(tmp_path, b"", "a.parquet")
+    put(tmp_path, b"PAR1" + b"SECRET" * 40 + b"PAR1", "b.parquet")
+    pl.DataFrame({"x": ["no"] * 5000, "y": range(5000)}).write_parquet(tmp_path / "c.parquet")
+    content = (tmp_path / "c.parquet").read_bytes()
+    put(tmp_path, content[:-100], "c.parquet")
+    for name in ("a", "b", "c"):
+        assert f"{name}.parquet is not a readable Parquet file" in refused(f"{name}.parquet", tmp_path)
+    pl.DataFrame({"y": [1]}).write_parquet(tmp_path / "d.parquet")
+    assert "d.parquet has no column 'x' (number of columns: 1). Capital letters and spaces matter." in refused(
+        "d.parquet", tmp_path
+    )
+
+
+def test_broken_packing(tmp_path: Path) -> None:
+    whole = gzip.compress(b"x\n" + b"no\n" * 10_000)
+    for content in (b"\x1f\x8b\x08\x00SECRET", whole[:-20], whole[:20] + b"SECRET" + whole[20:]):
+        put(tmp_path, content, "people.csv.gz")
+        assert refused("people.csv.gz", tmp_path).startswith("people.csv.gz cannot be ")
+    numbers = np.random.default_rng(1).integers(10**9, size=200_000)
+    put(tmp_path, gzip.compress(b"y\n" + "\n".join(map(str, numbers)).encode(), 1)[:-20], "people.csv.gz")
+    assert "people.csv.gz cannot be unpacked" in refused("people.csv.gz", tmp_path)
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "x\nno\n")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(pl.LazyFrame, "collect_schema", refuse)
+    assert refused("people.csv", tmp_path) == "people.csv cannot be read: Permission denied."
+
+
+def test_names_with_brackets_are_names_first(tmp_path: Path) -> None:
+    put(tmp_path, "x\nno\n", "people[1].csv")
+    put(tmp_path, "x\nyes\n", "people1.csv")
+    found = load_column("people[1].csv", column="x", categories=YES_NO, base_folder=tmp_path)
+    assert found.population().counts == (1, 0)
+
+
+def test_relative_and_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep[er]" / "down").mkdir(parents=True)
+    put(tmp_path / "deep[er]", "x\nyes\n", "down/people.csv")
+    monkeypatch.chdir(tmp_path / "deep[er]")
+    for source, folder in (("down/people.csv", None), ("**/*.csv", None), (str(tmp_path / "*/*/*.csv"), Path("zzz"))):
+        assert load_column(source, column="x", categories=YES_NO, base_folder=folder).n == 1
+
+
+def test_text_and_missing_values_of_a_bundled_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pd.DataFrame({"x": ["no", None, "yes", float("nan")], 7: [1, 2, 3, 4]})
+    fake = ModuleType("statsmodels.datasets.fair")
+    fake.load_pandas = lambda: type("Dataset", (), {"data": table})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "statsmodels.datasets.fair", fake)
+    found = load_column("statsmodels:fair", column="x", categories=YES_NO, missing="?")
+    assert found.population().counts == (1, 1, 2)
+    assert load_column("statsmodels:fair", column="7", categories={"a": "< 3", "b": ">= 3"}).n == 4
+
+
+def test_statsmodels_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> ModuleType:
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", absent)
+    with pytest.raises(MissingDependencyError, match=r"hushuffle\[examples\]"):
+        load_column("statsmodels:fair", column="affairs", categories=YES_NO)

@@ -12,6 +12,7 @@ import pytest
 from hushuffle.specification import parse
 
 ROOT = Path(__file__).parents[1]
+THEORY = ROOT / "docs" / "theory"
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
@@ -50,6 +51,42 @@ def test_the_readme_names_commands_that_exist() -> None:
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+STATEMENT = r"(?:Theorem|Lemma|Corollary|Remark) \d+"
+
+
+def statements(page: Path) -> list[str]:
+    return re.findall(rf"^## ({STATEMENT})$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", sorted(THEORY.glob("*.md")), ids=lambda page: page.name)
+def test_statements_of_a_page_of_theory_are_numbered_through(page: Path) -> None:
+    numbers = [int(statement.split()[1]) for statement in statements(page)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers
+
+
+def citations(text: str) -> set[tuple[str, str]]:
+    """Return (page, statement) for every citation of a page of theory, with its path or as a link."""
+    text = " ".join(text.split())
+    found = set()
+    for page, rest in re.findall(r"docs/theory/([\w-]+\.md), ([^;()`]*)", text):
+        found |= {(page, statement) for statement in re.findall(STATEMENT, rest)}
+    found |= set(re.findall(rf"\]\((?:\.\./theory/)?([\w-]+\.md)\), ({STATEMENT})", text))
+    found |= {
+        (page, statement)
+        for statement, page in re.findall(rf"({STATEMENT}) of (?:the )?\[[^]]*\]\(([\w-]+\.md)\)", text)
+    }
+    return found
+
+
+def test_cited_statements_of_theory_exist() -> None:
+    files = [file for room in ("src", "tests", "docs", "benchmarks") for file in (ROOT / room).rglob("*")]
+    texts = [file.read_text(encoding="utf-8") for file in files if file.suffix in {".py", ".md"}]
+    cited = set().union(*map(citations, texts))
+    assert cited
+    assert not [(page, statement) for page, statement in cited if statement not in statements(THEORY / page)]
 
 
 def test_the_workflow_checks_every_python_that_the_package_names() -> None:

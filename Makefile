@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml README.md src/hushuffle/_version.py
 
+# Programs that tests start would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # One worker for each core.
 SIDE_BY_SIDE := -n auto --dist worksteal
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -9,7 +14,26 @@ settings.register_profile("hushuffle", derandomize=True, deadline=None, database
 settings.load_profile("hushuffle")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among modules and tests, now or later: all of it stays. A third of collection's time."""
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
+
+
+@pytest.fixture(scope="session")
+def memories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give folders that nobody else has; one `mktemp` each would list all others every time."""
+    base = tmp_path_factory.mktemp("states")
+    return (base / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def memory_of_keys(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def memory_of_keys(memories: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every test a memory of its own."""
-    monkeypatch.setenv("HUSHUFFLE_STATE", str(tmp_path_factory.mktemp("state")))
+    folder = next(memories)
+    folder.mkdir()
+    monkeypatch.setenv("HUSHUFFLE_STATE", str(folder))

@@ -9,7 +9,12 @@ from typing import NoReturn, SupportsFloat, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import InvalidInputError
+from hushuffle.errors import DataError, InvalidInputError
+
+
+def fail(message: str) -> NoReturn:
+    """Raise `DataError`; what a library said meanwhile may quote the data, so it is not chained."""
+    raise DataError(message) from None
 
 
 def reject(name: str, rule: str, value: object, hint: str = "") -> NoReturn:

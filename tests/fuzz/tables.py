@@ -24,6 +24,7 @@ from hushuffle.papers.meehan2022.census import load_census
 from hushuffle.papers.meehan2022.graphs import load_graph
 from hushuffle.papers.murakami2021.score_matrices import load_scores
 from hushuffle.specification import parse
+from hushuffle.tables.categories import Answers
 from hushuffle.tables.checkins import load_checkins
 from hushuffle.tables.column import load_column
 from hushuffle.tables.column_batches import ColumnBatches
@@ -72,7 +73,7 @@ def _readers(source: str, rng: random.Random) -> Callable[[], object]:
 
     def batches() -> None:
         tags = Tags(key=bytes(32), round_number=0, mechanism="")
-        for batch in ColumnBatches([source], column="ans", missing=missing, ids=ids, **chosen):
+        for batch in ColumnBatches([source], column="ans", answers=Answers.of(**chosen, missing=missing), ids=ids):
             if batch.ids is not None:
                 tags.of(record_numbers(batch.ids, key=bytes(32)), batch.values)
 

@@ -11,7 +11,7 @@ import pytest
 
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.tables import column_batches
-from hushuffle.tables.categories import Categories
+from hushuffle.tables.categories import Answers, Categories
 from hushuffle.tables.column import load_column
 from hushuffle.tables.column_batches import ColumnBatches
 
@@ -23,8 +23,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_batches, "BATCH", 3)
 
 
-def opened(folder: Path, sources: Sequence[str], categories: Categories | int = YES_NO, **more: Any) -> ColumnBatches:
-    return ColumnBatches(sources, column="answer", categories=categories, base_folder=folder, **more)
+def opened(
+    folder: Path, sources: Sequence[str], categories: Categories | int = YES_NO, missing: str = "refuse", **more: Any
+) -> ColumnBatches:
+    answers = Answers.of(categories, missing)
+    return ColumnBatches(sources, column="answer", answers=answers, base_folder=folder, **more)
 
 
 def read(batches: ColumnBatches) -> tuple[list[int], list[str], int]:
@@ -52,7 +55,8 @@ def test_batches_are_what_the_whole_column_is(folder: Path, source: str, missing
     values, ids, dropped = read(batches)
     whole = load_column(source, column="answer", categories=YES_NO, missing=missing, base_folder=folder)
     assert values == whole.values.tolist()
-    assert (batches.labels, batches.k, dropped) == (whole.domain.labels, whole.domain.k, whole.dropped)
+    answers = Answers.of(YES_NO, missing)
+    assert (answers.labels, answers.k, dropped) == (whole.domain.labels, whole.domain.k, whole.dropped)
     assert ids == [f"p{one}" for one in range(7) if one != 4 or missing != "drop"]
     assert batches.count() == 7
 
@@ -67,9 +71,8 @@ def test_a_folder_and_several_files(folder: Path) -> None:
 def test_a_column_of_codes(tmp_path: Path) -> None:
     for dtype in (pl.Int64, pl.Float64, pl.String):
         pl.DataFrame({"answer": pl.Series([0, 4, 2, 1]).cast(dtype)}).write_parquet(tmp_path / "a.parquet")
-        batches = opened(tmp_path, ["a.parquet"], 5)
-        assert read(batches)[0] == [0, 4, 2, 1]
-        assert (batches.k, batches.labels, batches._rule.labels) == (5, (), ("0", "1", "2", "3", "4"))
+        assert read(opened(tmp_path, ["a.parquet"], 5))[0] == [0, 4, 2, 1]
+        assert (Answers.of(5, "refuse").k, Answers.of(5, "refuse").labels) == (5, ())
     pl.DataFrame({"answer": [0, None, 2]}).write_parquet(tmp_path / "a.parquet")
     assert read(opened(tmp_path, ["a.parquet"], 5, missing="drop")) == ([0, 2], [], 1)
     for wrong in (5, -1, 1.5):
@@ -118,13 +121,14 @@ def test_sources_that_cannot_be_read(folder: Path) -> None:
     with pytest.raises(DataError, match="not a well-formed CSV file"):
         read(opened(folder, ["ragged.csv"]))
     with pytest.raises(DataError, match="has no column 'reply'"):
-        ColumnBatches(["in/a.csv"], column="reply", categories=YES_NO, base_folder=folder)
+        ColumnBatches(["in/a.csv"], column="reply", answers=Answers.of(YES_NO, "refuse"), base_folder=folder)
     with pytest.raises(InvalidInputError, match="list the categories"):
         opened(folder, ["in/a.csv"], "from-data")
 
 
 def test_bundled_data() -> None:
-    batches = ColumnBatches(["statsmodels:fair"], column="affairs", categories={"none": "== 0", "some": "> 0"})
+    answers = Answers.of({"none": "== 0", "some": "> 0"}, "refuse")
+    batches = ColumnBatches(["statsmodels:fair"], column="affairs", answers=answers)
     assert sum(batch.values.size for batch in batches) == 6366
 
 

@@ -21,6 +21,7 @@ from hushuffle.collection.report_files import ReportLayout, read_reports
 from hushuffle.errors import DataError
 from hushuffle.tables import _parquet_child as child
 from hushuffle.tables import parquet
+from hushuffle.tables.categories import Answers
 from hushuffle.tables.column import load_column
 from hushuffle.tables.column_batches import ColumnBatches
 from hushuffle.tables.parquet import UnreadableFile, read_parquet
@@ -76,7 +77,7 @@ def test_every_reader_survives_files_that_end_a_process() -> None:
     path, panic = (str(CORPUS / name) for name in ("aborts.parquet", "panics.parquet"))
     readers: list[Any] = [
         lambda: load_column(path, column="ans", categories=["a", "b", "c"]),
-        lambda: list(ColumnBatches([path], column="ans", categories=["a", "b", "c"])),
+        lambda: list(ColumnBatches([path], column="ans", answers=Answers.of(["a", "b", "c"], "refuse"))),
         lambda: load_table(panic, categories={"ans": ["a", "b", "c"]}),
         lambda: load_numbers(path, ["ans"], n=60),
         lambda: load_edges(path, n=60),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -10,11 +11,13 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.model.traces import Traces
+from hushuffle.tables.categories import MISSING
 from hushuffle.tables.checkins import load_checkins
 from hushuffle.tables.ratings import load_ratings
-from hushuffle.tables.sources import Part, open_source
+from hushuffle.tables.records import ANYTHING, Rule, TableReader
+from hushuffle.tables.sources import open_source
 
 Kind = Literal["table", "checkins", "ratings"]
 
@@ -51,11 +54,10 @@ def load_traces(
         return load_checkins(source)
     if kind == "ratings":
         return load_ratings(source, least=stars)
-    parts = open_source(str(source), base_folder=Path())
-    frame = pl.concat([_events(part, user=user, item=item, time=time) for part in parts])
+    wanted = {"user": (user, ANYTHING), "item": (item, ANYTHING)} | ({} if time is None else {"time": (time, ANYTHING)})
+    frame = _complete(TableReader(open_source(str(source), base_folder=Path()), wanted), wanted)
     if not frame.height:
-        message = f"{source}: no records."
-        raise DataError(message)
+        fail(f"{source}: no records.")
     labels = tuple(frame["item"].unique().sort().to_list())
     users, items = _ranked(frame["user"]), _ranked(frame["item"])
     when = np.arange(frame.height) if time is None else _in_order(frame["time"])
@@ -75,15 +77,14 @@ def _ranked(column: pl.Series) -> npt.NDArray[np.int64]:
     return column.rank("dense").cast(pl.Int64).to_numpy() - 1
 
 
-def _events(part: Part, *, user: str, item: str, time: str | None) -> pl.DataFrame:
-    """Return users, items and times as text."""
-    wanted = {"user": user, "item": item} | ({} if time is None else {"time": time})
-    for column in wanted.values():
-        part.dtype(column)
-    frame = part.collect(*(pl.col(column).cast(pl.String).alias(name) for name, column in wanted.items()))
-    for name, column in wanted.items():
-        missing = int((frame[name].is_null() | (frame[name] == "")).sum())
-        if missing:
-            message = f"{part.name}: column {column!r}: {missing:,} of {frame.height:,} records are missing."
-            raise DataError(message)
-    return frame
+def _complete(reader: TableReader, wanted: Mapping[str, tuple[str, Rule]]) -> pl.DataFrame:
+    """Return all records, of which none lacks a value."""
+    blocks = []
+    for block in reader.blocks():
+        for name, (column, _) in wanted.items():
+            where = f"{block.part.name}: column {column!r}: "
+            reader.faults[name].refuse(
+                MISSING, where, "{count} of {total} records are missing.", total=block.frame.height
+            )
+        blocks.append(block.frame)
+    return pl.concat(blocks)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import make_folder, write_private
 
@@ -46,10 +46,10 @@ def arrival(path: Path, name: str) -> Arrival:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        _fail(f"{name} cannot be read: {cause(error)}.")
+        fail(f"{name} cannot be read: {cause(error)}.")
     found = Arrival(path=str(path), digest=digest, size=before.st_size, modified=before.st_mtime_ns)
     if not found.same_place(path):
-        _fail(f"{name} is being written. Let files arrive under another name, and rename them when they are whole.")
+        fail(f"{name} is being written. Let files arrive under another name, and rename them when they are whole.")
     return found
 
 
@@ -110,7 +110,7 @@ class BatchState:
         try:
             write_private(path, json.dumps(document, indent=1).encode())
         except OSError as error:
-            _fail(f"{path} cannot be written: {cause(error)}.")
+            fail(f"{path} cannot be written: {cause(error)}.")
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -124,13 +124,13 @@ class BatchState:
         except FileNotFoundError:
             return cls()
         except OSError as error:
-            _fail(f"{path} cannot be read: {cause(error)}.")
+            fail(f"{path} cannot be read: {cause(error)}.")
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict) or document.get("content") != _CONTENT:
             _damaged(path)
         if document.get("schema_version") != _VERSION:
-            _fail(f"{path} was written by another version of hushuffle.")
+            fail(f"{path} was written by another version of hushuffle.")
         try:
             return cls(
                 files=tuple(_arrival(**one) for one in document["files"]),
@@ -152,7 +152,7 @@ def alone(folder: Path) -> Iterator[None]:
     try:
         make_folder(folder)
     except OSError as error:
-        _fail(f"{folder} cannot be written: {cause(error)}.")
+        fail(f"{folder} cannot be written: {cause(error)}.")
     if os.name != "posix":  # pragma: no cover - there is no such lock
         yield
         return
@@ -163,7 +163,7 @@ def alone(folder: Path) -> Iterator[None]:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        _fail(f"Another collection is putting batches into {folder}. Wait until it has ended.")
+        fail(f"Another collection is putting batches into {folder}. Wait until it has ended.")
     finally:
         os.close(place)
 
@@ -197,11 +197,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _damaged(path: Path) -> NoReturn:
-    _fail(
+    fail(
         f"{path} is damaged. Without it nobody knows which files have been collected: name a new folder for batches, "
         "and give files that no batch has taken."
     )
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NoReturn, TypeAlias
+from typing import Literal, TypeAlias
 
+from hushuffle._checks import fail
 from hushuffle.collection.batch_state import Arrival, BatchState, alone, arrival
 from hushuffle.collection.collect import Prepared, prepare
 from hushuffle.collection.columns import CollectedColumns, PreparedColumns, prepare_columns
@@ -85,7 +86,7 @@ def collect_batch(
         SpecificationError, InvalidInputError, UnsupportedProtocolError: as `collect`.
     """
     if isinstance(specification, Specification) and specification.shuffler.kind == "mallows":
-        _fail("A public order is one of all people: with a Mallows shuffle there are no batches.")
+        fail("A public order is one of all people: with a Mallows shuffle there are no batches.")
     notebook = out.absolute().with_name(f"{out.absolute().name}.state.json")
     with alone(out):
         with suppress(OSError):  # what killed runs have left
@@ -241,7 +242,7 @@ def _found(specification: Specification | CollectionSpecification, request: Requ
         return files_of(request.sources)
     one = specification if isinstance(specification, Specification) else next(iter(specification.columns.values()))
     if not isinstance(one.population, DataPopulation):
-        _fail("Batches need files: say --input, a folder or a glob, or give the specification data.")
+        fail("Batches need files: say --input, a folder or a glob, or give the specification data.")
     return files_of([one.population.data], base_folder=request.base_folder)
 
 
@@ -257,13 +258,13 @@ def _new(state: BatchState, names: Mapping[Path, str]) -> tuple[Arrival, ...]:
         found = arrival(path, name)
         if before is not None and before.digest != found.digest:
             when = f"batch {before.batch} took it" if before.batch else "it was left out"
-            _fail(
+            fail(
                 f"{name} has changed since {when}: its people would report again. Put it back as it was, and give "
                 "what is new in a file of its own."
             )
         if found.digest in new:
             other = names[Path(new[found.digest].path)]
-            _fail(f"{name} has the same content as {other}: its people would report twice.")
+            fail(f"{name} has the same content as {other}: its people would report twice.")
         if found.digest not in digests:
             new[found.digest] = found
     return tuple(new.values())
@@ -277,7 +278,7 @@ def _in_time(
     if not behind or late == "next":
         return tuple(new), ()
     if late == "refuse":
-        _fail(
+        fail(
             f"{len(behind):,} of {len(new):,} new files are late: their names come before one that has been collected "
             f"(the first is {names[Path(behind[0].path)]}). Say --late next to collect them with the others, or --late "
             "drop to leave them out."
@@ -294,7 +295,7 @@ def _settled(state: BatchState, number: int, interrupted: Interrupted | None, ou
             " It was made with a key, and this run would randomize answers with other coins: with the same key, round, "
             "id column, categories, randomizer and shuffler it would be repeated as it was."
         )
-        _fail(
+        fail(
             f"Batch {number} was about to be released when a run ended, and {_folder(out, number)} is not there."
             f"{keyed if state.coins else ''} If somebody may have seen or moved it, collecting its files again would "
             "let them compare two reports of everybody: say --interrupted skip, and they are never collected again. If "
@@ -308,7 +309,7 @@ def _refuse_lost(state: BatchState, out: Path, notebook: Path) -> None:
     found = [path for path in out.glob("batch-*") if path.name.removeprefix("batch-").isdecimal()]
     unknown = [path for path in found if int(path.name.removeprefix("batch-")) > state.last]
     if unknown:
-        _fail(
+        fail(
             f"{out} holds {unknown[0].name}, of which {notebook} knows nothing: without it files would be collected "
             "twice. Put it back, or name another folder and give files that no batch has taken."
         )
@@ -325,12 +326,8 @@ def _refuse_changed(files: Sequence[Arrival], request: Request) -> None:
     for file in files:
         path, name = Path(file.path), request.called[file.path]
         if not path.exists() or (not file.same_place(path) and arrival(path, name).digest != file.digest):
-            _fail(f"{name} has changed since it was looked at, or is gone: nothing leaves.")
+            fail(f"{name} has changed since it was looked at, or is gone: nothing leaves.")
 
 
 def _folder(out: Path, number: int) -> Path:
     return out / f"batch-{number:04}"
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

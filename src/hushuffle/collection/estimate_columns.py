@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
+from hushuffle._checks import fail
 from hushuffle.collection.columns_manifest import columns_in
 from hushuffle.collection.estimate_reports import Count, Progress, Tally, tally_reports
 from hushuffle.collection.request import MANIFEST, REPORTS
-from hushuffle.errors import DataError
 
 
 def tally_columns(
@@ -35,7 +34,7 @@ def tally_columns(
     """
     for source in sources:
         if not source.exists():
-            _fail(
+            fail(
                 f"{source} does not exist. Give a folder that hushuffle collect wrote, or a file of reports or counts."
             )
     found = [folder for source in sources for folder in _batches(source)]
@@ -44,9 +43,9 @@ def tally_columns(
         return {"": tally_reports(found, manifest=manifest, progress=progress, count=count)}
     first = columns[0]
     if any(sorted(names) != sorted(first) for names in columns):
-        _fail("Some of these have columns that others have not: estimate one column, FOLDER/NAME of each.")
+        fail("Some of these have columns that others have not: estimate one column, FOLDER/NAME of each.")
     if manifest is not None:
-        _fail("Every column has a manifest of its own: none can be given for all.")
+        fail("Every column has a manifest of its own: none can be given for all.")
     return {
         name: tally_reports(
             [source / name for source in found], progress=_part(progress, name, place, len(first)), count=count
@@ -68,7 +67,3 @@ def _part(progress: Progress | None, name: str, place: int, columns: int) -> Pro
     if progress is None:
         return None
     return lambda what, share: progress(f"{name}: {what}", (place + share) / columns)
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message)

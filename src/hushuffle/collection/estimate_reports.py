@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle._checks import fail
 from hushuffle.collection.engines.kernel import layout_of
 from hushuffle.collection.manifest import Manifest, read_counts, read_manifest
 from hushuffle.collection.report_files import read_reports
@@ -51,7 +52,7 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         if _alike(self.specification) != _alike(other.specification):
-            _fail("The reports were collected with different randomizers or categories: they cannot be added up.")
+            fail("The reports were collected with different randomizers or categories: they cannot be added up.")
         people = self.manifest.people + other.manifest.people
         dummies = self.manifest.dummies + other.manifest.dummies
         plain = self.specification.plain()
@@ -117,7 +118,7 @@ def tally_reports(
     tell = progress or (lambda _stage, _share: None)
     files = [source / REPORTS if source.is_dir() else source for source in sources]
     if len({file.resolve() for file in files}) < len(files):
-        _fail("The same reports are given twice: their people would count twice.")
+        fail("The same reports are given twice: their people would count twice.")
     counted = [file for file in files if file.suffix == ".json"]
     collected = [file for file in files if file.suffix != ".json"]
     groups = (
@@ -133,7 +134,7 @@ def tally_reports(
         tell("counting reports", done / len(files))
         tallies.append(_of_reports(described, group, count or count_here))
     if not tallies:
-        _fail("There are no reports.")
+        fail("There are no reports.")
     whole = tallies[0]
     for tally in tallies[1:]:
         whole += tally
@@ -145,7 +146,7 @@ def _of_counts(file: Path) -> Tally:
     manifest, counts = read_counts(file)
     specification, randomizer = _described(manifest, file)
     if counts.size != randomizer.inputs:
-        _fail(f"{file} has {counts.size:,} counts for {randomizer.inputs:,} categories: it may have been edited.")
+        fail(f"{file} has {counts.size:,} counts for {randomizer.inputs:,} categories: it may have been edited.")
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
 
 
@@ -172,7 +173,7 @@ def _of_reports(described: Path, files: Sequence[Path], count: Count) -> Tally:
     size, counts = count(files, randomizer)
     expected = manifest.people + manifest.dummies
     if size != expected:
-        _fail(f"{described} speaks of {expected:,} reports, but there are {size:,}: it belongs to others.")
+        fail(f"{described} speaks of {expected:,} reports, but there are {size:,}: it belongs to others.")
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=counts)
 
 
@@ -183,7 +184,7 @@ def _described(manifest: Manifest, path: Path) -> tuple[Specification, Randomize
         raise DataError(str(error)) from error
     population = specification.population
     if not isinstance(population, CountedPopulation) or population.n != manifest.people:
-        _fail(f"{path}: people and specification do not fit together: it may have been edited.")
+        fail(f"{path}: people and specification do not fit together: it may have been edited.")
     people = population.read(Path())
     return specification, specification.randomizer.build(people.k)
 
@@ -191,7 +192,3 @@ def _described(manifest: Manifest, path: Path) -> tuple[Specification, Randomize
 def _alike(specification: Specification) -> tuple[Any, Any]:
     plain = specification.plain()
     return plain["randomizer"], {key: value for key, value in plain["population"].items() if key != "n"}
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import numpy as np
 import polars as pl
 
+from hushuffle._checks import fail
 from hushuffle.collection.record_tags import Words
-from hushuffle.errors import DataError
 from hushuffle.files.key_state import damaged, fingerprint, key_folder, state_folder
 from hushuffle.files.private_files import flush_folder, mark_once, write_private
 from hushuffle.tables.parquet import UnreadableFile, read_parquet
@@ -43,7 +43,7 @@ def refuse_traces(key: bytes, key_file: Path) -> None:
     """
     for mark in (_mark(key), _mark_beside(key, key_file)):
         if mark.exists():
-            _fail(
+            fail(
                 f"{key_file} was used before, says {mark}, and its ledger is not at {key_folder(key)}: nobody knows "
                 "whose coins are used up. Put the ledger back (or name its place by HUSHUFFLE_STATE), or take a new "
                 "key."
@@ -89,7 +89,3 @@ def _mark(key: bytes) -> Path:
 
 def _mark_beside(key: bytes, key_file: Path) -> Path:
     return key_file.resolve().with_name(f"hushuffle-{fingerprint(key)[:8]}.used")
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 import numpy as np
 
+from hushuffle._checks import fail
 from hushuffle.collection.key_traces import leave_traces, old_ledgers, put_away, refuse_traces, tags_of_old
 from hushuffle.collection.record_tags import PAIR, Entries, Words, read_pairs
-from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
 from hushuffle.files.key_state import damaged, key_folder, locked, read_memory, write_memory
 from hushuffle.files.private_files import flush_folder, private_file
@@ -107,7 +107,7 @@ def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]
                 _undeclared(key_file, folder)
         ledger = Ledger(folder, _batches(document, path))
         if new and (ledger.batches or old):
-            _fail(
+            fail(
                 f"{key_file} is not new: batches were collected with it, says {old[0] if old else path}. Leave "
                 "--new-key out, or name a key file that is not there yet."
             )
@@ -209,7 +209,7 @@ def _is_new(batch: LedgerBatch, file: Path, known: Sequence[tuple[LedgerBatch, P
     for other, tags in known:
         if other.scope == batch.scope and other.digest == batch.digest:
             if other.shuffler != batch.shuffler:
-                _fail(
+                fail(
                     "This batch was collected with this key and round before, with another shuffler or another number "
                     "of dummies. Both releases could be subtracted from each other. Repeat it as it was, or take a "
                     "new --round."
@@ -220,17 +220,17 @@ def _is_new(batch: LedgerBatch, file: Path, known: Sequence[tuple[LedgerBatch, P
             met, changed = met + both, changed + different
             unknown += both if other.scope is None else 0
     if unknown:
-        _fail(
+        fail(
             f"{unknown:,} people have reported under this key and round to an earlier version of hushuffle, which did "
             "not note with which dummies. Take a new --round."
         )
     if changed:
-        _fail(
+        fail(
             f"{changed:,} people have reported under this key and round with other values, categories or another "
             "randomizer. From the same coins both reports together would reveal values. Take a new --round."
         )
     if met:
-        _fail(
+        fail(
             f"{met:,} people are in an earlier batch of this key and round, and this batch is another one. What "
             "both have in common could be subtracted. Repeat the batch as it was, or take a new --round."
         )
@@ -294,16 +294,12 @@ def _written(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        _fail(f"the ledger {path} cannot be written: {cause(error)}. Nothing was released.")
+        fail(f"the ledger {path} cannot be written: {cause(error)}. Nothing was released.")
 
 
 def _undeclared(key_file: Path, folder: Path) -> NoReturn:
-    _fail(
+    fail(
         f"{key_file} has no ledger: nobody knows whose coins are used up. If this key was never used, here or "
         f"elsewhere, say --new-key. If it was, its ledger belongs at {folder}: put it back (or name its place by "
         "HUSHUFFLE_STATE), or take a new key."
     )
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

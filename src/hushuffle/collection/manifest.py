@@ -7,14 +7,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle._checks import fail
 from hushuffle._version import __version__
-from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
 from hushuffle.model import Bound
 
@@ -72,10 +72,10 @@ def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
     counts = document.get("counts")
     whole = isinstance(counts, list) and bool(counts) and all(_is_count(count) for count in counts)
     if not whole or not isinstance(counts, list):
-        _fail(f"{path} holds no support counts: integers from 0 on are expected.")
+        fail(f"{path} holds no support counts: integers from 0 on are expected.")
     manifest = _manifest(document, path, {})
     if max(counts) > manifest.people + manifest.dummies:
-        _fail(f"{path}: a value has more support than there are reports.")
+        fail(f"{path}: a value has more support than there are reports.")
     return manifest, np.array(counts, dtype=np.int64)
 
 
@@ -116,28 +116,24 @@ def _document(path: Path, content: str) -> dict[str, Any]:
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
-        _fail(f"{path} does not exist. Reports are read with the manifest.json that was written beside them.")
+        fail(f"{path} does not exist. Reports are read with the manifest.json that was written beside them.")
     except OSError as error:
-        _fail(f"{path} cannot be read: {cause(error)}.")
+        fail(f"{path} cannot be read: {cause(error)}.")
     except (ValueError, RecursionError):
-        _fail(f"{path} is not valid JSON: it may be cut off or damaged.")
+        fail(f"{path} is not valid JSON: it may be cut off or damaged.")
     if not isinstance(document, dict) or document.get("content") != content:
-        _fail(f"{path} holds no {content} of hushuffle collect.")
+        fail(f"{path} holds no {content} of hushuffle collect.")
     if document.get("schema_version") != SCHEMA_VERSION:
-        _fail(f"{path} was written by another version of hushuffle, whose {content} this one does not know.")
+        fail(f"{path} was written by another version of hushuffle, whose {content} this one does not know.")
     return document
 
 
 def _manifest(document: Mapping[str, Any], path: Path, facts: Mapping[str, Any]) -> Manifest:
     specification, people, dummies = (document.get(key) for key in ("specification", "people", "dummies"))
     if not isinstance(specification, str) or not _is_count(people) or not _is_count(dummies) or not people:
-        _fail(f"{path} must say specification, people and dummies: it may have been edited.")
+        fail(f"{path} must say specification, people and dummies: it may have been edited.")
     return Manifest(specification=specification, people=people, dummies=dummies or 0, facts=facts)
 
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

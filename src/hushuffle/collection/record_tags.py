@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.buckets import Buckets
 from hushuffle.files.secret_keys import derived
 
@@ -156,14 +156,10 @@ def _sorted(pairs: Words) -> Words:
     """Return pairs in the order of their records, which are all different."""
     pairs = pairs[np.argsort(pairs[:, 0])]
     if bool(np.any(pairs[1:, 0] == pairs[:-1, 0])):
-        _fail(_TWICE)
+        fail(_TWICE)
     return pairs
 
 
 def _encryptor(key: bytes) -> CipherContext:
     # ECB on blocks that never repeat is a pseudorandom function of them.
     return Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle._checks import fail
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import LocalCollection, OrderedCollection
 from hushuffle.collection.manifest import Manifest, figure, number
@@ -17,7 +18,7 @@ from hushuffle.collection.order import order_facts, order_shuffler, refuse_order
 from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
 from hushuffle.collection.report_files import Packed, write_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, Release, Request, TooFewPeople, column_key
-from hushuffle.errors import DataError, Problem, SpecificationError, UnsupportedProtocolError
+from hushuffle.errors import Problem, SpecificationError, UnsupportedProtocolError
 from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing
@@ -25,7 +26,7 @@ from hushuffle.mechanisms.shufflers import MallowsShuffle, Reveals
 from hushuffle.model import Bound
 from hushuffle.questions import dp
 from hushuffle.specification import CountedPopulation, DataPopulation, Specification
-from hushuffle.tables.categories import Categories
+from hushuffle.tables.categories import Answers
 from hushuffle.tables.column_batches import Batch, ColumnBatches
 
 _READING: Final = 0.6  # the share of the time that reading and randomizing take, about
@@ -49,14 +50,14 @@ def release(specification: Specification, request: Request, *, spill: Path, targ
         return release_with_spark(specification, request, master=request.master, spill=spill, target=target)
     refuse_shuffler(specification, request)
     asked, keys = Asked.of(specification, request), request.keys
-    batches = asked.batches(asked.files)
+    batches = asked.batches()
     key = None if keys is None else keys.begin()
     kernel = Kernel(
-        randomizer=specification.randomizer.build(batches.k),
-        key=column_key(key, batches.column) if key is not None and request.one_of_several else key,
+        randomizer=specification.randomizer.build(asked.answers.k),
+        key=column_key(key, asked.column) if key is not None and request.one_of_several else key,
         round=0 if keys is None else keys.round,
     )
-    tags = None if key is None else _KeptTags(kernel, batches, spill / "tags")
+    tags = None if key is None else _KeptTags(kernel, asked, spill / "tags")
     total = batches.count() if request.progress else 0
     ordered = specification.shuffler.kind == "mallows"
     engine = OrderedCollection(kernel) if ordered else LocalCollection(kernel, spill, memory=request.memory)
@@ -69,7 +70,9 @@ def release(specification: Specification, request: Request, *, spill: Path, targ
         raise TooFewPeople(message)
     facts: dict[str, Any] = {}
     if isinstance(engine, OrderedCollection):
-        arrangement = order_shuffler(specification, request, labels=batches.labels, n=engine.people, dropped=dropped)
+        arrangement = order_shuffler(
+            specification, request, labels=asked.answers.labels, n=engine.people, dropped=dropped
+        )
         protocol = Protocol(randomizer=kernel.randomizer, shuffler=arrangement.shuffler, n=engine.people)
         facts = order_facts(arrangement)
     else:
@@ -77,7 +80,7 @@ def release(specification: Specification, request: Request, *, spill: Path, targ
         assert protocol.shuffler.reveals is Reveals.MULTISET
     central = central_of(specification, protocol)
     entries = None if tags is None else tags.entries()
-    manifest = manifest_of(specification, protocol, central, batches, request, facts)
+    manifest = manifest_of(specification, protocol, central, asked.answers, request, facts)
     blocks = _blocks(engine, protocol, kernel, entries)
     everything = engine.people + protocol.shuffler.dummies
     write_reports(target / REPORTS, told(blocks, everything, request), layout=kernel.layout)
@@ -94,7 +97,7 @@ def refuse_shuffler(specification: Specification, request: Request) -> None:
     if kind == "mallows":
         refuse_order(specification, request)
     elif request.reference is not None:
-        _fail('A reference order goes with [shuffler] kind = "mallows" only: others leave nothing of the order.')
+        fail('A reference order goes with [shuffler] kind = "mallows" only: others leave nothing of the order.')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,15 +109,14 @@ class Asked:
 
     files: Sequence[str]
     column: str
-    categories: Categories | int
-    missing: str
+    answers: Answers
     ids: str | None
     base_folder: Path
     called: Mapping[str, str]
 
     def __post_init__(self) -> None:
         if self.ids == self.column:
-            _fail(f"The id of a record cannot be its private column {self.column!r}.")
+            fail(f"The id of a record cannot be its private column {self.column!r}.")
 
     @classmethod
     def of(cls, specification: Specification, request: Request) -> Asked:
@@ -131,8 +133,7 @@ class Asked:
             return cls(
                 files=sources or (population.data,),
                 column=population.column,
-                categories=population.categories,
-                missing=population.missing,
+                answers=Answers.of(population.categories, population.missing),
                 ids=ids,
                 base_folder=Path() if sources else request.base_folder,
                 called=request.called,
@@ -147,20 +148,18 @@ class Asked:
         return cls(
             files=sources,
             column=column,
-            categories=categories,
-            missing="refuse",
+            answers=Answers.of(categories, "refuse"),
             ids=ids,
             base_folder=Path(),
             called=request.called,
         )
 
-    def batches(self, files: Sequence[str]) -> ColumnBatches:
-        """Return the records in `files`; without any it only knows what the values mean."""
+    def batches(self) -> ColumnBatches:
+        """Return the records in the files."""
         return ColumnBatches(
-            files,
+            self.files,
             column=self.column,
-            categories=self.categories,
-            missing=self.missing,
+            answers=self.answers,
             ids=self.ids,
             base_folder=self.base_folder,
             called=self.called,
@@ -170,11 +169,11 @@ class Asked:
 class _KeptTags:
     """What tells whether coins are used again, for the same column, categories and randomizer only."""
 
-    def __init__(self, kernel: Kernel, batches: ColumnBatches, folder: Path) -> None:
+    def __init__(self, kernel: Kernel, asked: Asked, folder: Path) -> None:
         assert kernel.key is not None
         folder.mkdir(mode=0o700)
         self._key = kernel.key
-        self._tags = Tags(key=kernel.key, round_number=kernel.round, mechanism=mechanism_of(kernel, batches))
+        self._tags = Tags(key=kernel.key, round_number=kernel.round, mechanism=mechanism_of(kernel, asked))
         self._sorter = TagSorter(folder, scope=self._tags.scope)
 
     def add(self, batch: Batch) -> npt.NDArray[np.uint64]:
@@ -189,9 +188,9 @@ class _KeptTags:
         return self._sorter.entries()
 
 
-def mechanism_of(kernel: Kernel, batches: ColumnBatches) -> str:
+def mechanism_of(kernel: Kernel, asked: Asked) -> str:
     """Return what the ledger is told of how values become reports."""
-    return "\n".join([repr(kernel.randomizer), repr(batches.column), *map(repr, batches.labels)])
+    return "\n".join([repr(kernel.randomizer), repr(asked.column), *map(repr, asked.answers.labels)])
 
 
 def _read(
@@ -232,7 +231,7 @@ def central_of(specification: Specification, protocol: Protocol) -> Bound:
     targets = specification.targets
     central = dp.epsilon(protocol, delta=targets.delta)
     if targets.epsilon is not None and central.upper > targets.epsilon:
-        _fail(
+        fail(
             f"With {protocol.n:,} people the central epsilon is up to {central.upper:.4g} at delta = "
             f"{targets.delta:g}, above targets.epsilon = {targets.epsilon:g}: nothing leaves. "
             "More people help, or a smaller local epsilon."
@@ -244,13 +243,13 @@ def manifest_of(
     specification: Specification,
     protocol: Protocol,
     central: Bound,
-    batches: ColumnBatches,
+    answers: Answers,
     request: Request,
     more: dict[str, Any],
 ) -> Manifest:
     """Return what may be known of the collection: nothing about files, ids, or the order of people."""
     plain = specification.plain()
-    categories = {"categories": list(batches.labels)} if batches.labels else {"k": batches.k}
+    categories = {"categories": list(answers.labels)} if answers.labels else {"k": answers.k}
     randomizer = dict(plain["randomizer"])
     if isinstance(protocol.randomizer, LocalHashing):
         randomizer["g"] = protocol.randomizer.g
@@ -290,7 +289,3 @@ def told(blocks: Iterator[Packed], total: int, request: Request) -> Iterator[Pac
 def _refuse(key: str, rule: str, value: str, hint: str = "") -> NoReturn:
     where = "specification"
     raise SpecificationError(where, (Problem(key=key, rule=rule, value=value, hint=hint),))
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from queue import Full, Queue
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from hushuffle import _checks
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.tables.parquet import read_parquet
 
@@ -101,7 +101,7 @@ def write_reports(path: Path, blocks: Iterable[Packed], *, layout: ReportLayout)
         try:
             written.result()
         except (OSError, pl.exceptions.PolarsError) as error:
-            _fail(f"{path.name} cannot be written: {cause(OSError(str(error)), 'the disk may be full')}.")
+            fail(f"{path.name} cannot be written: {cause(OSError(str(error)), 'the disk may be full')}.")
 
 
 def _hand_over(
@@ -140,7 +140,7 @@ def read_reports(path: Path, *, layout: ReportLayout) -> Iterator[npt.NDArray[np
     query = pl.scan_parquet(path.absolute(), glob=False)
     frames = read_parquet(query, path, name=str(path), rows=_READ)
     if dict(next(frames).schema) != layout.schema:
-        _fail(f"{path} has other columns than its manifest says. It must have: {', '.join(layout.names)}.")
+        fail(f"{path} has other columns than its manifest says. It must have: {', '.join(layout.names)}.")
     for frame in frames:
         yield _checked(frame, layout, path)
 
@@ -149,10 +149,6 @@ def _checked(frame: pl.DataFrame, layout: ReportLayout, path: Path) -> npt.NDArr
     for name, limit in zip(layout.names, layout.limits, strict=True):
         column = frame[name]
         if column.null_count() or (column.len() and int(column.to_numpy().max()) >= limit):
-            _fail(f"{path}: column {name!r} holds something else than integers from 0 to {limit - 1:,}.")
+            fail(f"{path}: column {name!r} holds something else than integers from 0 to {limit - 1:,}.")
     columns = [frame[name].to_numpy().astype(np.int64) for name in layout.names]
     return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from hushuffle._checks import fail
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.spark import SparkCollection, dtype_of, quoted
 from hushuffle.collection.engines.spark_session import check_installed, plainly, started
@@ -24,12 +25,11 @@ from hushuffle.collection.release import (
 )
 from hushuffle.collection.report_files import write_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, Release, Request, TooFewPeople
-from hushuffle.errors import DataError, UnsupportedProtocolError
+from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.specification import Specification
-from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, coding
-from hushuffle.tables.column_batches import ByNumber, ColumnBatches
+from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN
 from hushuffle.tables.sources import type_name
 
 if TYPE_CHECKING:
@@ -48,17 +48,11 @@ _WRONG: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Answers:
-    """Where the answers are, and what they mean: `batches` knows the categories, and has no file to read.
-
-    `names` are what messages call the files.
-    """
+    """Where Spark finds the answers that are `asked` for; `names` are what messages call the files."""
 
     files: tuple[str, ...]
     names: tuple[str, ...]
-    reader: Reader
-    batches: ColumnBatches
-    ids: str | None
-    drop: bool
+    asked: Asked
 
 
 def release_with_spark(
@@ -84,7 +78,7 @@ def release_with_spark(
     answers, keys = _answers(specification, request), request.keys
     key = None if keys is None else keys.begin()
     kernel = Kernel(
-        randomizer=specification.randomizer.build(answers.batches.k),
+        randomizer=specification.randomizer.build(answers.asked.answers.k),
         # Spark executes tasks again: coins are keyed always, without a file by a key that nobody will ever see.
         key=secrets.token_bytes(32) if key is None else key,
         round=0 if keys is None else keys.round,
@@ -94,10 +88,10 @@ def release_with_spark(
         frame = _frame(session, answers)
         engine = SparkCollection(
             frame,
-            answers.reader,
+            Reader(answers=answers.asked.answers, ids=keys is not None),
             kernel,
             spill,
-            mechanism=None if keys is None else mechanism_of(kernel, answers.batches),
+            mechanism=None if keys is None else mechanism_of(kernel, answers.asked),
         )
         _run(engine, request)
     _refuse_records(engine, answers)
@@ -111,7 +105,7 @@ def release_with_spark(
     assert protocol.shuffler.reveals is Reveals.MULTISET
     central = central_of(specification, protocol)
     entries = None if keys is None else engine.entries()
-    manifest = manifest_of(specification, protocol, central, answers.batches, request, {})
+    manifest = manifest_of(specification, protocol, central, answers.asked.answers, request, {})
     blocks = engine.blocks(dummies=protocol.shuffler.dummies, dummy_key=dummy_key_of(kernel, entries))
     everything = engine.people + protocol.shuffler.dummies
     write_reports(target / REPORTS, told(blocks, everything, request), layout=kernel.layout)
@@ -138,15 +132,9 @@ def _refuse(specification: Specification, request: Request) -> None:
 
 def _answers(specification: Specification, request: Request) -> _Answers:
     asked = Asked.of(specification, request)
-    batches = asked.batches(())
-    rule = ByNumber(k=asked.categories) if isinstance(asked.categories, int) else coding(asked.categories)
-    instead = batches.labels.index(asked.missing) if asked.missing not in ("refuse", "drop") else None
-    reader = Reader(rule=rule, ids=asked.ids is not None, instead=instead)
     files = tuple(request.sources) or tuple(_at(file, asked.base_folder) for file in asked.files)
     names = tuple(request.called.get(file, file) for file in (*request.sources,) or files)
-    return _Answers(
-        files=files, names=names, reader=reader, batches=batches, ids=asked.ids, drop=asked.missing == "drop"
-    )
+    return _Answers(files=files, names=names, asked=asked)
 
 
 def _at(file: str, base_folder: Path) -> str:
@@ -158,7 +146,7 @@ def _frame(session: SparkSession, answers: _Answers) -> DataFrame:
     """Return the rows with the columns that are needed; whatever could lose records silently is refused."""
     for file, called in zip(answers.files, answers.names, strict=True):
         if file.endswith((".csv", ".csv.gz")):
-            _fail(f"{called}: Spark's reader of CSV mends broken rows silently. Write Parquet, or take --engine local.")
+            fail(f"{called}: Spark's reader of CSV mends broken rows silently. Write Parquet, or take --engine local.")
 
     def read(*files: str) -> DataFrame:
         strict = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
@@ -169,12 +157,12 @@ def _frame(session: SparkSession, answers: _Answers) -> DataFrame:
         if len(answers.files) > 1:
             found = sum(len(read(file).inputFiles()) for file in answers.files)
             if found > len(frame.inputFiles()):
-                _fail("A file is there twice: its people would report twice.")
+                fail("A file is there twice: its people would report twice.")
         names = frame.columns
-    wanted = {VALUE: answers.batches.column} | ({} if answers.ids is None else {ID: answers.ids})
+    wanted = {VALUE: answers.asked.column} | ({} if answers.asked.ids is None else {ID: answers.asked.ids})
     for role, name in wanted.items():
         if name not in names:
-            _fail(
+            fail(
                 f"{', '.join(answers.names)} has no column {name!r} (number of columns: {len(names):,}). "
                 "Capital letters and spaces matter."
             )
@@ -187,9 +175,9 @@ def _frame(session: SparkSession, answers: _Answers) -> DataFrame:
 def _check_type(dtype: pl.DataType, column: str, *, ids: bool) -> None:
     whole = dtype.is_integer() or (isinstance(dtype, pl.Decimal) and dtype.scale == 0)
     if ids and not (whole or dtype == pl.String):
-        _fail(f"column {column!r} is of type {type_name(dtype)}. Ids must be text or integers.")
+        fail(f"column {column!r} is of type {type_name(dtype)}. Ids must be text or integers.")
     if not (dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)):
-        _fail(f"column {column!r} is of type {type_name(dtype)}. It must hold text, numbers or booleans.")
+        fail(f"column {column!r} is of type {type_name(dtype)}. It must hold text, numbers or booleans.")
 
 
 def _run(engine: SparkCollection, request: Request) -> None:
@@ -204,10 +192,6 @@ def _refuse_records(engine: SparkCollection, answers: _Answers) -> None:
     """Refuse a batch with records that have no report, but for missing ones that are to be dropped."""
     for mark, sentence in _WRONG.items():
         count = engine.marks[mark]
-        if count and not (mark == MISSING and answers.drop):
-            what = sentence.format(advice=answers.reader.rule.advice)
-            _fail(f"column {answers.batches.column!r}: {count:,} records {what}")
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None
+        if count and not (mark == MISSING and answers.asked.answers.drop):
+            what = sentence.format(advice=answers.asked.answers.coding.advice)
+            fail(f"column {answers.asked.column!r}: {count:,} records {what}")

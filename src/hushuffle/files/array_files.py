@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
 
+from hushuffle._checks import fail
 from hushuffle.errors import DataError
 
 
@@ -28,12 +28,8 @@ def refused(path: Path, damaged: str) -> Iterator[None]:
     except DataError:
         raise
     except FileNotFoundError:
-        _fail(f"{path} does not exist.")
+        fail(f"{path} does not exist.")
     except OSError as error:
-        _fail(f"{path} cannot be read: {error.strerror}." if error.strerror else damaged)
+        fail(f"{path} cannot be read: {error.strerror}." if error.strerror else damaged)
     except Exception:  # noqa: BLE001 - there is no list of what can come
-        _fail(damaged)
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None
+        fail(damaged)

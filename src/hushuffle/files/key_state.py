@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import make_folder, remove_unfinished, write_private
 from hushuffle.files.secret_keys import derived
@@ -47,7 +47,7 @@ def state_folder() -> Path:
     try:
         return Path.home() / ".local" / "state" / "hushuffle"
     except RuntimeError:
-        _fail(f"There is no home folder to remember in what a key was used for: set {STATE} to a folder that lasts.")
+        fail(f"There is no home folder to remember in what a key was used for: set {STATE} to a folder that lasts.")
 
 
 def key_folder(key: bytes) -> Path:
@@ -70,7 +70,7 @@ def locked(folder: Path) -> Iterator[None]:
         make_folder(folder, mode=0o700)
         number = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        _fail(f"{folder} cannot be written: {cause(error)}. {STATE} names another place for it.")
+        fail(f"{folder} cannot be written: {cause(error)}. {STATE} names another place for it.")
     try:
         if os.name == "posix":
             import fcntl  # noqa: PLC0415 - is not everywhere
@@ -92,13 +92,13 @@ def read_memory(path: Path, content: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        _fail(f"{path} cannot be read: {cause(error)}.")
+        fail(f"{path} cannot be read: {cause(error)}.")
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or document.get("content") != content:
         damaged(path)
     if document.get("schema_version") != _VERSION:
-        _fail(f"{path} was written by another version of hushuffle.")
+        fail(f"{path} was written by another version of hushuffle.")
     return document
 
 
@@ -120,8 +120,4 @@ def damaged(path: Path) -> NoReturn:
     Raises:
         DataError: always.
     """
-    _fail(f"{path} is damaged. Without it nobody knows what the key was used for: put it back, or take a new key.")
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None
+    fail(f"{path} is damaged. Without it nobody knows what the key was used for: put it back, or take a new key.")

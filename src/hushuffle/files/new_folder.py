@@ -9,9 +9,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import flush_folder
 
@@ -30,7 +30,7 @@ def workplace(out: Path) -> Iterator[Path]:
             error of the system: nothing has been published then.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        _fail(f"{out} is there already. Reports are never overwritten: give a new folder.")
+        fail(f"{out} is there already. Reports are never overwritten: give a new folder.")
     place = out.absolute().parent / f".{out.absolute().name}.{secrets.token_hex(4)}.collecting"
     with ExitStack() as undo:
         try:
@@ -42,12 +42,12 @@ def workplace(out: Path) -> Iterator[Path]:
             undo.callback(shutil.rmtree, place)
             undo.callback(os.close, _in_use(place))
         except OSError as error:
-            _fail(f"{place.parent} cannot be written: {cause(error)}.")
+            fail(f"{place.parent} cannot be written: {cause(error)}.")
         try:
             yield place
         except OSError as error:
             # Which file it was is not said: its name may be somebody's data.
-            _fail(f"The collection into {out} failed: {cause(error)}. Nothing was released.")
+            fail(f"The collection into {out} failed: {cause(error)}. Nothing was released.")
 
 
 def _in_use(place: Path) -> int:
@@ -112,11 +112,7 @@ def publish(release: Path, out: Path) -> None:
     try:
         flush_folder(out.parent)
     except OSError as error:
-        _fail(
+        fail(
             f"{out} is released, but the disk does not confirm it ({cause(error)}): after a loss of "
             "power it may be gone. Copy it elsewhere."
         )
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

@@ -6,12 +6,12 @@ import os
 import re
 import secrets
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import flush_folder
 
@@ -46,7 +46,7 @@ def make_key(path: Path) -> None:
             os.fsync(file.fileno())
         flush_folder(path.absolute().parent)
     except OSError as error:
-        _fail(f"{path} cannot be written: {cause(error)}.")
+        fail(f"{path} cannot be written: {cause(error)}.")
 
 
 def key_in_environment(variable: str) -> bytes:
@@ -57,7 +57,7 @@ def key_in_environment(variable: str) -> bytes:
     """
     text = os.environ.get(variable)
     if text is None:
-        _fail(f"the environment variable {variable} is not set: it holds the secret key. {_MAKE}")
+        fail(f"the environment variable {variable} is not set: it holds the secret key. {_MAKE}")
     return _key(text, f"the environment variable {variable}")
 
 
@@ -79,7 +79,7 @@ def text_of_secret(where: str) -> str:
     if where.startswith("env:"):
         text = os.environ.get(where.removeprefix("env:"))
         if text is None:
-            _fail(f"the environment variable {where.removeprefix('env:')} is not set: it holds a secret.")
+            fail(f"the environment variable {where.removeprefix('env:')} is not set: it holds a secret.")
         return text
     return _contents(Path(where))
 
@@ -89,12 +89,12 @@ def _contents(path: Path, advice: str = "") -> str:
     try:
         mode, text = path.stat().st_mode, path.read_bytes().decode("ascii", errors="replace")
     except FileNotFoundError:
-        _fail(f"{path} does not exist. {advice}".rstrip())
+        fail(f"{path} does not exist. {advice}".rstrip())
     except OSError as error:
-        _fail(f"{path} cannot be read: {cause(error)}.")
+        fail(f"{path} cannot be read: {cause(error)}.")
     if os.name == "posix" and mode & _OTHERS:
         others = "everybody on this machine" if mode & _EVERYBODY else "its group"
-        _fail(
+        fail(
             f"{path} holds a secret key, and {others} can read it. Say: chmod 600 {path.name} (or, where you may not: "
             f"install -m 600 {path.name} COPY, and name the copy)."
         )
@@ -104,9 +104,5 @@ def _contents(path: Path, advice: str = "") -> str:
 def _key(text: str, where: str) -> bytes:
     digits = text.strip()
     if re.fullmatch("[0-9a-fA-F]*", digits) is None or len(digits) % 2 or len(digits) < _LEAST:
-        _fail(f"{where} must hold {_LEAST} hexadecimal digits or more (an even number), and nothing else. {_MAKE}")
+        fail(f"{where} must hold {_LEAST} hexadecimal digits or more (an even number), and nothing else. {_MAKE}")
     return bytes.fromhex(digits)
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

@@ -6,10 +6,10 @@ import math
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, Self
 
 from hushuffle import _checks
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.files.key_state import damaged, key_folder, locked, read_memory, write_memory
 
@@ -87,7 +87,7 @@ class Odometer:
         """
         spendings = self._read()
         if spendings is None:
-            _fail(
+            fail(
                 f"{self._path} is missing: nobody knows how much privacy this key has spent. Put it back, or take a "
                 "new key. If the key was never used, begin its record."
             )
@@ -116,14 +116,14 @@ class Odometer:
                 if earlier == spending:
                     return False
                 if earlier.run == spending.run:
-                    _fail(
+                    fail(
                         f"Run {spending.run} was noted before, with other figures or for other records: from the same "
                         "coins both together would reveal values. Nothing leaves."
                     )
             epsilon, delta = _sums((*before, spending))
             if epsilon > _decimal(max_epsilon) or delta > _decimal(max_delta):
                 spent = _sums(before)
-                _fail(
+                fail(
                     f"Run {spending.run} would spend epsilon {spending.epsilon:g} and delta {spending.delta:g}. Spent "
                     f"are epsilon {float(spent[0]):g} and delta {float(spent[1]):g} of a budget of epsilon "
                     f"{max_epsilon:g} and delta {max_delta:g}. Nothing leaves."
@@ -149,7 +149,7 @@ class Odometer:
         try:
             write_memory(self._path, _CONTENT, {"spendings": plain})
         except OSError as error:
-            _fail(f"{self._path} cannot be written: {cause(error)}. Nothing leaves.")
+            fail(f"{self._path} cannot be written: {cause(error)}. Nothing leaves.")
 
 
 def _spending(*, run: Any, epsilon: Any, delta: Any, use: Any) -> Spending:
@@ -169,7 +169,3 @@ def _sums(spendings: tuple[Spending, ...]) -> tuple[Decimal, Decimal]:
 
 def _decimal(value: float) -> Decimal:
     return Decimal(repr(float(value)))
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

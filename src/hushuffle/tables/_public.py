@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
 
 import polars as pl
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
+from hushuffle.tables.categories import MISSING
+from hushuffle.tables.records import Faults, TableReader, given, nulls
 from hushuffle.tables.sources import Part, open_source
 
 
@@ -45,9 +46,7 @@ def whole(part: Part, wanted: Mapping[str, pl.Expr], what: str) -> pl.DataFrame:
     Raises:
         DataError: the file cannot be read, lacks a column, has no records, or a field is not `what`.
     """
-    for column in wanted:
-        part.dtype(column)
-    frame = part.collect(*(expression.alias(column) for column, expression in wanted.items()))
+    frame = TableReader([part], {column: (column, given(expr)) for column, expr in wanted.items()}).whole()
     complete(frame, part.name, what)
     return frame
 
@@ -56,16 +55,10 @@ def complete(frame: pl.DataFrame, name: str, what: str) -> None:
     """Raise `DataError` if `frame`, read from the file `name`, has no records or a null."""
     if not frame.height:
         fail(f"{name}: no records.")
-    for column in frame.columns:
-        missing = frame[column].is_null()
-        if missing.any():
-            first = missing.arg_true()[0] + 1
-            fail(
-                f"{name}: column {column!r}: {missing.sum():,} of {frame.height:,} records are missing or not {what} "
-                f"(the first is number {first:,}, counted from 1)."
-            )
-
-
-def fail(message: str) -> NoReturn:
-    """Raise `DataError`; what another reader said may quote the data, so it is not chained."""
-    raise DataError(message) from None
+    sentence = (
+        f"{{count}} of {{total}} records are missing or not {what} (the first is number {{first}}, counted from 1)."
+    )
+    for column in frame.iter_columns():
+        faults = Faults()
+        faults.note(nulls(column))
+        faults.refuse(MISSING, f"{name}: column {column.name!r}: ", sentence, total=frame.height)

@@ -6,8 +6,10 @@ import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
@@ -62,7 +64,12 @@ class Coding(ABC):
     @property
     @abstractmethod
     def labels(self) -> tuple[str, ...]:
-        """The k categories."""
+        """The categories; none where they have no names."""
+
+    @property
+    def size(self) -> int:
+        """Number of categories."""
+        return len(self.labels)
 
     @property
     def numeric(self) -> bool:
@@ -140,6 +147,34 @@ class ByLabel(Coding):
         return pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ByNumber(Coding):
+    """The column holds the codes themselves: integers 0..k-1."""
+
+    k: int
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def size(self) -> int:
+        return self.k
+
+    @property
+    def numeric(self) -> bool:
+        return True
+
+    @property
+    def advice(self) -> str:
+        return f"Values must be integers from 0 to {self.k - 1:,}."
+
+    def codes(self, reading: Reading) -> pl.Expr:
+        inside = reading.numbers.is_between(0, self.k - 1) & (reading.numbers == reading.numbers.floor())
+        code = pl.when(inside.fill_null(value=False)).then(reading.numbers).otherwise(UNSEEN)
+        return pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
+
+
 def coding(categories: Mapping[str, str] | Sequence[str | int]) -> Coding:
     """Return how `categories` code a column.
 
@@ -184,3 +219,69 @@ def missing_label(missing: str, labels: Sequence[str]) -> str | None:
             hint = f"Did you mean {near[0]!r}?" if near else ""
             _checks.reject("missing", '"refuse", "drop" or the name of a category', repr(missing), hint)
     return missing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What the values of a private column mean: their `coding`, and what becomes of missing ones.
+
+    They become the category `instead`; if there is none they are left out (`drop`) or refused.
+    """
+
+    coding: Coding
+    drop: bool = False
+    instead: str | None = None
+
+    @classmethod
+    def of(cls, categories: Categories | int, missing: str) -> Self:
+        """Return what categories known beforehand (k: the codes 0..k-1) and a rule for missing values say.
+
+        Raises:
+            InvalidInputError: they are not understood.
+        """
+        if isinstance(categories, str):
+            hint = "What leaves must not depend on who is there: list the categories."
+            _checks.reject("categories", "a table or a list", repr(categories), hint)
+        if not isinstance(categories, int):
+            return cls.with_coding(coding(categories), missing)
+        if missing_label(missing, ()) is not None:
+            _checks.reject("missing", '"refuse" or "drop" where categories have no names', repr(missing))
+        return cls(
+            coding=ByNumber(k=_checks.integer("categories", categories, low=2, high=2**31 - 1)), drop=missing == "drop"
+        )
+
+    @classmethod
+    def with_coding(cls, rule: Coding, missing: str) -> Self:
+        """Return what a coding by name and a rule for missing values say.
+
+        Raises:
+            InvalidInputError: `missing` is not understood.
+        """
+        return cls(coding=rule, drop=missing == "drop", instead=missing_label(missing, rule.labels))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The categories, that of missing values included; none where they have no names."""
+        known = self.coding.labels
+        return known if self.instead is None or self.instead in known else (*known, self.instead)
+
+    @property
+    def k(self) -> int:
+        """Number of categories."""
+        return self.coding.size if self.instead is None else len(self.labels)
+
+    @property
+    def refuses_missing(self) -> bool:
+        """Whether no record may be missing."""
+        return not self.drop and self.instead is None
+
+    def settled(self, codes: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
+        """Return codes 0..k-1 without marks, and which records are kept (None: all), where missing is the only mark."""
+        if not codes.size or int(codes.min()) >= 0:
+            return codes.astype(np.int64), None
+        if self.instead is not None:
+            values = codes.astype(np.int64)
+            values[values == MISSING] = self.labels.index(self.instead)
+            return values, None
+        kept = codes != MISSING
+        return codes[kept].astype(np.int64), kept

@@ -7,6 +7,7 @@ from typing import Final
 
 import polars as pl
 
+from hushuffle._checks import fail
 from hushuffle.model.traces import Traces
 from hushuffle.tables import _public
 
@@ -62,7 +63,7 @@ def _tabbed(path: Path) -> pl.DataFrame:
     with path.open("rb") as stream:
         fields = stream.readline().count(b"\t") + 1
     if fields not in _COLUMNS:
-        _public.fail(f"{path}: line 1 has {fields} fields separated by tabs, not 4 or 8 as published check-ins have.")
+        fail(f"{path}: line 1 has {fields} fields separated by tabs, not 4 or 8 as published check-ins have.")
     try:
         frame = pl.read_csv(
             path,
@@ -74,7 +75,7 @@ def _tabbed(path: Path) -> pl.DataFrame:
             new_columns=list(_COLUMNS[fields]),
         )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        _public.fail(f"{path} cannot be read: a line has more than {fields} fields separated by tabs.")
+        fail(f"{path} cannot be read: a line has more than {fields} fields separated by tabs.")
     frame = frame.select(
         pl.col("user").cast(pl.Int64, strict=False),
         pl.col("venue"),

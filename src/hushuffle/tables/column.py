@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.model import Domain, Population, Warned
-from hushuffle.tables.categories import FROM_DATA, ByLabel, Categories, Coding, Reading, coding, missing_label
-from hushuffle.tables.records import Records
-from hushuffle.tables.sources import Part, open_source, type_name
+from hushuffle.tables.categories import (
+    FROM_DATA,
+    MISSING,
+    OVERLAP,
+    UNSEEN,
+    Answers,
+    ByLabel,
+    Categories,
+    Coding,
+    Reading,
+    coding,
+)
+from hushuffle.tables.records import TEXT, TableReader, coded
+from hushuffle.tables.sources import Part, open_source
 
 _MOST_LABELS: Final = 100_000
 _LABELS_FROM_DATA: Final = Warned(
@@ -23,6 +34,7 @@ _LABELS_FROM_DATA: Final = Warned(
     sentence="The categories were taken from the data: that a category exists says that somebody is in it.",
     advice="List the categories beforehand, from the questionnaire rather than from the answers.",
 )
+MISSING_ADVICE: Final = 'Set missing = "drop" or to a category. Empty fields, blank lines and NaN count as missing.'
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,30 +104,49 @@ def load_column(
     >>> fair.n, fair.population().counts
     (6366, (4313, 2053))
     """
-    parts = open_source(source, base_folder=Path() if base_folder is None else base_folder)
-    dtypes = _dtypes(parts, column)
+    parts = open_source(source, base_folder=base_folder or Path())
     where = f"column {column!r} of {source}" + (f" ({len(parts)} files)" if len(parts) > 1 else "")
-    from_data = isinstance(categories, str)
+    warnings: tuple[Warned, ...] = ()
     if isinstance(categories, str):
         _refuse_from_data(categories, allowed=allow_categories_from_data)
-        rule = _coding_from_data(parts, dtypes, column, where=where)
+        rule, warnings = _coding_from_data(parts, column, where=where), (_LABELS_FROM_DATA,)
     else:
         rule = coding(categories)
-    instead = missing_label(missing, rule.labels)
-    labels = rule.labels if instead is None or instead in rule.labels else (*rule.labels, instead)
-    domain = Domain(labels=labels)
-    readings = tuple(Reading.of(column, dtype, numeric=rule.numeric) for dtype in dtypes)
-    records = Records.read(parts, readings, rule, where=where)
-    records.refuse_unclear(rule)
-    if missing == "refuse":
-        records.refuse_missing()
-    values, dropped = records.joined(None if instead is None else labels.index(instead))
+    answers = Answers.with_coding(rule, missing)
+    domain = Domain(labels=answers.labels)
+    reader = TableReader(parts, {"code": (column, coded(rule))})
+    codes = reader.whole()["code"].to_numpy()
+    refuse_faults(reader, "code", column, answers, where=where, total=codes.size)
+    values, kept = answers.settled(codes)
+    dropped = codes.size - values.size
     if not values.size:
-        _fail(f"{where}: no records" + (f" are left, all {dropped:,} are missing." if dropped else "."))
+        fail(f"{where}: no records" + (f" are left, all {dropped:,} are missing." if dropped else "."))
     values.flags.writeable = False
-    warnings = (_LABELS_FROM_DATA,) if from_data else ()
-    kept = records.present if dropped else None
     return Column(values=values, domain=domain, source=where, dropped=dropped, warnings=warnings, kept=kept)
+
+
+def refuse_faults(reader: TableReader, name: str, column: str, answers: Answers, *, where: str, total: int) -> None:
+    """Raise `DataError` if a record of a column that was read has no category: how many, and which are the first."""
+    faults = reader.faults[name]
+    if faults.counts[OVERLAP]:
+        fail(f"{where}: {_overlap(reader.parts, column, answers.coding)} Make the conditions exclude each other.")
+    sentence, many = ": {count} of {total} records ", len(reader.parts) > 1
+    about = {UNSEEN: ("match no category", answers.coding.advice)}
+    if answers.refuses_missing:
+        about[MISSING] = ("are missing", MISSING_ADVICE)
+    for mark, (what, advice) in about.items():
+        faults.refuse(mark, where, f"{sentence}{what} ({{numbers}}). {advice}", total=total, name_file=many)
+
+
+def _overlap(parts: tuple[Part, ...], column: str, rule: Coding) -> str:
+    """Return which two categories have the most records in common; the parts are read once more."""
+    tables = []
+    for part in parts:
+        reading = Reading.of(column, part.dtypes(column)[0], numeric=rule.numeric)
+        tables.append(part.collect(*rule.first_and_last(reading)).filter(pl.col("first") != pl.col("last")))
+    pairs = pl.concat(tables).group_by("first", "last").len().sort("len", "first", "last", descending=True)
+    first, last, count = pairs.row(0)
+    return f"{count:,} records match both {rule.labels[first]!r} and {rule.labels[last]!r}."
 
 
 def _refuse_from_data(word: str, *, allowed: bool) -> None:
@@ -126,50 +157,19 @@ def _refuse_from_data(word: str, *, allowed: bool) -> None:
         _checks.reject("categories", rule, repr(word), "To do it nevertheless: allow_categories_from_data = true.")
 
 
-def _coding_from_data(parts: tuple[Part, ...], dtypes: list[pl.DataType], column: str, *, where: str) -> Coding:
+def _coding_from_data(parts: tuple[Part, ...], column: str, *, where: str) -> Coding:
     """Return the labels that occur: integers in order, then text in order."""
     seen: set[str] = set()
-    for part, dtype in zip(parts, dtypes, strict=True):
-        reading = Reading.of(column, dtype, numeric=False)
-        seen.update(part.distinct(reading.texts.filter(~reading.missing)))
+    for texts in TableReader(parts, {"text": (column, replace(TEXT, alike=True))}).distinct():
+        seen.update(texts)
         if len(seen) > _MOST_LABELS:
-            _fail(f"{where}: more than {_MOST_LABELS:,} different values. Give the categories as conditions.")
+            fail(f"{where}: more than {_MOST_LABELS:,} different values. Give the categories as conditions.")
     if len(seen) < 2:
-        _fail(f"{where}: fewer than two different values. List the categories.")
+        fail(f"{where}: fewer than two different values. List the categories.")
     if not all(label.isprintable() for label in seen):
-        _fail(f"{where}: a value contains control characters. List the categories.")
+        fail(f"{where}: a value contains control characters. List the categories.")
     return ByLabel(names=tuple(sorted(seen, key=_in_order)))
 
 
 def _in_order(label: str) -> tuple[float, str]:
     return (float(label) if label.removeprefix("-").isdecimal() else float("inf"), label)
-
-
-def _dtypes(parts: tuple[Part, ...], column: str) -> list[pl.DataType]:
-    """Return the type of the column in every part: text, numbers or booleans, the same in all."""
-    dtypes = [part.dtype(column) for part in parts]
-    first: tuple[str, str] | None = None
-    for part, dtype in zip(parts, dtypes, strict=True):
-        kind = _kind(dtype)
-        if not kind:
-            _fail(
-                f"{part.name}: column {column!r} is of type {type_name(dtype)}. It must hold text, numbers or booleans."
-            )
-        if not part.typed or dtype == pl.Null:
-            continue
-        if first is not None and first[0] != kind:
-            _fail(f"column {column!r} holds {first[0]} in {first[1]}, but {kind} in {part.name}.")
-        first = first or (kind, part.name)
-    return dtypes
-
-
-def _kind(dtype: pl.DataType) -> str:
-    if dtype.is_numeric():
-        return "numbers"
-    if dtype == pl.Boolean:
-        return "booleans"
-    return "text" if dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null) else ""
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.tables import _public
 
@@ -48,13 +49,13 @@ def read_idx(path: str | Path) -> npt.NDArray[Any]:
     """
     data = _read(Path(path).expanduser())
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES or len(data) < 4 + 4 * data[3]:
-        _public.fail(f"{path}: no IDX file (its first four bytes say 0, 0, type, number of dimensions).")
+        fail(f"{path}: no IDX file (its first four bytes say 0, 0, type, number of dimensions).")
     start = 4 + 4 * data[3]
     shape = tuple(np.frombuffer(data[4:start], dtype=">u4").astype(int).tolist())
     kind = np.dtype(_TYPES[data[2]])
     wanted = math.prod(shape) * kind.itemsize
     if len(data) - start != wanted:
-        _public.fail(f"{path}: holds {len(data) - start:,} bytes of values, its header says {wanted:,}.")
+        fail(f"{path}: holds {len(data) - start:,} bytes of values, its header says {wanted:,}.")
     return np.frombuffer(data[start:], dtype=kind).reshape(shape).astype(kind.newbyteorder("="))
 
 
@@ -74,7 +75,7 @@ def load_digits(folder: str | Path, *, part: str = "train") -> Digits:
         for stem in ("images-idx3-ubyte", "labels-idx1-ubyte")
     )
     if images.ndim != 3 or labels.shape != images.shape[:1] or images.dtype != np.uint8 or labels.dtype != np.uint8:
-        _public.fail(f"{folder}: images of shape {images.shape} and labels of shape {labels.shape} do not fit.")
+        fail(f"{folder}: images of shape {images.shape} and labels of shape {labels.shape} do not fit.")
     return Digits(images=images.reshape(len(images), -1), labels=labels)
 
 
@@ -83,6 +84,6 @@ def _read(path: Path) -> bytes:
         data = path.read_bytes()
         return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     except OSError as error:
-        _public.fail(f"{path} cannot be read: {cause(error, _DAMAGED)}.")
+        fail(f"{path} cannot be read: {cause(error, _DAMAGED)}.")
     except (EOFError, zlib.error):
-        _public.fail(f"{path} cannot be read: {_DAMAGED}.")
+        fail(f"{path} cannot be read: {_DAMAGED}.")

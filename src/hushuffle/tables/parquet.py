@@ -19,6 +19,7 @@ from typing import Final, NoReturn
 
 import polars as pl
 
+from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
 from hushuffle.tables import _parquet_child as child
@@ -58,9 +59,9 @@ def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS
         with path.open("rb"):
             size = path.stat().st_size
     except FileNotFoundError:
-        _fail(f"{name} does not exist.")
+        fail(f"{name} does not exist.")
     except OSError as error:
-        _fail(f"{name} cannot be read: {cause(error)}.")
+        fail(f"{name} cannot be read: {cause(error)}.")
     asked, answered = query.serialize(), False
     while not answered:
         reader = _taken()
@@ -83,9 +84,9 @@ def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS
 def _explain(code: int, path: Path, name: str) -> NoReturn:
     """Say why a reader has ended with this exit code."""
     if code == child.NO_LIBRARIES:
-        _fail("the process that reads Parquet files cannot be started: it does not find Polars.")
+        fail("the process that reads Parquet files cannot be started: it does not find Polars.")
     if -code in _FROM_OUTSIDE:
-        _fail(
+        fail(
             f"{name} could not be read to its end: the process that reads it was ended by signal {-code}. "
             "Memory may be short."
         )
@@ -121,7 +122,7 @@ class _Reader:
                 pipesize=_PIPE,
             )
         except OSError as error:
-            _fail(f"the process that reads Parquet files cannot be started: {cause(error)}.")
+            fail(f"the process that reads Parquet files cannot be started: {cause(error)}.")
         places = [place for place in sys.path if isinstance(place, str)]
         self._ask(json.dumps([places, _PATIENCE]).encode())
 
@@ -187,10 +188,6 @@ def _taken() -> _Reader:
 def _end_idle() -> None:
     while _idle:
         _idle.pop().end()
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None
 
 
 atexit.register(_end_idle)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal, NoReturn
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hushuffle.errors import DataError
-from hushuffle.tables.categories import Categories, Reading
-from hushuffle.tables.column import load_column
-from hushuffle.tables.sources import open_source, type_name
+from hushuffle._checks import fail
+from hushuffle.tables.categories import MISSING, UNSEEN, Answers, Categories
+from hushuffle.tables.column import refuse_faults
+from hushuffle.tables.records import NUMBER, Faults, Marks, TableReader, coded
+from hushuffle.tables.sources import open_source
 
-_SHOWN: Final = 5
+_NUMBER: Final = replace(
+    NUMBER,
+    takes=lambda dtype: dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null),
+    must="It must hold numbers.",
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,63 +60,34 @@ def load_table(
     >>> table.n, table.groups["religious"][:3].tolist(), table.numbers["educ"][:3].tolist()
     (6366, [2, 0, 0], [17.0, 14.0, 16.0])
     """
-    found: dict[str, npt.NDArray[np.int64]] = {}
-    masks: list[npt.NDArray[np.bool_]] = []
-    for name, groups in categories.items():
-        column = load_column(source, column=name, categories=groups, missing=missing, base_folder=base_folder)
-        kept = np.ones(column.n, dtype=np.bool_) if column.kept is None else column.kept
-        codes = np.full(kept.size, -1, dtype=np.int64)
-        codes[kept] = column.values
-        found[name] = codes
-        masks.append(kept)
-    measured: dict[str, npt.NDArray[np.float64]] = {}
+    answers = {name: Answers.of(groups, missing) for name, groups in categories.items()}
+    wanted = {f"group {name}": (name, coded(meant.coding)) for name, meant in answers.items()}
+    wanted |= {f"number {name}": (name, _NUMBER) for name in numbers}
+    reader = TableReader(open_source(source, base_folder=base_folder or Path()), wanted)
+    table = reader.whole()
+    for name, meant in answers.items():
+        refuse_faults(reader, f"group {name}", name, meant, where=f"column {name!r} of {source}", total=table.height)
+    marks = {name: rule.marks(table[name]) for name, (_, rule) in wanted.items()}
     for name in numbers:
-        measured[name], absent = _numbers(source, name, missing=missing, base_folder=base_folder)
-        masks.append(~absent)
-    if len({mask.size for mask in masks}) > 1:
-        _fail(f"{source} has changed while it was read.")
-    whole = np.logical_and.reduce(masks)
+        _refuse_numbers(f"column {name!r} of {source}", marks[f"number {name}"], missing=missing)
+    whole = np.logical_and.reduce([found >= 0 for found in marks.values()])
     n = int(np.count_nonzero(whole))
     if not n:
-        _fail(f"{source}: no record has all of the columns {', '.join((*found, *measured))}.")
+        fail(f"{source}: no record has all of the columns {', '.join((*answers, *numbers))}.")
+    kept = table if n == table.height else table.filter(pl.Series(whole))
     return PrivateTable(
-        groups={name: codes[whole] for name, codes in found.items()},
-        numbers={name: values[whole] for name, values in measured.items()},
+        groups={name: kept[f"group {name}"].to_numpy().astype(np.int64) for name in answers},
+        numbers={name: kept[f"number {name}"].to_numpy() for name in numbers},
         n=n,
         source=source,
-        dropped=whole.size - n,
+        dropped=table.height - n,
     )
 
 
-def _numbers(
-    source: str, column: str, *, missing: str, base_folder: Path | None
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return a column of numbers, and where it is missing."""
-    tables = []
-    for part in open_source(source, base_folder=base_folder or Path()):
-        dtype = part.dtype(column)
-        if not dtype.is_numeric() and dtype not in (pl.String, pl.Boolean, pl.Null):
-            _fail(f"{part.name}: column {column!r} is of type {type_name(dtype)}. It must hold numbers.")
-        reading = Reading.of(column, dtype, numeric=True)
-        tables.append(part.collect(reading.numbers.cast(pl.Float64).alias("number"), reading.missing.alias("missing")))
-    table = pl.concat(tables)
-    absent = table["missing"].to_numpy().astype(np.bool_)
-    values = table["number"].fill_null(np.nan).to_numpy().astype(np.float64)
-    where = f"column {column!r} of {source}"
-    if missing == "refuse" and absent.any():
-        _refuse(where, absent, 'are missing. Set missing = "drop" to leave them out')
-    wrong = ~np.isfinite(values) & ~absent
-    if wrong.any():
-        _refuse(where, wrong, "hold no finite number")
-    return values, absent
-
-
-def _refuse(where: str, wrong: npt.NDArray[np.bool_], what: str) -> NoReturn:
-    """Say how many records are wrong, and which."""
-    rows, count = np.flatnonzero(wrong)[:_SHOWN] + 1, int(np.count_nonzero(wrong))
-    shown = ", ".join(f"{row:,}" for row in rows) + (", ..." if count > rows.size else "")
-    _fail(f"{where}: {count:,} of {wrong.size:,} records (numbers {shown}, counted from 1) {what}.")
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message)
+def _refuse_numbers(where: str, marks: Marks, *, missing: str) -> None:
+    faults, total = Faults(), marks.size
+    faults.note(marks)
+    if missing == "refuse":
+        advice = 'are missing. Set missing = "drop" to leave them out.'
+        faults.refuse(MISSING, where, f": {{count}} of {{total}} records ({{numbers}}) {advice}", total=total)
+    faults.refuse(UNSEEN, where, ": {count} of {total} records ({numbers}) hold no finite number.", total=total)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hushuffle.errors import DataError
-from hushuffle.tables.categories import Reading
-from hushuffle.tables.sources import Part, open_source, type_name
+from hushuffle._checks import fail
+from hushuffle.tables.categories import MISSING
+from hushuffle.tables.records import NUMBER, TEXT, Faults, Rule, TableReader, check_type
+from hushuffle.tables.sources import Part, open_source
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _MOST_LABELS: Final = 100
-_SHOWN: Final = 5
 
 
 def load_numbers(
@@ -40,13 +40,9 @@ def load_numbers(
     >>> load_numbers("statsmodels:fair", ["age", "educ"], n=6366)[0].tolist()
     [32.0, 17.0]
     """
-    where = f"{_quoted(columns)} of {source}"
-    found = _read(source, columns, kept=kept, n=n, base_folder=base_folder, numeric=True)
-    numbers = np.column_stack([found[f"number {place}"].to_numpy() for place in range(len(columns))])
-    wrong = ~np.isfinite(numbers).all(axis=1)
-    if wrong.any():
-        _refuse(where, wrong, "are missing or no finite numbers", kept)
-    return np.asarray(numbers, dtype=np.float64)
+    table = _read(source, columns, NUMBER, n=n, kept=kept, base_folder=base_folder)
+    _refuse(source, columns, NUMBER, table, "are missing or no finite numbers", kept)
+    return np.column_stack([column.to_numpy() for column in table.iter_columns()])
 
 
 def load_labels(
@@ -59,11 +55,7 @@ def load_labels(
     >>> load_labels("statsmodels:fair", "children", n=6366)[:3].tolist()
     ['3', '3', '0']
     """
-    found = _read(source, [column], kept=kept, n=n, base_folder=base_folder, numeric=False)
-    missing = found["missing 0"].to_numpy()
-    if missing.any():
-        _refuse(f"{_quoted([column])} of {source}", missing, "are missing", kept)
-    return np.asarray(found["text 0"].to_list(), dtype=np.str_)
+    return np.asarray(_texts(source, column, n=n, kept=kept, base_folder=base_folder).to_list(), dtype=np.str_)
 
 
 def load_codes(
@@ -76,12 +68,8 @@ def load_codes(
     >>> load_codes("statsmodels:fair", "children", n=6366)[:3].tolist()
     [0, 0, 1]
     """
-    found = _read(source, [column], kept=kept, n=n, base_folder=base_folder, numeric=False)
-    missing = found["missing 0"].to_numpy()
-    if missing.any():
-        _refuse(f"{_quoted([column])} of {source}", missing, "are missing", kept)
-    numbered = found.select(pl.first().cast(pl.Categorical).to_physical().rank("dense").cast(pl.Int64) - 1)
-    return numbered.to_series().to_numpy()
+    texts = _texts(source, column, n=n, kept=kept, base_folder=base_folder)
+    return (texts.cast(pl.Categorical).to_physical().rank("dense").cast(pl.Int64) - 1).to_numpy()
 
 
 def load_attributes(
@@ -95,13 +83,12 @@ def load_attributes(
     (6366, 1)
     """
     texts = load_labels(source, column, n=n, kept=kept, base_folder=base_folder)
-    found = _read(source, [column], kept=kept, n=n, base_folder=base_folder, numeric=True)
-    numbers = found["number 0"].to_numpy().astype(np.float64)
+    numbers = _read(source, [column], NUMBER, n=n, kept=kept, base_folder=base_folder).to_numpy()
     if np.isfinite(numbers).all():
-        return numbers[:, np.newaxis]
+        return numbers
     labels, codes = np.unique(texts, return_inverse=True)
     if labels.size > _MOST_LABELS:
-        _fail(f"{_quoted([column])} of {source}: more than {_MOST_LABELS} different labels. Give numbers, or fewer.")
+        fail(f"{_quoted([column])} of {source}: more than {_MOST_LABELS} different labels. Give numbers, or fewer.")
     return np.eye(labels.size)[codes]
 
 
@@ -134,14 +121,14 @@ def load_edges(
     order = np.argsort(known, kind="stable")
     ranked = known[order]
     if bool(np.any(ranked[1:] == ranked[:-1])):
-        _fail(f"{source}: two records have the same name, so that edges do not say whom they join.")
+        fail(f"{source}: two records have the same name, so that edges do not say whom they join.")
     ends = [_ends(part) for part in open_source(source, base_folder=base_folder or Path())]
     edges = np.concatenate(ends)
     places = np.minimum(np.searchsorted(ranked, edges), records - 1)
     unknown = int(np.count_nonzero(ranked[places] != edges))
     if unknown:
         advice = "Records are counted from 0." if names is None else "Names are compared as text, exactly."
-        _fail(f"{source}: {unknown:,} ends of edges are no records of the data. {advice}")
+        fail(f"{source}: {unknown:,} ends of edges are no records of the data. {advice}")
     found = people[order[places]]
     return found[(found >= 0).all(axis=1)]
 
@@ -150,60 +137,43 @@ def _ends(part: Part) -> npt.NDArray[np.str_]:
     """Return the first two columns of a file as text, shape (m, 2)."""
     schema = part.schema()
     if len(schema) < 2:
-        _fail(f"{part.name} must have two columns: who knows whom.")
+        fail(f"{part.name} must have two columns: who knows whom.")
     # Nobody has asked for their names, and without a line of names they are a record: messages call them by number.
-    readings = [
-        Reading.of(name, _readable(dtype, part, f"column {number}"), numeric=False)
-        for number, (name, dtype) in zip((1, 2), schema.items(), strict=False)
-    ]
-    table = part.collect(*(reading.texts.alias(f"{place}") for place, reading in enumerate(readings)))
-    if any(table[name].is_null().any() for name in table.columns):
-        _fail(f"{part.name}: an end of an edge is missing.")
-    return np.column_stack([np.asarray(table[name].to_list(), dtype=np.str_) for name in table.columns])
+    for number, dtype in zip((1, 2), schema.dtypes(), strict=False):
+        check_type(part, f"column {number}", TEXT, dtype)
+    table = part.collect(*(TEXT.read(name, schema[name]) for name in schema.names()[:2]))
+    if any(column.null_count() for column in table.iter_columns()):
+        fail(f"{part.name}: an end of an edge is missing.")
+    return np.column_stack([np.asarray(column.to_list(), dtype=np.str_) for column in table.iter_columns()])
+
+
+def _texts(source: str, column: str, *, n: int, kept: Mask | None, base_folder: Path | None) -> pl.Series:
+    table = _read(source, [column], TEXT, n=n, kept=kept, base_folder=base_folder)
+    _refuse(source, [column], TEXT, table, "are missing", kept)
+    return table.to_series()
 
 
 def _read(
-    source: str, columns: Sequence[str], *, kept: Mask | None, n: int, base_folder: Path | None, numeric: bool
+    source: str, columns: Sequence[str], rule: Rule, *, n: int, kept: Mask | None, base_folder: Path | None
 ) -> pl.DataFrame:
-    """Return number, text and whether it is missing of each column by place, of the people."""
-    parts = open_source(source, base_folder=base_folder or Path())
-    tables = []
-    for part in parts:
-        wanted = []
-        for place, column in enumerate(columns):
-            reading = Reading.of(column, _dtype(part, column), numeric=numeric)
-            wanted += [reading.numbers.cast(pl.Float64).alias(f"number {place}")] if numeric else []
-            wanted += [] if numeric else [reading.texts.alias(f"text {place}")]
-            wanted.append(reading.missing.alias(f"missing {place}"))
-        tables.append(part.collect(*wanted))
-    table = pl.concat(tables)
+    """Return the columns of the people."""
+    wanted = {f"{place}": (column, rule) for place, column in enumerate(columns)}
+    table = TableReader(open_source(source, base_folder=base_folder or Path()), wanted).whole()
     if table.height != (n if kept is None else kept.size):
-        _fail(f"{source} has changed while it was read: {table.height:,} records now.")
+        fail(f"{source} has changed while it was read: {table.height:,} records now.")
     return table if kept is None else table.filter(pl.Series(kept))
 
 
-def _dtype(part: Part, column: str) -> pl.DataType:
-    return _readable(part.dtype(column), part, f"column {column!r}")
-
-
-def _readable(dtype: pl.DataType, part: Part, called: str) -> pl.DataType:
-    if not dtype.is_numeric() and dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null):
-        _fail(f"{part.name}: {called} is of type {type_name(dtype)}. It must hold text, numbers or booleans.")
-    return dtype
-
-
-def _refuse(where: str, wrong: Mask, what: str, kept: Mask | None) -> NoReturn:
-    """Say how many entries are wrong and which records they belong to, counted in the file."""
-    numbers = np.arange(wrong.size) if kept is None else np.flatnonzero(kept)
-    rows = numbers[wrong][:_SHOWN] + 1
-    count = int(np.count_nonzero(wrong))
-    shown = ", ".join(f"{row:,}" for row in rows) + (", ..." if count > rows.size else "")
-    _fail(f"{where}: {count:,} of {wrong.size:,} records {what} (numbers {shown}, counted from 1).")
+def _refuse(source: str, columns: Sequence[str], rule: Rule, table: pl.DataFrame, what: str, kept: Mask | None) -> None:
+    """Say how many people lack a value, and which records they are, counted in the file."""
+    wrong = np.logical_or.reduce([rule.marks(column) < 0 for column in table.iter_columns()])
+    marks = np.zeros(wrong.size if kept is None else kept.size, dtype=np.int8)
+    marks[slice(None) if kept is None else kept] = np.where(wrong, MISSING, 0)
+    faults = Faults()
+    faults.note(marks)
+    where = f"{_quoted(columns)} of {source}"
+    faults.refuse(MISSING, where, f": {{count}} of {{total}} records {what} ({{numbers}}).", total=wrong.size)
 
 
 def _quoted(columns: Sequence[str]) -> str:
     return f"public column{'s' if len(columns) > 1 else ''} {', '.join(repr(column) for column in columns)}"
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message)

@@ -8,6 +8,7 @@ from typing import Final
 import polars as pl
 
 from hushuffle import _checks
+from hushuffle._checks import fail
 from hushuffle.model.traces import Traces
 from hushuffle.tables import _public
 
@@ -45,7 +46,7 @@ def load_ratings(source: str | Path, *, least: float = 0.0) -> Traces:
     wanted["rating"] = pl.col("rating").cast(pl.Float64, strict=False)
     frame = _public.whole(part, wanted, "a number").filter(pl.col("rating") >= stars)
     if not frame.height:
-        _public.fail(f"{part.name}: no rating has at least {stars:g} stars.")
+        fail(f"{part.name}: no rating has at least {stars:g} stars.")
     movies = frame["movieId"].unique().sort()
     codes = frame["movieId"].rank("dense").cast(pl.Int64) - 1
     return Traces.from_table(

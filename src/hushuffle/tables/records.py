@@ -1,101 +1,205 @@
-"""The records of one column, coded part by part, and what can be wrong with them."""
+"""The reader of tables: named columns, each read by a rule, some records at a time, and what is wrong with them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Final, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hushuffle.errors import DataError
-from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Coding, Reading
-from hushuffle.tables.sources import Part
+from hushuffle._checks import fail
+from hushuffle.tables.categories import MISSING, UNSEEN, Coding, Reading
+from hushuffle.tables.sources import Part, type_name
+
+Marks = npt.NDArray[np.integer]
+"""For each record 0 or more, or why it has no value: MISSING, UNSEEN, OVERLAP."""
 
 _SHOWN: Final = 5
-_MISSING_ADVICE: Final = 'Set missing = "drop" or to a category. Empty fields, blank lines and NaN count as missing.'
+
+
+def nulls(values: pl.Series) -> Marks:
+    """Mark nulls as missing."""
+    return np.where(values.is_null().to_numpy(), MISSING, 0)
+
+
+def _no_numbers(values: pl.Series) -> Marks:
+    """Mark nulls as missing, and what is no finite number as unseen."""
+    marks = nulls(values)
+    marks[~np.isfinite(values.fill_null(0.0).to_numpy())] = UNSEEN
+    return marks
 
 
 @dataclass(frozen=True, kw_only=True)
-class Records:
-    """`codes[i]` are the codes of `parts[i]`, Int32: categories, or marks below 0; `where` is for messages."""
+class Rule:
+    """How a column is read: `read` makes its values, of the types that it `takes`; `must` says which those are.
 
-    where: str
-    parts: tuple[Part, ...]
-    readings: tuple[Reading, ...]
-    codes: tuple[npt.NDArray[np.int32], ...]
+    `marks` tells from the values which records have none, and why. `alike`: all files have one kind of values.
+    """
 
-    @classmethod
-    def read(cls, parts: tuple[Part, ...], readings: tuple[Reading, ...], rule: Coding, *, where: str) -> Self:
-        """Return the records of all parts, coded by `rule`; four bytes for each record.
+    read: Callable[[str, pl.DataType], pl.Expr]
+    marks: Callable[[pl.Series], Marks] = nulls
+    takes: Callable[[pl.DataType], bool] = lambda _: True
+    must: str = "It must hold text, numbers or booleans."
+    alike: bool = False
 
-        Raises:
-            DataError: a part cannot be read.
-        """
-        codes = tuple(
-            part.collect(rule.codes(reading).alias("code"))["code"].to_numpy()
-            for part, reading in zip(parts, readings, strict=True)
-        )
-        return cls(where=where, parts=parts, readings=readings, codes=codes)
 
-    def refuse_unclear(self, rule: Coding) -> None:
-        """Raise `DataError` if a record matches no category, or several."""
-        pairs: Counter[tuple[int, int]] = Counter()
-        for part, reading, codes in zip(self.parts, self.readings, self.codes, strict=True):
-            if bool(np.any(codes == OVERLAP)):
-                table = part.collect(*rule.first_and_last(reading)).filter(pl.col("first") != pl.col("last"))
-                for first, last, count in table.group_by("first", "last").len().iter_rows():
-                    pairs[first, last] += count
-        if pairs:
-            (first, last), count = max(pairs.items(), key=lambda item: (item[1], item[0]))
-            names = f"{rule.labels[first]!r} and {rule.labels[last]!r}"
-            message = f"{self.where}: {count:,} records match both {names}. Make the conditions exclude each other."
-            raise DataError(message)
-        self._refuse(UNSEEN, "match no category", rule.advice)
+def _kind(dtype: pl.DataType) -> str:
+    if dtype.is_numeric():
+        return "numbers"
+    if dtype == pl.Boolean:
+        return "booleans"
+    return "text" if dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null) else ""
 
-    def refuse_missing(self) -> None:
-        """Raise `DataError` if a record is missing."""
-        self._refuse(MISSING, "are missing", _MISSING_ADVICE)
 
-    def joined(self, instead: int | None) -> tuple[npt.NDArray[np.int64], int]:
-        """Return all codes, shape (n,), and how many records were dropped.
+def _number(column: str, dtype: pl.DataType) -> pl.Expr:
+    reading = Reading.of(column, dtype, numeric=True)
+    return pl.when(~reading.missing).then(reading.numbers.cast(pl.Float64).fill_null(np.nan))
 
-        Missing records become the code `instead`, or are dropped if that is None.
-        """
-        missing = sum(int(np.count_nonzero(codes == MISSING)) for codes in self.codes)
-        dropped = missing if instead is None else 0
-        values = np.empty(self._total - dropped, dtype=np.int64)
-        start = 0
-        for codes in self.codes:
-            kept = codes if instead is None else np.where(codes == MISSING, np.int32(instead), codes)
-            if dropped:
-                kept = codes[codes != MISSING]
-            values[start : start + kept.size] = kept
-            start += kept.size
-        return values, dropped
 
-    @property
-    def present(self) -> npt.NDArray[np.bool_]:
-        """Which records are not missing, shape (records,)."""
-        return np.concatenate([codes != MISSING for codes in self.codes])
+def _text(column: str, dtype: pl.DataType) -> pl.Expr:
+    reading = Reading.of(column, dtype, numeric=False)
+    return pl.when(~reading.missing).then(reading.texts)
 
-    @property
-    def _total(self) -> int:
-        return sum(codes.size for codes in self.codes)
 
-    def _refuse(self, mark: int, what: str, advice: str) -> None:
-        """Raise `DataError` if codes are `mark`: how many, and where the first ones are."""
-        counts = [int(np.count_nonzero(codes == mark)) for codes in self.codes]
-        if not any(counts):
+def _as_text(column: str, _: pl.DataType) -> pl.Expr:
+    text = pl.col(column).cast(pl.String)
+    return pl.when(text != "").then(text)
+
+
+NUMBER: Final = Rule(read=_number, marks=_no_numbers, takes=lambda dtype: bool(_kind(dtype)))
+"""Finite numbers; what is none is NaN or infinite, what is missing is null."""
+
+TEXT: Final = Rule(read=_text, takes=lambda dtype: bool(_kind(dtype)))
+"""Text, also for numbers; what is missing is null."""
+
+ANYTHING: Final = Rule(read=_as_text)
+"""Text of whatever has one, dates too; what is missing is null."""
+
+ID: Final = Rule(
+    read=_as_text,
+    takes=lambda dtype: dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum),
+    must="Ids must be text or integers.",
+)
+"""Who a record belongs to."""
+
+
+def coded(coding: Coding) -> Rule:
+    """Return the rule of a column of categories: their codes, Int32, or marks below 0."""
+    return Rule(
+        read=lambda column, dtype: coding.codes(Reading.of(column, dtype, numeric=coding.numeric)),
+        marks=lambda codes: codes.to_numpy(),
+        takes=lambda dtype: bool(_kind(dtype)),
+        alike=True,
+    )
+
+
+def given(expression: pl.Expr) -> Rule:
+    """Return the rule of a column of a public data set, whose values are those of `expression`."""
+    return Rule(read=lambda _column, _dtype: expression)
+
+
+@dataclass(kw_only=True)
+class Faults:
+    """Records of one column without a value: how many have each mark, and the first ones, all in one file."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+    first: dict[int, tuple[Part | None, list[int]]] = field(default_factory=dict)
+
+    def note(self, marks: Marks, *, part: Part | None = None, start: int = 0) -> None:
+        """Take the marks of records of a file, or of all; the first is number `start`, counted from 0."""
+        if not marks.size or int(marks.min()) >= 0:
             return
-        first = next(position for position, count in enumerate(counts) if count)
-        rows = np.flatnonzero(self.codes[first] == mark)[:_SHOWN] + 1
-        numbers = ", ".join(f"{row:,}" for row in rows) + (", ..." if sum(counts) > rows.size else "")
-        place = f" of {self.parts[first].name}" if len(self.parts) > 1 else ""
-        message = (
-            f"{self.where}: {sum(counts):,} of {self._total:,} records {what} "
-            f"(numbers {numbers}{place}, counted from 1). {advice}"
-        )
-        raise DataError(message)
+        for mark in np.unique(marks[marks < 0]).tolist():
+            rows = np.flatnonzero(marks == mark)
+            self.counts[mark] += rows.size
+            where, shown = self.first.setdefault(mark, (part, []))
+            if where is part:
+                shown += (rows[: _SHOWN - len(shown)] + start + 1).tolist()
+
+    def refuse(self, mark: int, where: str, sentence: str, *, total: int = 0, name_file: bool = False) -> None:
+        """Raise `DataError` if a record has this mark: `where`, then the sentence.
+
+        In it may be {count}, {total}, {first} and {numbers}: those of the first records, and, to `name_file`, of which
+        file they are.
+        """
+        count = self.counts[mark]
+        if not count:
+            return
+        part, rows = self.first[mark]
+        shown = ", ".join(f"{row:,}" for row in rows) + (", ..." if count > len(rows) else "")
+        place = f" of {part.name}" if name_file and part is not None else ""
+        numbers = f"numbers {shown}{place}, counted from 1"
+        fail(f"{where}{sentence.format(count=f'{count:,}', total=f'{total:,}', first=f'{rows[0]:,}', numbers=numbers)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Records of one file in their order, a column for each that was asked for; the first is number `start` of it."""
+
+    part: Part
+    start: int
+    frame: pl.DataFrame
+
+
+class TableReader:
+    """Columns of tables, part by part: `columns` says by which name each comes, what it is called there, and its rule.
+
+    Whatever has no value by its rule is noted in `faults`, and is for the caller to refuse or to leave out.
+
+    Raises:
+        DataError: a part cannot be read, lacks a column, or has one of a type that its rule does not take.
+    """
+
+    def __init__(self, parts: Sequence[Part], columns: Mapping[str, tuple[str, Rule]]) -> None:
+        self.parts, self._columns = tuple(parts), columns
+        self.faults = {name: Faults() for name in columns}
+        types = [part.dtypes(*(column for column, _ in columns.values())) for part in parts]
+        for place, (column, rule) in enumerate(columns.values()):
+            self._check(column, rule, [dtypes[place] for dtypes in types])
+        self._wanted = [
+            [
+                rule.read(column, dtype).alias(name)
+                for (name, (column, rule)), dtype in zip(columns.items(), dtypes, strict=True)
+            ]
+            for dtypes in types
+        ]
+
+    def blocks(self, *, rows: int | None = None) -> Iterator[Block]:
+        """Yield all records, about so many at a time, or the whole of each part; once."""
+        for part, wanted in zip(self.parts, self._wanted, strict=True):
+            start = 0
+            for frame in [part.collect(*wanted)] if rows is None else part.batches(*wanted, rows=rows):
+                for name, (_, rule) in self._columns.items():
+                    self.faults[name].note(rule.marks(frame[name]), part=part, start=start)
+                yield Block(part=part, start=start, frame=frame)
+                start += frame.height
+
+    def whole(self) -> pl.DataFrame:
+        """Return all records; once."""
+        return pl.concat(block.frame for block in self.blocks())
+
+    def distinct(self) -> Iterator[list[str]]:
+        """Yield the different texts of each part, where one column is read as text."""
+        for part, (wanted,) in zip(self.parts, self._wanted, strict=True):
+            yield part.distinct(wanted.drop_nulls())
+
+    def _check(self, column: str, rule: Rule, dtypes: Sequence[pl.DataType]) -> None:
+        first: tuple[str, str] | None = None
+        for part, dtype in zip(self.parts, dtypes, strict=True):
+            check_type(part, f"column {column!r}", rule, dtype)
+            if not (rule.alike and part.typed) or dtype == pl.Null:
+                continue
+            kind = _kind(dtype)
+            if first is not None and first[0] != kind:
+                fail(f"column {column!r} holds {first[0]} in {first[1]}, but {kind} in {part.name}.")
+            first = first or (kind, part.name)
+
+
+def check_type(part: Part, called: str, rule: Rule, dtype: pl.DataType) -> None:
+    """Raise `DataError` if a rule does not take a column of this type; messages name the type, not what it holds."""
+    if not rule.takes(dtype):
+        fail(f"{part.name}: {called} is of type {type_name(dtype)}. {rule.must}")

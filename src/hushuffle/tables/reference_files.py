@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.array_files import refused
 
 _BLOCK: Final = 1 << 20
@@ -35,18 +35,18 @@ def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
     """
     order = _mapped(path)
     if order.ndim != 1 or not np.issubdtype(order.dtype, np.integer):
-        _fail(f"{path} holds an array of shape {order.shape}: one list of integers is expected.")
+        fail(f"{path} holds an array of shape {order.shape}: one list of integers is expected.")
     if order.size != n:
-        _fail(f"{path} orders {order.size:,} records, but there are {n:,} people. Everybody occurs once.")
+        fail(f"{path} orders {order.size:,} records, but there are {n:,} people. Everybody occurs once.")
     seen = np.zeros(n, dtype=np.bool_)
     for start in range(0, n, _BLOCK):
         block = order[start : start + _BLOCK]
         if int(block.min()) < 0 or int(block.max()) >= n:
-            _fail(f"{path} must hold record numbers from 0 to {n - 1:,}.")
+            fail(f"{path} must hold record numbers from 0 to {n - 1:,}.")
         seen[block] = True
     missing = n - int(np.count_nonzero(seen))
     if missing:
-        _fail(f"{path} is no order of all records: {missing:,} do not occur, others occur twice.")
+        fail(f"{path} is no order of all records: {missing:,} do not occur, others occur twice.")
     return order
 
 
@@ -60,9 +60,5 @@ def _mapped(path: Path) -> npt.NDArray[Any]:
             else np.load(path, mmap_mode="r", allow_pickle=False)
         )
     if raw and not whole:
-        _fail(f"{path} is not a whole number of 64-bit integers: it may be cut off.")
+        fail(f"{path} is not a whole number of 64-bit integers: it may be cut off.")
     return found
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

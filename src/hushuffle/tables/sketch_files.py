@@ -8,13 +8,13 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, NoReturn, Protocol, TypedDict
+from typing import Any, Final, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.array_files import refused
 from hushuffle.tables.sources import open_source
 
@@ -124,25 +124,21 @@ def identifier_columns(source: str, *, column: str, base_folder: Path | None = N
         DataError: no such file or column, or a file that cannot be read.
     """
     for part in open_source(source, base_folder=base_folder or Path()):
-        part.dtype(column)  # complains plainly if there is none
+        part.dtypes(column)  # complains plainly if there is none
         yield part.collect(pl.col(column))[column]
 
 
 def _named(path: Path | str) -> Path:
     if Path(path).suffix != ".npz":
-        _fail(f"{path}: the name of a file with a Bloom filter ends in .npz.")
+        fail(f"{path}: the name of a file with a Bloom filter ends in .npz.")
     return Path(path)
 
 
 def _check(manifest: Mapping[str, Any], source: Path) -> None:
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
-        _fail(f"{source} is not a Bloom filter of hushuffle.")
+        fail(f"{source} is not a Bloom filter of hushuffle.")
     if manifest.get("version") != _VERSION:
-        _fail(f"{source} is of another version than the {_VERSION} that this program reads. Upgrade hushuffle.")
+        fail(f"{source} is of another version than the {_VERSION} that this program reads. Upgrade hushuffle.")
     wrong = [key for key, kind in _KEYS.items() if type(manifest.get(key)) is not kind]
     if wrong or not manifest["threshold"].isdecimal():
-        _fail(f"{source}: the manifest lacks {', '.join(wrong) or 'a whole threshold'}, or has it in another form.")
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None
+        fail(f"{source}: the manifest lacks {', '.join(wrong) or 'a whole threshold'}, or has it in another form.")

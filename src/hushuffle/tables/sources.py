@@ -23,7 +23,8 @@ from typing import BinaryIO, Final, NoReturn, cast
 
 import polars as pl
 
-from hushuffle.errors import DataError, MissingDependencyError
+from hushuffle._checks import fail
+from hushuffle.errors import MissingDependencyError
 from hushuffle.files.causes import cause
 from hushuffle.tables.parquet import ROWS, UnreadableFile, read_parquet
 
@@ -47,18 +48,19 @@ class Part:
         """Whether its columns have types (those of a CSV file are text)."""
         return self.path is None or self.path.suffix == ".parquet"
 
-    def dtype(self, column: str) -> pl.DataType:
-        """Return the type of `column`.
+    def dtypes(self, *columns: str) -> list[pl.DataType]:
+        """Return the types of `columns`.
 
         Raises:
             DataError: the file cannot be read, or has no such column, or has it twice.
         """
         schema = self.schema()
-        if column not in schema:
-            self._absent(column, schema.names())
-        if not self.typed and f"{column}_duplicated_0" in schema:
-            _fail(f"{self.name}: column {column!r} is there twice. Rename one of them.")
-        return schema[column]
+        for column in columns:
+            if column not in schema:
+                self._absent(column, schema.names())
+            if not self.typed and f"{column}_duplicated_0" in schema:
+                fail(f"{self.name}: column {column!r} is there twice. Rename one of them.")
+        return [schema[column] for column in columns]
 
     def schema(self) -> pl.Schema:
         """Return all columns with their types.
@@ -124,14 +126,14 @@ class Part:
             _unreadable(f"{self.name} is empty: not even a line with the names of the columns.", self.path)
         except OSError as error:
             if known := cause(error, ""):
-                _fail(f"{self.name} cannot be read: {known}.")
+                fail(f"{self.name} cannot be read: {known}.")
             _unreadable(f"{self.name} cannot be read: it may be cut off or damaged.", self.path)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
             self._damaged()
 
     def _damaged(self) -> NoReturn:
         if self.path is None:
-            _fail(f"{self.name} cannot be read.")
+            fail(f"{self.name} cannot be read.")
         _refuse_other_encodings(self.path, self.name)
         _unreadable(
             f"{self.name} is not a well-formed CSV file: a row has more fields than the first line has names, "
@@ -144,8 +146,8 @@ class Part:
             _refuse_other_encodings(self.path, self.name)
         missing = f"{self.name} has no column {column!r}"
         if not self.typed and len(names) == 1 and (";" in names[0] or "\t" in names[0]):
-            _fail(f"{missing}: its fields are not separated by commas.")
-        _fail(f"{missing} (number of columns: {len(names):,}). {_advice(column, names, typed=self.typed)}")
+            fail(f"{missing}: its fields are not separated by commas.")
+        fail(f"{missing} (number of columns: {len(names):,}). {_advice(column, names, typed=self.typed)}")
 
 
 def _advice(column: str, names: list[str], *, typed: bool) -> str:
@@ -181,7 +183,7 @@ def open_source(source: str, *, base_folder: Path) -> tuple[Part, ...]:
     if scheme is None:
         return tuple(_file(path, name) for path, name in _paths(source, base_folder))
     if scheme[1] != _BUNDLED:
-        _fail(f"{source!r} is not understood. Give a file on this machine, or {_BUNDLED}:NAME for a bundled data set.")
+        fail(f"{source!r} is not understood. Give a file on this machine, or {_BUNDLED}:NAME for a bundled data set.")
     return (_bundled(scheme[2], source),)
 
 
@@ -195,9 +197,9 @@ def open_folder(source: str, *, base_folder: Path) -> tuple[Part, ...]:
     try:
         files = sorted(path for path in folder.iterdir() if path.name.endswith(_KINDS) and path.is_file())
     except OSError as error:
-        _fail(f"{source} cannot be read: {cause(error)}.")
+        fail(f"{source} cannot be read: {cause(error)}.")
     if not files:
-        _fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
+        fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
     return tuple(_file(path, name) for path, name in found(files, source))
 
 
@@ -217,22 +219,22 @@ def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
     written = Path(source).expanduser()
     path = base_folder / written
     if path.is_dir():
-        _fail(f"{source} is a folder. Name the files in it, for example {source.rstrip('/')}/*.csv.")
+        fail(f"{source} is a folder. Name the files in it, for example {source.rstrip('/')}/*.csv.")
     if path.exists():
         return [(path, source)]
     if not glob.has_magic(source):
-        _fail(f"{source} does not exist. Relative paths start at the folder of the specification.")
+        fail(f"{source} does not exist. Relative paths start at the folder of the specification.")
     # Path.glob would take no absolute pattern.
     names = sorted(glob.glob(str(written), root_dir=base_folder, recursive=True))  # noqa: PTH207
     paths = [base_folder / name for name in names if not (base_folder / name).is_dir()]
     if not paths:
-        _fail(f"{source} matches no file. Relative paths start at the folder of the specification.")
+        fail(f"{source} matches no file. Relative paths start at the folder of the specification.")
     return found(paths, source)
 
 
 def _file(path: Path, name: str) -> Part:
     if not path.name.endswith(_KINDS):
-        _fail(f"{name} is no kind of file that can be read: {', '.join(_KINDS)}.")
+        fail(f"{name} is no kind of file that can be read: {', '.join(_KINDS)}.")
     if path.suffix == ".parquet":
         return Part(name=name, frame=pl.scan_parquet(path.absolute(), glob=False), path=path)
     # No type is guessed: what a field means is for the categories to say.
@@ -248,7 +250,7 @@ def _bundled(name: str, source: str) -> Part:
     names = sorted(module.name for module in pkgutil.iter_modules(datasets.__path__) if module.ispkg)
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
-        _fail(f"{source} is not a bundled data set.{f' Did you mean {near[0]!r}?' if near else ''}")
+        fail(f"{source} is not a bundled data set.{f' Did you mean {near[0]!r}?' if near else ''}")
     table = importlib.import_module(f"statsmodels.datasets.{name}").load_pandas().data
     columns = {}
     for label in table.columns:
@@ -284,8 +286,3 @@ def _bytes(path: Path) -> BinaryIO:
 def _unreadable(message: str, path: Path | None) -> NoReturn:
     # What the reader said may quote the data: it is not chained.
     raise UnreadableFile(message, path) from None
-
-
-def _fail(message: str) -> NoReturn:
-    # What the reader said may quote the data: it is not chained.
-    raise DataError(message) from None

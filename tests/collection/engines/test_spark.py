@@ -33,8 +33,7 @@ from hushuffle.collection.report_files import write_reports
 from hushuffle.errors import DataError, InvalidInputError, MissingDependencyError
 from hushuffle.mechanisms.randomizers import CountsReports, LocalHashing, RandomizedResponse, Randomizer
 from hushuffle.randomness import Randomness, reproducible
-from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, coding
-from hushuffle.tables.column_batches import ByNumber
+from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
 from spark_session import NEEDS_SPARK, folder, session
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 def reader(k: int = 300, *, ids: bool = True) -> Reader:
-    return Reader(rule=ByNumber(k=k), ids=ids)
+    return Reader(answers=Answers.of(k, "refuse"), ids=ids)
 
 
 def task(randomizer: Randomizer = RESPONSE, *, ids: bool = True, order_key: bytes = bytes(32)) -> Randomize:
@@ -126,10 +125,10 @@ def test_records_without_ids_are_numbered_by_position(monkeypatch: pytest.Monkey
 
 
 def test_marks() -> None:
-    rule = coding({"low": "< 5", "high": "> 3"})
+    answers = Answers.of({"low": "< 5", "high": "> 3"}, "refuse")
     people = pl.DataFrame({"id": ["a", "b", "c", "", None, "d", "e", "d"], "value": [1.0, 4, None, 9, 2, 7, 8, 6]})
     kernel = Kernel(randomizer=RandomizedResponse(k=2, epsilon=1.0), key=KEY)
-    work = Randomize(reader=Reader(rule=rule, ids=True), kernel=kernel, order_key=bytes(32), mechanism="m")
+    work = Randomize(reader=Reader(answers=answers, ids=True), kernel=kernel, order_key=bytes(32), mechanism="m")
     reports = [row["report"] for batch in work(batches(people, 8)) for row in batch.to_pylist()]
     assert [min(report, 0) for report in reports] == [0, OVERLAP, MISSING, NAMELESS, NAMELESS, TWICE, 0, TWICE]
     packed = [row for batch in Pack(layout=kernel.layout)(work(batches(people, 8))) for row in batch.to_pylist()]
@@ -141,7 +140,7 @@ def test_marks() -> None:
 
 
 def test_missing_answers_may_be_a_category() -> None:
-    found, ids = Reader(rule=coding(["a", "b"]), instead=2).read(pl.DataFrame({"value": ["b", None, "x", ""]}))
+    found, ids = Reader(answers=Answers.of(["a", "b"], "none")).read(pl.DataFrame({"value": ["b", None, "x", ""]}))
     assert found.tolist() == [1, 2, UNSEEN, 2]
     assert ids is None
 

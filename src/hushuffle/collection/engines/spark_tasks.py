@@ -21,7 +21,8 @@ from hushuffle.collection.record_tags import Tags, record_numbers
 from hushuffle.collection.report_files import Packed, ReportLayout
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import CountsReports
-from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Coding, Reading
+from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
+from hushuffle.tables.records import coded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,19 +55,18 @@ _COUNTED: Final = 1 << 20  # reports counted at a time
 class Reader:
     """From a batch of rows to codes, or marks below 0, and ids: what `ColumnBatches` does with a part of a file.
 
-    The private column is called "value", that of ids (if there are `ids`) "id"; missing values get the code `instead`.
+    The private column is called "value", that of ids (if there are `ids`) "id".
     """
 
-    rule: Coding
+    answers: Answers
     ids: bool = False
-    instead: int | None = None
 
     def read(self, frame: pl.DataFrame) -> tuple[Integers, pl.Series | None]:
         """Return codes 0..k-1 or marks, shape (n,), and ids as text, shape (n,)."""
-        reading = Reading.of(VALUE, frame.schema[VALUE], numeric=self.rule.numeric)
-        codes = frame.select(self.rule.codes(reading).alias("code"))["code"].to_numpy().astype(np.int64)
-        if self.instead is not None:
-            codes[codes == MISSING] = self.instead
+        read = coded(self.answers.coding).read(VALUE, frame.schema[VALUE])
+        codes = frame.select(read).to_series().to_numpy().astype(np.int64)
+        if self.answers.instead is not None:
+            codes[codes == MISSING] = self.answers.labels.index(self.answers.instead)
         if not self.ids:
             return codes, None
         ids = frame[ID]

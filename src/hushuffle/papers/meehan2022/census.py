@@ -9,6 +9,7 @@ from typing import Final
 
 import polars as pl
 
+from hushuffle._checks import fail
 from hushuffle.tables import _public
 
 _COLUMNS: Final = {
@@ -69,14 +70,14 @@ def _published(folder: Path, name: str, split: str) -> pl.DataFrame:
     try:
         text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode("ascii")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error):
-        _public.fail(f"{path} cannot be read: it may be cut off or damaged.")
+        fail(f"{path} cannot be read: it may be cut off or damaged.")
     records = []
     for number, line in enumerate(text.splitlines(), start=1):
         fields = [field.strip() for field in line.split(",")]
         if fields == [""] or line.startswith("|"):
             continue
         if len(fields) != len(_COLUMNS) - 1:
-            _public.fail(f"{path}: line {number:,} has {len(fields)} fields, not {len(_COLUMNS) - 1}.")
+            fail(f"{path}: line {number:,} has {len(fields)} fields, not {len(_COLUMNS) - 1}.")
         records.append([*fields[:-1], fields[-1].removesuffix("."), split])
     frame = pl.DataFrame(records, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
     frame = frame.select(pl.col(column).cast(dtype, strict=False) for column, dtype in _COLUMNS.items())

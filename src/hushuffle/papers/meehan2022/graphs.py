@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from hushuffle._checks import fail
 from hushuffle.tables import _public
 
 
@@ -58,11 +59,11 @@ def load_graph(folder: str | Path, *, language: str = "DE") -> SocialGraph:
     }
     people = _rows(targets_path, wanted, language).unique().sort("new_id")
     if people["new_id"].to_list() != list(range(people.height)):
-        _public.fail(f"{targets_path}: column 'new_id' must number the people from 0, each with one attribute.")
+        fail(f"{targets_path}: column 'new_id' must number the people from 0, each with one attribute.")
     pairs = edges.to_numpy().astype(np.int64, copy=False)
     outside = int(np.count_nonzero((pairs < 0) | (pairs >= people.height)))
     if outside:
-        _public.fail(f"{edges_path}: {outside:,} ends of edges are not among the {people.height:,} people.")
+        fail(f"{edges_path}: {outside:,} ends of edges are not among the {people.height:,} people.")
     return SocialGraph(name=f"Twitch {language}", edges=pairs, mature=people["mature"].to_numpy())
 
 
@@ -74,5 +75,5 @@ def _rows(path: Path, wanted: dict[str, pl.Expr], language: str) -> pl.DataFrame
     frame = _public.whole(part, {"lang": pl.col("lang").cast(pl.String), **wanted}, "as published")
     frame = frame.filter(pl.col("lang") == language).drop("lang")
     if not frame.height:
-        _public.fail(f"{path}: no records of the language {language!r}.")
+        fail(f"{path}: no records of the language {language!r}.")
     return frame

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle._checks import fail
 from hushuffle.files.array_files import refused
-from hushuffle.tables import _public
 
 _SUFFIXES: Final = (".npz", ".csv", ".txt", ".dat")
 
@@ -57,9 +57,9 @@ def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str,
     """
     path = Path(source).expanduser()
     if not path.is_file():
-        _public.fail(f"{source} is no file. Name the file, for example bssr1_set1.npz.")
+        fail(f"{source} is no file. Name the file, for example bssr1_set1.npz.")
     if path.suffix not in _SUFFIXES:
-        _public.fail(f"{source} is no kind of file that can be read: {', '.join(_SUFFIXES)}.")
+        fail(f"{source} is no kind of file that can be read: {', '.join(_SUFFIXES)}.")
     arrays = _archive(path) if path.suffix == ".npz" else {path.stem: _text(path)}
     return {
         name: _matrix(array, f"{path}: matrix {place:,} of {len(arrays):,}", name, failed)
@@ -76,7 +76,7 @@ def _archive(path: Path) -> dict[str, npt.NDArray[np.generic]]:
         arrays = {name: archive[name] for name in archive.files}
     matrices = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray) and array.ndim == 2}
     if not matrices:
-        _public.fail(f"{path} holds no matrix.")
+        fail(f"{path} holds no matrix.")
     return matrices
 
 
@@ -85,14 +85,14 @@ def _text(path: Path) -> npt.NDArray[np.generic]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
-        _public.fail(f"{path} cannot be read as UTF-8 text.")
+        fail(f"{path} cannot be read as UTF-8 text.")
     for number, line in enumerate(lines, start=1):
         try:
             row = [float(field) for field in line.replace(",", " ").split()]
         except ValueError:
-            _public.fail(f"{path}: line {number:,} holds something that is no number.")
+            fail(f"{path}: line {number:,} holds something that is no number.")
         if row and rows and len(row) != len(rows[0]):
-            _public.fail(f"{path}: line {number:,} has {len(row):,} numbers, those before it {len(rows[0]):,}.")
+            fail(f"{path}: line {number:,} has {len(row):,} numbers, those before it {len(rows[0]):,}.")
         if row:
             rows.append(row)
     return np.array(rows, dtype=np.float64)
@@ -100,19 +100,17 @@ def _text(path: Path) -> npt.NDArray[np.generic]:
 
 def _matrix(array: npt.NDArray[np.generic], where: str, name: str, mark: float | None) -> ScoreMatrix:
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.shape[0] < 2 or array.dtype.kind not in "iuf":
-        _public.fail(f"{where} must be square, of numbers, for at least 2 people (shape {array.shape}).")
+        fail(f"{where} must be square, of numbers, for at least 2 people (shape {array.shape}).")
     scores = array.astype(np.float64)
     if not np.isfinite(scores).all():
-        _public.fail(
-            f"{where}: row {_first(~np.isfinite(scores)):,} (counted from 1) holds a score that is not finite."
-        )
+        fail(f"{where}: row {_first(~np.isfinite(scores)):,} (counted from 1) holds a score that is not finite.")
     failed = np.zeros(scores.shape, dtype=np.bool_) if mark is None else scores == mark
     kept = ~(failed.all(axis=0) | failed.all(axis=1))
     if np.count_nonzero(kept) < 2:
-        _public.fail(f"{where}: fewer than 2 people are enrolled.")
+        fail(f"{where}: fewer than 2 people are enrolled.")
     failed[~kept] = failed[:, ~kept] = False
     if failed.any():
-        _public.fail(
+        fail(
             f"{where}: row {_first(failed):,} (counted from 1) holds {mark:g}, the mark of a failure, "
             "among other scores."
         )

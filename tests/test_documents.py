@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -112,3 +113,18 @@ def test_the_extra_all_has_every_extra_for_use() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     whole = set(re.findall(r"[\w-]+", extras["all"][0])) - {"hushuffle"}
     assert whole == extras.keys() - {"all", "test", "test-spark", "check", "bench", "docs"}
+
+
+def test_the_picture_of_the_architecture_is_that_of_the_contracts() -> None:
+    place = importlib.util.spec_from_file_location("architecture", ROOT / "docs/architecture.py")
+    assert place is not None
+    assert place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    assert module.PICTURE.read_text("utf-8") == module.picture(), "run python docs/architecture.py"
+    rooms = {room for layer in module.layers() for room in layer}
+    there = {path.stem for path in module.SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert there - {"__init__", "__main__", "_version"} == rooms
+    table = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## How a formula gets in")[0]
+    rows = "\n".join(line for line in table.splitlines() if line.startswith("| `"))
+    assert rooms == {name.removesuffix(".py").rstrip("/") for name in re.findall(r"`([\w.]+/?)`", rows)} & rooms

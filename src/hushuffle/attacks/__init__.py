@@ -1,1 +1,1 @@
-"""Attacks and measured utility: what the promises are tested with. scikit-learn lives here, and only here."""
+"""What the promises are tested with: linkage, inference and detection, and what they measure."""

@@ -1,4 +1,4 @@
-"""Execution plans as data, what their steps mean, and what they cost."""
+"""A query plan as data: its steps, what they mean, what they cost."""
 
 from hushuffle.plans.aggregates import GroupingQuery, GroupingSet, GroupStatistics, generate_table, group_statistics
 from hushuffle.plans.builders import aggregate, k_means, messages

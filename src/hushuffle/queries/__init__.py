@@ -1,4 +1,4 @@
-"""Run a plan over tables, as a simulation."""
+"""Run and study a query plan on tables."""
 
 from hushuffle.queries.aggregate import AggregateRun, run_aggregate
 from hushuffle.queries.clustering import KMeansRun, plain_k_means, rand_index, run_k_means

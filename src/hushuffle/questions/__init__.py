@@ -1,1 +1,1 @@
-"""One room per question; each reads laws, never another room."""
+"""Figures only, a folder for each question; they read curves and never each other."""

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from hushuffle.attacks import results as attack_results
-from hushuffle.attacks.attack import link
-from hushuffle.attacks.traces import load_traces
+from hushuffle.attacks.attack import link, load_traces
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.model import Bound, Study
 from hushuffle.model.traces import Traces

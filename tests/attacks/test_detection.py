@@ -7,8 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hushuffle.attacks.detection import _equal_error, _Steps, detection_curve, equal_error_rate, matrix_equal_error_rate
-from hushuffle.attacks.identification import identification_error
+from hushuffle.attacks.detection import (
+    _equal_error,
+    _Steps,
+    detection_curve,
+    equal_error_rate,
+    identification_error,
+    matrix_equal_error_rate,
+)
 from hushuffle.errors import InvalidInputError, MissingDependencyError
 from hushuffle.papers.murakami2021.score_matrices import load_scores
 from oracles.pse_matching import equal_error, error_rates

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from hushuffle.attacks.identification import identification_error, identified
+from hushuffle.attacks.detection import identification_error, identified
 from hushuffle.errors import InvalidInputError
 from oracles.pse_matching import chance_in_top
 

@@ -11,7 +11,7 @@ import pytest
 
 import hushuffle
 from hushuffle.cli import main
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 from hushuffle.errors import DataError, MissingDependencyError, NumericalError
 from hushuffle.model import Utility, Warned
 from hushuffle.specification import Specification

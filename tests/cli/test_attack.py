@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hushuffle.cli.attack import attack, linkage
-from hushuffle.cli.exits import Exit, UsageError
+from hushuffle.cli.console import Exit, UsageError
 
 
 @pytest.fixture

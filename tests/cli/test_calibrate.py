@@ -10,7 +10,7 @@ from hushuffle.assessment import calibrate as module
 from hushuffle.assessment.calibrate import Choice
 from hushuffle.cli import main
 from hushuffle.cli.calibrate import _verdict
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 from hushuffle.specification import Specification
 
 SPECIFICATION = """

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from hushuffle.cli import main
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 from hushuffle.collection import release as module
 from hushuffle.collection.batch_state import BatchState
 from hushuffle.errors import DataError

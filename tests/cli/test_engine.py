@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from hushuffle.cli import main
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 from spark_session import NEEDS_SPARK, session
 
 SPECIFICATION = """

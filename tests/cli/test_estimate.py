@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import hushuffle as hs
 from hushuffle.cli import main
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 from hushuffle.collection.estimate_reports import noise_warning
 from hushuffle.estimation import heavy_hitters
 from hushuffle.report.frequency_chart import Frequencies

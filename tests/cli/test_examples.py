@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hushuffle.cli import main
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 
 SHIPPED = Path(__file__).parents[2] / "examples"
 

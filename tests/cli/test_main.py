@@ -13,7 +13,7 @@ import pytest
 from hushuffle import cli
 from hushuffle._version import __version__
 from hushuffle.cli import main
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 
 
 def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ import polars as pl
 import pytest
 
 from hushuffle.cli import main
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 from hushuffle.collection.engines.local import LocalCollection
 from hushuffle.network import run as network_run
 from hushuffle.network.nodes.document import Server

@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 
 from hushuffle.cli import main
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 from hushuffle.network.nodes.document import RunDocument, Server
 from hushuffle.network.nodes.seals import PublicSealKey
 from hushuffle.network.setup import draw_up

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hushuffle.cli import main
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 from hushuffle.files.private_files import write_private
 from hushuffle.network import run as network_run
 from hushuffle.randomness import reproducible

@@ -9,7 +9,7 @@ import pytest
 
 from hushuffle import papers as tools
 from hushuffle.cli import main
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 from hushuffle.model import Study
 from hushuffle.papers import Request, Target
 

@@ -20,7 +20,7 @@ from hushuffle.collection.columns import CollectedColumns
 from hushuffle.collection.estimate_columns import tally_columns
 from hushuffle.errors import DataError
 from hushuffle.files import new_folder
-from hushuffle.files.key_state import key_folder
+from hushuffle.files.secret_keys import key_folder
 from hushuffle.model import Bound
 from hushuffle.questions import dp
 from hushuffle.specification import Specification

@@ -16,7 +16,7 @@ from hushuffle.collection import ledger as module
 from hushuffle.collection.ledger import Candidate, LedgerBatch, begin, opened
 from hushuffle.collection.record_tags import Tags, TagSorter, record_numbers
 from hushuffle.errors import DataError
-from hushuffle.files.key_state import fingerprint, key_folder, state_folder
+from hushuffle.files.secret_keys import fingerprint, key_folder, state_folder
 
 KEY = bytes(range(32))
 

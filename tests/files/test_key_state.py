@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.files import key_state
-from hushuffle.files.key_state import fingerprint, key_folder, locked, read_memory, state_folder, write_memory
+from hushuffle.files import secret_keys as key_state
+from hushuffle.files.secret_keys import fingerprint, key_folder, locked, read_memory, state_folder, write_memory
 
 KEY = bytes(range(32))
 

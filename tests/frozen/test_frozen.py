@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from frozen import documents, figures
-from hushuffle.cli.exits import Exit
+from hushuffle.cli.console import Exit
 
 SNAPSHOTS: Final = Path(__file__).with_name("snapshots.json")
 FROZEN: Final[dict[str, Any]] = json.loads(SNAPSHOTS.read_text(encoding="utf-8")) if SNAPSHOTS.exists() else {}

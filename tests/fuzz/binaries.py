@@ -14,8 +14,7 @@ import numpy as np
 from fuzz.fuzzing import FLOATS, NUMBERS, SECRET, Fuzzer, Input, Maker, changed_bytes, changed_text, changed_tree
 from hushuffle.collection.ledger import Candidate, begin, opened
 from hushuffle.collection.record_tags import Tags, TagSorter
-from hushuffle.files.key_state import key_folder
-from hushuffle.files.secret_keys import key_in_file
+from hushuffle.files.secret_keys import key_folder, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder
 from hushuffle.network.nodes import source as sources
 from hushuffle.network.nodes.connections import Connection

@@ -1,20 +1,44 @@
-"""What can be learned about places from released values: local distributions, and classes of people.
-
-The learner sees public data and the released value of each person, trains gradient-boosted trees, and is asked for
-the distribution of values at each place, or for the class of new people.
-"""
+"""What a learner gets out of reports whose order says something; scikit-learn is loaded when used, on one thread."""
 
 from __future__ import annotations
 
+import importlib
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.attacks._learners import library, one_thread
-from hushuffle.errors import NumericalError
+from hushuffle.errors import MissingDependencyError, NumericalError
 from hushuffle.model.groups import Groups
+
+
+def library(name: str) -> Any:
+    """Return the module `name` of scikit-learn or of what comes with it.
+
+    Raises:
+        MissingDependencyError: scikit-learn is not installed.
+
+    >>> library("sklearn.ensemble").__name__
+    'sklearn.ensemble'
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        message = "Learning from released values needs scikit-learn. Install it with: pip install 'hushuffle[attacks]'"
+        raise MissingDependencyError(message) from error
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which learners use one thread.
+
+    Small trees gain nothing from more, and where the processors are busy, threads that wait for each other took
+    thirty times as long.
+    """
+    limits: AbstractContextManager[Any] = library("threadpoolctl").threadpool_limits(limits=1)
+    return limits
+
 
 Floats = npt.NDArray[np.float64]
 

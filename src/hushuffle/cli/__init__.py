@@ -17,9 +17,9 @@ from hushuffle.cli.assess import assess
 from hushuffle.cli.attack import attack
 from hushuffle.cli.calibrate import calibrate
 from hushuffle.cli.collect import collect
+from hushuffle.cli.console import Exit, UsageError
 from hushuffle.cli.estimate import estimate
 from hushuffle.cli.examples import examples
-from hushuffle.cli.exits import Exit, UsageError
 from hushuffle.cli.node import node
 from hushuffle.cli.plan import plan
 from hushuffle.cli.reproduce import reproduce

@@ -8,9 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from hushuffle.cli.exits import Exit, UsageError
-from hushuffle.cli.progress import progress
-from hushuffle.cli.terminal import color, width
+from hushuffle.cli.console import Exit, UsageError, color, progress, width
 from hushuffle.errors import InvalidInputError
 
 _Flag = Parameter(negative=(), show_default=False)
@@ -74,8 +72,7 @@ def linkage(
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
     from hushuffle import report  # noqa: PLC0415
-    from hushuffle.attacks.attack import link  # noqa: PLC0415
-    from hushuffle.attacks.traces import load_traces  # noqa: PLC0415
+    from hushuffle.attacks.attack import link, load_traces  # noqa: PLC0415
 
     folder = Path("hushuffle-out") / f"linkage-{traces.name.partition('.')[0]}" if out is None else out
     if folder.exists() and not folder.is_dir():

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hushuffle.cli.exits import Exit
-from hushuffle.cli.progress import progress
+from hushuffle.cli.console import Exit, progress
 
 if TYPE_CHECKING:
     from hushuffle.assessment.calibrate import Choice, Point

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from hushuffle.cli.ending import termination
-from hushuffle.cli.engine import master_of
-from hushuffle.cli.exits import Exit, UsageError
-from hushuffle.cli.progress import progress
+from hushuffle.cli.console import Exit, UsageError, master_of, progress, termination
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:

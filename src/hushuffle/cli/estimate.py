@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from hushuffle.cli.engine import master_of
-from hushuffle.cli.exits import Exit, UsageError
-from hushuffle.cli.progress import progress
-from hushuffle.cli.terminal import color, width
+from hushuffle.cli.console import Exit, UsageError, color, master_of, progress, width
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:

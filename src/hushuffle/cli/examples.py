@@ -7,7 +7,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from hushuffle.cli.exits import Exit, UsageError
+from hushuffle.cli.console import Exit, UsageError
 
 _PACKAGE = Path(__file__).parents[1]
 _PLACES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from hushuffle.cli.exits import Exit, UsageError
+from hushuffle.cli.console import Exit, UsageError
 
 node = App(name="node", help="Run the nodes of a decentralised query, and make certificates to try them.")
 """The verb with its commands."""

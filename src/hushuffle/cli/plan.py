@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from hushuffle.cli.ending import termination
-from hushuffle.cli.exits import Exit, UsageError
-from hushuffle.cli.progress import progress
-from hushuffle.cli.terminal import color, width
+from hushuffle.cli.console import Exit, UsageError, color, progress, termination, width
 
 if TYPE_CHECKING:
     from hushuffle.model import Study

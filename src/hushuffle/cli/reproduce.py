@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from hushuffle.cli.exits import Exit, UsageError
-from hushuffle.cli.progress import Tell, progress
-from hushuffle.cli.terminal import color, width
+from hushuffle.cli.console import Exit, Tell, UsageError, color, progress, width
 from hushuffle.errors import DataError, InvalidInputError
 
 if TYPE_CHECKING:

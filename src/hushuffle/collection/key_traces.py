@@ -16,8 +16,8 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.collection.record_tags import Words
-from hushuffle.files.key_state import damaged, fingerprint, key_folder, state_folder
 from hushuffle.files.private_files import flush_folder, mark_once, write_private
+from hushuffle.files.secret_keys import damaged, fingerprint, key_folder, state_folder
 from hushuffle.tables.parquet import UnreadableFile, read_parquet
 
 _OLD: Final = {"record": pl.UInt64, "value": pl.UInt64, "batch": pl.UInt64}

@@ -3,7 +3,7 @@
 Under one key and round a record has one set of coins. Two reports from the same coins, of two values, two
 randomizers or two columns, can reveal the values; two releases whose people overlap in part, or with different
 dummies, can be subtracted from each other. So in each round a record is in one batch, which may only be repeated as
-it was. The ledger lies where the key's fingerprint says (`hushuffle.files.key_state`), wherever the key file lies.
+it was. The ledger lies where the key's fingerprint says (`hushuffle.files.secret_keys`), wherever the key file lies.
 
 A ledger is a list of batches, ledger.json, and a file of sorted tags for each. A file of tags is written under a
 name that says it is pending, then the list that names it, then it gets its name: the list decides.
@@ -25,8 +25,8 @@ from hushuffle._checks import fail
 from hushuffle.collection.key_traces import leave_traces, old_ledgers, put_away, refuse_traces, tags_of_old
 from hushuffle.collection.record_tags import PAIR, Entries, Words, read_pairs
 from hushuffle.files.causes import cause
-from hushuffle.files.key_state import damaged, key_folder, locked, read_memory, write_memory
 from hushuffle.files.private_files import flush_folder, private_file
+from hushuffle.files.secret_keys import damaged, key_folder, locked, read_memory, write_memory
 
 _CONTENT: Final = "ledger"
 _CHUNK: Final = 1 << 18  # pairs that are compared at a time

@@ -12,7 +12,7 @@ from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import BitFlipping, require
 from hushuffle.mechanisms.sketches import per_bit
-from hushuffle.mechanisms.sketches.logos import MOST_COUNTED
+from hushuffle.mechanisms.sketches.filters import MOST_COUNTED
 from hushuffle.model import Histogram, Transcript
 
 if TYPE_CHECKING:

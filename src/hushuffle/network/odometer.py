@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
-from hushuffle.files.key_state import damaged, key_folder, locked, read_memory, write_memory
+from hushuffle.files.secret_keys import damaged, key_folder, locked, read_memory, write_memory
 
 _CONTENT: Final = "odometer"
 
@@ -60,7 +60,7 @@ class Odometer:
 
     @classmethod
     def of(cls, key: bytes) -> Self:
-        """Return the odometer of a key, wherever the key lies; see `hushuffle.files.key_state`.
+        """Return the odometer of a key, wherever the key lies; see `hushuffle.files.secret_keys`.
 
         Raises:
             DataError: nobody knows where it would be.

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import InvalidInputError, NumericalError
-from hushuffle.questions.bloom import evaluate_gauss_continued_fraction, ratio_of_hypergeometric_mgf, ratios
+from hushuffle.questions.bloom import evaluate_gauss_continued_fraction, ratio_of_hypergeometric_mgf
+from hushuffle.questions.bloom import simulation as ratios
 from oracles import bloom_enumeration as oracle
 
 

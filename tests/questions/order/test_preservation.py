@@ -13,8 +13,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, NumericalError
 from hushuffle.mechanisms.shufflers import MallowsShuffle
-from hushuffle.questions.order._hamming_losses import Losses
-from hushuffle.questions.order.preservation import preservation, preserved_share
+from hushuffle.questions.order.preservation import Losses, preservation, preserved_share
 from oracles import mallows_preservation as oracle
 
 

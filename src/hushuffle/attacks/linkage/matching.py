@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy import special
 
 from hushuffle import _checks
-from hushuffle.attacks.identification import BINOMIAL
+from hushuffle.attacks.detection import BINOMIAL
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import PIE
 from hushuffle.randomness import Randomness, secure
@@ -83,7 +83,7 @@ def hit_rate(places: npt.ArrayLike, *, top: int, confidence: float = 0.95) -> Bo
 def miss_rate(places: npt.ArrayLike, *, confidence: float = 0.95) -> Bound:
     """Return how often the best score belongs to somebody else: 1 - `hit_rate` at top 1, as an interval.
 
-    For one matrix of scores `hushuffle.attacks.identification` has the same, with ties shared out instead of drawn.
+    For one matrix of scores `hushuffle.attacks.detection` has the same, with ties shared out instead of drawn.
 
     Raises:
         InvalidInputError: as in `hit_rate`.

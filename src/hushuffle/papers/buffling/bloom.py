@@ -13,7 +13,7 @@ from hushuffle.papers.base import Request, Target
 from hushuffle.papers.buffling.worst_pairs import worst_pairs
 from hushuffle.papers.parts import verdict
 from hushuffle.questions.bloom import snr
-from hushuffle.questions.bloom._columns import BUFFLING
+from hushuffle.questions.bloom.transition import BUFFLING
 
 _BITS: Final = 1000
 _SKEWS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)

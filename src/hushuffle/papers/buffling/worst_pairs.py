@@ -18,7 +18,7 @@ from hushuffle.model import Cell, Study, Table, number
 from hushuffle.papers.base import Request
 from hushuffle.questions import dp
 from hushuffle.questions.bloom import transition_matrix
-from hushuffle.questions.bloom._columns import BUFFLING
+from hushuffle.questions.bloom.transition import BUFFLING
 
 Floats = npt.NDArray[np.float64]
 _LOGOS: Final = ("00", "01", "10", "11")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.attacks._learners import library, one_thread
+from hushuffle.attacks.learnability import library, one_thread
 from hushuffle.model.groups import Integers
 
 _MOST: Final = 4000

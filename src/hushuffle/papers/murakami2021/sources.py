@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.attacks import linkage
-from hushuffle.attacks.detection import Detection, detection_curve
-from hushuffle.attacks.identification import identified
+from hushuffle.attacks.detection import Detection, detection_curve, identified
 from hushuffle.model import Bound, Series, Table, Warned
 from hushuffle.model.traces import Traces
 from hushuffle.papers.base import Request

@@ -7,11 +7,12 @@ that they name; the `evaluate_privacy_for_...` functions simulate, as the paper 
 from hushuffle.questions.bloom import snr
 from hushuffle.questions.bloom.calibration import FlipProbability, estimate_flip_prob
 from hushuffle.questions.bloom.privacy import epsilon, filling_epsilon, guarantee, pair_epsilon, published_pair_epsilon
-from hushuffle.questions.bloom.ratios import evaluate_gauss_continued_fraction, ratio_of_hypergeometric_mgf
 from hushuffle.questions.bloom.simulation import (
     SimulatedEpsilon,
+    evaluate_gauss_continued_fraction,
     evaluate_privacy_for_bloom_filter,
     evaluate_privacy_for_one_bloom_filter,
+    ratio_of_hypergeometric_mgf,
 )
 from hushuffle.questions.bloom.transition import ones_matrix, transition_matrix
 

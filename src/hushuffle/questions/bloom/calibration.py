@@ -8,9 +8,9 @@ from typing import Final, Literal, get_args
 from hushuffle import _checks
 from hushuffle.model import Bound
 from hushuffle.numerics.roots import crossing
-from hushuffle.questions.bloom._columns import law_of, published_pair_law
 from hushuffle.questions.bloom.privacy import epsilon as certified_figure
 from hushuffle.questions.bloom.privacy import person_delta, published_pair_epsilon
+from hushuffle.questions.bloom.transition import law_of, published_pair_law
 
 Basis = Literal["certified", "pair"]
 """What has to meet the target: the certified upper end for all datasets, or the figure of the published pair."""

@@ -14,7 +14,7 @@ from hushuffle.mechanisms.randomizers import BitFlipping, Symmetric
 from hushuffle.model import Bound, Guarantee
 from hushuffle.model.citation import DARROCH
 from hushuffle.numerics.roots import crossing
-from hushuffle.questions.bloom._columns import BUFFLING, columns, law_of, pair_law, published_pair_law
+from hushuffle.questions.bloom.transition import BUFFLING, columns, law_of, pair_law, published_pair_law
 
 FILLING: Final = "nats, this filling only"
 """The unit of a figure for one filling: not "nats", so that no `Guarantee` can be made of it."""

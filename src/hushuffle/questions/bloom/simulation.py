@@ -1,10 +1,13 @@
-"""The published procedures, by simulated quantiles of the privacy loss: for comparison, never certified.
+"""The likelihood ratio of one flipped filter, by hypergeometric functions: the published helpers, right everywhere.
 
-They estimate "probabilistic" differential privacy: with probability 1 - delta the loss is at most epsilon. That implies
-(epsilon, delta)-differential privacy, but is not the smallest epsilon; and the datasets are given, not the worst.
+With y_d ones before and y after flipping, f(y|y_d) the law of Bin(y_d, q) + Bin(m - y_d, p), and z = (q/p)**2,
 
-With R = P(release of D')/P(release of D), the figure is the larger of -(delta quantile of ln R under D) and the
-(1 - delta) quantile of ln R under D'. The paper prints it without the minus, which understates epsilon.
+    R(y) = f(y|y_d + 1)/f(y|y_d) = (p/q) E[z**xi_1]/E[z**xi_2],
+    xi_1 ~ hypergeometric(m, y_d + 1, y),  xi_2 ~ hypergeometric(m, y_d, y).
+
+The accountant does not need them (it sums exact probabilities); they are here because the paper names them.
+
+Source: the paper, part II; theory.md section 2.1.
 """
 
 from __future__ import annotations
@@ -12,17 +15,114 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
 from hushuffle import _checks
+from hushuffle.errors import NumericalError
 from hushuffle.model import Bound
-from hushuffle.questions.bloom._columns import BUFFLING
-from hushuffle.questions.bloom.ratios import ratio_of_hypergeometric_mgf
+from hushuffle.questions.bloom.transition import BUFFLING
 
 Floats = npt.NDArray[np.float64]
+
+_TOLERANCE: Final = 1e-13
+_SHALLOW: Final = 64
+_DEEPEST: Final = 1 << 22
+
+
+def ratio_of_hypergeometric_mgf(
+    *, count_input_ones: int, count_output_ones: npt.ArrayLike, p: float, bits: int
+) -> Floats:
+    """Return E[z**xi_1]/E[z**xi_2] for each output count, z = ((1-p)/p)**2; the likelihood ratio is p/(1-p) times it.
+
+    By Gauss' continued fraction where y_d + y < m, and elsewhere by the reflection R(y|y_d) = 1/R(m - y|m - y_d - 1):
+    the formula as printed has 0/0 there.
+
+    Args:
+        count_input_ones: y_d, from 0 to bits - 1.
+        count_output_ones: y, integers from 0 to bits, any shape.
+        p: probability of a flip, in (0, 1/2).
+        bits: m.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: the paper, part II, section 2.
+
+    >>> ratio_of_hypergeometric_mgf(count_input_ones=1, count_output_ones=[0, 1, 2], p=0.25, bits=2).round(6).tolist()
+    [1.0, 1.8, 9.0]
+    """
+    m = _checks.integer("bits", bits, low=1)
+    held = _checks.integer("count_input_ones", count_input_ones, low=0, high=m - 1)
+    chance = _checks.probability("p", p, low_open=True)
+    if not chance < 0.5:
+        _checks.reject("p", "< 1/2", chance)
+    shape = np.shape(count_output_ones)
+    ones = _checks.codes("count_output_ones", np.ravel(count_output_ones), k=m + 1).astype(np.float64)
+    z = ((1 - chance) / chance) ** 2
+    plain = held + ones < m
+    result = np.empty_like(ones)
+    result[plain] = _plain(held, ones[plain], z, m)
+    result[~plain] = z / _plain(m - held - 1, m - ones[~plain], z, m)
+    return result.reshape(shape)
+
+
+def evaluate_gauss_continued_fraction(
+    a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, z: float, *, tolerance: float = _TOLERANCE
+) -> Floats:
+    """Return 2F1(a+1, b; c+1; z)/2F1(a, b; c; z), shapes broadcast, for integers a < 0, b <= 0 and c >= 1, and z >= 0.
+
+    1/(1 + k_0 z/(1 + k_1 z/(1 + ...))), all k_i >= 0 here, and 0 from some i on. Cut off at depth T and at T + 1 it
+    lies on either side of the value, so T is doubled until these two agree to `tolerance`. It grows like the square
+    root of m near half-full filters: no fixed T is right.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+        NumericalError: more than 4 million terms are needed.
+
+    Source: Gauss 1813; the paper, part II, section 3 (whose last display repeats the first coefficients).
+
+    >>> evaluate_gauss_continued_fraction(-2, -1, 1, 9.0).round(6).tolist()  # (1 + 9/2)/(1 + 18)
+    0.289474
+    """
+    rate = _checks.non_negative("z", z)
+    wanted = _checks.positive("tolerance", tolerance)
+    one, two, three = (np.asarray(value, dtype=np.float64) for value in np.broadcast_arrays(a, b, c))
+    whole = all(bool(np.all(value == np.floor(value))) for value in (one, two, three))
+    if not (whole and bool(np.all((one < 0) & (two <= 0) & (three >= 1)))):
+        _checks.reject("a, b, c", "integers with a < 0, b <= 0 and c >= 1", "<others>")
+    last = float(np.max(np.minimum(-2 * two, -2 * one - 1), initial=0.0))  # the first i at which all k_i are 0
+    depth = _SHALLOW
+    while depth < last:
+        first, second = (_cut(one, two, three, rate, terms) for terms in (depth, depth + 1))
+        if bool(np.all(np.abs(first - second) <= wanted * np.minimum(first, second))):
+            return (first + second) / 2
+        depth *= 2
+        if depth > _DEEPEST:
+            message = f"Gauss' continued fraction needs more than {_DEEPEST:,} terms. Use a smaller filter."
+            raise NumericalError(message)
+    return _cut(one, two, three, rate, int(last))
+
+
+def _plain(held: int, ones: Floats, z: float, m: int) -> Floats:
+    """Return the ratio of expectations where held + ones < m."""
+    left = m - held - ones
+    return left / (m - held) / evaluate_gauss_continued_fraction(-held - 1.0, -ones, left, z)
+
+
+def _cut(a: Floats, b: Floats, c: Floats, z: float, depth: int) -> Floats:
+    """Return the continued fraction with the terms k_0 to k_{depth - 1}."""
+    tail = np.ones(np.broadcast_shapes(a.shape, b.shape, c.shape))
+    for i in range(depth - 1, -1, -1):
+        half = (i + 1) // 2
+        k = (b - c - half) * (a + half) if i % 2 else (a - c - half) * (b + half)
+        # Where a coefficient is 0 the fraction ends, and the coefficients beyond it do not matter.
+        tail = 1 + np.maximum(k, 0.0) / ((c + i) * (c + i + 1)) * z / tail
+    return 1 / tail
+
 
 UNIT = "nats, probabilistic DP of one pair of datasets"
 """The unit of such a figure: not "nats", so that no `Guarantee` can be made of it."""

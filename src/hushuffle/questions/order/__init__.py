@@ -7,7 +7,6 @@ alpha = theta * sensitivity. `kendall_sensitivity` is exact; `published_sensitiv
 
 from hushuffle.mechanisms.shufflers import sample_mallows
 from hushuffle.model.groups import Groups
-from hushuffle.questions.order.calibration import alpha_for_groups, alpha_for_theta, everybody_alpha, theta_for_alpha
 from hushuffle.questions.order.displacement import Displacement, displacement, mean_inversions
 from hushuffle.questions.order.groups import column_groups, nearest_groups, on_sphere, path_groups, radius_groups
 from hushuffle.questions.order.guarantees import (
@@ -22,10 +21,14 @@ from hushuffle.questions.order.loss import inferential_loss, mallows_law
 from hushuffle.questions.order.preservation import preservation, preserved_share
 from hushuffle.questions.order.reference import reference_order
 from hushuffle.questions.order.sensitivity import (
+    alpha_for_groups,
+    alpha_for_theta,
+    everybody_alpha,
     kendall_sensitivity,
     published_sensitivity,
     sensitivities,
     sensitivity,
+    theta_for_alpha,
     width,
     widths,
 )

@@ -1,10 +1,12 @@
-"""From exact rationals and exponentials to floats, in the direction that is safe."""
+"""What the files of this room share: rounding in the safe direction, and the paper."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 from typing import Final
+
+from hushuffle.model import Citation
 
 _STEPS: Final = 4  # floats: math.exp and two operations after it are off by less
 
@@ -52,3 +54,14 @@ def lowered(value: float) -> float:
     for _ in range(_STEPS):
         value = math.nextafter(value, 0.0)
     return value
+
+
+MEEHAN: Final = Citation(
+    key="meehan2022",
+    text="C. Meehan, A. Roy Chowdhury, K. Chaudhuri, S. Jha, Privacy implications of shuffling, ICLR (2022)",
+)
+EXACT: Final = Citation(
+    key="order-sensitivity",
+    text="The exact sensitivity of an order",
+    where="docs/explanation/order-privacy.md",
+)

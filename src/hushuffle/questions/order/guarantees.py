@@ -13,8 +13,7 @@ from fractions import Fraction
 
 from hushuffle import _checks
 from hushuffle.model import Bound, Finding
-from hushuffle.questions.order._rounding import lowered, raised, up
-from hushuffle.questions.order._sources import MEEHAN
+from hushuffle.questions.order._rounding import MEEHAN, lowered, raised, up
 
 
 def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:

@@ -7,9 +7,8 @@ is at most min(log2 n, D). The functions here estimate the divergence D: compare
 n of many more than 2^D people. Whether higher or lower scores are better matches does not matter: only the laws count.
 """
 
-from hushuffle.questions.pse.discrete import gaussian_divergence, plug_in, score_counts
 from hushuffle.questions.pse.divergence import Trend, from_matrix, kl_divergence, matrix_trend, trend
-from hushuffle.questions.pse.neighbours import knn_divergence
+from hushuffle.questions.pse.neighbours import gaussian_divergence, knn_divergence, plug_in, score_counts
 
 __all__ = [
     "Trend",

@@ -7,8 +7,13 @@
 
 from hushuffle.questions.traffic import published
 from hushuffle.questions.traffic.calibration import Configuration, cheapest
-from hushuffle.questions.traffic.messages import sampling_epsilon, scrambler_epsilon
-from hushuffle.questions.traffic.plan import cluster_guarantees, plan_guarantee, theorem_one
+from hushuffle.questions.traffic.plan import (
+    cluster_guarantees,
+    plan_guarantee,
+    sampling_epsilon,
+    scrambler_epsilon,
+    theorem_one,
+)
 
 __all__ = [
     "Configuration",

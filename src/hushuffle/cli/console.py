@@ -1,0 +1,105 @@
+"""What all verbs share: exit codes, progress, the width of the terminal, what ends a run, the choice of an engine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from types import FrameType
+from typing import Literal
+
+
+class Exit(IntEnum):
+    """How a run ended."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    MISSED = 3
+    INTERRUPTED = 130
+
+    @property
+    def meaning(self) -> str:
+        """Say it in plain words."""
+        return {
+            Exit.DONE: "done",
+            Exit.FAILED: "failed while running: the data, the machine, the numerics",
+            Exit.USAGE: "wrong command line or specification; nothing was done",
+            Exit.MISSED: "done, but a target is not met (with --strict only)",
+            Exit.INTERRUPTED: "interrupted by Ctrl-C; nothing is half written",
+        }[self]
+
+
+class UsageError(Exception):
+    """The command line asks for something that cannot be done."""
+
+
+@contextmanager
+def termination() -> Iterator[None]:
+    """Let a request to end (SIGTERM), and a terminal that is closed (SIGHUP), clean up as Ctrl-C does."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+Tell = Callable[[str, float], None]
+"""Takes what is being done, and which share of everything is done, from 0 to 1."""
+
+
+@contextmanager
+def progress(*, enabled: bool) -> Iterator[Tell | None]:
+    """Show a bar with the time left on standard error, if `enabled`; give what moves it, or None."""
+    if not enabled:
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only when needed
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - only when needed
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=1.0)
+
+        def tell(what: str, share: float) -> None:
+            bar.update(task, description=what, completed=min(max(share, 0.0), 1.0))
+
+        yield tell
+
+
+_WIDEST = 120
+_NARROWEST = 40
+
+
+def width() -> int:
+    """Return how many columns a summary on standard output may take; 80 in a pipe."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    return min(max(columns, _NARROWEST), _WIDEST)
+
+
+def color() -> bool:
+    """Return whether standard output shows colours."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def master_of(engine: Literal["local", "spark"], master: str | None) -> str | None:
+    """Return the address of the Spark cluster that is asked for, or None.
+
+    >>> master_of("spark", None)
+    'local[*]'
+    """
+    if engine == "spark":
+        return master or "local[*]"
+    if master is not None:
+        message = "--master goes with --engine spark."
+        raise UsageError(message)
+    return None

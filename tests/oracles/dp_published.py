@@ -38,7 +38,7 @@ def over_blanket(n: int, weight: float, term: Callable[[int], float], dummies: i
 
 
 def printed_bennett(values: list[tuple[float, float]], epsilon: float, reports: int) -> float:
-    """Seed 004's refinement of Theorem 4, as printed: b_+/(a (m+d) ln(1 + a b_+/c)) exp(...)."""
+    """Refinement of Theorem 4 of Ladjel et al. 2021, as printed: b_+/(a (m+d) ln(1 + a b_+/c)) exp(...)."""
     a, most = math.expm1(epsilon), max(value for value, _ in values)
     c = sum(probability * value**2 for value, probability in values)
     u = a * most / c

@@ -21,7 +21,7 @@ def failure(n: int, theta: float, kind: str, subset: Sequence[int], eta: Fractio
 
 
 def hamming_sum(n: int, size: int, theta: float, eta: Fraction) -> float:
-    """Return the same for Hamming by counting permutations: theory.md section 5."""
+    """Return the same for Hamming by counting permutations: docs/theory/order.md."""
     lost = size - math.ceil(eta * size)
     scale = math.fsum(math.comb(n, h) * derangements(h) * math.exp(-theta * h) for h in range(n + 1))
     return math.fsum(math.exp(-theta * h) * _count(n, size, h, lost) for h in range(2 * lost + 2, n + 1)) / scale

@@ -15,7 +15,7 @@ def by_enumeration(n: int, k: int) -> Fraction:
 
 
 def by_partitions(n: int, k: int) -> Fraction:
-    """Sum over integer partitions of n into at most k parts (seed 000, equations 22 to 24)."""
+    """Sum over integer partitions of n into at most k parts (Jurado et al. 2023, equations 22 to 24)."""
     total = 0
     for partition in partitions(n, k, n):
         parts = [*partition, *[0] * (k - len(partition))]

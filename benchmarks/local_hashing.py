@@ -72,7 +72,7 @@ def multi_freq_ldpy(values: Any, k: int) -> tuple[float, Floats]:
 
 
 def theory(shares: Floats, n: int) -> float:
-    """Return the sum over values of the variance of an unbiased estimate, theory.md section 7."""
+    """Return the sum over values of the variance of an unbiased estimate, docs/theory/estimation.md, Theorem 2."""
     growth, g = math.exp(EPSILON), BUCKETS
     rare = (g + growth - 1) ** 2 / (n * (growth - 1) ** 2 * (g - 1))
     slope = (g * g - 2 * g - growth + 1) / (n * (growth - 1) * (g - 1))

@@ -111,7 +111,7 @@ def test_dummies_agree_with_the_blanket_of_randomized_response() -> None:
 
 
 def test_bit_flipping_worst_pairs_by_enumeration() -> None:
-    """The seed's pair 00 -> 11 gives 0.137; the worst one 0.157."""
+    """The published pair 00 -> 11 gives 0.137; the worst one 0.157."""
     randomizer = BitFlipping(width=2, p=0.25)
     rows = rows_of(randomizer)
     worst = oracle.worst_delta(rows, 3, math.e)

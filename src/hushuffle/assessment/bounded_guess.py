@@ -29,7 +29,7 @@ def bounded_vulnerability(protocol: Protocol, *, epsilon: float, delta: float) -
     Raises:
         UnsupportedProtocolError: the randomizer offers no law that `pie.bayes_error` reads.
 
-    Source: Braun, Chatzikokolakis, Palamidessi 2009; theory.md section 3.
+    Source: Braun, Chatzikokolakis, Palamidessi 2009; docs/theory/guessing.md, Theorem 9.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(

@@ -170,7 +170,7 @@ def link(
         DataError: fewer than two people have enough events.
         InvalidInputError: an argument out of range.
 
-    Source: Murakami, Takahashi 2021, section 5; theory.md section 4.
+    Source: Murakami, Takahashi 2021, section 5.
 
     >>> walks = Traces.of([[place] * 10 for place in range(8)], k=8)
     >>> study = link(walks, epsilons=[math.inf], seed=1)

@@ -131,7 +131,7 @@ def matrix_equal_error_rate(
     Raises:
         InvalidInputError: not a square matrix of finite numbers, fewer than 20 people, or an argument out of range.
 
-    Source: Efron 1979; theory.md section 4.
+    Source: Efron 1979.
 
     >>> rng = np.random.default_rng(0)
     >>> print(matrix_equal_error_rate(rng.normal(0, 1, (200, 200)) + 2 * np.eye(200)))  # 0.1587
@@ -282,7 +282,7 @@ def identified(scores: npt.ArrayLike, tops: npt.ArrayLike = (1,), *, ties: Ties 
     Raises:
         InvalidInputError: not a square matrix of finite numbers, a t outside 1..n, or ties not understood.
 
-    Source: Murakami, Takahashi 2021, section 5.3; theory.md section 4 (top-k lists).
+    Source: Murakami, Takahashi 2021, section 5.3.
 
     >>> identified([[3, 1, 1], [2, 2, 0], [5, 4, 3]], (1, 2, 3)).tolist()
     [0.5, 0.6666666666666666, 1.0]

@@ -47,7 +47,7 @@ def choose_voters(near: Groups, privileged: npt.ArrayLike | None = None, *, size
     Raises:
         InvalidInputError: `near` belongs to nobody in particular, attributes that are not finite or not n, size < 1.
 
-    Source: Meehan et al. 2022, section 5; theory.md section 5.
+    Source: Meehan et al. 2022, section 5.
 
     >>> from hushuffle.model.groups import Groups
     >>> choose_voters(Groups.of([[0, 1, 2], [0, 1, 2], [0, 1, 2]]), [1.0, 2.0, 4.0], size=1).tolist()
@@ -87,7 +87,7 @@ def success_rates(
     Raises:
         InvalidInputError: codes outside their range, or shapes that do not fit.
 
-    Source: Meehan et al. 2022, section 5; theory.md section 5.
+    Source: Meehan et al. 2022, section 5.
 
     >>> success_rates([[0, 0], [0, 1], [1, 1]], [0, 0, 1], [[1], [0], [1]], k=2).tolist()
     [0.5, 1.0, 0.5]
@@ -123,7 +123,7 @@ def vulnerable(rates: npt.ArrayLike, *, level: float = 0.9) -> npt.NDArray[np.bo
     Raises:
         InvalidInputError: level not in (0, 1].
 
-    Source: Meehan et al. 2022, section 5; theory.md section 5.
+    Source: Meehan et al. 2022, section 5.
 
     >>> vulnerable([45 / 50, 44 / 50]).tolist()
     [True, False]

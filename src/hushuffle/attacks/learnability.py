@@ -56,7 +56,7 @@ def local_shares(values: npt.ArrayLike, near: Groups, *, k: int) -> Floats:
     Raises:
         InvalidInputError: `near` belongs to nobody in particular, or not n codes.
 
-    Source: Meehan et al. 2022, section 5; theory.md section 5.
+    Source: Meehan et al. 2022, section 5.
 
     >>> local_shares([0, 1, 1], Groups.of([[0, 1], [0, 1, 2], [1, 2]]), k=2).round(3).tolist()
     [[0.5, 0.5], [0.333, 0.667], [0.0, 1.0]]
@@ -144,7 +144,7 @@ def relative_error(learned: npt.ArrayLike, local: npt.ArrayLike) -> float:
     Raises:
         InvalidInputError: shapes that differ, or local distributions that are all uniform.
 
-    Source: Meehan et al. 2022, section 5; theory.md section 5.
+    Source: Meehan et al. 2022, section 5.
 
     >>> relative_error([[0.75, 0.25], [0.5, 0.5]], [[1.0, 0.0], [0.5, 0.5]])
     0.5

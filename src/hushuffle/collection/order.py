@@ -49,7 +49,7 @@ def order_shuffler(
         DataError: answers are missing, or the reference or the public columns cannot be used.
         SpecificationError: groups that do not fit the data.
 
-    Source: theory.md section 5.
+    Source: docs/theory/order.md, Theorem 1.
     """
     if dropped:
         message = (

@@ -10,7 +10,7 @@ X is a sum of independent coins, so f is log-concave and the best u is the mode 
 tilted by r = (a + b)/a, which lies within one of that law's mean (Darroch 1964): three candidates
 are enough. Both terms come from `TiltedSum`, certified.
 
-Source: theory.md section 1.1; J. N. Darroch 1964 (mode and mean).
+Source: docs/theory/two-values.md, Theorem 1 and Lemma 2; J. N. Darroch 1964 (mode and mean).
 """
 
 from __future__ import annotations

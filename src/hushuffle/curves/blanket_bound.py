@@ -10,7 +10,7 @@ summand is convex and falls in N: a chord over a bin of N lies above it, and N m
 anything stochastically smaller. The expectation over R grows with S and falls with the threshold, so
 a bin of S is bracketed by its ends.
 
-Source: Balle, Bell, Gascon, Nissim 2019, Theorem 5.1 (generalised); theory.md section 1.2.
+Source: Balle, Bell, Gascon, Nissim 2019, Theorem 5.1 (generalised); docs/theory/blanket.md, Theorem 3 and Lemma 4.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def shannon_capacity(law: Symmetric, *, rows: int) -> Decimal:
     Raises:
         InvalidInputError: `rows` is not from 1 to k.
 
-    Source: C. E. Shannon 1948; theory.md section 4.
+    Source: C. E. Shannon 1948; docs/theory/identity.md, Theorem 1.
 
     >>> law = Symmetric(k=2, truth=Fraction(89, 100), lie=Fraction(11, 100))
     >>> round(shannon_capacity(law, rows=2), 4)
@@ -99,7 +99,7 @@ def bayes_capacity(law: Symmetric, *, rows: int) -> Fraction:
     Raises:
         InvalidInputError: `rows` is not from 1 to k.
 
-    Source: C. Braun, K. Chatzikokolakis, C. Palamidessi 2009; theory.md sections 3 and 4.
+    Source: C. Braun, K. Chatzikokolakis, C. Palamidessi 2009; docs/theory/guessing.md, Theorem 9.
 
     >>> bayes_capacity(Symmetric(k=3, truth=Fraction(1, 2), lie=Fraction(1, 4)), rows=2)
     Fraction(5, 4)
@@ -118,7 +118,7 @@ def channel_capacity(channel: Channel, *, tolerance: float = 1e-9, work: int = W
     Raises:
         InvalidInputError: `tolerance` is not > 0.
 
-    Source: Blahut 1972, Arimoto 1972; theory.md section 3.
+    Source: Blahut 1972, Arimoto 1972; docs/theory/guessing.md, Theorem 9.
 
     >>> print(channel_capacity(Channel(matrix=[[0.89, 0.11], [0.11, 0.89]])))
     0.5001 bits (certified bracket)

@@ -2,7 +2,7 @@
 
 n sources send one message each, to target t with probability mu if t is their own and nu otherwise; then d
 dummies follow one by one, each uniform over the targets with fewer than n messages. Proofs are in the
-documentation, explanation/traffic.md; in short, for d < n at most one target can be full, and
+documentation, docs/theory/traffic.md, Theorems 3 to 5; in short, for d < n at most one target can be full, and
 
 - if the target t of an output is full, the likelihood ratio of t against t' is at most
   (mu A + nu B)/(nu A + nu B), A = E w_u, B = E w_(u+1), w_u = (T-1)**u P(Bin(d, 1/T) >= u), where u, the number of

@@ -1,7 +1,4 @@
-"""From a curve to epsilon: both ends solved for, each certified by evaluation.
-
-Source: theory.md section 1.6.
-"""
+"""From a curve to epsilon: both ends solved for, each certified by evaluation."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Each law stands for one mechanism with coins of its own, however often it runs; 
 between them, in view of what was released before. Upper ends compose the dominating pairs of the laws' own
 upper ends; lower ends compose explicit datasets.
 
-Source: theory.md section 8; Zhu, Dong, Wang 2022, Theorem 10.
+Source: docs/theory/composition.md, Theorem 3; Zhu, Dong, Wang 2022, Theorem 10.
 """
 
 from __future__ import annotations

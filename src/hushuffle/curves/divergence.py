@@ -36,7 +36,7 @@ def divergence(protocol: Protocol) -> PrivacyCurve:
         UnsupportedProtocolError: the randomizer offers no law.
         NumericalError: more reports than the accuracy is tested for.
 
-    Source: theory.md section 1.
+    Source: docs/theory/index.md.
     """
     reports = protocol.n + protocol.shuffler.dummies
     if reports > _CERTIFIED:

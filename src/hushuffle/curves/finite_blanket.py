@@ -15,7 +15,7 @@ its left end.
 Lower end. All others at one value c: the test that accepts when the sum over all reports of
 (Q_a - e**eps Q_b)/(mean law of the others) is positive. It is the best test there is without dummies.
 
-Source: Balle, Bell, Gascon, Nissim 2019; theory.md section 1.5.
+Source: Balle, Bell, Gascon, Nissim 2019; docs/theory/blanket.md, Theorem 1 and Corollary 2.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ falls with the number of scores (averages of exchangeable terms), so M is binned
 
 Lower end. All others alike: there E[sum of n scores]_+/n without a pool is the exact divergence.
 
-Source: theory.md section 2.2 (the pair); the upper end is argued above, after Balle, Bell, Gascon, Nissim 2019.
+Source: docs/theory/pool.md, Theorem 1, after Balle, Bell, Gascon, Nissim 2019; docs/theory/columns.md, Theorem 3.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ probabilities are constant.
 A *pool* takes from every column the same part of its law: at most p**k from each logo, which every column has. `own`
 is the law of a report given that it is not in the pool.
 
-Source: theory.md section 2.
+Source: docs/theory/pool.md, Corollary 3.
 """
 
 from __future__ import annotations

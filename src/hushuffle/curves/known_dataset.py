@@ -11,7 +11,7 @@ Others' values are known, so the law of the counts is a convolution of their rep
   whatever the target's value is, so the two counts and M say everything. With fewer people at a or b this end
   only grows (their truthful reports may be given as well), so pairs of the rarest values are the worst.
 
-Source: theory.md section 1.3 (the last remark); the bounds for k > 3 are argued above.
+Source: docs/theory/datasets.md, Theorem 5.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ a convex function of these shares, and its maximum is where all terms follow the
 to check. The same goes, linearly, for what scores exceed a cap by:
 [S]_+ <= [sum of min(X, cap)]_+ + sum of (X - cap)_+.
 
-Source: theory.md section 1.5 for the transform; the argument about shares is given above.
+Source: docs/theory/sums.md, Lemmas 1 and 2; docs/theory/pool.md, Lemma 2.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ the likelihood ratio of "target at b" to "target at a":
 
 Bins are rounded downwards: Jensen's inequality for C (the value is convex in it), ends for S and B.
 
-Source: theory.md section 1.3 (the likelihood ratio of a multiset is the average over its members).
+Source: docs/theory/datasets.md, Corollaries 2 and 3.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the n reports, relative to n reports from Q_c. So
 
     delta(eps) = (1/n) E [sum of n scores]_+ ,  scores (Q_a - e**eps Q_b)/Q_c under Q_c .
 
-Source: theory.md section 2.2.
+Source: docs/theory/datasets.md, Theorem 1.
 """
 
 from __future__ import annotations

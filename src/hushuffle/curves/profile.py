@@ -7,7 +7,8 @@ it. A convex curve of this kind is the curve of a pair of laws, with mass of Q w
 may stand for any neighbouring pair when rounds are composed, even if others' data are chosen adaptively.
 
 Source: Zhu, Dong, Wang 2022, Theorem 10 (dominating pairs compose, adaptively);
-Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022 (chords between lattice points); theory.md section 8.
+Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022 (chords between lattice points); docs/theory/composition.md, Lemmas
+1 and 2.
 """
 
 from __future__ import annotations

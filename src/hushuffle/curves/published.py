@@ -10,10 +10,10 @@ Hoeffding, L in an interval of length b:     E[sum]_+ <= b**2/(4a) exp(-2 N a**2
 Bennett, L <= b_+, c = E[L**2], u = a b_+/c:  E[sum]_+ <= b_+/ln(1 + u) exp(-N (c/b_+**2) ((1 + u) ln(1 + u) - u)).
 
 Both follow from E[sum]_+ = integral of P(sum > t) over t > 0; the second with P(sum > t) <=
-e**(-st) E[e**(sL)]**N at s = ln(1 + u)/b_+. Bennett's factor is printed in seed 004 with a further
+e**(-st) E[e**(sL)]**N at s = ln(1 + u)/b_+. Bennett's factor is printed by Ladjel et al. 2021 with a further
 1/(a N), which is no upper bound.
 
-Source: Balle, Bell, Gascon, Nissim 2019, section 5; theory.md sections 1.2, 1.5 and 6 (Theorem 4).
+Source: Balle, Bell, Gascon, Nissim 2019, section 5; docs/theory/blanket.md, Theorem 6.
 """
 
 from __future__ import annotations

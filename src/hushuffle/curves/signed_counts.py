@@ -6,7 +6,7 @@ mu and -1 with nu (value a) or the other way round (value b). For every threshol
 
     delta(eps) >= P(R >= t | a) - e**eps P(R >= t | b) .
 
-Source: theory.md section 1.3 (any test at any dataset gives a lower end).
+Source: docs/theory/datasets.md, Theorem 4.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def frequency_variance(protocol: Protocol) -> tuple[float, float]:
         NumericalError: reports hardly depend on the values.
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
 
-    Source: theory.md section 7.
+    Source: docs/theory/estimation.md, Theorems 1 and 2.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=100)

@@ -13,7 +13,7 @@ The ratios are linear in the counts, so an event made of many counts needs only 
 neighbouring counts S (or n - B) share a row, the larger binomial is completed with coins (or the smaller
 thinned) to the same size for the whole row, which keeps the means in closed form.
 
-Source: theory.md sections 1.1, 1.3 and 8.
+Source: docs/theory/composition.md, Lemma 5.
 """
 
 from __future__ import annotations

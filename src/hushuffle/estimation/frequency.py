@@ -30,7 +30,7 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
         InvalidInputError: the number of reports is not n + dummies (where it can be told).
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
 
-    Source: Kairouz, Bonawitz, Ramage 2016; theory.md section 7.
+    Source: Kairouz, Bonawitz, Ramage 2016; docs/theory/estimation.md, Theorem 1.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=4)
@@ -66,7 +66,7 @@ def predicted_standard_error(protocol: Protocol, *, frequency: npt.ArrayLike) ->
         InvalidInputError: a frequency outside [0, 1].
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
 
-    Source: theory.md section 7.
+    Source: docs/theory/estimation.md, Theorem 1.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=6366)
@@ -85,7 +85,7 @@ def keep_significant(estimate: Estimate, *, level: float = 0.05) -> Estimate:
 
     A value that nobody holds survives with probability about level / k, any of them with at most about `level`.
 
-    Source: Erlingsson, Pihur, Korolova 2014; theory.md section 7.
+    Source: Erlingsson, Pihur, Korolova 2014.
     """
     wanted = _checks.probability("level", level, low_open=True, high_open=True)
     cut = NormalDist().inv_cdf(1 - wanted / estimate.k) * np.sqrt(max(estimate.variance_intercept, 0.0))

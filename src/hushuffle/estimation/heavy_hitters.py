@@ -67,7 +67,7 @@ def heavy_hitters(
         InvalidInputError: an argument out of range, or an estimate of another number of values or people.
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
 
-    Source: Erlingsson, Pihur, Korolova 2014 (Bonferroni); theory.md section 7.
+    Source: Erlingsson, Pihur, Korolova 2014 (Bonferroni); docs/theory/estimation.md, Theorem 5.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(

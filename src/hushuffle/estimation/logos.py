@@ -33,7 +33,7 @@ class LogoEstimate:
     B = diag(P^T d) - P^T diag(d) P is the covariance of x. With d_hat in the place of d it is
     P^-1 diag(x) P^-1 - diag(d_hat), unbiased. Counts may be negative: they are not clipped.
 
-    Source: theory.md sections 2.3 and 2.4.
+    Source: docs/theory/estimation.md, Theorem 6.
     """
 
     counts: Array
@@ -95,7 +95,7 @@ def true_logos(reports: Reports, *, protocol: Protocol) -> LogoEstimate:
         InvalidInputError: not n reports, or a logo out of range.
         UnsupportedProtocolError: another randomizer, dummies, or more than 20 publishers.
 
-    Source: theory.md section 2.4.
+    Source: docs/theory/estimation.md, Theorem 6.
 
     >>> import hushuffle as hs
     >>> columns = hs.Protocol(randomizer=hs.BitFlipping(width=1, p=0.1), shuffler=hs.UniformShuffle(), n=100)

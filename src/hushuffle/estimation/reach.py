@@ -29,7 +29,10 @@ WHANG: Final = Citation(
     text="K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, A linear-time probabilistic counting algorithm for "
     "database applications, ACM Transactions on Database Systems 15 (1990)",
 )
-_SOURCES: Final = (WHANG, Citation(key="theory", text="theory.md", where="section 2.4"))
+_SOURCES: Final = (
+    WHANG,
+    Citation(key="reach", text="Reach from flipped filters", where="docs/theory/estimation.md, Theorem 7"),
+)
 _WEAKEST: Final = 5.0  # standard errors between the share of empty columns and 0
 _AVOIDS: Final = np.array([[1.0, 1.0], [1.0, 0.0]])  # entry (S, i): 1 if the sets S and i have nothing in common
 _MOST_PLANNED: Final = 10
@@ -86,7 +89,7 @@ def reach(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | N
         NumericalError: the filters are too full, or too noisy, for an answer; the message says what to change.
         UnsupportedProtocolError: another randomizer, dummies, or more than 20 publishers at a time.
 
-    Source: Whang, Vander-Zanden, Taylor 1990; theory.md section 2.4.
+    Source: Whang, Vander-Zanden, Taylor 1990; docs/theory/estimation.md, Theorem 7.
 
     >>> import hushuffle as hs
     >>> columns = hs.Protocol(randomizer=hs.BitFlipping(width=1, p=0.1), shuffler=hs.UniformShuffle(), n=10_000)
@@ -105,7 +108,7 @@ def overlap(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] |
     By inclusion and exclusion of the reach of every subset: with independent columns, this is the maximum-likelihood
     estimate when nothing is assumed about the audiences. Arguments and errors as for `reach`.
 
-    Source: theory.md section 2.4.
+    Source: docs/theory/estimation.md, Theorem 7.
     """
     return _ask("overlap", reports, protocol, publishers, hashes)
 
@@ -118,7 +121,7 @@ def exclusive(
     For one publisher: what the reach of all would lose without it. Needs a study of at most 20 publishers.
     Arguments and errors as for `reach`.
 
-    Source: theory.md section 2.4.
+    Source: docs/theory/estimation.md, Theorem 7.
     """
     return _ask("exclusive", reports, protocol, publishers, hashes)
 
@@ -144,7 +147,7 @@ def planned(
         InvalidInputError: an argument out of range.
         NumericalError: the filters would be too full, or too noisy.
 
-    Source: theory.md section 2.4.
+    Source: docs/theory/estimation.md, Theorem 7.
 
     >>> import hushuffle as hs
     >>> columns = hs.Protocol(randomizer=hs.BitFlipping(width=2, p=0.1), shuffler=hs.UniformShuffle(), n=100_000)

@@ -52,7 +52,7 @@ class Bound:
         InvalidInputError: ends out of order or nan, an exact bound with two ends,
             an estimate without confidence or a confidence without estimate.
 
-    Source: theory.md section 10.
+    Source: docs/explanation/kinds-of-figures.md.
 
     >>> print(Bound(lower=0.25, upper=0.26, kind="bracket", unit="nats"))
     0.2500 to 0.2600 nats (certified bracket)

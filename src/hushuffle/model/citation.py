@@ -39,8 +39,9 @@ DARROCH = Citation(
     "Annals of Mathematical Statistics 35 (1964)",
 )
 QIF = Citation(
-    key="seed000",
-    text="Analyzing the Shuffle Model through the Lens of Quantitative Information Flow",
+    key="jurado2023",
+    text="M. Jurado, R. G. Gonze, M. S. Alvim, C. Palamidessi, Analyzing the shuffle model through the lens of "
+    "quantitative information flow, CSF (2023)",
 )
 PIE = Citation(
     key="murakami2021",
@@ -48,9 +49,9 @@ PIE = Citation(
     "Transactions on Data Privacy 14 (2021)",
 )
 LADJEL = Citation(
-    key="ladjel",
+    key="ladjel2021",
     text="R. Ladjel, N. Anciaux, A. Bellet, G. Scerri, Mitigating leakage from data dependent communications "
-    "in decentralized computing using differential privacy",
+    "in decentralized computing using differential privacy (2021)",
 )
 FAIR = Citation(
     key="fair1978",

@@ -29,7 +29,7 @@ class Groups:
         InvalidInputError: no group, an empty one, a member twice or outside 0..n-1, or somebody outside
             their own group.
 
-    Source: theory.md section 5.
+    Source: Meehan et al. 2022, section 4.2.
 
     >>> groups = Groups.of([[0, 1], [1, 0], [2, 1]])
     >>> groups.n, len(groups), groups[2].tolist(), groups.group_of.tolist()

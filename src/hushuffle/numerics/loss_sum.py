@@ -6,7 +6,7 @@ proportional to p e**(theta L): with theta near the saddle point the figures ask
 transformed law, so that its rounding errors are small relative to them, however small delta is. Rounding,
 aliasing and truncation are bounded and added on the safe side.
 
-Source: theory.md sections 8 and 10; Chernoff bounds; N. J. Higham 2002, section 24.1 (error of the transform).
+Source: docs/theory/sums.md, Lemma 5; Chernoff bounds; N. J. Higham 2002, section 24.1 (error of the transform).
 """
 
 from __future__ import annotations

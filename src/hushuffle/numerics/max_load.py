@@ -65,7 +65,7 @@ def expected_max_load(n: int, k: int, *, tolerance: float = TOLERANCE) -> float:
         NumericalError: the work exceeds `WORK_LIMIT`, or the window of counts `WINDOW_LIMIT`:
             k = 4 and n > 10**10, k < 10 and n > 10**11, k = 3 and n > 10**13.
 
-    Source: theory.md section 3; seed 000, equations 11, 13 and 22 to 24.
+    Source: docs/theory/sums.md, Theorem 6; Jurado et al. 2023, equations 11, 13 and 22 to 24.
 
     >>> expected_max_load(3, 2)
     2.25
@@ -100,7 +100,7 @@ def expected_max_ratio(n: int, classes: tuple[Cells, ...], *, tolerance: float =
     Raises:
         NumericalError: the work exceeds `WORK_LIMIT`.
 
-    Source: theory.md section 3, with one cut for each class.
+    Source: docs/theory/sums.md, Theorem 6.
 
     >>> uneven = (Cells(number=1, probability=Fraction(3, 4)), Cells(number=1, probability=Fraction(1, 4)))
     >>> round(expected_max_ratio(1, uneven), 12)

@@ -6,7 +6,7 @@ inverse discrete Fourier transform is the law of (A, B) modulo N. Folding a law 
 what lies outside a window of N counts, which Bernstein's inequality bounds. The rounding of every node,
 of the transform and of the sums is bounded in total variation and kept as `doubt`.
 
-Source: theory.md section 1.3 (a given composition of the dataset).
+Source: docs/theory/datasets.md, Theorem 7.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ function and any t > 0,
   are bounded (Chernoff) and subtracted.
 - What the nodes left out can add is bounded by e**(-tau**2 u**2/2); rounding by the sums of moduli.
 
-Source: Poisson summation; theory.md section 1.5.
+Source: docs/theory/sums.md, Lemmas 1 to 3.
 """
 
 from __future__ import annotations

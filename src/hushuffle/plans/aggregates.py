@@ -81,7 +81,7 @@ class GroupingQuery:
         partitions: compute nodes C of each grouping set, at most as many as the smallest set has groups.
         ranges: for each of `values` its public range (low, high) or None; empty: no column has one.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri (the Aggregate query); theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021 (the Aggregate query).
 
     >>> age = GroupingSet(columns=("age",), sizes=(20,))
     >>> GroupingQuery(grouping_sets=(age,), values=("insulin",), functions=("avg",), partitions=4).nodes(0, [0, 19])

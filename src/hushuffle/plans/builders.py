@@ -42,7 +42,7 @@ def messages(
 
     `capped`: no target gets more messages from a scrambler than it has sources; batches must be of one size.
 
-    Source: theory.md section 6.
+    Source: docs/theory/traffic.md, Theorems 1 to 3.
 
     >>> messages("ages", sources=1000, targets=20, sigma=0.2, reads=("people",), dummies=50, batch=100).scramblers
     10
@@ -96,7 +96,7 @@ def aggregate(
         per_person: "all": every row goes to every grouping set, whose figures add up. "one": each person
             answers one grouping set, chosen without looking at the data; the figures' maximum counts.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri (examples 5 and 6); theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021 (examples 5 and 6); docs/theory/traffic.md, Theorem 6.
 
     >>> from hushuffle.plans.aggregates import GroupingSet
     >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
@@ -184,7 +184,7 @@ def k_means(
         min_batch: sources without which a scrambler releases nothing (default: all).
         capped: no target gets more messages from a scrambler than it has sources.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri (K-means, corrected); theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021 (K-means, corrected); docs/theory/traffic.md, Theorem 7.
 
     >>> hidden = k_means(people=200, centroids=2, iterations=2, variant="hidden", sigma=0.2)
     >>> hidden.applies, len(hidden.refusals())

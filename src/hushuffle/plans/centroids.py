@@ -40,7 +40,7 @@ class CentroidNoise:
         InvalidInputError: an argument out of range.
 
     Source: Bun, Steinke 2016, proposition 1.6 (Gaussian); Dwork, McSherry, Nissim, Smith 2006 (Laplace);
-    theory.md section 6.
+    docs/theory/traffic.md, Theorem 7.
 
     >>> CentroidNoise(kind="gaussian", radius=10.0, scale=200.0).release(name="c", start="update").rho
     0.005
@@ -139,7 +139,7 @@ def noisy_means(
     `sums` and `counts` are of points that `noise` has shortened. The result is made of the noisy values, the
     radius and `previous` only; it is no longer than the radius.
 
-    Source: theory.md section 6.
+    Source: docs/theory/traffic.md, Theorem 7.
 
     >>> from hushuffle.randomness import reproducible
     >>> noise = CentroidNoise(kind="gaussian", radius=1.0, scale=0.01)

@@ -43,7 +43,7 @@ class Cluster:
     Raises:
         InvalidInputError: an argument out of range or at odds with another; the message says which.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri (definitions 3 and 4); theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021 (definitions 3 and 4); docs/theory/traffic.md, Theorems 2 and 6.
 
     >>> sampling = TargetSampling(targets=20, sigma=0.2)
     >>> ages = Cluster(name="ages", sources=10_050, targets=20, reads=("people",), sampling=sampling,

@@ -43,7 +43,7 @@ def cluster_costs(cluster: Cluster, *, only_honest: bool = False) -> Costs:
         cluster: the cluster.
         only_honest: redirected messages never carry data, not even to their own target.
 
-    Source: theory.md section 6 (Costs).
+    Source: docs/theory/traffic.md, Theorem 8.
 
     >>> sampling = TargetSampling(targets=20, sigma=0.2)
     >>> from hushuffle.mechanisms.shufflers import Scrambler
@@ -98,7 +98,7 @@ def use_chance(sampling: TargetSampling, *, only_honest: bool = False) -> float:
     difference of the chances of its own target and of another: 1 - sigma in the uniform convention. Who carries
     data then says nothing about where the others' messages went.
 
-    Source: theory.md section 6.
+    Source: docs/theory/traffic.md, Theorem 8.
 
     >>> round(use_chance(TargetSampling(targets=20, sigma=0.2)), 6)
     0.81
@@ -117,7 +117,7 @@ def sources_needed(used: int, sampling: TargetSampling) -> int:
     Raises:
         InvalidInputError: no tuple ever reaches its target.
 
-    Source: theory.md section 6 (the paper: S/(1 - sigma), which ignores lucky draws).
+    Source: docs/theory/traffic.md, Theorem 8 (published: S/(1 - sigma), which ignores lucky draws).
 
     >>> sources_needed(8100, TargetSampling(targets=20, sigma=0.2))
     10000

@@ -93,7 +93,7 @@ class Plan:
         InvalidInputError: unknown or repeated names, a cycle, data of two sources that overlap, targets that are
             not the next cluster's sources, or contents called public without reason.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri (Theorem 1, corrected); theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021 (Theorem 1, corrected); docs/theory/traffic.md, Theorem 6.
 
     >>> from hushuffle.mechanisms.randomizers import TargetSampling
     >>> sampling = TargetSampling(targets=2, sigma=0.5)

@@ -48,7 +48,7 @@ def run_aggregate(
     Raises:
         InvalidInputError: the plan is not the query's, the table has another number of rows, or a column is wrong.
 
-    Source: theory.md section 6.
+    Source: docs/theory/traffic.md, Theorem 8.
 
     >>> from hushuffle.plans import GroupingSet, aggregate, generate_table
     >>> from hushuffle.randomness import reproducible

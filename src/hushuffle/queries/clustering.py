@@ -58,7 +58,7 @@ def run_k_means(
     Raises:
         InvalidInputError: another number of points or centroids than the plan's, or other noise.
 
-    Source: theory.md section 6.
+    Source: docs/theory/traffic.md, Theorem 7.
 
     >>> from hushuffle.plans import k_means
     >>> from hushuffle.randomness import reproducible

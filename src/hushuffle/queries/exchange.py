@@ -84,7 +84,7 @@ def exchange(
     Raises:
         InvalidInputError: a fixed cluster, or targets of the wrong number or outside 0..T-1.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri (Algorithm 1); theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021 (Algorithm 1); docs/theory/traffic.md, Theorem 2.
 
     >>> from hushuffle.plans import messages
     >>> from hushuffle.randomness import reproducible

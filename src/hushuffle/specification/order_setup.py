@@ -94,7 +94,7 @@ def arranged(specification: Specification, people: People, base_folder: Path) ->
         SpecificationError: groups that do not fit the data: larger than everybody, or all of one person.
         DataError, MissingDependencyError: the public columns or edges cannot be used.
 
-    Source: theory.md section 5.
+    Source: docs/theory/order.md, Theorem 5.
     """
     wanted = specification.shuffler
     if not isinstance(wanted, asked.MallowsShuffle):

@@ -34,7 +34,7 @@ def load_checkins(source: str | Path) -> Traces:
     Raises:
         DataError: not there, not such a file, or a record that cannot be read (no value is shown).
 
-    Source: Yang, Zhang, Zheng, Yu 2015 (data); theory.md section 4.
+    Source: Yang, Zhang, Zheng, Yu 2015 (data).
 
     >>> import tempfile
     >>> rows = "1\tcafe\tTue Apr 03 18:00:09 +0000 2012\t-240\n1\tbar\tTue Apr 03 17:00:09 +0000 2012\t-240\n"

@@ -39,7 +39,7 @@ def read_idx(path: str | Path) -> npt.NDArray[Any]:
     Raises:
         DataError: the file cannot be read, is no IDX file, or is longer or shorter than it says.
 
-    Source: LeCun, Cortes, Burges (format); theory.md section 6.
+    Source: LeCun, Cortes, Burges (format).
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

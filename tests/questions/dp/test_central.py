@@ -113,7 +113,7 @@ def test_tiny_delta(level: float) -> None:
 
 
 def test_checkpoints_of_the_theory() -> None:
-    """theory.md 1.3: a saturated case where all-at-a can win; the ends differ by some per cent at most."""
+    """A saturated case where all-at-a can win; the ends differ by some per cent at most."""
     bound = hs.dp.epsilon(survey(3, 5.0, 1000), delta=1e-6)
     assert bound.width <= 0.05 * bound.upper
     assert bound.witness is not None

@@ -87,7 +87,7 @@ def test_different_rounds_together() -> None:
 
 @pytest.mark.parametrize(("times", "low", "high"), [(100, 0.9956, 0.9966), (1000, 3.497, 3.507)])
 def test_checkpoint_of_the_theory(times: int, low: float, high: float) -> None:
-    """theory.md section 8: all others at zero every round; the upper end allows all datasets, chosen adaptively."""
+    """All others at zero every round; the upper end allows all datasets, chosen adaptively."""
     bound = compose([(survey(2, 2.0, 10**4), times)], delta=1e-6)
     print(f"T={times}: {bound.lower:.6f} to {bound.upper:.6f}, relative width {bound.width / bound.upper:.2e}")
     assert low <= bound.lower <= high
@@ -151,7 +151,7 @@ def test_pure_guarantees_add_up() -> None:
 
 
 def test_local_rounds_match_their_binomial_sum() -> None:
-    """theory.md section 8 with the reports in the open: the number of truthful reports is binomial."""
+    """Reports in the open: the number of truthful reports is binomial."""
     protocol, times, level = survey(2, 0.3, 5, hs.NoShuffle()), 40, 2.0
     mu = float(truth(protocol))
     exact = sum(

@@ -151,7 +151,7 @@ def test_no_other_change_is_worse(people: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("k", "counts", "low", "high"),
     [
-        (3, (334, 333, 333), 0.885, 0.895),  # theory.md 1.3: 0.89 for uniform data
+        (3, (334, 333, 333), 0.885, 0.895),  # 0.89 for uniform data
         (3, (1, 0, 999), 1.79, 1.80),  # 1.80 in the worst case
         (10, (100,) * 10, 0.885, 0.91),
         (2, (500, 500), 0.7, 1.2),

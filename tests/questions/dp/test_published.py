@@ -79,7 +79,7 @@ def test_inequalities_bound_the_exact_sum(k: int, epsilon: float) -> None:
 
 
 def test_bennett_as_printed_is_no_upper_bound() -> None:
-    """theory.md section 6: T = 20, sigma = 0.2, epsilon = 1, m + d = 50."""
+    """Ladjel et al. 2021, Theorem 4 as printed: T = 20, sigma = 0.2, epsilon = 1, m + d = 50."""
     truth = 1 - 0.2 + 0.2 / 20
     values = oracle.losses(20, truth, math.e)
     exact, printed = oracle.expected_positive_part(values, 50), oracle.printed_bennett(values, 1.0, 50)

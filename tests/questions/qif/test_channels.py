@@ -1,4 +1,4 @@
-"""Tables I to V of seed 000, entry by entry, and what the channels' algebra says."""
+"""Jurado et al. 2023, Tables I to V, entry by entry, and what the channels' algebra says."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRUTHS = [Fraction(3, 4), Fraction(1), Fraction(1, 2)]
 
 
 def entry(matrix: Channel, x: str, y: object) -> Fraction:
-    """Look up by the seed's names; a column may also be a number of b's (histograms)."""
+    """Look up by the names in the tables; a column may also be a number of b's (histograms)."""
     column = matrix.outputs.index(NAMES[y] if isinstance(y, str) else (3 - int(str(y)), int(str(y))))
     value: Fraction = matrix.matrix[matrix.inputs.index(NAMES[x]), column]
     return value

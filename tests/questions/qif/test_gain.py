@@ -1,4 +1,4 @@
-"""Vulnerability of channels: the seed's single-target figures, and which channels leak less."""
+"""Vulnerability of channels: the published single-target figures, and which channels leak less."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_cascade_leaks_no_more_than_either_channel(seed: int) -> None:
 
 @pytest.mark.parametrize(("n", "k"), [(1, 2), (2, 2), (3, 2), (5, 2), (2, 3), (3, 3), (2, 5)])
 def test_single_target_figures(n: int, k: int) -> None:
-    """Propositions 14, 15, 20 and 21 of the seed, from the matrices."""
+    """Jurado et al. 2023, Propositions 14, 15, 20 and 21, from the matrices."""
     prior, gain = qif.uniform_prior(k**n), qif.single_target_gain(n, k)
     wrong = (1 - P) / (k - 1)
     shuffled = by_counting(n, k) / n

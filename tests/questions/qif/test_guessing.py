@@ -1,4 +1,4 @@
-"""The vulnerability against enumeration of every dataset and report, the seed's numbers, and laws it must obey."""
+"""The vulnerability against enumeration of every dataset and report, the published numbers, and laws it must obey."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_dummies_equal_enumeration(n: int, k: int, dummies: int) -> None:
 
 
 def test_seed_numbers_of_the_strong_adversary() -> None:
-    """Section V of the seed: 200 others, p = 0.8."""
+    """Jurado et al. 2023, section V: 200 others, p = 0.8."""
     voters = hs.RandomizedResponse.from_truth_probability(k=2, p=0.8)
     survey = hs.Protocol(randomizer=voters, shuffler=hs.UniformShuffle(), n=201)
     figures = [
@@ -140,7 +140,7 @@ def test_sources_follow_the_formula_used() -> None:
     survey = protocol(300, 10, Fraction(1, 2))
     bracket = qif.vulnerability(survey, adversary=hs.Strong())
     assert bracket.kind == "bracket"
-    assert [source.key for source in bracket.sources] == ["seed000", "balle2019"]
+    assert [source.key for source in bracket.sources] == ["jurado2023", "balle2019"]
     assert [source.where for source in qif.vulnerability(survey).sources] == ["Proposition 21"]
     assert [source.where for source in qif.vulnerability(protocol(3, 2, Fraction(2, 3))).sources] == ["Theorem 19"]
 
@@ -221,7 +221,7 @@ def test_the_ends_of_informed_are_the_other_adversaries(n: int, truth: Fraction,
 
 
 def test_asymptotic_value_and_where_it_fails() -> None:
-    """Theorem 22: off by 14 % at n = k = 1000, 4 % at n = 5000, k = 100 (theory.md section 3)."""
+    """Theorem 22: off by 14 % at n = k = 1000, 4 % at n = 5000, k = 100 (docs/theory/guessing.md, Theorem 4)."""
     for n, k, low, high in ((1000, 1000, 0.13, 0.15), (5000, 100, 0.03, 0.05)):
         survey = protocol(n, k, Fraction(1))
         gap = qif.asymptotic_vulnerability(survey) / qif.vulnerability(survey).upper - 1

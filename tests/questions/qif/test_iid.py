@@ -58,7 +58,7 @@ def test_dummies_for_two_values(dummies: int, truth: Fraction) -> None:
 
 @pytest.mark.parametrize(("n", "k"), [(2, 2), (2, 3), (3, 2)])
 def test_the_same_from_the_channels(n: int, k: int) -> None:
-    """The i.i.d. prior over datasets, the seed's channel and the single-target gain."""
+    """The i.i.d. prior over datasets, the channel of noise and shuffle and the single-target gain."""
     truth, shares = Fraction(3, 4), SHARES[k][0]
     by_channel = qif.posterior_vulnerability(
         qif.noise_then_reduced_shuffle(n, k, truth), qif.iid_prior(n, shares), qif.single_target_gain(n, k)

@@ -1,4 +1,4 @@
-"""Refinement with its proof: the seed's propositions about channels, random cascades, witnesses checked by hand."""
+"""Refinement with its proof: published propositions about channels, random cascades, witnesses checked by hand."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_noise_and_reduced_noise_are_not_comparable() -> None:
 @settings(max_examples=25, deadline=None)
 @given(seed=seeds, n=st.integers(1, 3), k=st.integers(2, 3), reports=st.integers(1, 3))
 def test_shuffling_commutes_with_any_local_mechanism(seed: int, n: int, k: int, reports: int) -> None:
-    """The seed's belief (section VII); the shuffle acts on values before and on reports after."""
+    """Jurado et al. 2023, section VII, believes it; the shuffle acts on values before and on reports after."""
     mechanism = random_rows(random.Random(seed), k, reports)  # noqa: S311 - examples, not secrets
     local = Channel(matrix=local_mechanism(mechanism, n))
     assert local.cascade(Channel(matrix=shuffling(n, reports))) == Channel(matrix=shuffling(n, k)).cascade(local)
@@ -230,7 +230,7 @@ def test_ends_are_rounded_outward() -> None:
 
 
 def test_the_introductions_pair_equal_for_the_strong_unequal_for_the_uninformed() -> None:
-    """Two people, two values: noise alone at 11/16, and noise at 3/4 with a shuffle (seed 000, section I)."""
+    """Two people, two values: noise alone at 11/16, and noise at 3/4 with a shuffle (Jurado et al. 2023, section I)."""
     alone, mixed = qif.noise(2, 2, Fraction(11, 16)), qif.noise_then_reduced_shuffle(2, 2, P)
     gain = qif.single_target_gain(2, 2)
     for other in range(2):  # the strong adversary knows the second person's value

@@ -103,7 +103,7 @@ def likeliest(protocol: Protocol) -> float:
     q**c (1 + q + ... + q**(n-1)) or more, so that no place has more than q**c over that. The first person attains it at
     the first place. Hamming: to stay where one is.
 
-    Source: argued above; theory.md section 5.
+    Source: argued above; docs/theory/order.md, Theorem 1.
 
     >>> from hushuffle.mechanisms.randomizers import RandomizedResponse
     >>> shuffler = MallowsShuffle(reference=range(3), theta=math.log(2))

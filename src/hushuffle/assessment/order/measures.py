@@ -81,7 +81,7 @@ def measured(
         rng: of the releases.
         done: told the share of the work done.
 
-    Source: Meehan et al. 2022, section 5; theory.md section 5.
+    Source: Meehan et al. 2022, section 5.
     """
     voters = choose_voters(scene.near, scene.known, size=VOTES)
     shufflers = (NoShuffle(), protocol.shuffler, UniformShuffle())

@@ -52,7 +52,8 @@ def report_scores(
     Raises:
         InvalidInputError: a person without reports, or over another number of values than the profiles.
 
-    Source: L. R. Rabiner, A tutorial on hidden Markov models (1989), forward procedure; theory.md section 4.
+    Source: L. R. Rabiner, A tutorial on hidden Markov models (1989), forward procedure; docs/theory/identity.md,
+    Lemma 9.
 
     >>> import hushuffle as hs
     >>> from hushuffle.attacks.linkage import randomize, train

@@ -22,7 +22,7 @@ def trace_scores(profiles: MarkovProfiles, traces: Traces) -> npt.NDArray[np.flo
     Raises:
         InvalidInputError: a trace is empty, or over another number of values than the profiles.
 
-    Source: Murakami, Takahashi 2021, section 5.1; theory.md section 4.
+    Source: Murakami, Takahashi 2021, section 5.1; docs/theory/identity.md, Lemma 9.
 
     >>> from hushuffle.attacks.linkage import train
     >>> profiles = train(Traces.of([[0, 1, 0, 2], [1, 1]], k=3))

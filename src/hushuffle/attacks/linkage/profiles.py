@@ -50,7 +50,7 @@ def train(traces: Traces, *, floor: float = FLOOR) -> MarkovProfiles:
     Raises:
         InvalidInputError: a trace is empty, or floor is not in (0, 1).
 
-    Source: Murakami, Takahashi 2021, section 5.1; theory.md section 4.
+    Source: Murakami, Takahashi 2021, section 5.1; docs/theory/identity.md, Lemma 9.
 
     >>> profiles = train(Traces.of([[0, 1, 0, 2], [1, 1]], k=3))
     >>> profiles.visits.toarray().tolist()

@@ -3,7 +3,7 @@
 A hash is a row of integers. A family draws hashes, applies them, and counts for every value how many
 (hash, bucket) pairs support it, that is: how many hashes send it to their bucket.
 
-Source: theory.md section 7.
+Source: docs/theory/estimation.md, Theorems 3 and 4.
 """
 
 from __future__ import annotations

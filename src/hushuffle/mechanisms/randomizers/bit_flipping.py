@@ -44,7 +44,7 @@ class BitFlipping(Randomizer, HasChannel, HasBlanket, HasValueLaws):
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2.
+    Source: docs/theory/columns.md, Theorem 1.
 
     >>> columns = BitFlipping(width=3, p=0.1)
     >>> round(columns.local_epsilon, 6), round(columns.weight, 6)

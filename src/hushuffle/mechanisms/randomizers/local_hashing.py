@@ -69,7 +69,8 @@ class LocalHashing(Randomizer, HasChannel, HasValueLaws, HasBucketLaw, CountsRep
     Raises:
         InvalidInputError: an argument out of range, "binary" for a g that is no power of two or above 2**16.
 
-    Source: Wang, Blocki, Li, Jha 2017 (optimized local hashing); theory.md sections 1.5 and 7.
+    Source: Wang, Blocki, Li, Jha 2017 (optimized local hashing); docs/theory/blanket.md, Theorem 5;
+    docs/theory/estimation.md, Theorem 2.
 
     >>> hashing = LocalHashing(k=100_000, g=4, epsilon=1.0)
     >>> round(hashing.support_probabilities().true, 6), hashing.collision

@@ -40,7 +40,7 @@ class MatrixRandomizer(Randomizer, HasChannel, HasBlanket, HasValueLaws):
     Raises:
         InvalidInputError: not a `Channel`, or a single row.
 
-    Source: Balle, Bell, Gascon, Nissim 2019 (blanket of any randomizer); theory.md section 1.5.
+    Source: Balle, Bell, Gascon, Nissim 2019 (blanket of any randomizer); docs/theory/blanket.md, Theorem 1.
 
     >>> randomizer = MatrixRandomizer(channel=Channel(matrix=[[0.75, 0.25, 0], [0.25, 0.5, 0.25]]))
     >>> randomizer.local_epsilon, randomizer.blanket().weight

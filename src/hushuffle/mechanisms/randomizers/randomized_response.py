@@ -43,7 +43,7 @@ class RandomizedResponse(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, Co
     Raises:
         InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
 
-    Source: Warner 1965 (k = 2), Kairouz, Bonawitz, Ramage 2016; theory.md section 0.
+    Source: Warner 1965 (k = 2), Kairouz, Bonawitz, Ramage 2016.
 
     >>> survey = RandomizedResponse(k=5, epsilon=2.0)
     >>> round(float(survey.symmetric_law().truth), 6), survey.local_epsilon

@@ -54,7 +54,7 @@ class TargetSampling(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, HasVal
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri (sampling and flooding); theory.md sections 0 and 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021 (sampling and flooding); docs/theory/traffic.md, Theorem 1.
 
     >>> sampling = TargetSampling(targets=20, sigma=0.2)
     >>> round(float(sampling.symmetric_law().truth), 3), round(sampling.local_epsilon, 4)
@@ -141,7 +141,7 @@ class TargetSampling(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, HasVal
         another, whatever that target is; all others are draws of the blanket, which may be true by luck. Whoever knows
         who was on purpose learns nothing from it about where the others' messages went.
 
-        Source: theory.md sections 1.2 and 6.
+        Source: docs/theory/traffic.md, Theorem 2.
 
         >>> from hushuffle.randomness import reproducible
         >>> sampling = TargetSampling(targets=2, sigma=0.5)

@@ -6,7 +6,7 @@ sum(code) inversions, and every permutation has exactly one code.
 Two paths give the same list. Blocks of insertions are merged level by level, each level in a few NumPy passes; or,
 where Numba is installed and the list is long, a tree of free places is walked once per item.
 
-Source: D. E. Knuth, The Art of Computer Programming 3, section 5.1.1 (inversion tables); theory.md section 5.
+Source: D. E. Knuth, The Art of Computer Programming 3, section 5.1.1 (inversion tables).
 """
 
 from __future__ import annotations

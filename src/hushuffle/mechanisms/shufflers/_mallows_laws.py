@@ -15,8 +15,8 @@ law of F is within total variation 2**-100, so a permutation's law is within n (
 1e-15 for ten million people. An inverse distribution function in floats would err by some 1e-16 n per draw, in all by
 1e-16 n**2.
 
-Source: theory.md section 5; D. E. Knuth, The Art of Computer Programming 3, section 5.1.1 (inversion tables); the
-digits and the frozen items are argued above.
+Source: docs/theory/order.md, Theorems 8 and 9; D. E. Knuth, The Art of Computer Programming 3, section 5.1.1
+(inversion tables); the digits and the frozen items are argued above.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def sample_mallows(
     Raises:
         InvalidInputError: an argument out of range, another distance, or keyed randomness.
 
-    Source: theory.md section 5; Mallows 1957; Doignon, Pekec, Regenwetter 2004 (repeated insertion).
+    Source: docs/theory/order.md, Theorems 8 and 9; Mallows 1957; Doignon, Pekec, Regenwetter 2004 (repeated insertion).
 
     >>> from hushuffle import reproducible
     >>> sample_mallows(12, theta=1.0, rng=reproducible(1)).tolist()
@@ -84,7 +84,8 @@ class MallowsShuffle(Shuffler):
     Raises:
         InvalidInputError: not a permutation, or theta or distance out of range.
 
-    Source: theory.md section 5; seed 003, algorithm 1 and appendix A.10 (whose order of indices this is).
+    Source: docs/theory/order.md, Theorem 1; Meehan et al. 2022, Algorithm 1 and appendix A.10 (whose order of indices
+    this is).
 
     >>> import hushuffle as hs
     >>> shuffler = MallowsShuffle(reference=[2, 0, 1], theta=0.5)

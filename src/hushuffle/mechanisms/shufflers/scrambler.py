@@ -22,7 +22,7 @@ class Scrambler(Shuffler):
         cap: the most messages that one target may get, dummies included: the number of people n, or None.
             Each dummy is then uniform over the targets below the cap, one after the other.
 
-    Source: theory.md sections 1.2 and 6.
+    Source: docs/theory/traffic.md, Theorems 2 and 3.
 
     >>> Scrambler(dummies=50).dummies
     50

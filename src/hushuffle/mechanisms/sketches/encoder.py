@@ -42,7 +42,7 @@ class BloomEncoder:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2; J.-P. Aumasson and others, BLAKE2 (2013).
+    Source: J.-P. Aumasson and others, BLAKE2 (2013).
 
     >>> encoder = BloomEncoder(bits=1000, key=bytes(32))  # a key for this example only
     >>> encoder.encode(["ann@example.org", "bob@example.org"]).ones

@@ -54,7 +54,7 @@ class BloomFilter:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: B. H. Bloom (1970); theory.md section 2.
+    Source: B. H. Bloom (1970).
 
     >>> small = BloomFilter(bits=4, hashes=1, key_check="0" * 16, packed=np.array([0b10100000], dtype=np.uint8))
     >>> small.ones, small.is_flipped, small.columns().tolist()

@@ -47,7 +47,7 @@ def load_census(folder: str | Path) -> pl.DataFrame:
     Raises:
         DataError: a file is missing or cannot be read; names file, record and column, never a value.
 
-    Source: Kohavi, Becker 1996 (data); theory.md section 5.
+    Source: Kohavi, Becker 1996 (data).
 
     >>> import tempfile
     >>> row = "39, ?, 1, HS, 13, Single, Sales, Child, White, Male, 0, 0, 40, Peru, <=50K"

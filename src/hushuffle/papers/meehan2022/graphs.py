@@ -38,7 +38,7 @@ def load_graph(folder: str | Path, *, language: str = "DE") -> SocialGraph:
     Raises:
         DataError: a file is missing or cannot be read, has no such language, or edges and people do not fit.
 
-    Source: Rozemberczki, Allen, Sarkar 2021 (data); theory.md section 5.
+    Source: Rozemberczki, Allen, Sarkar 2021 (data).
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -45,7 +45,7 @@ def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str,
     Raises:
         DataError: not there, not square matrices of finite numbers, or single failed comparisons.
 
-    Source: NIST Biometric Scores Set 1 (format, and -1 for failures); theory.md section 4.
+    Source: NIST Biometric Scores Set 1 (format, and -1 for failures).
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,8 @@
 """Shuffled and flipped Bloom filters: central privacy, its calibration, and signal to noise.
 
 `epsilon` holds for all datasets; `published_pair_epsilon`, `pair_epsilon` and `filling_epsilon` are for the datasets
-that they name; the `evaluate_privacy_for_...` functions simulate, as the paper does. Signal to noise is in `snr`.
+that they name; the `evaluate_privacy_for_...` functions simulate, as the technical details of the buffling package
+do. Signal to noise is in `snr`.
 """
 
 from hushuffle.questions.bloom import snr

@@ -58,7 +58,7 @@ def estimate_flip_prob(
     Raises:
         InvalidInputError: an argument out of range, or basis "pair" with several hash functions.
 
-    Source: the paper, part III, section 2; theory.md section 2.4.
+    Source: buffling, part III, section 2.
 
     >>> found = estimate_flip_prob(filters=2, bits=10_000, epsilon=0.1, delta=1e-3)
     >>> print(round(found.p, 5), found.certified, found.pair, sep=" | ")

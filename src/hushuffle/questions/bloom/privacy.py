@@ -46,7 +46,7 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2; Balle, Bell, Gascon, Nissim 2019.
+    Source: docs/theory/pool.md, Corollary 3; docs/theory/columns.md, Theorem 4; Balle, Bell, Gascon, Nissim 2019.
 
     >>> print(epsilon(filters=1, bits=1000, p=0.05, delta=1e-3))
     0.3081 nats (certified bracket)
@@ -83,7 +83,7 @@ def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: the paper, part III; theory.md section 2.2.
+    Source: buffling, part III; docs/theory/columns.md, Theorem 3.
 
     >>> print(published_pair_epsilon(filters=6, bits=100_000, p=0.145, delta=1e-3))
     0.8826 to 0.8827 nats (certified bracket)
@@ -101,7 +101,7 @@ def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tup
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2.2.
+    Source: docs/theory/columns.md, Theorem 3.
 
     >>> print(pair_epsilon(filters=2, bits=1000, p=0.25, delta=1e-3, target=(0b00, 0b01)))
     0.05766 to 0.05768 nats (certified bracket)
@@ -124,7 +124,7 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2.1.
+    Source: docs/theory/two-values.md, Theorem 1.
 
     >>> print(filling_epsilon(bits=100_000, p=0.05, delta=1e-3, ones=0))
     0.01378 nats, this filling only (certified bracket)

@@ -5,9 +5,9 @@ With y_d ones before and y after flipping, f(y|y_d) the law of Bin(y_d, q) + Bin
     R(y) = f(y|y_d + 1)/f(y|y_d) = (p/q) E[z**xi_1]/E[z**xi_2],
     xi_1 ~ hypergeometric(m, y_d + 1, y),  xi_2 ~ hypergeometric(m, y_d, y).
 
-The accountant does not need them (it sums exact probabilities); they are here because the paper names them.
+The accountant does not need them (it sums exact probabilities); they are here because buffling names them.
 
-Source: the paper, part II; theory.md section 2.1.
+Source: buffling, part II; docs/theory/columns.md, Theorem 2.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def ratio_of_hypergeometric_mgf(
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: the paper, part II, section 2.
+    Source: buffling, part II, section 2.
 
     >>> ratio_of_hypergeometric_mgf(count_input_ones=1, count_output_ones=[0, 1, 2], p=0.25, bits=2).round(6).tolist()
     [1.0, 1.8, 9.0]
@@ -83,7 +83,7 @@ def evaluate_gauss_continued_fraction(
         InvalidInputError: an argument out of range.
         NumericalError: more than 4 million terms are needed.
 
-    Source: Gauss 1813; the paper, part II, section 3 (whose last display repeats the first coefficients).
+    Source: Gauss 1813; buffling, part II, section 3 (whose last display repeats the first coefficients).
 
     >>> evaluate_gauss_continued_fraction(-2, -1, 1, 9.0).round(6).tolist()  # (1 + 9/2)/(1 + 18)
     0.289474
@@ -161,7 +161,7 @@ def evaluate_privacy_for_one_bloom_filter(
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: the paper, part II, section 1, its sign corrected.
+    Source: buffling, part II, section 1, its sign corrected.
 
     >>> print(evaluate_privacy_for_one_bloom_filter(count_input_ones=0, bits=20, p=0.1, delta=0.01))
     2.197 with standard error 0: 2.198 nats, probabilistic DP of one pair of datasets (95% interval)
@@ -190,7 +190,7 @@ def evaluate_privacy_for_bloom_filter(
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: the paper, part III, section 1, its sign corrected; theory.md section 2.2.
+    Source: buffling, part III, section 1, its sign corrected; docs/theory/columns.md, Theorem 6.
 
     >>> print(evaluate_privacy_for_bloom_filter(filters=2, bits=1000, p=0.25, delta=0.01).interval)
     0.1596 to 0.1639 nats, probabilistic DP of one pair of datasets (95% interval)

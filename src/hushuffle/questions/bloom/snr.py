@@ -38,7 +38,7 @@ def skewed_counts(filters: int, *, bits: int, skewness: float) -> Array:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2.3 asks for a stated family; this one is ours.
+    Source: this family is ours; the technical details of buffling name none.
 
     >>> skewed_counts(2, bits=9, skewness=0.5).tolist()
     [4.0, 2.0, 2.0, 1.0]
@@ -63,7 +63,7 @@ def ratios(counts: npt.ArrayLike, *, p: float) -> Array:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2.3 (the paper writes the standard deviation in the place of the variance).
+    Source: docs/theory/columns.md, Theorem 5 (buffling writes the standard deviation in the place of the variance).
 
     >>> ratios([10, 0], p=0.1).round(6).tolist()  # [(p**2/q + q**2/p) - 1]/m
     [[0.0, 0.711111], [0.711111, 0.0]]
@@ -83,7 +83,7 @@ def largest(counts: npt.ArrayLike, *, p: float) -> LargestRatio:
 
     Arguments and errors as for `ratios`.
 
-    Source: theory.md section 2.3.
+    Source: docs/theory/columns.md, Theorem 5.
 
     >>> largest(skewed_counts(3, bits=1000, skewness=1.0), p=0.1).changes
     ((0, 7),)
@@ -108,7 +108,7 @@ def coefficients(counts: npt.ArrayLike, *, p: float, change: tuple[int, int]) ->
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2.3.
+    Source: docs/theory/columns.md, Theorem 5.
 
     >>> coefficients([10, 0], p=0.1, change=(0, 1)).round(4).tolist()
     [-0.7071, 0.7071]
@@ -134,7 +134,7 @@ def ratio_from_empty(filters: int, *, bits: int, p: float) -> float:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2.3.
+    Source: docs/theory/columns.md, Theorem 5.
 
     >>> round(ratio_from_empty(3, bits=1000, p=0.1), 6)
     0.532631

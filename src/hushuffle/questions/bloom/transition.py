@@ -19,7 +19,7 @@ from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.model import Citation
 
 BUFFLING: Final = Citation(
-    key="seed001",
+    key="buffling",
     text="Technical details of the buffling package: signal to noise and privacy of shuffled, flipped Bloom filters",
 )
 
@@ -73,7 +73,7 @@ def transition_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2 (the paper's exponent m - H should read k - H).
+    Source: docs/theory/columns.md, Theorem 1 (buffling's exponent m - H should read k - H).
 
     >>> transition_matrix(2, 0.1)[0].round(4).tolist()
     [0.81, 0.09, 0.09, 0.01]
@@ -90,7 +90,7 @@ def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     """Return pi[y, z], the probability that a logo with y ones becomes one with z ones, shape (k+1, k+1).
 
     pi[y, .] is the law of Bin(y, q) + Bin(k - y, p): a matrix of transitions, its rows sum to 1. (The double sum
-    printed in the paper also adds up the C(k, y) logos with y ones, so that its row y sums to C(k, y).)
+    printed by buffling also adds up the C(k, y) logos with y ones, so that its row y sums to C(k, y).)
 
     Args:
         filters: k, 1 to 10.
@@ -99,7 +99,7 @@ def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 2.2.
+    Source: docs/theory/columns.md, Theorem 1.
 
     >>> ones_matrix(2, 0.1).round(4).tolist()
     [[0.81, 0.18, 0.01], [0.09, 0.82, 0.09], [0.01, 0.18, 0.81]]

@@ -84,7 +84,7 @@ def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta
         UnsupportedProtocolError: the randomizer has no epsilon to choose, the shuffler takes no dummies, or the
             central figure is not available.
 
-    Source: theory.md sections 1.1 to 1.3, solved by bisection on the certified upper end.
+    Source: bisection on the certified upper end, see `hushuffle.dp.epsilon`.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000)

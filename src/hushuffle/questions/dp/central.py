@@ -30,7 +30,7 @@ def delta(protocol: Protocol, *, epsilon: float) -> Bound:
         InvalidInputError: epsilon out of range.
         UnsupportedProtocolError: no law for this randomizer and shuffler.
 
-    Source: theory.md section 1.
+    Source: docs/theory/two-values.md, docs/theory/blanket.md, docs/theory/datasets.md.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=1000)
@@ -57,7 +57,7 @@ def epsilon(protocol: Protocol, *, delta: float) -> Bound:
         UnsupportedProtocolError: no law for this randomizer and shuffler.
         NumericalError: rounding hides the crossing (never observed above delta = 1e-30).
 
-    Source: theory.md sections 1.1 to 1.3 and 1.6.
+    Source: docs/theory/two-values.md, docs/theory/blanket.md, docs/theory/datasets.md, docs/theory/pool.md.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)

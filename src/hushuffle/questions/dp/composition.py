@@ -34,7 +34,7 @@ def compose(rounds: Rounds, *, delta: float) -> Bound:
         UnsupportedProtocolError: no law for a randomizer and shuffler.
         NumericalError: the sum of all losses does not fit into memory (never observed).
 
-    Source: theory.md section 8; Zhu, Dong, Wang 2022, Theorem 10.
+    Source: docs/theory/composition.md, Theorem 3; Zhu, Dong, Wang 2022, Theorem 10.
 
     >>> import hushuffle as hs
     >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=0.1), shuffler=hs.NoShuffle(), n=1)
@@ -62,7 +62,7 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
         UnsupportedProtocolError: no law for a randomizer and shuffler.
         NumericalError: the sum of all losses does not fit into memory (never observed).
 
-    Source: theory.md section 8; Zhu, Dong, Wang 2022, Theorem 10.
+    Source: docs/theory/composition.md, Theorem 3; Zhu, Dong, Wang 2022, Theorem 10.
 
     >>> import hushuffle as hs
     >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
@@ -85,7 +85,7 @@ def parallel(protocols: Sequence[Protocol], *, delta: float) -> Bound:
         InvalidInputError: no protocols, or delta out of range.
         UnsupportedProtocolError: no law for a randomizer and shuffler.
 
-    Source: theory.md section 6 (scramblers side by side take the maximum).
+    Source: docs/theory/composition.md, Lemma 6.
 
     >>> import hushuffle as hs
     >>> small, large = (

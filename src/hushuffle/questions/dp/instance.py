@@ -42,7 +42,7 @@ def instance(protocol: Protocol, *, histogram: Histogram, delta: float) -> Bound
         NumericalError: k >= 3 and n too large (counts over more than 2**21 cells: n of about 10**5 at k = 3),
             or delta below what rounding allows (about 1e-10).
 
-    Source: theory.md section 1.3, the remark on a given composition.
+    Source: docs/theory/datasets.md, Theorem 5.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=4.0), shuffler=hs.UniformShuffle(), n=999)

@@ -48,14 +48,14 @@ Law = Callable[[float], float]
 def hoeffding_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """Return the privacy blanket's delta by Hoeffding's inequality (k-ary randomized response).
 
-    Valid for every n, dummies included. Seed 004 prints a = 1 - e**epsilon for e**epsilon - 1, and a wider
+    Valid for every n, dummies included. Ladjel et al. 2021 print a = 1 - e**epsilon for e**epsilon - 1, and a wider
     interval than the length b = k theta (1 + e**epsilon) that suffices.
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
         UnsupportedProtocolError: the law is not that of k-ary randomized response, or nothing shuffles.
 
-    Source: Balle, Bell, Gascon, Nissim 2019, section 5; theory.md section 6 (Theorem 4).
+    Source: Balle, Bell, Gascon, Nissim 2019, section 5; docs/theory/blanket.md, Theorem 6.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
@@ -80,13 +80,13 @@ def bennett_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """Return the privacy blanket's delta by Bennett's inequality (k-ary randomized response).
 
     Valid for every n, dummies included, with the raw second moment c = E[L**2] and the factor
-    b_+/ln(1 + a b_+/c). As printed in seed 004, with b_+/(a (m + d) ln(1 + a b_+/c)), it is no upper bound.
+    b_+/ln(1 + a b_+/c). As printed by Ladjel et al. 2021, with b_+/(a (m + d) ln(1 + a b_+/c)), it is no upper bound.
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
         UnsupportedProtocolError: the law is not that of k-ary randomized response, or nothing shuffles.
 
-    Source: Balle, Bell, Gascon, Nissim 2019, section 5; theory.md section 6 (Theorem 4).
+    Source: Balle, Bell, Gascon, Nissim 2019, section 5; docs/theory/blanket.md, Theorem 6.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
@@ -150,7 +150,7 @@ def clones_delta(protocol: Protocol, *, epsilon: float) -> Bound:
         InvalidInputError: epsilon not finite, or < 0.
         UnsupportedProtocolError: nothing shuffles, or no noise.
 
-    Source: Feldman, McMillan, Talwar 2021, section 3; theory.md section 1.4.
+    Source: Feldman, McMillan, Talwar 2021, section 3; docs/theory/blanket.md, Remark 8.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
@@ -198,7 +198,7 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
 
     ln(1 + (e**epsilon_0 - 1)(4 sqrt(2 ln(4/delta)/((e**epsilon_0 + 1) n)) + 4/n)), for
     epsilon_0 <= ln(n/(8 ln(2/delta)) - 1); elsewhere the local epsilon. The pair of laws that its proof goes through
-    understates some divergences (theory.md section 1.4); the closed form is loose enough in all cases
+    understates some divergences (docs/theory/blanket.md, Remark 8); the closed form is loose enough in all cases
     tried, and is returned only where the certified upper end of this protocol confirms it.
 
     Raises:

@@ -63,5 +63,5 @@ MEEHAN: Final = Citation(
 EXACT: Final = Citation(
     key="order-sensitivity",
     text="The exact sensitivity of an order",
-    where="docs/explanation/order-privacy.md",
+    where="docs/theory/order.md, Theorems 2 and 4",
 )

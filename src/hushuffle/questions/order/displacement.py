@@ -101,7 +101,7 @@ def displacement(
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md section 5; Gnedin and Olshanski 2012; Diaconis and Graham 1977.
+    Source: docs/theory/order.md, Theorem 11; Gnedin and Olshanski 2012; Diaconis and Graham 1977.
 
     >>> moved = displacement(n=200, theta=0.1)
     >>> print(moved.mean, moved.quantile(0.5), moved.quantile(0.95))

@@ -70,7 +70,7 @@ def radius_groups(coordinates: npt.ArrayLike, radius: npt.ArrayLike, *, metric: 
     Raises:
         InvalidInputError: coordinates not finite, a radius not finite or < 0, or shapes that do not fit.
 
-    Source: seed 003, section 4.2; theory.md section 5.
+    Source: Meehan et al. 2022, section 4.2.
 
     >>> groups = radius_groups([30, 31, 31, 40], 1)
     >>> [groups[group].tolist() for group in groups.group_of]
@@ -106,7 +106,7 @@ def nearest_groups(coordinates: npt.ArrayLike, size: int, *, metric: Metric = "e
     Raises:
         InvalidInputError: size < 1 or above the number of people, or bad coordinates (as `radius_groups`).
 
-    Source: seed 003, section 4.2.
+    Source: Meehan et al. 2022, section 4.2.
 
     >>> nearest_groups([0.0, 1.0, 3.0, 7.0], 2).members.reshape(-1, 2).tolist()
     [[0, 1], [0, 1], [1, 2], [2, 3]]
@@ -130,7 +130,7 @@ def path_groups(edges: npt.ArrayLike, *, n: int, radius: int) -> Groups:
     Raises:
         InvalidInputError: edges of another shape or outside 0..n-1, or radius < 0.
 
-    Source: seed 003, section 4.2, figure 3.
+    Source: Meehan et al. 2022, section 4.2, figure 3.
 
     >>> path_groups([[0, 1], [1, 2], [2, 3]], n=5, radius=2).sizes.tolist()
     [3, 4, 4, 3, 1]

@@ -25,7 +25,7 @@ def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
     Raises:
         InvalidInputError: alpha or prior_odds not finite or < 0.
 
-    Source: seed 003, Theorem 4.1; theory.md section 5.
+    Source: Meehan et al. 2022, Theorem 4.1; docs/theory/order.md, Theorem 6.
 
     >>> print(posterior_odds(1.0, prior_odds=0.5))
     0.1839 to 1.360 (certified bracket)
@@ -45,7 +45,7 @@ def posterior_probability(alpha: float, *, prior: float) -> Bound:
     Raises:
         InvalidInputError: alpha not finite or < 0, or prior outside [0, 1].
 
-    Source: seed 003, Theorem 4.1, a against everything else.
+    Source: Meehan et al. 2022, Theorem 4.1, a against everything else.
 
     >>> print(posterior_probability(1.0, prior=0.5))
     0.2689 to 0.7311 (certified bracket)
@@ -73,7 +73,7 @@ def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -
     Raises:
         InvalidInputError: alpha not finite or < 0, epsilon < 0, or not 1 <= wanted < group/2.
 
-    Source: seed 003, Theorem 4.2, with this condition; theory.md section 5.
+    Source: Meehan et al. 2022, Theorem 4.2, with this condition; docs/theory/order.md, Theorem 7.
 
     >>> print(reidentification(0.5, epsilon=0.2, group=60, wanted=4))
     at most 0.3685 (upper bound)
@@ -96,7 +96,7 @@ def composed_alpha(alphas: Iterable[float]) -> Bound:
     Raises:
         InvalidInputError: no alpha, or one not finite or < 0.
 
-    Source: seed 003, Theorem A.2; theory.md section 5.
+    Source: Meehan et al. 2022, Theorem A.2; docs/theory/order.md, Theorem 5.
 
     >>> print(composed_alpha([0.5, 0.25]))
     at most 0.7500 nats (upper bound)
@@ -111,7 +111,7 @@ def mixed_alpha(alphas: Iterable[float]) -> Bound:
     Raises:
         InvalidInputError: no alpha, or one not finite or < 0.
 
-    Source: seed 003, Lemma 2 (convexity).
+    Source: Meehan et al. 2022, Lemma 2 (convexity).
 
     >>> print(mixed_alpha([0.5, 0.25]))
     at most 0.5000 nats (upper bound)
@@ -129,7 +129,7 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
     Raises:
         InvalidInputError: as `posterior_probability` and `reidentification`.
 
-    Source: seed 003, Theorems 4.1 and 4.2.
+    Source: Meehan et al. 2022, Theorems 4.1 and 4.2.
 
     >>> findings(1.0, epsilon=0.2, group=60, wanted=4)[0].sentence.split(", ")[1]
     'the order moves a belief of 50 % to at most 73.2 %.'

@@ -40,7 +40,7 @@ def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = 
         InvalidInputError: not a permutation of 0..n-1, more than eight people, theta not finite or < 0, or an
             unknown distance.
 
-    Source: seed 003, Algorithm 1; theory.md section 5.
+    Source: Meehan et al. 2022, Algorithm 1.
 
     >>> orders, chances = mallows_law([0, 1], theta=1.0)
     >>> orders.tolist(), chances.round(4).tolist()
@@ -76,7 +76,7 @@ def inferential_loss(
             fit, or a group not within 0..n-1.
         NumericalError: more than 2e8 numbers to go through.
 
-    Source: seed 003, Definition A.1 and Theorem 4.1.
+    Source: Meehan et al. 2022, Definition A.1 and Theorem 4.1.
 
     >>> channel = Channel(matrix=[[0.75, 0.25], [0.25, 0.75]])
     >>> together = [[0.5, 0.0], [0.0, 0.5]]  # two people who always agree

@@ -5,7 +5,7 @@ r = n - f are permuted uniformly. Of the r free items s lie in the group, with a
 its places that go to others is hypergeometric again: s draws out of r, of which r - s lie outside. All terms are
 positive, so that nothing cancels.
 
-Source: the mixture is argued in `shufflers._mallows_laws`; theory.md section 5 has a triple sum for the same law.
+Source: docs/theory/order.md, Theorem 9 and Corollary 10.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def preservation(
         InvalidInputError: an argument out of range, or bad groups.
         NumericalError: the exact sum for more than 20,000 people.
 
-    Source: seed 003, definition A.4; theory.md section 5.
+    Source: Meehan et al. 2022, definition A.4; docs/theory/order.md, Corollary 10.
 
     >>> shuffler = MallowsShuffle(reference=range(100), theta=6.0, distance="hamming")
     >>> print(preservation(shuffler, [range(20)], eta=Fraction(9, 10))[0])
@@ -205,7 +205,7 @@ def preserved_share(
         InvalidInputError: an argument out of range, or bad groups.
         NumericalError: the exact sum for more than 20,000 people.
 
-    Source: seed 003, definition A.4 and appendix A.14.1 (figure 7); order statistics and binomial tails.
+    Source: Meehan et al. 2022, definition A.4 and appendix A.14.1 (figure 7); order statistics and binomial tails.
 
     >>> shuffler = MallowsShuffle(reference=range(100), theta=6.0, distance="hamming")
     >>> print(preserved_share(shuffler, [range(20)], delta=0.01)[0])

@@ -1,7 +1,7 @@
 """A public order of the people in which the members of each group stand close together.
 
 The closer they stand, the smaller the sensitivity, and the less noise an alpha costs. To find the best order is
-NP-hard (seed 003, Theorem A.3); these are heuristics. The order enters the guarantee only through the
+NP-hard (Meehan et al. 2022, Theorem A.3); these are heuristics. The order enters the guarantee only through the
 sensitivity, so any order is safe as long as it is made from public data: groups and coordinates, never reports.
 """
 
@@ -47,7 +47,7 @@ def reference_order(groups: GroupsLike, coordinates: npt.ArrayLike | None = None
     Raises:
         InvalidInputError: bad groups or coordinates, an unknown method, or "sweep" without coordinates.
 
-    Source: seed 003, Algorithm 1; E. Cuthill, J. McKee 1969; theory.md section 5.
+    Source: Meehan et al. 2022, Algorithm 1; E. Cuthill, J. McKee 1969.
 
     >>> reference_order([[0, 2], [1, 3], [2, 0, 3], [3, 1, 2]], method="bfs").tolist()
     [2, 0, 3, 1]

@@ -10,7 +10,7 @@ With r_1 < ... < r_m the ranks of a group's members in the reference:
     Spearman   2 sum_(i <= m/2) (n+1-2i) (r_(m+1-i) - r_i)
     Hamming    m, and 0 for m = 1
 
-All are exact: some pair of neighbouring orders attains them. The proofs are in docs/explanation/order-privacy.md.
+All are exact: some pair of neighbouring orders attains them. The proofs are in docs/theory/order.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def kendall_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
     Raises:
         InvalidInputError: not a permutation of 0..n-1, or bad groups.
 
-    Source: theory.md section 5; docs/explanation/order-privacy.md. Seed 003 (Property 4) has an upper bound.
+    Source: docs/theory/order.md, Theorem 2. Meehan et al. 2022 (Property 4) has an upper bound.
 
     >>> kendall_sensitivity(range(101), [[0, 100]])
     199
@@ -69,7 +69,7 @@ def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dis
         InvalidInputError: not a permutation of 0..n-1, bad groups, or an unknown distance; or, Spearman's
             only, n above two million, where the integers would overflow.
 
-    Source: theory.md section 5; docs/explanation/order-privacy.md.
+    Source: docs/theory/order.md, Theorems 2 and 4.
 
     >>> sensitivities([2, 0, 1, 3], [[0, 1], [1, 2], [0, 2, 3], [3]]).tolist()
     [1, 3, 5, 0]
@@ -93,7 +93,7 @@ def published_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
     Raises:
         InvalidInputError: not a permutation of 0..n-1, or bad groups.
 
-    Source: seed 003, Property 4.
+    Source: Meehan et al. 2022, Property 4.
 
     >>> published_sensitivity(range(101), [[0, 100]])
     5050
@@ -108,7 +108,7 @@ def width(reference: npt.ArrayLike, groups: GroupsLike) -> int:
     Raises:
         InvalidInputError: not a permutation of 0..n-1, or bad groups.
 
-    Source: seed 003, section 4.4.
+    Source: Meehan et al. 2022, section 4.4.
 
     >>> width([0, 2, 6, 7, 5, 3, 4, 1, 8, 9], [[0, 6, 7, 1, 4, 5]])
     7
@@ -192,7 +192,7 @@ def alpha_for_theta(
     Raises:
         InvalidInputError: theta < 0, or as `sensitivity`.
 
-    Source: seed 003, Property 3 and Theorem 4.4, with the exact sensitivity; theory.md section 5.
+    Source: Meehan et al. 2022, Property 3 and Theorem 4.4, with the exact sensitivity; docs/theory/order.md, Theorem 5.
 
     >>> print(alpha_for_theta(0.01, reference=range(101), groups=[[0, 100]]))
     1.990 nats (exact)
@@ -217,7 +217,7 @@ def theta_for_alpha(
         InvalidInputError: alpha not finite or < 0, every group is one person (then any theta keeps alpha = 0), or
             as `sensitivity`.
 
-    Source: seed 003, Algorithm 1, with the exact sensitivity; theory.md section 5.
+    Source: Meehan et al. 2022, Algorithm 1, with the exact sensitivity; docs/theory/order.md, Theorem 5.
 
     >>> theta_for_alpha(1.0, reference=range(9), groups=[[0, 1, 2]])
     0.3333333333333333
@@ -245,7 +245,8 @@ def alpha_for_groups(
     Raises:
         InvalidInputError: alpha not finite or < 0, every one of `groups` is one person, or as `sensitivity`.
 
-    Source: seed 003, Theorem 4.4 (whose proof prints a division for the product); theory.md section 5.
+    Source: Meehan et al. 2022, Theorem 4.4 (whose proof prints a division for the product);
+    docs/theory/order.md, Theorem 5.
 
     >>> print(alpha_for_groups(1.0, reference=range(9), groups=[[0, 1]], others=[[0, 1, 2]]))
     3.000 nats (exact)
@@ -270,7 +271,7 @@ def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> 
     Raises:
         InvalidInputError: theta < 0, n < 1, or an unknown distance.
 
-    Source: seed 003, appendix A.3; docs/explanation/order-privacy.md.
+    Source: Meehan et al. 2022, appendix A.3; docs/theory/order.md, Theorem 5.
 
     >>> print(everybody_alpha(0.001, n=100))
     4.950 nats (exact)

@@ -45,7 +45,7 @@ def variance_by_buckets(
         InvalidInputError: an argument out of range.
 
     Source: Murakami, Takahashi 2021, Proposition 4.7 and Theorem 4.8, for the collision probability of the hashes
-    actually used; theory.md section 7.
+    actually used; docs/theory/estimation.md, Theorem 2.
 
     >>> variance_by_buckets(0.5, k=1000, n=100, buckets=[2, 16, 128], frequency=0.1).round(4).tolist()
     [0.039, 0.0035, 0.0013]
@@ -90,7 +90,7 @@ def best_hashing_for_error(
     Raises:
         InvalidInputError: an argument out of range, or an error of 1 - 1/n or more.
 
-    Source: theory.md section 4 (exact Bayes error), section 7 (variance).
+    Source: docs/theory/identity.md, Theorem 3; docs/theory/estimation.md, Theorem 2.
 
     >>> best_hashing_for_error(0.92, k=10_500_393, n=1_370_637, frequency=1e-3).g
     109650

@@ -22,7 +22,7 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
     Raises:
         InvalidInputError: an argument out of range, or an error of 1 - 1/n or more, which guessing at random beats.
 
-    Source: theory.md section 4, solved for epsilon_0.
+    Source: docs/theory/identity.md, Theorem 3, solved for epsilon_0.
 
     >>> round(epsilon_for_error(0.5, n=100, k=1000), 4), epsilon_for_error(0.9, n=100, k=5)
     (6.8886, inf)
@@ -48,7 +48,7 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
     Raises:
         InvalidInputError: an argument out of range, or an alpha so small that theta < 2**-64.
 
-    Source: theory.md section 4, by bisection over the thresholds that can be implemented.
+    Source: docs/theory/identity.md, Theorem 1, by bisection over the thresholds that can be implemented.
 
     >>> round(epsilon_for_alpha(1.0, n=1_370_637, k=10_500_393), 4)
     13.3611

@@ -28,7 +28,8 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
         InvalidInputError: reports < 1.
         UnsupportedProtocolError: the randomizer offers no law that `alpha` reads.
 
-    Source: Murakami, Takahashi 2021, Theorem 4.3, with the exact alpha* for its bound; theory.md section 4.
+    Source: Murakami, Takahashi 2021, Theorem 4.3, with the exact alpha* for its bound; docs/theory/identity.md,
+    Theorem 4.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
@@ -53,7 +54,7 @@ def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | N
         InvalidInputError: reports < 1, or largest_prior outside [1/n, 1].
         UnsupportedProtocolError: the randomizer offers no law that `alpha` reads.
 
-    Source: Bayes capacity, Braun, Chatzikokolakis, Palamidessi 2009; theory.md section 4.
+    Source: Bayes capacity, Braun, Chatzikokolakis, Palamidessi 2009; docs/theory/identity.md, Theorem 4.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)

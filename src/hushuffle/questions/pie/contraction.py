@@ -41,7 +41,7 @@ def contraction(protocol: Protocol) -> Bound:
     Raises:
         UnsupportedProtocolError: the randomizer offers none of these laws.
 
-    Source: two inputs decide, Ordentlich, Polyanskiy 2022; theory.md section 4.
+    Source: two inputs decide, Ordentlich, Polyanskiy 2022; docs/theory/identity.md, Theorem 5.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
@@ -65,7 +65,7 @@ def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: 
         InvalidInputError: mutual_information not finite and >= 0, or reports < 1.
         UnsupportedProtocolError: the randomizer offers no law that `contraction` reads.
 
-    Source: Polyanskiy, Wu 2017; theory.md section 4.
+    Source: Polyanskiy, Wu 2017; docs/theory/identity.md, Theorem 5.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)

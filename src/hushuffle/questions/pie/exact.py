@@ -37,7 +37,7 @@ def alpha(protocol: Protocol) -> Bound:
     Raises:
         UnsupportedProtocolError: the randomizer offers none of these laws.
 
-    Source: Murakami, Takahashi 2021, Definition 3.1; theory.md section 4.
+    Source: Murakami, Takahashi 2021, Definition 3.1; docs/theory/identity.md, Theorems 1 and 2.
 
     >>> import hushuffle as hs
     >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)
@@ -79,7 +79,7 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
         InvalidInputError: `prior` is no distribution over n people, or `largest_prior` is outside [1/n, 1].
         UnsupportedProtocolError: the randomizer offers none of these laws.
 
-    Source: Bayes capacity, Braun, Chatzikokolakis, Palamidessi 2009; theory.md section 4.
+    Source: Bayes capacity, Braun, Chatzikokolakis, Palamidessi 2009; docs/theory/identity.md, Theorem 3.
 
     >>> import hushuffle as hs, math
     >>> incomes = hs.RandomizedResponse(k=5, epsilon=math.inf)

@@ -140,7 +140,7 @@ def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None)
     Raises:
         InvalidInputError: alpha_bits not finite and >= 0, n < 1, or largest_prior outside [1/n, 1].
 
-    Source: Murakami, Takahashi 2021, Corollary 3.9; Han, Verdu 1994; theory.md section 4.
+    Source: Murakami, Takahashi 2021, Corollary 3.9; Han, Verdu 1994; docs/theory/identity.md, Theorem 6.
 
     >>> import math
     >>> print(fano_error(math.log2(5), 10**8))
@@ -163,7 +163,7 @@ def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None =
     Raises:
         InvalidInputError: an argument out of range, or an error that this bound cannot promise at any alpha.
 
-    Source: Murakami, Takahashi 2021, Corollary 3.9 (units corrected); theory.md section 4.
+    Source: Murakami, Takahashi 2021, Corollary 3.9 (units corrected); docs/theory/identity.md, Theorem 6.
 
     >>> round(alpha_for_error(0.8, 10**6), 2), round(alpha_for_error(0.5, 10**6), 2)
     (2.99, 8.97)

@@ -83,7 +83,7 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
         InvalidInputError: bayes_error out of range, or 1 - 1/n or more, which guessing at random beats.
         UnsupportedProtocolError: the randomizer has no epsilon to choose, or neither of the two laws.
 
-    Source: Murakami, Takahashi 2021, Corollary 3.9, Theorems 4.2 and 4.4; theory.md section 4.
+    Source: Murakami, Takahashi 2021, Corollary 3.9, Theorems 4.2 and 4.4; docs/theory/identity.md, Theorems 1, 3 and 6.
 
     >>> import hushuffle as hs
     >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)

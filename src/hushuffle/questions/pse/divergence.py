@@ -95,7 +95,7 @@ def kl_divergence(
         NumericalError: scores repeat and no resolution is given.
 
     Source: Wang, Kulkarni, Verdu 2009, equation (5); Politis, Romano 1994; Murakami, Takahashi 2021, Theorem 3.2;
-    theory.md section 4.
+    docs/theory/identity.md, Theorem 7 and Lemma 8.
 
     >>> rng = np.random.default_rng(0)
     >>> print(kl_divergence(rng.normal(1, 1, 50_000), rng.normal(0, 1, 50_000)))  # 0.7213 bits
@@ -151,7 +151,7 @@ def trend(
         InvalidInputError: sizes not ascending, fewer than two, or out of range.
         NumericalError: scores repeat and no resolution is given.
 
-    Source: theory.md section 4.
+    Source: docs/theory/identity.md, Theorem 7 and Lemma 8.
 
     >>> rng = np.random.default_rng(0)
     >>> far = trend(rng.normal(5.064, 1, 16_000), rng.normal(0, 1, 16_000), (1000, 4000, 16_000))  # 18.5 bits
@@ -171,7 +171,7 @@ def matrix_trend(
         InvalidInputError: sizes not ascending, fewer than two, or out of range; not a square matrix.
         NumericalError: scores repeat and no resolution is given.
 
-    Source: theory.md section 4.
+    Source: docs/theory/identity.md, Theorem 7 and Lemma 8.
 
     >>> rng = np.random.default_rng(0)
     >>> matrix_trend(rng.normal(0, 1, (400, 400)) + np.eye(400), (100, 400)).draws

@@ -36,7 +36,7 @@ def knn_divergence(genuine: npt.ArrayLike, impostor: npt.ArrayLike, k: int = 1) 
         InvalidInputError: not two lists of finite numbers with n > k and m >= k.
         NumericalError: a distance is 0: scores repeat.
 
-    Source: Wang, Kulkarni, Verdu 2009, equation (5); theory.md section 4.
+    Source: Wang, Kulkarni, Verdu 2009, equation (5); docs/theory/identity.md, Lemma 8.
 
     >>> knn_divergence([4.0, 6.0], [1.0, 9.0])
     1.584962500721156
@@ -123,7 +123,7 @@ def plug_in(genuine_counts: npt.ArrayLike, impostor_counts: npt.ArrayLike, *, co
         InvalidInputError: not two lists of counts of one length, or nothing counted.
         NumericalError: a genuine score has a value that no impostor score has: the estimate is infinite.
 
-    Source: Miller 1955; the other terms by the delta method; theory.md section 4.
+    Source: Miller 1955; the other terms by the delta method; docs/theory/identity.md, Lemma 8.
 
     >>> print(plug_in([10, 90], [900, 100]))
     2.079 to 2.966 bits (95% interval)
@@ -165,7 +165,7 @@ def score_counts(
     Raises:
         InvalidInputError: not lists of finite numbers, fewer than `least` impostor scores, or nothing genuine.
 
-    Source: theory.md section 4.
+    Source: docs/theory/identity.md, Lemma 8.
 
     >>> [counts.tolist() for counts in score_counts([3, 7, 9, 9], [1, 1, 2, 3, 3, 3], least=2)]
     [[0, 4], [2, 4]]
@@ -193,7 +193,7 @@ def gaussian_divergence(genuine: tuple[float, float], impostor: tuple[float, flo
     Raises:
         InvalidInputError: a standard deviation is not finite and > 0.
 
-    Source: theory.md section 4 (closed form).
+    Source: docs/theory/identity.md, Lemma 8.
 
     >>> round(gaussian_divergence((5.064, 1.0), (0.0, 1.0)), 1)
     18.5

@@ -11,7 +11,7 @@ t. When m and `unknown` are even that is attained at y = m/2, where the phase va
 mean: half ones, half zeros is the worst case. Otherwise leave one known person out (whose report the
 adversary may be given) and one unknown: an upper bound, within about 1/m of the truth in V - 1/2.
 
-Source: theory.md sections 1.1 and 3; J. N. Darroch 1964.
+Source: docs/theory/guessing.md, Theorem 5; J. N. Darroch 1964.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def shuffle_rate(reports: int, k: int, *, tolerance: float = TOLERANCE) -> float
     Raises:
         NumericalError: see `expected_max_load`.
 
-    Source: theory.md section 3; seed 000, Proposition 20.
+    Source: docs/theory/guessing.md, Theorem 4; Jurado et al. 2023, Proposition 20.
 
     >>> shuffle_rate(3, 2)
     0.75
@@ -60,7 +60,7 @@ def upper_rate(knowledge: Knowledge) -> float:
     Raises:
         NumericalError: see `expected_max_load`.
 
-    Source: theory.md sections 1.2 and 3; Balle, Bell, Gascon, Nissim 2019 (the blanket).
+    Source: docs/theory/guessing.md, Theorem 7; Balle, Bell, Gascon, Nissim 2019 (the blanket).
     """
     m, k = knowledge.m, knowledge.law.k
     starts, _, masses, lost = _bins(m, float(knowledge.law.gamma), k)
@@ -76,7 +76,7 @@ def lower_rate(knowledge: Knowledge) -> float:
     Raises:
         NumericalError: see `expected_max_load`.
 
-    Source: theory.md section 3, by data processing.
+    Source: docs/theory/guessing.md, Theorem 7.
     """
     m, unknown, k = knowledge.m, knowledge.unknown, knowledge.law.k
     _, own, own_masses, _ = _bins(m, (k - 1) * float(knowledge.law.lie), k)

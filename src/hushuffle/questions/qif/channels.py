@@ -1,4 +1,4 @@
-"""The seed's channels in exact rationals, for few people: noise, shuffle, their reduced forms and cascades.
+"""The channels of Jurado et al. 2023 in exact rationals: noise, shuffle, their reduced forms and cascades.
 
 Datasets are tuples of n values 0..k-1 in lexicographic order, histograms tuples of k counts
 with the first value's count falling. Channels are labelled by them. Built entry by entry from the
@@ -61,7 +61,7 @@ def noise(n: int, k: int, truth: Fraction) -> Channel:
 
     `truth` is the probability mu of reporting the true value, 1/k <= mu <= 1, a rational.
 
-    Source: seed 000, Definition 10 and Table I(a).
+    Source: Jurado et al. 2023, Definition 10 and Table I(a).
 
     >>> str(noise(3, 2, Fraction(3, 4)).matrix[0, 1])
     '9/64'
@@ -76,7 +76,7 @@ def noise(n: int, k: int, truth: Fraction) -> Channel:
 def shuffle(n: int, k: int) -> Channel:
     """Return S: a uniform permutation of the entries, datasets to datasets.
 
-    Source: seed 000, Definition 7 and Table I(b).
+    Source: Jurado et al. 2023, Definition 7 and Table I(b).
 
     >>> str(shuffle(3, 2).matrix[1, 1])
     '1/3'
@@ -90,7 +90,7 @@ def shuffle(n: int, k: int) -> Channel:
 def reduced_shuffle(n: int, k: int) -> Channel:
     """Return S^r: a dataset to its histogram.
 
-    Source: seed 000, Definition 8 and Table I(c).
+    Source: Jurado et al. 2023, Definition 8 and Table I(c).
 
     >>> reduced_shuffle(3, 2).outputs
     ((3, 0), (2, 1), (1, 2), (0, 3))
@@ -103,7 +103,7 @@ def reduced_shuffle(n: int, k: int) -> Channel:
 def reduced_noise(n: int, k: int, truth: Fraction) -> Channel:
     """Return N^r: the noise on histograms, the datasets of a histogram being equally likely.
 
-    Source: seed 000, Definition 23 and Table IV.
+    Source: Jurado et al. 2023, Definition 23 and Table IV.
 
     >>> str(reduced_noise(3, 2, Fraction(3, 4)).matrix[0, 1])
     '27/64'
@@ -116,7 +116,7 @@ def reduced_noise(n: int, k: int, truth: Fraction) -> Channel:
 def noise_then_shuffle(n: int, k: int, truth: Fraction) -> Channel:
     """Return NS, the cascade of `noise` and `shuffle`; it equals SN.
 
-    Source: seed 000, Proposition 11 and Table II.
+    Source: Jurado et al. 2023, Proposition 11 and Table II.
 
     >>> noise_then_shuffle(2, 2, Fraction(3, 4)) == shuffle_then_noise(2, 2, Fraction(3, 4))
     True
@@ -130,7 +130,7 @@ def noise_then_shuffle(n: int, k: int, truth: Fraction) -> Channel:
 def shuffle_then_noise(n: int, k: int, truth: Fraction) -> Channel:
     """Return SN, the cascade of `shuffle` and `noise`.
 
-    Source: seed 000, Proposition 11.
+    Source: Jurado et al. 2023, Proposition 11.
 
     >>> shuffle_then_noise(1, 2, Fraction(3, 4)) == noise(1, 2, Fraction(3, 4))
     True
@@ -144,7 +144,7 @@ def shuffle_then_noise(n: int, k: int, truth: Fraction) -> Channel:
 def noise_then_reduced_shuffle(n: int, k: int, truth: Fraction) -> Channel:
     """Return NS^r, the cascade of `noise` and `reduced_shuffle`; it equals S^r N^r.
 
-    Source: seed 000, Propositions 12 and 26, Tables III and V.
+    Source: Jurado et al. 2023, Propositions 12 and 26, Tables III and V.
 
     >>> str(noise_then_reduced_shuffle(3, 2, Fraction(3, 4)).matrix[1, 0])
     '9/64'
@@ -162,7 +162,7 @@ def merge_proportional_columns(channel: Channel) -> Channel:
     Raises:
         InvalidInputError: the channel is not rational (proportional floats cannot be told).
 
-    Source: seed 000, section II-A.
+    Source: Jurado et al. 2023, section II-A.
 
     >>> merge_proportional_columns(shuffle(3, 2)) == reduced_shuffle(3, 2)
     True

@@ -30,7 +30,7 @@ def prior_vulnerability(prior: Numbers, gain: Table) -> Number:
     Raises:
         InvalidInputError: not a distribution, or shapes that do not fit.
 
-    Source: seed 000, Definition 1.
+    Source: Jurado et al. 2023, Definition 1.
 
     >>> prior_vulnerability(uniform_prior(3), identity_gain(3))
     Fraction(1, 3)
@@ -52,7 +52,7 @@ def posterior_vulnerability(channel: Channel, prior: Numbers, gain: Table) -> Nu
     Raises:
         InvalidInputError: not a distribution, or shapes that do not fit.
 
-    Source: seed 000, Definition 2.
+    Source: Jurado et al. 2023, Definition 2.
 
     >>> from hushuffle.questions.qif.channels import reduced_shuffle
     >>> posterior_vulnerability(reduced_shuffle(3, 2), uniform_prior(8), single_target_gain(3, 2))
@@ -92,7 +92,7 @@ def single_target_gain(n: int, k: int, *, target: int = 0) -> npt.NDArray[Any]:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: seed 000, Definition 13.
+    Source: Jurado et al. 2023, Definition 13.
 
     >>> single_target_gain(2, 2).tolist()
     [[1, 1, 0, 0], [0, 0, 1, 1]]

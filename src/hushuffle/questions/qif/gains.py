@@ -88,7 +88,7 @@ def target_gain(n: int, k: int, gain: Table, *, target: int = 0) -> npt.NDArray[
     Raises:
         InvalidInputError: an argument out of range, or a gain whose shape does not fit.
 
-    Source: seed 000, Definition 13, for any gain.
+    Source: Jurado et al. 2023, Definition 13, for any gain.
 
     >>> target_gain(2, 2, [[1, 0], [0, 1]]).tolist()
     [[1, 1, 0, 0], [0, 0, 1, 1]]

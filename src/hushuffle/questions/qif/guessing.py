@@ -50,7 +50,8 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
         UnsupportedProtocolError: the randomizer has no symmetric law, or the shuffler keeps a noisy order.
         NumericalError: n is beyond what `expected_max_load` takes.
 
-    Source: seed 000, Theorems 17 and 19, Propositions 15, 20, 21, section V; theory.md section 3.
+    Source: Jurado et al. 2023, Theorems 17 and 19, Propositions 15, 20, 21, section V; docs/theory/guessing.md,
+    Theorems 4 to 7.
 
     >>> import hushuffle as hs
     >>> voters = hs.RandomizedResponse.from_truth_probability(k=2, p=0.8)
@@ -70,7 +71,7 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
 def prior(protocol: Protocol) -> Bound:
     """Return the probability 1/k of guessing the target's value without seeing the release.
 
-    Source: seed 000, Proposition 14.
+    Source: Jurado et al. 2023, Proposition 14.
 
     >>> import hushuffle as hs
     >>> print(prior(hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.NoShuffle(), n=3)))
@@ -80,7 +81,7 @@ def prior(protocol: Protocol) -> Bound:
 
 
 def asymptotic_vulnerability(protocol: Protocol) -> float:
-    """Return the seed's approximation for the uninformed adversary after a shuffle. It is not a bound.
+    """Return the approximation of Jurado et al. 2023 for the uninformed adversary after a shuffle. It is not a bound.
 
     nu + theta (1/k + sqrt(2 ln k/(N k))) with N reports in all, meant for N much larger than k ln k; for few
     people it may exceed 1, and it errs on either side: by 14 % at N = k = 1000 without noise.
@@ -88,7 +89,7 @@ def asymptotic_vulnerability(protocol: Protocol) -> float:
     Raises:
         UnsupportedProtocolError: no symmetric law, or no uniform shuffle.
 
-    Source: seed 000, Theorem 22; Raab and Steger 1998.
+    Source: Jurado et al. 2023, Theorem 22; Raab and Steger 1998.
 
     >>> import hushuffle as hs
     >>> open_ballot = hs.RandomizedResponse(k=100, epsilon=float("inf"))

@@ -70,7 +70,7 @@ def hyper(prior: Numbers, channel: Channel) -> Hyper:
     Raises:
         InvalidInputError: not a distribution, or over another number of inputs.
 
-    Source: McIver, Morgan, Smith, Espinoza, Meinicke 2014; seed 000, section II-A.
+    Source: McIver, Morgan, Smith, Espinoza, Meinicke 2014; Jurado et al. 2023, section II-A.
 
     >>> from hushuffle.questions.qif.channels import shuffle
     >>> from hushuffle.questions.qif.gain import uniform_prior

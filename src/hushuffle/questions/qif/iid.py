@@ -84,7 +84,7 @@ def iid_vulnerability(
             there are dummies, more than two values and unequal frequencies.
         NumericalError: more than `VALUES_LIMIT` values with unequal frequencies, or too many reports.
 
-    Source: seed 000, Definitions 2 and 13; theory.md section 3.
+    Source: Jurado et al. 2023, Definitions 2 and 13; docs/theory/guessing.md, Theorem 8.
 
     >>> import hushuffle as hs
     >>> voters = hs.RandomizedResponse.from_truth_probability(k=2, p=0.8)

@@ -33,7 +33,7 @@ def additive_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
     Raises:
         InvalidInputError: not a distribution, or shapes that do not fit.
 
-    Source: seed 000, section II-A; theory.md section 3.
+    Source: Jurado et al. 2023, section II-A.
 
     >>> from hushuffle.questions.qif.channels import reduced_shuffle
     >>> from hushuffle.questions.qif.gain import single_target_gain, uniform_prior
@@ -52,7 +52,7 @@ def multiplicative_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bou
     Raises:
         InvalidInputError: not a distribution, shapes that do not fit, or nothing to gain beforehand.
 
-    Source: seed 000, section II-A; theory.md section 3.
+    Source: Jurado et al. 2023, section II-A.
 
     >>> from hushuffle.questions.qif.channels import reduced_shuffle
     >>> from hushuffle.questions.qif.gain import single_target_gain, uniform_prior
@@ -72,7 +72,7 @@ def bayes_capacity(channel: Channel) -> Bound:
 
     Attained by guessing a uniform secret. Exact up to one rounding for rationals.
 
-    Source: Braun, Chatzikokolakis, Palamidessi 2009; theory.md section 3.
+    Source: Braun, Chatzikokolakis, Palamidessi 2009; docs/theory/guessing.md, Theorem 9.
 
     >>> from hushuffle.questions.qif.channels import reduced_shuffle
     >>> print(bayes_capacity(reduced_shuffle(3, 2)))
@@ -90,7 +90,7 @@ def shannon_leakage(channel: Channel, prior: Numbers) -> Bound:
     Raises:
         InvalidInputError: not a distribution, or over another number of inputs.
 
-    Source: Shannon 1948; theory.md section 3.
+    Source: Shannon 1948.
 
     >>> from hushuffle.questions.qif.channels import reduced_shuffle
     >>> from hushuffle.questions.qif.gain import uniform_prior
@@ -125,7 +125,7 @@ def shannon_capacity(channel: Channel, *, tolerance: float = 1e-9) -> Bound:
     Raises:
         InvalidInputError: `tolerance` is not > 0.
 
-    Source: Blahut 1972, Arimoto 1972; theory.md section 3.
+    Source: Blahut 1972, Arimoto 1972; docs/theory/guessing.md, Theorem 9.
 
     >>> print(shannon_capacity(Channel(matrix=[[0.89, 0.11], [0.11, 0.89]])))
     0.5001 bits (certified bracket)

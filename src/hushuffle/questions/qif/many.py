@@ -50,7 +50,7 @@ def rates(knowledge: Knowledge) -> Rates:
     Raises:
         NumericalError: n is beyond what `expected_max_load` takes.
 
-    Source: theory.md section 3.
+    Source: docs/theory/guessing.md, Theorem 7.
 
     >>> from fractions import Fraction
     >>> from hushuffle.questions.qif.knowledge import Knowledge

@@ -29,7 +29,7 @@ def largest_probability(counts: npt.ArrayLike, chances: Sequence[Fraction]) -> F
         counts: coins by row and group, shape (rows, groups).
         chances: success probability of each group, length groups.
 
-    Source: J. N. Darroch 1964 (mode and mean); theory.md sections 1.1 and 3.
+    Source: J. N. Darroch 1964 (mode and mean); docs/theory/two-values.md, Lemma 2.
 
     >>> largest_probability([[4, 0], [2, 2]], [Fraction(1, 2), Fraction(1, 4)]).round(6).tolist()
     [0.375, 0.375]

@@ -34,7 +34,7 @@ def one_value_rate(m: int, law: Symmetric, *, tolerance: float = TOLERANCE) -> f
     Raises:
         NumericalError: m is too large for exact evaluation (see `expected_max_load`; 10**9 is not).
 
-    Source: theory.md sections 1.3 and 3.
+    Source: docs/theory/guessing.md, Theorem 6.
 
     >>> from fractions import Fraction
     >>> from hushuffle.mechanisms.randomizers import Symmetric

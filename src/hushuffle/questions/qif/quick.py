@@ -40,7 +40,7 @@ def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
     Raises:
         HushuffleError: as `vulnerability`.
 
-    Source: theory.md sections 1.2 and 3; Balle, Bell, Gascon, Nissim 2019 (the blanket).
+    Source: docs/theory/guessing.md, Theorem 7; Balle, Bell, Gascon, Nissim 2019 (the blanket).
 
     >>> import hushuffle as hs
     >>> answers = hs.RandomizedResponse(k=10, epsilon=2.0)

@@ -86,7 +86,7 @@ class Refinement:
 def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) -> Refinement:
     """Return whether `second` is `first` followed by some post-processing R: first.cascade(R) = second.
 
-    Then, and only then, `second` leaks no more than `first` for every prior and gain (the seed's Theorem 4).
+    Then, and only then, `second` leaks no more than `first` for every prior and gain (Jurado et al. 2023, Theorem 4).
     For rational channels the answer is exact as a rule, and says so.
 
     Args:
@@ -99,7 +99,7 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
             `ENTRIES_LIMIT` entries, or a tolerance not in (0, 1).
         NumericalError: the linear programme leaves it open.
 
-    Source: seed 000, Theorem 4; McIver, Morgan, Smith, Espinoza, Meinicke 2014; Le Cam 1964.
+    Source: Jurado et al. 2023, Theorem 4; McIver, Morgan, Smith, Espinoza, Meinicke 2014; Le Cam 1964.
 
     >>> from fractions import Fraction
     >>> from hushuffle.questions.qif.channels import noise, noise_then_shuffle

@@ -41,7 +41,7 @@ def guess_rate(known: Sequence[int], unknown: int, law: Symmetric, *, axes: Sequ
     follows from the rest): a lower bound of G, and G itself for k - 1. They default to the k - 1 values with the
     narrowest counts.
 
-    Source: theory.md section 3 (strong adversary, and the one in between).
+    Source: docs/theory/guessing.md, Lemma 3.
 
     >>> from fractions import Fraction
     >>> from hushuffle.mechanisms.randomizers import Symmetric

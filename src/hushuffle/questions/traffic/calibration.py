@@ -108,7 +108,7 @@ def cheapest(
         InvalidInputError: an argument out of range; or nothing meets all limits, and then the message says what
             lifting each of them would bring.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri, section V (trade-offs); theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021, section V (trade-offs).
 
     >>> print(cheapest(targets=5, contributions=1000, epsilon=1.0, delta=1e-4, channels_at_most=105))
     2,472 sources, sigma = 0.7442, no scramblers, 0 further messages each: 2,472 messages, at most 1 channel at one \

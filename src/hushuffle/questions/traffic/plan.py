@@ -38,7 +38,7 @@ def sampling_epsilon(targets: int, sigma: float, flood: int = 0, *, convention: 
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri (sampling and flooding); theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021 (sampling and flooding); docs/theory/traffic.md, Theorem 1.
 
     >>> print(sampling_epsilon(targets=20, sigma=0.2, flood=5))
     2.663 nats (exact)
@@ -75,7 +75,7 @@ def scrambler_epsilon(
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: theory.md sections 1.2, 1.3 and 6; the proof for a cap is in the documentation.
+    Source: docs/theory/traffic.md, Theorems 2 to 5.
 
     >>> print(scrambler_epsilon(targets=3, sources=5, sigma=0.5, dummies=3, cap=5))
     1.233 nats (exact)
@@ -106,7 +106,8 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
         InvalidInputError: delta out of range.
         UnsupportedProtocolError: Theorem 1 does not apply; the message says why, in the words of `plan.refusals`.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri, Theorem 1, corrected; theory.md sections 6 and 8.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 1, corrected; docs/theory/traffic.md, Theorem 6;
+    docs/theory/composition.md, Theorem 3.
 
     >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
     >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
@@ -134,7 +135,7 @@ def theorem_one(plan: Plan, *, delta: float) -> Bound:
         InvalidInputError: delta out of range.
         UnsupportedProtocolError: Theorem 1 does not apply.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri, Theorem 1, corrected; theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 1, corrected; docs/theory/traffic.md, Theorem 6.
 
     >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
     >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))

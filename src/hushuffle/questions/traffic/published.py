@@ -59,7 +59,7 @@ def printed_capped_epsilon(targets: int, sources: int, sigma: float, dummies: in
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri, Theorem 3, refuted; theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 3, refuted; docs/theory/traffic.md, Theorem 3.
 
     >>> from hushuffle.questions.traffic import scrambler_epsilon
     >>> round(printed_capped_epsilon(targets=3, sources=5, sigma=0.5, dummies=3), 4)
@@ -96,7 +96,7 @@ def theorem_four_epsilon(
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri, Theorem 4, corrected; theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 4, corrected; docs/theory/blanket.md, Theorem 6.
 
     >>> print(theorem_four_epsilon(20, 500, 0.2, 400, delta=1e-4, inequality="bennett"))
     at most 1.111 nats (upper bound)
@@ -118,7 +118,7 @@ def theorem_five_epsilon(targets: int, sources: int, sigma: float, dummies: int,
     Raises:
         InvalidInputError: an argument out of range, or sigma = 0 (no local epsilon).
 
-    Source: Ladjel, Anciaux, Bellet, Scerri, Theorem 5; theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 5; docs/theory/blanket.md, Theorem 6.
 
     >>> print(theorem_five_epsilon(20, 500, 0.9, 1000, delta=1e-4))
     at most 0.2285 nats (upper bound)
@@ -142,7 +142,7 @@ def printed_bennett_epsilon(targets: int, sources: int, sigma: float, dummies: i
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri, Lemmas 3 and 5, refuted; theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021, Lemmas 3 and 5, refuted; docs/theory/blanket.md, Theorem 6.
 
     >>> from hushuffle.questions.traffic import scrambler_epsilon
     >>> print(scrambler_epsilon(20, 500, 0.2, 400, delta=1e-4))
@@ -179,7 +179,7 @@ def simulated_delta(
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri, Algorithm 2; theory.md section 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021, Algorithm 2; docs/theory/blanket.md, Theorem 6.
 
     >>> simulated_delta(20, 100, 0.2, 50, epsilon=1.0) > 0.015
     True

@@ -32,7 +32,7 @@ def test_the_law_of_a_few_people(distance: Distance) -> None:
 def test_the_shuffler_draws_that_law(distance: Literal["kendall", "hamming"]) -> None:
     # False-alarm rate below 1e-6; the seed is fixed.
     reference, theta, draws = (2, 0, 3, 1), 0.4, 6000
-    shuffler = hs.shufflers.MallowsShuffle(reference=reference, theta=theta, distance=distance)
+    shuffler = hs.MallowsShuffle(reference=reference, theta=theta, distance=distance)
     orders, chances = order.mallows_law(reference, theta=theta, distance=distance)
     cells = {tuple(row): cell for cell, row in enumerate(orders.tolist())}
     rng, seen = hs.reproducible(5), np.zeros(24)

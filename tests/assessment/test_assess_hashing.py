@@ -8,6 +8,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.charts import privacy_charts
+from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.warnings import _about_accuracy
 from hushuffle.model import Assessment, Utility
 from hushuffle.specification import load, parse
@@ -112,5 +113,5 @@ def test_the_more_values_the_larger_a_deviation_may_be() -> None:
 
 def test_charts_against_noise_need_noise_to_choose() -> None:
     matrix = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[0.75, 0.25], [0.5, 0.5]]))
-    charts = privacy_charts(hs.Protocol(randomizer=matrix, shuffler=hs.UniformShuffle(), n=50), delta=1e-3)
+    charts = privacy_charts(Questions(), hs.Protocol(randomizer=matrix, shuffler=hs.UniformShuffle(), n=50), delta=1e-3)
     assert [chart.key for chart in charts] == ["privacy-against-people"]

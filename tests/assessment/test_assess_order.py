@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -195,3 +196,14 @@ def test_the_examples(name: str) -> None:
     assert result.utility.z is not None
     # Normal deviates: |z| > 5.5 has probability 4e-8 for each of at most four values.
     assert float(np.abs(result.utility.z).max()) < 5.5
+
+
+def test_a_refused_question_is_a_row(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_named: object) -> NoReturn:
+        message = "No law."
+        raise UnsupportedProtocolError(message)
+
+    monkeypatch.setattr(order_findings, "identified", refuse)
+    result = made(folder, run="repetitions = 0, seed = 5")
+    assert [row.question for row in result.unanswered] == ["re-identification"]
+    assert {"central-dp", "identity-information", "order-privacy"} <= {row.question for row in result.findings}

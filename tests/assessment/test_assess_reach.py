@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ import pytest
 import hushuffle as hs
 from hushuffle import report
 from hushuffle.assessment.assess import assess
+from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.reach import charts as reach_charts
 from hushuffle.assessment.reach import privacy as reach_privacy
 from hushuffle.assessment.reach import study as reach_study
@@ -255,7 +257,7 @@ def test_witnesses_in_words() -> None:
 
 def test_membership_covers_every_pair_of_few_columns() -> None:
     for p, m in ((0.1, 2), (0.25, 3)):
-        (_, member, _) = reach_privacy.findings(replace(TWO, bits=m, p=p, delta=0.01))
+        (_, member, _) = reach_privacy.findings(Questions(), replace(TWO, bits=m, p=p, delta=0.01))
         distance = max(pair.delta for pair in every_pair(m, p, 0.0))
         assert 0.5 + distance / 2 <= member.bound.upper
     certain = reach_privacy._member(replace(ONE, p=1e-9, hashes=2))
@@ -310,12 +312,12 @@ def test_charts_of_two_publishers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(spec.population, ReachPopulation)
     audiences = spec.population.meet(Path())
     monkeypatch.setattr(reach_charts, "central", lambda _: Bound.exact(0.0, unit="nats"))
-    noise, accuracy = reach_charts.charts(audiences, TWO, progress=lambda _: None)
+    noise, accuracy = reach_charts.charts(Questions(), audiences, TWO, progress=lambda _: None)
     assert noise.key == "privacy-against-flips"
     assert [series.label for series in accuracy.series] == ["reach of all together", "tv and web"]
     expected = planned(audiences.people, protocol=TWO.protocol, question="overlap").standard_error
     assert accuracy.series[1].upper[accuracy.series[1].x.index(0.1)] == expected
-    crowded = reach_charts.charts(audiences, replace(TWO, bits=100), progress=lambda _: None)[1]
+    crowded = reach_charts.charts(Questions(), audiences, replace(TWO, bits=100), progress=lambda _: None)[1]
     assert all(len(series.x) < 8 for series in crowded.series)
 
 
@@ -326,3 +328,17 @@ def test_the_example() -> None:
     assert len(found.tables[0].rows) == 20
     assert warned(found) == {"assumed-audiences"}
     assert reach_study.describe(TWO).startswith("2 Bloom filters of 200 bits each")
+
+
+def test_a_refused_question_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_named: object) -> NoReturn:
+        message = "No figure."
+        raise NumericalError(message)
+
+    monkeypatch.setattr(reach_privacy, "_central", refuse)
+    monkeypatch.setattr(reach_charts, "_noise_chart", refuse)
+    result = assess(parse(text(targets="delta = 1e-5, epsilon = 1.0".replace(", ", "\n"))))
+    assert [row.question for row in result.unanswered] == ["central-dp", "privacy-against-flips"]
+    assert {"membership", "local-dp"} == {row.question for row in result.findings}
+    assert "privacy-target-unknown" in warned(result)
+    assert "privacy-against-flips" not in {chart.key for chart in result.charts}

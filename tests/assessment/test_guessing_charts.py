@@ -5,6 +5,7 @@ from time import perf_counter
 import pytest
 
 import hushuffle as hs
+from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.guessing_charts import guessing_charts
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.questions import qif
@@ -17,7 +18,7 @@ def survey(k: int, n: int, epsilon: float = 2.0) -> hs.Protocol:
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_the_lines_say_what_the_figures_say(k: int) -> None:
     protocol = survey(k, 1000)
-    mechanism, knowledge = guessing_charts(protocol)
+    mechanism, knowledge = guessing_charts(Questions(), protocol)
     for chart in (mechanism, knowledge):
         assert chart.here == 1000
         assert len(chart.series) == 3
@@ -38,29 +39,29 @@ def test_the_lines_say_what_the_figures_say(k: int) -> None:
 
 
 def test_without_noise_only_knowledge_matters() -> None:
-    (knowledge,) = guessing_charts(survey(3, 100, epsilon=float("inf")))
+    (knowledge,) = guessing_charts(Questions(), survey(3, 100, epsilon=float("inf")))
     assert set(knowledge.series[2].upper) == {1.0}
 
 
 def test_huge_collections_are_off_the_chart() -> None:
-    chart = guessing_charts(survey(2, 10**9))[0]
+    chart = guessing_charts(Questions(), survey(2, 10**9))[0]
     assert chart.here is None
     assert chart.series[0].x[-1] == 10**6
 
 
 def test_tiny_collections_start_at_two_people() -> None:
-    assert guessing_charts(survey(3, 2))[0].series[0].x[0] == 2
+    assert guessing_charts(Questions(), survey(3, 2))[0].series[0].x[0] == 2
 
 
 def test_no_charts_where_there_is_no_answer() -> None:
     named = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.NoShuffle(), n=10)
-    assert guessing_charts(named) == ()
+    assert guessing_charts(Questions(), named) == ()
     matrix = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[0.75, 0.25], [0.5, 0.5]]))
-    assert guessing_charts(hs.Protocol(randomizer=matrix, shuffler=UniformShuffle(), n=10)) == ()
+    assert guessing_charts(Questions(), hs.Protocol(randomizer=matrix, shuffler=UniformShuffle(), n=10)) == ()
 
 
 @pytest.mark.parametrize("k", [5, 10])
 def test_takes_little_time(k: int) -> None:
     start = perf_counter()
-    guessing_charts(survey(k, 100_000))
+    guessing_charts(Questions(), survey(k, 100_000))
     assert perf_counter() - start < 4  # 0.4 to 0.7 s alone

@@ -11,7 +11,16 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.assessment import findings
-from hushuffle.assessment.order.findings import central, groups_table, guesser, likeliest, linker, reader, uniform_mean
+from hushuffle.assessment.order.findings import (
+    central,
+    groups_table,
+    guesser,
+    identified,
+    identity_information,
+    likeliest,
+    reader,
+    uniform_mean,
+)
 from hushuffle.errors import NumericalError
 from hushuffle.model import Finding, Groups
 from hushuffle.questions import order
@@ -63,7 +72,7 @@ def test_nobody_names_senders_better(n: int, k: int, theta: float, epsilon: floa
     protocol = survey(n, theta, distance, k=k, epsilon=epsilon)
     lie = 1 / (math.exp(epsilon) + k - 1)
     channel = [[math.exp(epsilon) * lie if x == y else lie for y in range(k)] for x in range(k)]
-    error, bits = linker(protocol)
+    error, bits = identified(protocol), identity_information(protocol)
     assert best_naming(n, theta, distance, channel) <= 1 - error.bound.lower + 1e-12
     assert most_bits(n, theta, distance, channel) <= bits.bound.upper + 1e-12
     assert error.bound.kind == "lower"
@@ -73,7 +82,7 @@ def test_nobody_names_senders_better(n: int, k: int, theta: float, epsilon: floa
 def test_without_order_linking_is_that_of_the_report_alone() -> None:
     protocol = survey(1000, 1e-12)
     bare = replace(protocol, shuffler=hs.UniformShuffle())
-    error, bits = linker(protocol)
+    error, bits = identified(protocol), identity_information(protocol)
     assert error.bound.lower == pytest.approx(hs.pie.bayes_error(bare).lower, rel=1e-6)
     assert bits.bound.upper == pytest.approx(hs.pie.alpha(bare).upper, rel=1e-6)
 

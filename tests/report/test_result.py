@@ -27,6 +27,7 @@ KEYS = [
     "charts",
     "tables",
     "maps",
+    "unanswered",
 ]
 CASES = {
     "two values": assessment(2),

@@ -10,9 +10,7 @@ from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.guessing_charts import guessing_charts
 from hushuffle.assessment.order.report import OrderReport, order_report
 from hushuffle.assessment.reach.study import assess_reach
-from hushuffle.mechanisms.adversaries import Guesser
-from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Assessment, Finding
+from hushuffle.model import Assessment
 from hushuffle.model.study import software
 from hushuffle.specification import ReachPopulation, Specification, build_adversaries, build_protocol
 from hushuffle.specification.order_setup import arranged
@@ -24,6 +22,8 @@ Progress = Callable[[str, float], None]
 def assess(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Assessment:
     """Return everything there is to say about one deployment.
 
+    A question that has no answer for this mechanism becomes a row that says why.
+
     Args:
         specification: the deployment, as `hushuffle.specification.load` reads it.
         base_folder: the folder that relative paths of data are relative to.
@@ -32,7 +32,6 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
         SpecificationError: the specification does not fit the data (for example, a probability below 1/k).
-        UnsupportedProtocolError: a question has no answer for this protocol.
 
     >>> from hushuffle.specification import parse
     >>> result = assess(parse('''
@@ -59,10 +58,15 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     shuffler = None if arrangement is None else arrangement.shuffler
     protocol = build_protocol(specification, n=people.n, k=people.k, shuffler=shuffler)
     tell("what each adversary learns", 0.1)
+    questions, delta = findings.Questions(), specification.targets.delta
     if arrangement is None:
-        order = OrderReport(findings=_learned(specification, protocol))
+        asked = build_adversaries(specification)
+        order = OrderReport(
+            findings=findings.learned(questions, protocol, guessers=asked.guessers, linking=asked.linker, delta=delta)
+        )
     else:
         order = order_report(
+            questions,
             specification,
             protocol,
             arrangement,
@@ -73,18 +77,22 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     tell("what happens at other sizes", 0.3)
     charts = (
         *order.charts,
-        *curves.privacy_charts(protocol, delta=specification.targets.delta),
-        *guessing_charts(protocol),
+        *curves.privacy_charts(questions, protocol, delta=delta),
+        *guessing_charts(questions, protocol),
     )
     tell("running the collection", 0.6)
-    utility = trials.utility(
-        protocol,
-        values=people.values,
-        repetitions=specification.run.repetitions,
-        seed=specification.run.seed,
-        target=specification.targets.standard_error,
-        confidence=specification.run.confidence,
-        progress=lambda share: tell("running the collection", 0.6 + 0.4 * share),
+    utility = questions.ask(
+        "accuracy",
+        "The accuracy of the answers",
+        lambda: trials.utility(
+            protocol,
+            values=people.values,
+            repetitions=specification.run.repetitions,
+            seed=specification.run.seed,
+            target=specification.targets.standard_error,
+            confidence=specification.run.confidence,
+            progress=lambda share: tell("running the collection", 0.6 + 0.4 * share),
+        ),
     )
     concerns = warnings.concerns(
         protocol, people=people, specification=specification, findings=order.findings, utility=utility
@@ -103,19 +111,5 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         further_citations=trials.sources(protocol),
         tables=order.tables,
         maps=order.maps,
+        unanswered=tuple(questions.unanswered),
     )
-
-
-def _learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
-    adversaries = build_adversaries(specification)
-    guessers: tuple[Guesser, ...] = adversaries.guessers
-    delta = specification.targets.delta
-    central = findings.central(protocol, delta=delta)
-    rows = [
-        central,
-        findings.local(protocol),
-        *(findings.guesser(protocol, adversary, central=central.bound, delta=delta) for adversary in guessers),
-    ]
-    if adversaries.linker:
-        rows += findings.linker(protocol)
-    return tuple(rows)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hushuffle.curves.capacity import BRAUN
 from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import NoShuffle
 from hushuffle.model import Bound
 from hushuffle.questions import pie
 
@@ -41,7 +42,7 @@ def bounded_vulnerability(protocol: Protocol, *, epsilon: float, delta: float) -
     """
     k = protocol.randomizer.inputs
     # To name a value among k is to name a person among k who hold one value each.
-    named = 1 - pie.bayes_error(replace(protocol, n=k)).lower
+    named = 1 - pie.bayes_error(replace(protocol, n=k, shuffler=NoShuffle())).lower
     released = math.exp(min(epsilon, 700.0)) / k + (1 - 1 / k) * delta
     most = min(1.0, min(named, released) * (1 + _ROUNDING))
     return Bound(lower=min(1 / k, most), upper=most, kind="upper", unit="probability", sources=(BRAUN,))

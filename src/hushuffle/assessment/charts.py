@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hushuffle.assessment.findings import hides_senders
+from hushuffle.assessment.findings import Questions, hides_senders
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
@@ -21,18 +21,38 @@ _LARGEST = 10**9
 _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 
 
-def privacy_charts(protocol: Protocol, *, delta: float) -> tuple[Chart, ...]:
+def privacy_charts(questions: Questions, protocol: Protocol, *, delta: float) -> tuple[Chart, ...]:
     """Return privacy against n and against epsilon_0, and accuracy against epsilon_0 (buckets fixed)."""
+    ask = questions.ask
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
-    # A noisy order belongs to these people: there is none for others.
-    sized = hides_senders(protocol) and protocol.shuffler.reveals is not Reveals.NOISY_ORDER
-    charts = [_against_people(protocol, delta)] if noisy and sized else []
+    # A noisy order and a cap belong to these people: there is none for others.
+    sized = protocol.shuffler.reveals is Reveals.MULTISET
+    charts: list[Chart | None] = []
+    if noisy and sized:
+        charts.append(
+            ask(
+                "privacy-against-people",
+                "The chart of privacy against the number of people",
+                lambda: _against_people(protocol, delta),
+            )
+        )
     if isinstance(protocol.randomizer, RandomizedResponse | LocalHashing):
         noises = sorted({*_NOISES, protocol.randomizer.epsilon}) if noisy else list(_NOISES)
         variants = [with_local_epsilon(protocol, noise) for noise in noises]
         here = protocol.randomizer.epsilon if noisy else None
-        charts += [_against_noise(variants, noises, delta, here), _accuracy(variants, noises, here)]
-    return tuple(charts)
+        charts += [
+            ask(
+                "privacy-against-noise",
+                "The chart of privacy against the noise on each device",
+                lambda: _against_noise(variants, noises, delta, here),
+            ),
+            ask(
+                "accuracy-against-noise",
+                "The chart of accuracy against the noise on each device",
+                lambda: _accuracy(variants, noises, here),
+            ),
+        ]
+    return tuple(chart for chart in charts if chart is not None)
 
 
 def _against_people(protocol: Protocol, delta: float) -> Chart:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hushuffle.assessment.findings import Questions
 from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import HasSymmetricLaw, RandomizedResponse, has
@@ -17,7 +18,7 @@ _LARGEST = 10**6
 """Most people on a chart: beyond, a figure may take a second."""
 
 
-def guessing_charts(protocol: Protocol) -> tuple[Chart, ...]:
+def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ...]:
     """Return how often a guesser is right against n, by mechanism and by what the guesser knows.
 
     Nothing for a randomizer that treats values differently, or a release that says who sent what. About
@@ -25,7 +26,7 @@ def guessing_charts(protocol: Protocol) -> tuple[Chart, ...]:
 
     >>> from hushuffle.mechanisms.shufflers import UniformShuffle
     >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=2.0), shuffler=UniformShuffle(), n=1000)
-    >>> [chart.key for chart in guessing_charts(survey)]
+    >>> [chart.key for chart in guessing_charts(Questions(), survey)]
     ['guessing-by-mechanism', 'guessing-by-knowledge']
     """
     randomizer = protocol.randomizer
@@ -33,9 +34,15 @@ def guessing_charts(protocol: Protocol) -> tuple[Chart, ...]:
         return ()
     largest = min(10 * protocol.n, _LARGEST)
     sizes = sorted({max(2, round(largest / 10 ** (half / 2))) for half in range(7)})
-    if randomizer.symmetric_law().lie == 0:
-        return (_by_knowledge(protocol, sizes),)
-    return _by_mechanism(protocol, sizes, float(randomizer.symmetric_law().truth)), _by_knowledge(protocol, sizes)
+    law, charts = randomizer.symmetric_law(), []
+    if law.lie > 0:
+        topic = "The chart of what noise and shuffling each do"
+        charts.append(
+            questions.ask("guessing-by-mechanism", topic, lambda: _by_mechanism(protocol, sizes, float(law.truth)))
+        )
+    topic = "The chart of guessers who know more and more"
+    charts.append(questions.ask("guessing-by-knowledge", topic, lambda: _by_knowledge(protocol, sizes)))
+    return tuple(chart for chart in charts if chart is not None)
 
 
 def _by_mechanism(protocol: Protocol, sizes: Sequence[int], truth: float) -> Chart:

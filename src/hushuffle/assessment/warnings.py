@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import NormalDist
 
-from hushuffle.assessment.findings import hides_senders
+from hushuffle.assessment.findings import central_bound, hides_senders
 from hushuffle.estimation.heavy_hitters import significant_count
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import CountsReports, require
-from hushuffle.model import Finding, Utility, Warned, number
+from hushuffle.model import Bound, Finding, Utility, Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification import People, Specification
 
@@ -28,22 +28,22 @@ def concerns(
     people: People,
     specification: Specification,
     findings: Sequence[Finding],
-    utility: Utility,
+    utility: Utility | None,
 ) -> tuple[Warned, ...]:
-    """Return the warnings, the gravest first."""
+    """Return the warnings, the gravest first; without central figure or utility, none that rests on it."""
+    central = central_bound(findings)
     return (
-        *_about_privacy(protocol, specification, findings),
+        *_about_privacy(protocol, specification, central),
         *_about_groups(protocol, people),
-        *_about_accuracy(utility),
-        *_about_rare_values(protocol),
+        *(_about_accuracy(utility) if utility else _about_unknown_accuracy(specification)),
+        *(_about_rare_values(protocol) if utility else ()),
         *people.warnings,
         *_about_the_run(people, specification),
     )
 
 
-def _about_privacy(protocol: Protocol, specification: Specification, findings: Sequence[Finding]) -> Iterator[Warned]:
+def _about_privacy(protocol: Protocol, specification: Specification, central: Bound | None) -> Iterator[Warned]:
     delta, wanted = specification.targets.delta, specification.targets.epsilon
-    central = next(finding.bound for finding in findings if finding.question == "central-dp")
     local = protocol.randomizer.local_epsilon
     if math.isinf(local):
         yield Warned(
@@ -51,13 +51,15 @@ def _about_privacy(protocol: Protocol, specification: Specification, findings: S
             sentence="No noise is added on the devices: whoever knows the other answers reads off the last one.",
             advice="Give [randomizer] a finite epsilon, unless pseudonyms are all that was promised.",
         )
-    elif central.upper > LARGE_EPSILON:
+    elif central is not None and central.upper > LARGE_EPSILON:
         yield Warned(
             key="large-epsilon",
             sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise by itself.",
             advice="Lower the epsilon of [randomizer], or ask more people.",
         )
-    if wanted is not None and central.upper > wanted:
+    if central is None:
+        yield from unknown_privacy(specification)
+    elif wanted is not None and central.upper > wanted:
         yield Warned(
             key="privacy-target-missed",
             sentence=f"Central epsilon is {number(central.upper, up=True)}, above the {wanted:g} asked for.",
@@ -75,11 +77,22 @@ def _about_privacy(protocol: Protocol, specification: Specification, findings: S
             sentence="Nothing hides who sent which report: only the noise on each device protects.",
             advice='Add [shuffler] kind = "uniform" if a shuffler can be trusted.',
         )
-    elif math.isfinite(local) and central.lower > 0.9 * local:
+    elif central is not None and math.isfinite(local) and central.lower > 0.9 * local:
         yield Warned(
             key="no-amplification",
             sentence="At this delta the shuffler adds almost nothing to the noise on each device.",
             advice="Ask more people, or use more noise: the charts show how much it takes.",
+        )
+
+
+def unknown_privacy(specification: Specification) -> Iterator[Warned]:
+    """Yield that nobody knows whether the epsilon asked for is met."""
+    wanted = specification.targets.epsilon
+    if wanted is not None:
+        yield Warned(
+            key="privacy-target-unknown",
+            sentence=f"Whether central epsilon meets the {wanted:g} asked for is not known: it has no figure here.",
+            advice="Take a mechanism whose central guarantee can be computed.",
         )
 
 
@@ -116,6 +129,16 @@ def _about_accuracy(utility: Utility) -> Iterator[Warned]:
             key="measured-differs",
             sentence="The measured error differs from the predicted one by more than chance allows.",
             advice="Please report this with result.json: prediction or sampler is wrong.",
+        )
+
+
+def _about_unknown_accuracy(specification: Specification) -> Iterator[Warned]:
+    target = specification.targets.standard_error
+    if target is not None:
+        yield Warned(
+            key="target-unknown",
+            sentence=f"Whether the standard error meets the {target:g} asked for is not known: it has no figure here.",
+            advice="Take a mechanism whose frequencies can be estimated.",
         )
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 _Flag = Parameter(negative=(), show_default=False)
 _MISSED = {
     "privacy-target-missed": "the central epsilon asked for is not met.",
+    "privacy-target-unknown": "nobody knows whether the central epsilon asked for is met.",
     "target-missed": "the standard error asked for is not reached.",
+    "target-unknown": "nobody knows whether the standard error asked for is reached.",
 }
 
 
@@ -38,7 +40,7 @@ def assess(
         specification: the TOML file that describes the deployment.
         out: the folder to write into; hushuffle-out/ and the name of the specification by default.
         json: print result.json instead of the summary, and nothing else, to standard output.
-        strict: end with exit code 3 if a target is missed: the epsilon or the standard error asked for.
+        strict: end with exit code 3 if the epsilon or the standard error asked for is missed, or not known to be met.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
     from hushuffle import report  # noqa: PLC0415

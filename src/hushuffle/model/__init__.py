@@ -6,7 +6,7 @@ from hushuffle.model.channel import Channel
 from hushuffle.model.citation import Citation
 from hushuffle.model.diagram import Diagram
 from hushuffle.model.domain import Domain
-from hushuffle.model.finding import Finding
+from hushuffle.model.finding import Finding, Unanswered
 from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.model.point_map import Panel, PointMap
 from hushuffle.model.release import Estimate, Histogram, Transcript
@@ -39,6 +39,7 @@ __all__ = [
     "Table",
     "Traces",
     "Transcript",
+    "Unanswered",
     "Utility",
     "Warned",
     "Witness",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hushuffle.model.bound import Bound
 from hushuffle.model.citation import Citation
-from hushuffle.model.finding import Finding
+from hushuffle.model.finding import Finding, Unanswered
 from hushuffle.model.point_map import PointMap
 from hushuffle.model.release import Estimate
 from hushuffle.model.table import Table
@@ -127,6 +127,7 @@ class Assessment:
     further_citations: tuple[Citation, ...] = ()
     tables: tuple[Table, ...] = ()
     maps: tuple[PointMap, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
 
     @property
     def citations(self) -> tuple[Citation, ...]:

@@ -1,4 +1,4 @@
-"""`Finding`: one line of a report."""
+"""`Finding`, `Unanswered`: one row of a report, and one that says why it has no figure."""
 
 from __future__ import annotations
 
@@ -21,3 +21,16 @@ class Finding:
     sentence: str
     bound: Bound
     proof: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unanswered:
+    """A question, or a figure of a report, that has no answer for this mechanism.
+
+    `question` is the name that the finding or chart would have had; `topic` says in plain words who asked, or what is
+    missing; `reason` is the message of what refused.
+    """
+
+    question: str
+    topic: str
+    reason: str

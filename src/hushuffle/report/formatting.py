@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hushuffle.model import Bound, Population, Witness
+from hushuffle.model import Bound, Population, Unanswered, Witness
 
 KINDS_EXPLAINED: tuple[tuple[str, str], ...] = (
     ("exact", "The figure itself, up to floating-point error."),
@@ -89,6 +89,17 @@ def figure(bound: Bound) -> Figure:
     """
     value, _, kind = str(bound).rpartition(" (")
     return Figure(value=value, kind=kind.removesuffix(")"))
+
+
+def refusal(row: Unanswered) -> str:
+    """Return in one sentence why there is no figure.
+
+    >>> refusal(Unanswered(question="q", topic="t", reason="There is no law. Take another."))
+    'Not answered for this mechanism, because there is no law. Take another.'
+    """
+    first, space, rest = plain(row.reason).partition(" ")
+    start = first if first[1:] != first[1:].lower() else first.lower()
+    return f"Not answered for this mechanism, because {start}{space}{rest}"
 
 
 def attained(witness: Witness, labels: tuple[str, ...]) -> str:

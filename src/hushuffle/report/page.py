@@ -5,7 +5,7 @@ from __future__ import annotations
 from hushuffle.model import Assessment
 from hushuffle.report import lines, shares
 from hushuffle.report.accuracy import Accuracy, accuracy
-from hushuffle.report.formatting import KINDS_EXPLAINED, asked, block, plain
+from hushuffle.report.formatting import KINDS_EXPLAINED, asked, block, plain, refusal
 from hushuffle.report.html_parts import Picture, picture, point_maps, rows, tables, template, tied, units_explained
 from hushuffle.report.references import references
 from hushuffle.report.result import refuse_nan
@@ -25,6 +25,7 @@ def html(assessment: Assessment) -> str:
         deployment=tied(assessment.deployment),
         asked=asked(assessment.population),
         rows=rows(assessment.findings, assessment.citations, assessment.population.labels),
+        unanswered=[(plain(row.topic), plain(row.question), refusal(row)) for row in assessment.unanswered],
         warnings=[(tied(warned.sentence), tied(warned.advice)) for warned in assessment.warnings],
         accuracy=reading,
         missed=utility is not None and utility.met is False,

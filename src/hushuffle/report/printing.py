@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hushuffle.model import Finding, Warned
-from hushuffle.report.formatting import figure, plain
+from hushuffle.model import Finding, Unanswered, Warned
+from hushuffle.report.formatting import figure, plain, refusal
 
 
 def printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str:
@@ -35,8 +35,8 @@ def printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
-def findings(learned: Iterable[Finding]) -> RenderableType:
-    """Return the table of what each adversary learns."""
+def findings(learned: Iterable[Finding], unanswered: Iterable[Unanswered] = ()) -> RenderableType:
+    """Return the table of what each adversary learns, and of what is not answered."""
     rows = table(leading=1)
     rows.add_column("Adversary", ratio=9, overflow="fold")
     rows.add_column("What they learn", ratio=20, overflow="fold")
@@ -48,6 +48,8 @@ def findings(learned: Iterable[Finding]) -> RenderableType:
             text(finding.sentence),
             Text.assemble((shown.value, "bold"), "\n", (shown.kind, "cyan")),
         )
+    for row in unanswered:
+        rows.add_row(text(row.topic), text(refusal(row)), Text("not answered", "cyan"))
     return rows
 
 

@@ -53,6 +53,9 @@ def _document(assessment: Assessment) -> dict[str, Any]:
         "charts": [chart(drawn) for drawn in assessment.charts],
         "tables": [table(made) for made in assessment.tables],
         "maps": [point_map(drawn) for drawn in assessment.maps],
+        "unanswered": [
+            {"question": row.question, "topic": row.topic, "reason": row.reason} for row in assessment.unanswered
+        ],
     }
 
 

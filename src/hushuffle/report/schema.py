@@ -46,8 +46,12 @@ def json_schema() -> Schema:
         "maps": said(
             list_of("map"), "Who holds what where: true and released values of every person. Empty unless asked for."
         ),
+        "unanswered": said(
+            list_of("unanswered"), "Findings, charts and tables that this mechanism has not, and why not."
+        ),
     }
-    return document("hushuffle assessment", properties, {"population": _population()})
+    definitions = {"population": _population(), "unanswered": record(question=TEXT, topic=TEXT, reason=TEXT)}
+    return document("hushuffle assessment", properties, definitions)
 
 
 def _population() -> Schema:

@@ -39,7 +39,10 @@ def _parts(assessment: Assessment, width: int) -> Iterable[RenderableType]:
     yield text(assessment.deployment)
     yield text(asked(assessment.population))
     yield Text()
-    yield findings(assessment.findings) if assessment.findings else Text("No adversary was asked for.")
+    if assessment.findings or assessment.unanswered:
+        yield findings(assessment.findings, assessment.unanswered)
+    else:
+        yield Text("No adversary was asked for.")
     for warned in assessment.warnings:
         yield from warning(warned)
     if not assessment.warnings:

@@ -50,7 +50,7 @@ def guesser(protocol: Protocol, adversary: Guesser, *, seen: Bound, delta: float
     `seen` is the epsilon without a shuffler at `delta`.
     """
     bare = replace(protocol, shuffler=NoShuffle())
-    found = findings.guesser(bare, adversary, central=seen, delta=delta)
+    found = findings.guesser(bare, adversary, epsilon=seen.upper, delta=delta)
     least, upper = qif.prior(protocol).lower, found.bound.upper
     if has(protocol.randomizer, HasSymmetricLaw):
         hidden = replace(protocol, shuffler=UniformShuffle())
@@ -60,39 +60,39 @@ def guesser(protocol: Protocol, adversary: Guesser, *, seen: Bound, delta: float
     return replace(found, bound=bound, proof=proof)
 
 
-def linker(protocol: Protocol) -> list[Finding]:
-    """Return what one report and its place say about who sent it."""
+def identified(protocol: Protocol) -> Finding:
+    """Return how often one report and its place name the sender."""
     n, most = protocol.n, likeliest(protocol)
     content = 1 - pie.bayes_error(replace(protocol, shuffler=NoShuffle())).lower
     right = min(1.0, n * most * content * _SAFE)
+    return Finding(
+        question="re-identification",
+        adversary=findings.LINKER,
+        sentence=(
+            f"From one report and its place in the release, names the right person at most "
+            f"{percent(right, up=True)} of the time, even if answers were as telling as can be; "
+            f"{percent(1 / n)} by blind guessing."
+        ),
+        bound=Bound(lower=1 - right, upper=1 - 1 / n, kind="lower", unit="probability", sources=(BRAUN,)),
+        proof="lower bound on the Bayes error: the likeliest sender of any place, times what the report alone can add",
+    )
+
+
+def identity_information(protocol: Protocol) -> Finding:
+    """Return how many bits one report and its place say about who sent it."""
+    n, most = protocol.n, likeliest(protocol)
     carried = pie.alpha(replace(protocol, shuffler=NoShuffle(), n=max(n, _MANY_PEOPLE))).upper
     bits = min(math.log2(n), max(0.0, math.log2(n * most)) + carried) * _SAFE
-    who = "Somebody who wants to know whose report it is"
-    return [
-        Finding(
-            question="re-identification",
-            adversary=who,
-            sentence=(
-                f"From one report and its place in the release, names the right person at most "
-                f"{percent(right, up=True)} of the time, even if answers were as telling as can be; "
-                f"{percent(1 / n)} by blind guessing."
-            ),
-            bound=Bound(lower=1 - right, upper=1 - 1 / n, kind="lower", unit="probability", sources=(BRAUN,)),
-            proof=(
-                "lower bound on the Bayes error: the likeliest sender of any place, times what the report alone can add"
-            ),
+    return Finding(
+        question="identity-information",
+        adversary=findings.LINKER,
+        sentence=(
+            f"Learns at most {number(bits, up=True)} bits about who sent a report, from it and its place; "
+            f"{number(math.log2(n))} bits name one person."
         ),
-        Finding(
-            question="identity-information",
-            adversary=who,
-            sentence=(
-                f"Learns at most {number(bits, up=True)} bits about who sent a report, from it and its place; "
-                f"{number(math.log2(n))} bits name one person."
-            ),
-            bound=Bound(lower=0.0, upper=bits, kind="upper", unit="bits", sources=(SHANNON,)),
-            proof="the bits of the place (at most log2 of n times its likeliest sender) and the capacity of one report",
-        ),
-    ]
+        bound=Bound(lower=0.0, upper=bits, kind="upper", unit="bits", sources=(SHANNON,)),
+        proof="the bits of the place (at most log2 of n times its likeliest sender) and the capacity of one report",
+    )
 
 
 def likeliest(protocol: Protocol) -> float:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from hushuffle.assessment import findings
+from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.order import findings as order_findings
 from hushuffle.assessment.order.charts import order_charts
 from hushuffle.assessment.order.maps import people_map
@@ -20,7 +22,7 @@ from hushuffle.model import Chart, Finding, PointMap, Table, Warned, number
 from hushuffle.model.bound import percent
 from hushuffle.questions import order
 from hushuffle.questions.order.displacement import Displacement
-from hushuffle.specification import People, Specification, build_adversaries
+from hushuffle.specification import Adversaries, People, Specification, build_adversaries
 from hushuffle.specification import order as asked
 from hushuffle.specification.order_setup import Arrangement, Source, coins
 from hushuffle.tables.public_columns import load_attributes
@@ -41,6 +43,7 @@ class OrderReport:
 
 
 def order_report(
+    questions: Questions,
     specification: Specification,
     protocol: Protocol,
     arrangement: Arrangement,
@@ -56,13 +59,7 @@ def order_report(
     """
     run, delta = specification.run, specification.targets.delta
     adversaries = build_adversaries(specification)
-    local = findings.local(protocol)
-    central = findings.central(protocol, delta=delta)
-    rows = [order_findings.central(central), local]
-    rows += [
-        order_findings.guesser(protocol, adversary, seen=local.bound, delta=delta) for adversary in adversaries.guessers
-    ]
-    rows += order_findings.linker(protocol) if adversaries.linker else []
+    rows = _learned(questions, protocol, adversaries, delta)
     maps = () if not run.show_people else (_map(protocol, arrangement, people, run.seed),)
     shuffler = arrangement.shuffler
     moved = order.displacement(
@@ -70,8 +67,8 @@ def order_report(
     )
     concerns = list(_concerns(arrangement, moved, shown=run.show_people))
     if adversaries.order is None:
-        return OrderReport(findings=tuple(rows), maps=maps, warnings=tuple(concerns))
-    rows += order_findings.reader(
+        return OrderReport(findings=rows, maps=maps, warnings=tuple(concerns))
+    reader = order_findings.reader(
         arrangement,
         local_epsilon=protocol.randomizer.local_epsilon,
         household=adversaries.order.household,
@@ -86,12 +83,34 @@ def order_report(
     done(0.4)
     attack = _attack(specification, protocol, arrangement, adversaries.order, people, base_folder, done)
     return OrderReport(
-        findings=(*rows, *(attack.findings if attack else ())),
+        findings=(*rows, *reader, *(attack.findings if attack else ())),
         tables=(*tables, *(attack.tables if attack else ())),
         charts=order_charts(arrangement, asked_for=_grouping(specification), rng=coins(run.seed)),
         maps=maps,
         warnings=(*concerns, *(attack.warnings if attack else ())),
     )
+
+
+def _learned(questions: Questions, protocol: Protocol, adversaries: Adversaries, delta: float) -> tuple[Finding, ...]:
+    """Return what the reports say, and their places where those matter."""
+    local = findings.local(protocol)
+    rows = [
+        questions.ask(
+            "central-dp", findings.RELEASE, lambda: order_findings.central(findings.central(protocol, delta=delta))
+        ),
+        local,
+    ]
+    for adversary in adversaries.guessers:
+        row = partial(order_findings.guesser, protocol, adversary, seen=local.bound, delta=delta)
+        rows.append(questions.ask("vulnerability", findings.name(adversary), row))
+    if adversaries.linker:
+        rows.append(questions.ask("re-identification", findings.LINKER, lambda: order_findings.identified(protocol)))
+        rows.append(
+            questions.ask(
+                "identity-information", findings.LINKER, lambda: order_findings.identity_information(protocol)
+            )
+        )
+    return tuple(row for row in rows if row is not None)
 
 
 def _map(protocol: Protocol, arrangement: Arrangement, people: People, seed: int | str) -> PointMap:

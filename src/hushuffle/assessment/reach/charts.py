@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.reach.design import Design
 from hushuffle.assessment.reach.privacy import central
 from hushuffle.errors import NumericalError
@@ -22,29 +23,47 @@ _FACTORS: Final = (0.1, 0.3, 3.0, 10.0)
 _FEWEST, _MOST = 100, 10**8
 
 
-def charts(audiences: Audiences, design: Design, *, progress: Callable[[float], None]) -> tuple[Chart, ...]:
+def charts(
+    questions: Questions, audiences: Audiences, design: Design, *, progress: Callable[[float], None]
+) -> tuple[Chart, ...]:
     """Return privacy and accuracy against the flip probability; both again against the bits, epsilon kept."""
     noises = sorted({*_NOISES, design.p})
     sizes = sorted({min(max(round(design.bits * each), _FEWEST), _MOST) for each in _FACTORS} - {design.bits})
     steps = len(noises) + 2 * len(sizes)
     other_noises = [replace(design, p=p) for p in noises]
-    figures = []
-    for done, other in enumerate(other_noises):
-        progress(done / steps)
-        figures.append(central(other))
+
+    def against_noise() -> Chart:
+        figures = []
+        for done, other in enumerate(other_noises):
+            progress(done / steps)
+            figures.append(central(other))
+        return _noise_chart(noises, figures, design)
+
+    topic = "The chart of privacy against the flip probability"
+    privacy = questions.ask("privacy-against-flips", topic, against_noise)
     here = _errors(audiences, other_noises, noises, "flip-probability", "flip probability p", here=design.p)
-    noise_charts = (_noise_chart(noises, figures, design), here)
+    others = questions.ask(
+        "flips-against-bits",
+        "The charts of filters of other sizes",
+        lambda: _size_charts(audiences, design, sizes, lambda done: progress((len(noises) + 2 * done) / steps)),
+    )
+    return (*(() if privacy is None else (privacy,)), here, *(others or ()))
+
+
+def _size_charts(
+    audiences: Audiences, design: Design, sizes: Sequence[int], done: Callable[[int], None]
+) -> tuple[Chart, ...]:
+    """Return the flips and the errors of filters of other sizes that keep epsilon."""
     kept = central(design).upper
     if kept == 0:  # any flips at all will do at this delta
-        return noise_charts
+        return ()
     other_sizes = [design]
-    for done, size in enumerate(sizes):
-        progress((len(noises) + 2 * done) / steps)
+    for step, size in enumerate(sizes):
+        done(step)
         other_sizes.append(_as_private(replace(design, bits=size), kept))
     other_sizes.sort(key=lambda other: other.bits)
     bits = [other.bits for other in other_sizes]
     return (
-        *noise_charts,
         _flips_chart(other_sizes, design, kept),
         _errors(
             audiences, other_sizes, bits, "bits", "bits of each filter, epsilon kept", here=design.bits, x_log=True

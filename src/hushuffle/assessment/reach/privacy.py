@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.reach.design import Design
 from hushuffle.curves.divergence import divergence
 from hushuffle.model import Bound, Cell, Finding, Table, Witness, number
@@ -15,6 +16,7 @@ from hushuffle.questions import bloom, dp
 
 _RELEASE: Final = "Anyone who sees the released counts"
 _STRONG: Final = "Somebody who knows everyone else's audiences, and the key"
+_SHUFFLER: Final = "A broken or dishonest shuffler that has the key"
 
 
 def central(design: Design, *, touched: int | None = None) -> Bound:
@@ -30,9 +32,14 @@ def _epsilon(design: Design, touched: int) -> Bound:
     return bloom.epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta, hashes=touched)
 
 
-def findings(design: Design) -> tuple[Finding, ...]:
+def findings(questions: Questions, design: Design) -> tuple[Finding, ...]:
     """Return one row for each adversary; the first is the central guarantee of one person."""
-    return (_central(design), _member(design), _local(design))
+    rows = (
+        questions.ask("central-dp", _RELEASE, lambda: _central(design)),
+        questions.ask("membership", _STRONG, lambda: _member(design)),
+        questions.ask("local-dp", _SHUFFLER, lambda: _local(design)),
+    )
+    return tuple(row for row in rows if row is not None)
 
 
 def table(design: Design) -> Table:
@@ -123,7 +130,7 @@ def _local(design: Design) -> Finding:
     factor = number(math.exp(whole), up=True) if whole < 300 else "any number of"
     return Finding(
         question="local-dp",
-        adversary="A broken or dishonest shuffler that has the key",
+        adversary=_SHUFFLER,
         sentence=(
             f"Who sees all filters with their columns in order, and looks up yours, may conclude things up to {factor} "
             "times as likely as if you had been in no audience: the flips alone protect you there."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from hushuffle.assessment.findings import Questions, central_bound
 from hushuffle.assessment.reach import charts as reach_charts
 from hushuffle.assessment.reach import privacy as reach_privacy
 from hushuffle.assessment.reach import trials as reach_trials
@@ -37,8 +38,9 @@ def assess_reach(
     tell("looking for the flip probability", 0.1)
     design = _design(specification, population)
     tell("what each adversary learns", 0.15)
-    findings = reach_privacy.findings(design)
-    privacy = reach_privacy.table(design)
+    questions = Questions()
+    findings = reach_privacy.findings(questions, design)
+    privacy = questions.ask("privacy", "The table of what the guarantee is for", lambda: reach_privacy.table(design))
     tell("running the study", 0.25)
     figures = reach_trials.figures(
         audiences,
@@ -47,7 +49,9 @@ def assess_reach(
         progress=lambda share: tell("running the study", 0.25 + 0.3 * share),
     )
     tell("what happens with other designs", 0.55)
-    charts = reach_charts.charts(audiences, design, progress=lambda share: tell("other designs", 0.55 + 0.45 * share))
+    charts = reach_charts.charts(
+        questions, audiences, design, progress=lambda share: tell("other designs", 0.55 + 0.45 * share)
+    )
     written = specification.model_copy(update={"randomizer": BitFlipping(kind="bit-flipping", p=design.p)})
     target = specification.targets.standard_error
     result = Assessment(
@@ -58,12 +62,16 @@ def assess_reach(
         utility=None,
         charts=charts,
         warnings=reach_warnings.concerns(
-            design, audiences=audiences, figures=figures, specification=specification, central=findings[0].bound
+            design, audiences=audiences, figures=figures, specification=specification, central=central_bound(findings)
         ),
         specification=written.effective(),
         software=software,
         further_citations=(WHANG,),
-        tables=(reach_trials.table(figures, design, target=target, confidence=specification.run.confidence), privacy),
+        tables=(
+            reach_trials.table(figures, design, target=target, confidence=specification.run.confidence),
+            *(() if privacy is None else (privacy,)),
+        ),
+        unanswered=tuple(questions.unanswered),
     )
     tell("done", 1.0)
     return result

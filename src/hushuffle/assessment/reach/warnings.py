@@ -8,7 +8,7 @@ from typing import Final
 
 from hushuffle.assessment.reach.design import Design
 from hushuffle.assessment.reach.trials import Figure, relative_error
-from hushuffle.assessment.warnings import FALSE_ALARM, SMALL_CROWD
+from hushuffle.assessment.warnings import FALSE_ALARM, SMALL_CROWD, unknown_privacy
 from hushuffle.model import Bound, Warned, number
 from hushuffle.questions import dp
 from hushuffle.questions.dp.central import LARGE_EPSILON
@@ -25,7 +25,7 @@ def concerns(
     audiences: Audiences,
     figures: tuple[Figure, ...],
     specification: Specification,
-    central: Bound,
+    central: Bound | None,
 ) -> tuple[Warned, ...]:
     """Return the warnings, the gravest first."""
     return (
@@ -37,9 +37,38 @@ def concerns(
 
 
 def _about_privacy(
-    design: Design, audiences: Audiences, specification: Specification, central: Bound
+    design: Design, audiences: Audiences, specification: Specification, central: Bound | None
 ) -> Iterator[Warned]:
-    people, wanted = audiences.population.n, specification.targets.epsilon
+    people = audiences.population.n
+    if central is None:
+        yield from unknown_privacy(specification)
+    else:
+        yield from _about_the_guarantee(design, specification, central)
+    if design.delta * people >= 1:
+        yield Warned(
+            key="large-delta",
+            sentence=(
+                f"Delta is {design.delta:g}, not below 1/n = {1 / people:.2g} for {people:,} people: it would allow to "
+                "give somebody away."
+            ),
+            advice="Take a delta well below one over the number of people.",
+        )
+    if design.hashes > 1:
+        yield Warned(
+            key="several-hash-functions",
+            sentence=f"A person touches {design.hashes} columns, one by each hash function; all count for epsilon.",
+            advice="Use hashes = 1 for counting people: the same filters then say more and protect better.",
+        )
+    if people < SMALL_CROWD:
+        yield Warned(
+            key="small-crowd",
+            sentence=f"Only {people} people are in the audiences: errors will be as large as the figures.",
+            advice="Measure larger audiences.",
+        )
+
+
+def _about_the_guarantee(design: Design, specification: Specification, central: Bound) -> Iterator[Warned]:
+    wanted = specification.targets.epsilon
     if central.upper > LARGE_EPSILON:
         yield Warned(
             key="large-epsilon",
@@ -63,32 +92,11 @@ def _about_privacy(
             ),
             advice="Rely on the upper end. More flips, larger filters or fewer hash functions narrow the bracket.",
         )
-    if design.delta * people >= 1:
-        yield Warned(
-            key="large-delta",
-            sentence=(
-                f"Delta is {design.delta:g}, not below 1/n = {1 / people:.2g} for {people:,} people: it would allow to "
-                "give somebody away."
-            ),
-            advice="Take a delta well below one over the number of people.",
-        )
     if central.lower > 0.9 * dp.local_epsilon(design.protocol).upper:
         yield Warned(
             key="no-amplification",
             sentence="At this delta shuffling the columns adds almost nothing to the flips.",
             advice="Use larger filters or more flips: the charts show how much it takes.",
-        )
-    if design.hashes > 1:
-        yield Warned(
-            key="several-hash-functions",
-            sentence=f"A person touches {design.hashes} columns, one by each hash function; all count for epsilon.",
-            advice="Use hashes = 1 for counting people: the same filters then say more and protect better.",
-        )
-    if people < SMALL_CROWD:
-        yield Warned(
-            key="small-crowd",
-            sentence=f"Only {people} people are in the audiences: errors will be as large as the figures.",
-            advice="Measure larger audiences.",
         )
 
 

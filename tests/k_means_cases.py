@@ -5,26 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hushuffle.network.nodes.board import BoardNode
+from hushuffle.network.nodes.compute import ComputeNode
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.k_means import CentroidNode, Person, PointSource
-from hushuffle.network.nodes.points import Released, released_codec
-from hushuffle.network.nodes.source import coins
-from hushuffle.network.nodes.tally import Counts
+from hushuffle.network.nodes.result import ResultNode
+from hushuffle.network.nodes.source import Person, SourceNode, coins
+from hushuffle.network.nodes.tally import Counts, Told, ToldCodec
 from hushuffle.network.run import Loopback
 from hushuffle.network.setup import Deployment, deploy
 from hushuffle.plans import Plan
 from hushuffle.plans.centroids import Floats, nearest, sums_and_counts
-from hushuffle.queries import exchange
-from hushuffle.queries.data import Records, read_records
+from hushuffle.queries import KMeans, KMeansQuery, PlanSpecification, exchange, parse_plan
+from hushuffle.queries.query import Records
 from hushuffle.randomness import Randomness, reproducible
-from hushuffle.specification import PlanSpecification, parse_plan
 from runtime_cases import COINS, Case, adding_up, identity
 
 SCRAMBLED = "dummies = 2\nbatch = 6\nmin_batch = 3"
@@ -83,33 +81,39 @@ class Clusters(Case):
         """Names of the scramblers."""
         return [name for name in self.document.servers if name.startswith("scrambler")]
 
-    def points(self, name: str) -> tuple[Person, ...]:
+    @property
+    def task(self) -> KMeans:
+        """The query, as nodes know it."""
+        assert isinstance(self.document.query, KMeans)
+        return self.document.query
+
+    def people(self, name: str) -> tuple[Person, ...]:
         """Return the points of a source."""
-        return tuple(one for one in self.deployment.entries[name] if isinstance(one, Person))
+        return tuple(self.deployment.people[name])
 
-    def person(self, name: str, folder: Path, *, point: Floats | None = None) -> PointSource:
+    def person(self, name: str, folder: Path, *, point: Floats | None = None) -> SourceNode:
         """Return a source; `point`: another than its own."""
-        held = self.points(name)
+        held = self.people(name)
         if point is not None:
-            held = tuple(Person(record=one.record, places=one.places, point=point) for one in held)
+            held = tuple(replace(one, row=point) for one in held)
         journal = self.journal(name)
-        return PointSource(self.document, identity(name), held, key=COINS, state=folder / "state", journal=journal)
+        return SourceNode(self.document, identity(name), held, key=COINS, state=folder / "state", journal=journal)
 
-    def centroid(self, name: str = "compute-1", *, rng: Randomness | None = None) -> CentroidNode:
+    def centroid(self, name: str = "compute-1", *, rng: Randomness | None = None) -> ComputeNode:
         """Return the node of a centroid."""
         key, journal = self.deployment.seals[name], self.journal(name)
-        return CentroidNode(self.document, identity(name), self.sockets[name], key=key, journal=journal, rng=rng)
+        return ComputeNode(self.document, identity(name), self.sockets[name], key=key, journal=journal, rng=rng)
 
-    def board(self) -> BoardNode:
+    def board(self) -> ResultNode:
         """Return the result."""
         key, journal = self.deployment.seals["result"], self.journal("result")
-        return BoardNode(self.document, identity("result"), self.sockets["result"], key=key, journal=journal)
+        return ResultNode(self.document, identity("result"), self.sockets["result"], key=key, journal=journal)
 
     def simulated(self, number: int, centroids: Floats, *, only_honest: bool) -> tuple[Floats, Floats]:
         """Return sums and numbers of the points that arrive in one iteration, on the coins of the sources."""
-        noise = self.specification.query.centroid_noise()  # type: ignore[union-attr]
-        points = self.records.points
-        assert points is not None
+        query, points = self.specification.query, self.records.rows
+        assert isinstance(query, KMeansQuery)
+        noise = query.centroid_noise()
         held = points if noise is None else noise.shorten(points)
         cluster = [one for one in self.plan.clusters if one.reads][number - 1]
         own, everybody = nearest(held, centroids), range(self.records.n)
@@ -123,13 +127,13 @@ def clusters(text: str, *, change: dict[str, Any] | None = None) -> Iterator[Clu
     """Give a run that nobody has started; `change`: other values in its document."""
     specification, loopback = parse_plan(text), Loopback(recorded=False)
     try:
-        records = read_records(specification.query, Path())
+        records = specification.query.records(Path())
         plan = specification.plan(records.n)
         made = deploy(specification, plan, records, address=loopback.listening, rng=reproducible(1))
         # One number for all runs, and so the same coins.
         values = made.document.model_dump() | {"run": "0123456789abcdef" * 2} | (change or {})
         document = RunDocument.model_validate(values)
-        made = Deployment(document=document, seals=made.seals, entries=made.entries)
+        made = Deployment(document=document, seals=made.seals, people=made.people)
         yield Clusters(specification=specification, plan=plan, records=records, deployment=made, loopback=loopback)
     finally:
         loopback.close()
@@ -150,5 +154,4 @@ def release(
     if counts is None:
         targets = len(step.computes)
         counts = adding_up(step, node, [len(batch.holders) for batch in step.batches], targets=targets)
-    released = Released(iteration=number, centroid=whole.astype(np.float64), counts=counts)
-    return released_codec(one.document).pack(released)
+    return ToldCodec(one.document).pack(Told(step=number, counts=counts, numbers=whole.astype(np.float64)))

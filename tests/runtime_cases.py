@@ -15,18 +15,18 @@ import numpy as np
 
 from hushuffle.network.nodes.compute import ComputeNode
 from hushuffle.network.nodes.connections import Connection, connect
-from hushuffle.network.nodes.document import Aggregate, Batch, RunDocument, Server, Step
+from hushuffle.network.nodes.document import Batch, RunDocument, Server, Step
 from hushuffle.network.nodes.frames import Control, Frame, Kind
 from hushuffle.network.nodes.identities import Authority, Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.listening import listen
-from hushuffle.network.nodes.records import RecordCodec
 from hushuffle.network.nodes.result import ResultNode
 from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.network.nodes.source import Entry, SourceNode
+from hushuffle.network.nodes.source import Entry, Person, SourceNode, entries_of
 from hushuffle.network.nodes.tally import Counts
 from hushuffle.plans import GroupingQuery, GroupingSet, generate_table
+from hushuffle.queries import Aggregate
 from hushuffle.randomness import Randomness
 
 Found = TypeVar("Found")
@@ -76,26 +76,28 @@ class Case:
 
     def __init__(self, document: RunDocument, sockets: dict[str, socket.socket], people: int) -> None:
         self.document, self.sockets = document, sockets
-        self.table = generate_table(document.grouping, people, seed=1)
+        self.table = generate_table(aggregate_of(document).query, people, seed=1)
         self.journals: dict[str, Journal] = {}
 
     def journal(self, name: str) -> Journal:
         return self.journals.setdefault(name, Journal(node=name))
 
-    def entries(self, name: str) -> tuple[Entry, ...]:
-        """Return the records of a source: source-3 holds row 3."""
-        found = []
-        for number, batch, slot in self.document.places[name]:
-            codec, row = RecordCodec(query=self.document.grouping, position=number - 1), int(name.split("-")[1])
-            own, content = int(codec.own(self.table)[row]), codec.pack(self.table)[row]
-            found.append(Entry(step=number, batch=batch, slot=slot, record=row, own=own, content=content))
-        return tuple(found)
+    def people(self, name: str) -> tuple[Person, ...]:
+        """Return the records of a source, one for each place: source-3 holds row 3."""
+        number = int(name.split("-")[1])
+        row = np.array([values[number] for values in self.table.values()], dtype=np.float64)
+        return tuple(Person(record=number, places={one[0]: one[1:]}, row=row) for one in self.document.places[name])
+
+    def entries(self, name: str, people: Sequence[Person] | None = None) -> tuple[Entry, ...]:
+        """Return what a source has to say; `people`: others than its own."""
+        steps = range(1, len(self.document.steps) + 1)
+        return tuple(entries_of(self.document, self.people(name) if people is None else people, steps, None))
 
     def source(self, name: str, folder: Path) -> SourceNode:
         return SourceNode(
             self.document,
             identity(name),
-            self.entries(name),
+            self.people(name),
             key=COINS,
             state=folder / "state",
             journal=self.journal(name),
@@ -161,6 +163,12 @@ class Case:
             for name in names:
                 await stack.enter_async_context(self.played(name, tap(name)))
             yield heard
+
+
+def aggregate_of(document: RunDocument) -> Aggregate:
+    """Return the query of a run with grouping sets, as nodes know it."""
+    assert isinstance(document.query, Aggregate)
+    return document.query
 
 
 def query(sets: int = 1, values: Sequence[str] = ("x",), groups: int = 6) -> GroupingQuery:

@@ -32,8 +32,8 @@ from hushuffle.network.setup import draw_up
 from hushuffle.papers.meehan2022.census import load_census
 from hushuffle.papers.meehan2022.graphs import load_graph
 from hushuffle.papers.murakami2021.score_matrices import load_scores
+from hushuffle.queries import parse_plan
 from hushuffle.randomness import reproducible
-from hushuffle.specification import parse_plan
 from hushuffle.tables.checkins import load_checkins
 from hushuffle.tables.column_batches import ColumnBatches
 from hushuffle.tables.idx import load_digits

@@ -14,8 +14,8 @@ from hushuffle.cli.console import Exit
 from hushuffle.network.nodes.document import RunDocument, Server
 from hushuffle.network.nodes.seals import PublicSealKey
 from hushuffle.network.setup import draw_up
+from hushuffle.queries import parse_plan
 from hushuffle.randomness import reproducible
-from hushuffle.specification import parse_plan
 
 PLAN = """
 [query]

@@ -18,22 +18,21 @@ from hushuffle.files.secret_keys import key_folder, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder
 from hushuffle.network.nodes import source as sources
 from hushuffle.network.nodes.connections import Connection
-from hushuffle.network.nodes.document import KMeans
 from hushuffle.network.nodes.frames import Control, Kind
 from hushuffle.network.nodes.identities import Authority, Identity
 from hushuffle.network.nodes.journal import Journal
-from hushuffle.network.nodes.points import PointCodec, ReleasedCodec
-from hushuffle.network.nodes.records import PartCodec, RecordCodec
 from hushuffle.network.nodes.seals import PublicSealKey, SealKey
+from hushuffle.network.nodes.tally import ToldCodec
 from hushuffle.network.odometer import Odometer, Spending
 from hushuffle.network.policy import _check_authority
 from hushuffle.network.records import read_prepared, write_prepared
 from hushuffle.papers.murakami2021.score_matrices import load_scores
 from hushuffle.plans import GroupingQuery, GroupingSet
+from hushuffle.queries import Aggregate, KMeans
 from hushuffle.specification.node import Policy
 from hushuffle.tables.reference_files import load_reference
 from hushuffle.tables.sketch_files import load_filter, save_filter
-from network.network_tools import deployed, plan_text
+from network.network_tools import deployed, held, plan_text
 
 _SETS: Final = GroupingQuery(
     grouping_sets=(GroupingSet(columns=("age", "sex"), sizes=(6, 3)),),
@@ -90,32 +89,36 @@ def contents(_folder: Path) -> Maker:
     made, sockets = deployed(plan_text())
     sockets.close()
     key, seals = SealKey.generate(), made.document.seals(1)
-    record, part = RecordCodec(query=_SETS, position=0), PartCodec(query=_SETS, position=0, head=32, room=200)
-    point, released = PointCodec(query=_CLUSTERS), ReleasedCodec(query=_CLUSTERS, head=16, room=100)
+    record, point, codec = Aggregate.of(_SETS), _CLUSTERS, ToldCodec(made.document)
 
     def floats(rng: random.Random, count: int) -> bytes:
         return struct.pack(f"<{count}d", *(rng.choice(FLOATS) for _ in range(count)))
+
+    def whole_numbers(data: bytes, count: int) -> Any:
+        """Return so many numbers: what has another length is refused before."""
+        return np.frombuffer(data[: 8 * count].ljust(8 * count, b"\0"))
 
     def make(rng: random.Random) -> Input:
         node = rng.randrange(3)
         groups = (rng.choice([0, 1, 5, 6, -1, 2**31 - 1, -(2**31)]) for _ in "ab")
         numbers = struct.pack("<4Q", *(rng.choice(NUMBERS) for _ in range(4)))
         own = struct.pack("<ii", *groups) + floats(rng, 1)
-        whole = (numbers + floats(rng, part._size // 8))[: part._size]
+        whole = (numbers + floats(rng, codec.size(1) // 8))[: codec.size(1)]
         two, four = floats(rng, 2), floats(rng, 4)
 
         def read_part() -> None:
-            pieces = [whole[start : start + 200] for start in range(0, len(whole), 200)]
-            found = part.unpack(pieces, node=node).statistics
-            found.plus(found).scaled(2.0).results(_SETS)
+            codec.unpack((1, node), [whole[start : start + 200] for start in range(0, len(whole), 200)])
+            told = np.frombuffer(floats(rng, record.width(1)))
+            part = record.part(1, node, told)
+            record.statistics(1, record.combine(1, [part, part])).scaled(2.0).results(_SETS)
 
         def read_record() -> None:
-            record.check(own, node=node)
-            record.statistics([own, own], [True, False])
+            record.check(1, node, own)
+            record.merge(1, record.empty(1), [own, own], [True, False])
 
         def read_point() -> None:
-            point.check(two)
-            point.unpack([two])
+            point.check(1, 0, two)
+            point.merge(1, point.empty(1), [two], [True])
 
         def opened() -> None:
             seals.open(changed_bytes(seals.seal(own, key.public, target="a"), rng), key, target="a")
@@ -125,8 +128,8 @@ def contents(_folder: Path) -> Maker:
                 (own, read_record),
                 (whole, read_part),
                 (two, read_point),
-                (numbers[8:] + two, lambda: released.unpack([numbers[8:] + two])),
-                (four, lambda: point.own(np.array([0.3, 0.4]), released.read_board([four]))),
+                (two, lambda: point.part(1, 0, whole_numbers(two, 2))),
+                (four, lambda: point.own(1, np.array([[0.3, 0.4]]), point.known(whole_numbers(four, 4)))),
                 (b"", opened),
             ]
         )
@@ -141,8 +144,8 @@ def source_states(folder: Path) -> Maker:
     """Change what a source keeps of what it sends."""
     made, sockets = deployed(plan_text())
     sockets.close()
-    document, name = made.document, next(iter(made.entries))
-    entries = [entry for entry in made.entries[name] if isinstance(entry, sources.Entry)]
+    document, name = made.document, next(iter(made.people))
+    entries = held(made)[name]
     path = folder / "state"
     sources._write(path, document, sources.deliveries(document, entries, bytes(32)))
     whole = path.read_bytes()
@@ -187,7 +190,7 @@ def prepared(folder: Path) -> Maker:
     made, sockets = deployed(plan_text())
     sockets.close()
     fuzzer = _array(
-        lambda path: write_prepared(path, made.entries), "held.npz", lambda path: read_prepared(path, made.document)
+        lambda path: write_prepared(path, made.people), "held.npz", lambda path: read_prepared(path, made.document)
     )
     return fuzzer(folder)
 

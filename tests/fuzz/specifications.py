@@ -19,7 +19,8 @@ from hushuffle.network.nodes.document import RunDocument, read_document
 from hushuffle.network.nodes.identities import Identity
 from hushuffle.network.policy import check_policy
 from hushuffle.network.records import held_records
-from hushuffle.specification import CountedPopulation, DataPopulation, Specification, parse_plan
+from hushuffle.queries import parse_plan
+from hushuffle.specification import CountedPopulation, DataPopulation, Specification
 from hushuffle.specification.collection import parse_collection
 from hushuffle.specification.hosts import load_hosts
 from hushuffle.specification.node import NodeConfiguration, Policy, load_node
@@ -192,5 +193,5 @@ def _look(document: RunDocument) -> None:
             document.seal_key(name)
     for number in range(1, len(document.steps) + 1):
         step = document.step(number)
-        _ = step.sampling, step.scrambler(3), document.deadline(number), document.target_deadline(number)
+        _ = step.sampling, step.traffic.scrambler(3), document.deadline(number), document.target_deadline(number)
         _ = document.seals(number).room

@@ -16,22 +16,21 @@ import numpy as np
 
 from hushuffle.network.nodes.compute import ComputeNode
 from hushuffle.network.nodes.connections import Connection, connect
+from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.frames import Control, Frame, Kind
 from hushuffle.network.nodes.identities import Authority, Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node
 from hushuffle.network.nodes.recorder import Recorder, Trace, record_size
-from hushuffle.network.nodes.records import RecordCodec
-from hushuffle.network.nodes.result import AggregateResult, ResultNode
+from hushuffle.network.nodes.result import ResultNode, RunResult
 from hushuffle.network.nodes.scrambler import ScramblerNode
-from hushuffle.network.nodes.source import Entry, SourceNode, coins
+from hushuffle.network.nodes.source import Entry, Person, SourceNode, coins, entries_of
 from hushuffle.network.run import Loopback
 from hushuffle.network.setup import Deployment, deploy
 from hushuffle.plans import GroupStatistics, Plan, group_statistics, use_chance
-from hushuffle.queries.data import read_records
+from hushuffle.queries import Aggregate, parse_plan
 from hushuffle.queries.exchange import exchange
 from hushuffle.randomness import Randomness, reproducible
-from hushuffle.specification import parse_plan
 
 Found = TypeVar("Found")
 
@@ -85,14 +84,14 @@ class Stage:
         self.deployment, self.document, self.loopback = deployment, deployment.document, loopback
         self.authority = authority or Authority(days=1)
         self.state = state
-        for name in deployment.entries:
+        for name in deployment.people:
             loopback.host(name)
         self.trace = Trace(hosts=loopback.names, cell=record_size(self.document.message))
         self.journals: dict[str, Journal] = {}
         self.nodes: dict[str, Node] = {}
         self.tasks: dict[str, asyncio.Task[Any]] = {}
         self.identities: dict[str, Identity] = {}
-        self.entries = held(deployment)
+        self.people: Mapping[str, Sequence[Person]] = deployment.people
         self._places = {name: where.getsockname()[:2] for name, where in loopback.private.items()}
         self.kept: Path | None = None
         """Where servers keep what they must not forget, if a test wants that."""
@@ -142,7 +141,7 @@ class Stage:
         own, journal = identity or self.identity(name), self.journals.setdefault(name, Journal(node=name))
         document = self.document
         if name in document.places:
-            made: Node = SourceNode(document, own, self.entries[name], key=KEY, state=self.state, journal=journal)
+            made: Node = SourceNode(document, own, self.people[name], key=KEY, state=self.state, journal=journal)
         elif name in self.deployment.seals:
             kind = ResultNode if name == document.result else ComputeNode
             key = self.deployment.seals[name]
@@ -179,7 +178,7 @@ class Stage:
         await self.wait(*(name for name in self.tasks if name in self.document.places))
         for name in names:
             node: Any = self.nodes[name]
-            node._intake.all_ended.set()
+            next(iter(node._intakes.values())).all_ended.set()
 
     def start_servers(self) -> None:
         """Start all nodes but the sources."""
@@ -191,14 +190,14 @@ class Stage:
         async with asyncio.timeout(LONGEST):
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def result(self) -> AggregateResult:
+    async def result(self) -> RunResult:
         """Wait for the end of everything, and return the result.
 
         Raises:
             RunFailedError: there is none.
         """
         await self.wait(*self.tasks)
-        found: AggregateResult = self.tasks[self.document.result].result()
+        found: RunResult = self.tasks[self.document.result].result()
         return found
 
     async def client(self, name: str, to: str, *, identity: Identity | None = None) -> Connection:
@@ -226,14 +225,26 @@ def _close(where: socket.socket, _task: object) -> None:
 
 
 def held(made: Deployment) -> dict[str, tuple[Entry, ...]]:
-    """Return the records of every source of a run with grouping sets."""
-    return {name: tuple(one for one in own if isinstance(one, Entry)) for name, own in made.entries.items()}
+    """Return what every source of a run with grouping sets has to say."""
+    steps = range(1, len(made.document.steps) + 1)
+    return {name: tuple(entries_of(made.document, own, steps, None)) for name, own in made.people.items()}
+
+
+def aggregate_of(document: RunDocument) -> Aggregate:
+    """Return the query of a run with grouping sets, as nodes know it."""
+    assert isinstance(document.query, Aggregate)
+    return document.query
+
+
+def received(document: RunDocument, result: RunResult) -> list[GroupStatistics]:
+    """Return what arrived in each step, as statistics."""
+    return [aggregate_of(document).statistics(number, step.combined) for number, step in enumerate(result.steps, 1)]
 
 
 def deployed(text: str, *, rng_seed: int = 1, recorded: bool = False) -> tuple[Deployment, Loopback]:
     """Return a run of a plan that nobody has started."""
     specification, loopback = parse_plan(text), Loopback(recorded=recorded)
-    records = read_records(specification.query, Path())
+    records = specification.query.records(Path())
     plan = specification.plan(records.n)
     made = deploy(specification, plan, records, address=loopback.listening, rng=reproducible(rng_seed))
     return made, loopback
@@ -289,15 +300,15 @@ def arrived(made: Deployment, *, lost: Sequence[str] = (), key: bytes = KEY) -> 
         ]
         rng = coins(key, run=document.drawn, step=number, records=[entry.record for entry in own])
         sent = step.sampling.randomize([entry.own for entry in own], rng=rng).reshape(len(own), -1)
-        codec = RecordCodec(query=document.grouping, position=number - 1)
         contents = [entry.content for entry, row in zip(own, sent.tolist(), strict=True) if entry.own in row]
-        found.append(codec.statistics(contents).count.tolist())
+        task = document.query
+        found.append(task.merge(number, task.empty(number), contents, [True] * len(contents))[0].tolist())
     return found
 
 
-def counts(result: AggregateResult) -> list[list[float]]:
+def counts(result: RunResult) -> list[list[float]]:
     """Return the received counts of each step."""
-    return [step.received.count.tolist() for step in result.steps]
+    return [step.combined[0].tolist() for step in result.steps]
 
 
 Processes = Mapping[str, asyncio.subprocess.Process]
@@ -335,7 +346,7 @@ def simulation(
 ) -> list[tuple[GroupStatistics, GroupStatistics]]:
     """Return what arrives, and what is estimated from it, in the simulation of each step on the same coins."""
     document, found = made.document, []
-    query, people = document.grouping, document.people
+    query, people = aggregate_of(document).query, document.people
     entries = [entry for own in held(made).values() for entry in own]
     for position, grouping in enumerate(query.grouping_sets):
         cluster = plan.cluster(f"send by {grouping.name}")

@@ -12,10 +12,9 @@ from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolE
 from hushuffle.network.certificates import make_certificates
 from hushuffle.network.hosts import Prepared, prepare
 from hushuffle.network.node import ask_health
-from hushuffle.network.nodes.document import KMeans, read_document
+from hushuffle.network.nodes.document import read_document
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.queries.data import first_centroids
-from hushuffle.specification import KMeansQuery, PlanSpecification, parse_plan
+from hushuffle.queries import KMeans, KMeansQuery, PlanSpecification, parse_plan
 from hushuffle.specification.node import load_node
 
 PLAN = """
@@ -189,7 +188,7 @@ def test_first_centroids_are_public_and_the_same_for_all(tmp_path: Path) -> None
     assert isinstance(document.query, KMeans)
     query = clusters().query
     assert isinstance(query, KMeansQuery)
-    assert [list(one) for one in document.query.initial] == first_centroids(query, 2).tolist()
+    assert [list(one) for one in document.query.initial] == query.first_centroids(2).tolist()
     assert len(document.steps) == 2
 
 

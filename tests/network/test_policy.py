@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,20 @@ from hushuffle.errors import DataError
 from hushuffle.network.check import check_promise
 from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.identities import Authority, Identity
-from hushuffle.network.nodes.source import Entry
+from hushuffle.network.nodes.source import Person
 from hushuffle.network.odometer import Odometer
 from hushuffle.network.policy import check_policy, spend
 from hushuffle.specification.node import Policy
-from network.network_tools import KEY, deployed, held, plan_text
+from network.network_tools import KEY, deployed, plan_text
 
 SCRAMBLED = plan_text(people=12, traffic="dummies = 30\nbatch = 6\nmin_batch = 5")
 ALONE = plan_text(people=12, traffic="")
 
 
-def drawn(text: str, seed: int = 1) -> tuple[RunDocument, Mapping[str, tuple[Entry, ...]]]:
+def drawn(text: str, seed: int = 1) -> tuple[RunDocument, Mapping[str, Sequence[Person]]]:
     made, loopback = deployed(text, rng_seed=seed)
     loopback.close()
-    return made.document, held(made)
+    return made.document, made.people
 
 
 def identity(name: str, authority: Authority | None = None) -> Identity:
@@ -80,7 +80,7 @@ def test_authorities_are_known_by_their_fingerprints() -> None:
             check_policy(policy(authorities=[own]), check_promise(document), document, wrong)
 
 
-def spent(document: RunDocument, entries: tuple[Entry, ...], folder: Path, **values: Any) -> tuple[float, float]:
+def spent(document: RunDocument, entries: Sequence[Person], folder: Path, **values: Any) -> tuple[float, float]:
     spend(policy(**values), check_promise(document), document, entries, key=KEY, state=folder / "state")
     return Odometer.of(KEY).total()
 
@@ -115,7 +115,7 @@ def test_another_record_is_not_sent_with_the_coins_of_the_first(tmp_path: Path) 
     spent(document, entries[name], tmp_path)
     (first,) = entries[name]
     with pytest.raises(DataError, match="for other records"):
-        spent(document, (replace(first, own=(first.own + 1) % 3),), tmp_path)
+        spent(document, (replace(first, row=first.row + 1),), tmp_path)
 
 
 def test_a_source_that_has_sent_and_lost_its_record_is_refused(tmp_path: Path) -> None:

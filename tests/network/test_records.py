@@ -13,15 +13,13 @@ import pytest
 from hushuffle.errors import DataError
 from hushuffle.network.check import check_promise
 from hushuffle.network.nodes.document import RunDocument, Server
-from hushuffle.network.nodes.k_means import Person
-from hushuffle.network.nodes.records import RecordCodec
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.network.nodes.source import Entry
-from hushuffle.network.records import Held, held_records, read_prepared, write_prepared
+from hushuffle.network.nodes.source import Entry, Person, entries_of
+from hushuffle.network.records import held_records, read_prepared, write_prepared
 from hushuffle.network.setup import Deployment, deploy, draw_up
-from hushuffle.queries.data import read_records
+from hushuffle.queries import Aggregate, parse_plan
+from hushuffle.queries.query import Records
 from hushuffle.randomness import reproducible
-from hushuffle.specification import parse_plan
 from hushuffle.specification.node import NodeConfiguration
 
 AGES = """
@@ -68,7 +66,7 @@ CLUSTERS = 'centroids = 2\niterations = 3\nvariant = "public-centroids"'
 
 def deployed(kind: str, more: str) -> Deployment:
     specification = parse_plan(MADE_UP.format(kind=kind, more=more))
-    records = read_records(specification.query, Path())
+    records = specification.query.records(Path())
     return deploy(specification, specification.plan(9), records, address=lambda name: f"{name}:1", rng=reproducible(1))
 
 
@@ -81,7 +79,7 @@ def drawn(text: str, holders: Sequence[str]) -> RunDocument:
         specification.plan(len(holders)),
         holders,
         server=lambda name: Server(address=f"{name}:1", seal=seal),
-        initial=np.array([[0.0, 0.0], [1.0, 1.0]]),
+        records=Records(n=len(holders), source="", start=np.array([[0.0, 0.0], [1.0, 1.0]])),
         rng=reproducible(2),
     )
 
@@ -93,36 +91,33 @@ def config(records: Mapping[str, str] | None, *nodes: str) -> NodeConfiguration:
     )
 
 
-def own_records(config: NodeConfiguration, document: RunDocument, folder: Path) -> Mapping[str, Sequence[Held]]:
+def own_records(config: NodeConfiguration, document: RunDocument, folder: Path) -> Mapping[str, Sequence[Person]]:
     return held_records(config, document, parse_plan(document.plan).query, folder)
 
 
-def plain(held: Mapping[str, Sequence[Held]]) -> dict[str, list[Any]]:
+def plain(held: Mapping[str, Sequence[Person]]) -> dict[str, list[Any]]:
     """Return records as what can be compared."""
-    return {
-        name: [one if isinstance(one, Entry) else (one.record, dict(one.places), one.point.tolist()) for one in own]
-        for name, own in held.items()
-    }
+    return {name: [(one.record, dict(one.places), one.row.tolist()) for one in own] for name, own in held.items()}
 
 
 @pytest.mark.parametrize(("kind", "more"), [("aggregate", GROUPS), ("k-means", CLUSTERS)])
 def test_prepared_records_come_back(kind: str, more: str, tmp_path: Path) -> None:
     made, path = deployed(kind, more), tmp_path / "records.npz"
-    write_prepared(path, made.entries)
+    write_prepared(path, made.people)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert plain(read_prepared(path, made.document)) == plain(made.entries)
-    found = own_records(config({"prepared": "records.npz"}, *made.entries), made.document, tmp_path)
-    assert plain(found) == plain(made.entries)
+    assert plain(read_prepared(path, made.document)) == plain(made.people)
+    found = own_records(config({"prepared": "records.npz"}, *made.people), made.document, tmp_path)
+    assert plain(found) == plain(made.people)
 
 
 @pytest.mark.parametrize("kind", ["aggregate", "k-means"])
 def test_damaged_files_are_said_to_be_so(kind: str, tmp_path: Path) -> None:
     made, path = deployed(kind, GROUPS if kind == "aggregate" else CLUSTERS), tmp_path / "records.npz"
-    write_prepared(path, made.entries)
+    write_prepared(path, made.people)
     whole = path.read_bytes()
     np.save(tmp_path / "array.npy", np.arange(3))
     np.savez(tmp_path / "other.npz", names=np.array(["source-1"]))
-    strangers = {f"stranger{name}": own for name, own in made.entries.items()}
+    strangers = {f"stranger{name}": own for name, own in made.people.items()}
     contents = [b"", b"text", whole[:100], whole[: len(whole) // 2], whole[:-10], (tmp_path / "array.npy").read_bytes()]
     contents += [(tmp_path / "other.npz").read_bytes()]
     if kind == "k-means":
@@ -137,51 +132,58 @@ def test_damaged_files_are_said_to_be_so(kind: str, tmp_path: Path) -> None:
         read_prepared(path, made.document)
 
 
+def entries(document: RunDocument, people: Sequence[Person]) -> list[Entry]:
+    """Return what people have to say in all steps."""
+    return entries_of(document, people, range(1, len(document.steps) + 1), None)
+
+
 def test_a_table_fills_the_places_of_its_node(tmp_path: Path) -> None:
     document = drawn(AGES, ["ann", "bob", "ann", "cara", "ann"])
     (tmp_path / "own.csv").write_text("age,sex,income\n10,f,1.5\n50,m,2.5\n70,f,3.5\n")
     held = own_records(config({"data": "own.csv"}, "ann"), document, tmp_path)
     (name,) = held
     assert name == "ann"
-    entries = [one for one in held["ann"] if isinstance(one, Entry)]
-    assert {(one.step, one.batch, one.slot) for one in entries} == set(document.places["ann"])
-    assert len(entries) == 6
+    said = entries(document, held["ann"])
+    assert {(one.step, one.batch, one.slot) for one in said} == set(document.places["ann"])
+    assert len(said) == 6
+    task = document.query
+    assert isinstance(task, Aggregate)
     for number, column, groups in ((1, "age", [0, 1, 2]), (2, "sex", [0, 1, 0])):
-        codec, own = RecordCodec(query=document.grouping, position=number - 1), entries[3 * number - 3 : 3 * number]
-        table = {"age": np.array([0, 1, 2]), "sex": np.array([0, 1, 0]), "income": np.array([1.5, 2.5, 3.5])}
-        assert [one.content for one in own] == codec.pack(table)
-        assert [one.own for one in own] == codec.own(table).tolist()
+        own = said[3 * number - 3 : 3 * number]
+        rows = np.array([[0, 0, 1.5], [1, 1, 2.5], [2, 0, 3.5]])
+        assert [one.content for one in own] == task.pack(number, rows)
+        assert [one.own for one in own] == task.own(number, rows, None).tolist()
         assert [one.record for one in own] == [0, 1, 2]
-        statistics = codec.statistics([one.content for one in own])
-        assert statistics.count.tolist() == np.bincount(groups, minlength=3 if column == "age" else 2).tolist()
+        merged = task.merge(number, task.empty(number), [one.content for one in own], [True] * 3)
+        assert merged[0].tolist() == np.bincount(groups, minlength=3 if column == "age" else 2).tolist()
 
 
 def test_values_outside_their_ranges_are_moved_to_their_ends(tmp_path: Path) -> None:
     text = AGES.replace("[query]", "[query]\nranges = { income = [2, 3] }")
     document = drawn(text, ["ann", "bob", "ann", "cara", "ann"])
-    assert document.grouping.ends == {"income": (2.0, 3.0)}
+    assert isinstance(document.query, Aggregate)
+    assert document.query.query.ends == {"income": (2.0, 3.0)}
     (tmp_path / "own.csv").write_text("age,sex,income\n10,f,-1e308\n50,m,2.5\n70,f,1e308\n")
     held = own_records(config({"data": "own.csv"}, "ann"), document, tmp_path)["ann"]
-    entries = [one for one in held if isinstance(one, Entry)]
-    assert [np.frombuffer(one.content[-8:])[0] for one in entries] == [2.0, 2.5, 3.0] * 2
+    assert [np.frombuffer(one.content[-8:])[0] for one in entries(document, held)] == [2.0, 2.5, 3.0] * 2
 
 
 def test_a_table_for_one_set_each_is_used_once(tmp_path: Path) -> None:
     document = drawn(AGES.replace('"all"', '"one"'), ["ann"] * 5)
     (tmp_path / "own.csv").write_text("age,sex,income\n" + "".join(f"10,f,{row}.5\n" for row in range(5)))
     held = own_records(config({"data": "own.csv"}, "ann"), document, tmp_path)["ann"]
-    entries = [one for one in held if isinstance(one, Entry)]
-    assert [one.record for one in entries] == [0, 1, 2, 3, 4]
-    assert {one.step for one in entries} == {1, 2}
-    assert len({one.content[-8:] for one in entries}) == 5
+    said = entries(document, held)
+    assert sorted(one.record for one in said) == [0, 1, 2, 3, 4]
+    assert {one.step for one in said} == {1, 2}
+    assert len({one.content[-8:] for one in said}) == 5
 
 
 def test_points_from_a_table_are_scaled(tmp_path: Path) -> None:
     document = drawn(POINTS, ["ann", "bob", "ann"])
     (tmp_path / "own.csv").write_text("x,y\n0,5\n7.5,-99\n")
     held = own_records(config({"data": "own.csv"}, "ann"), document, tmp_path)["ann"]
-    own = [one for one in held if isinstance(one, Person)]
-    assert [one.point.tolist() for one in own] == [[-1.0, 1.0], [0.5, -1.0]]
+    own = list(held)
+    assert [one.row.tolist() for one in own] == [[-1.0, 1.0], [0.5, -1.0]]
     assert [one.record for one in own] == [0, 1]
     places = {(step, *place) for one in own for step, place in one.places.items()}
     assert places == set(document.places["ann"])
@@ -292,7 +294,7 @@ def test_a_node_that_steps_list_unevenly_is_refused(name: str, message: str, tmp
 
 def test_an_archive_that_numpy_cannot_unpack_is_said_to_be_damaged(tmp_path: Path) -> None:
     made, path = deployed("aggregate", GROUPS), tmp_path / "records.npz"
-    write_prepared(path, made.entries)
+    write_prepared(path, made.people)
     content = bytearray(path.read_bytes())
     content[content.index(b"PK\x01\x02") + 10] = 99  # a way of compression that nobody knows: NotImplementedError
     path.write_bytes(content)

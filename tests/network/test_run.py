@@ -18,10 +18,11 @@ from hushuffle.errors import DataError
 from hushuffle.network.nodes.result import RunFailedError
 from hushuffle.network.run import Interference, NetworkRun, _why, run_on_network
 from hushuffle.plans import GroupStatistics
-from hushuffle.specification import parse_plan
+from hushuffle.queries import parse_plan
 from network.network_tools import (
     KEY,
     Processes,
+    aggregate_of,
     arrived,
     events,
     finished,
@@ -69,7 +70,7 @@ def nothing(out: Path) -> bool:
 def test_a_whole_run_gives_what_the_simulation_gives(tmp_path: Path) -> None:
     sets = '[["age"], ["sex"], ["age", "sex"]]'
     made = run(tmp_path / "out", sets=sets, more=VALUES)
-    query = made.deployment.document.grouping
+    query = aggregate_of(made.deployment.document).query
     for answer, (received, estimated) in zip(made.result["answers"], simulated(made), strict=True):
         assert answer["received"] == received.count.tolist()
         assert (answer["sources"], answer["planned"], answer["lost_batches"]) == (PEOPLE, PEOPLE, 0)
@@ -86,7 +87,9 @@ def test_a_whole_run_gives_what_the_simulation_gives(tmp_path: Path) -> None:
 
 def simulated(made: NetworkRun) -> list[tuple[GroupStatistics, GroupStatistics]]:
     """Return what arrives in the simulation of the same plan over the same records, on the same coins."""
-    return simulation(made.plan, made.records.table, made.deployment, made.coins)
+    return simulation(
+        made.plan, aggregate_of(made.deployment.document).table(made.records.rows), made.deployment, made.coins
+    )
 
 
 def test_a_run_without_a_result_says_what_was_counted() -> None:

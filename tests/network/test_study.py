@@ -11,17 +11,15 @@ import pytest
 
 from hushuffle.model import Study, Table
 from hushuffle.network.node import result_table
-from hushuffle.network.nodes.board import KMeansResult
 from hushuffle.network.nodes.recorder import Trace, record_size
-from hushuffle.network.nodes.result import AggregateResult, StepResult
+from hushuffle.network.nodes.result import RunResult, StepResult
 from hushuffle.network.run import NetworkRun
 from hushuffle.network.setup import deploy
 from hushuffle.network.study import network_study
 from hushuffle.plans import group_statistics
-from hushuffle.queries.data import read_records
+from hushuffle.queries import Aggregate, PlanSpecification, parse_plan
 from hushuffle.randomness import reproducible
 from hushuffle.report import study_json, study_terminal, write_study
-from hushuffle.specification import AggregateQuery, PlanSpecification, parse_plan
 
 AGES = """
 title = "Ages"
@@ -63,7 +61,7 @@ def counters(state: str = "done", **more: Any) -> dict[str, Any]:
 def fabricated(text: str, **changes: Any) -> tuple[PlanSpecification, NetworkRun]:
     """Return a run in which all came through; `changes`: other parts of it."""
     specification = parse_plan(text)
-    records = read_records(specification.query, Path())
+    records = specification.query.records(Path())
     plan = specification.plan(records.n)
     made = deploy(specification, plan, records, address=lambda name: f"{name}:1", rng=reproducible(1))
     document = made.document
@@ -79,13 +77,14 @@ def fabricated(text: str, **changes: Any) -> tuple[PlanSpecification, NetworkRun
     for name in step.computes:
         trace.add(name, "result", trace.cell)
     whole = {"sources": 12, "planned": 12, "lost_batches": 0}
-    if isinstance(specification.query, AggregateQuery):
-        found = group_statistics(document.grouping, 0, records.table).count.tolist()
+    task = document.query
+    if isinstance(task, Aggregate):
+        found = group_statistics(task.query, 0, task.table(records.rows)).count.tolist()
         answers = [{**whole, "received": found, "estimates": {"count": [None, *found[1:]]}}]
         result: dict[str, Any] = {"answers": answers}
     else:
-        assert records.initial is not None
-        result = {"iterations": [{**whole, "centroids": records.initial.tolist()} for _ in range(2)]}
+        assert records.start is not None
+        result = {"iterations": [{**whole, "centroids": records.start.tolist()} for _ in range(2)]}
     scramblers = {batch.scrambler: counters(accepted=6, sent=7, dummies=1) for batch in step.batches if batch.scrambler}
     said: dict[str, Any] = {name: counters(sent=1) for name in document.places}
     said |= scramblers | {name: counters(accepted=7, sent=1) for name in step.computes} | {"result": counters()}
@@ -229,16 +228,25 @@ def test_released_centroids_are_part_of_what_is_told() -> None:
 def test_what_one_scrambler_could_do_is_said_beside_the_numbers() -> None:
     specification, run = fabricated(AGES)
     document = run.deployment.document
-    statistics = group_statistics(document.grouping, 0, run.records.table)
-    step = StepResult(name="ages", received=statistics, estimated=statistics, planned=12, sources=12, lost_batches=0)
-    table = result_table(document, AggregateResult(run=document.run, steps=(step,), people=12))
+    task, whole = document.query, run.records.rows
+    step = StepResult(
+        name="ages",
+        combined=task.merge(1, task.empty(1), task.pack(1, whole), [True] * 12),
+        people=12,
+        planned=12,
+        sources=12,
+        messages=14,
+        lost_batches=0,
+        sampling=document.step(1).sampling,
+    )
+    table = result_table(document, RunResult(run=document.run, steps=(step,), people=12))
     (caution,) = table["cautions"]
     assert "one scrambler alone" in caution
     study = network_study(specification, replace(run, result=table))
     assert caution in [one.sentence for one in study.warnings if one.key == "one-scrambler"]
     assert "one scrambler alone" in " ".join(study_terminal(study, width=100, color=False).split())
     specification, run = fabricated(CLUSTERS)  # without scramblers
-    result = KMeansResult(run=document.run, people=12, iterations=())
+    result = RunResult(run=document.run, people=12, steps=())
     assert result_table(run.deployment.document, result)["cautions"] == []
 
 

@@ -11,8 +11,8 @@ import pytest
 from hushuffle import report
 from hushuffle.errors import DataError
 from hushuffle.model import Study, Table
+from hushuffle.queries import parse_plan
 from hushuffle.queries.simulate import simulate_plan
-from hushuffle.specification import parse_plan
 
 SETS = """
 [query]

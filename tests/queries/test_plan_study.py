@@ -8,11 +8,11 @@ import pytest
 
 from hushuffle import report
 from hushuffle.model import Bound, Table
+from hushuffle.queries import PlanSpecification, parse_plan
 from hushuffle.queries.analyse import PlanAnalysis, analyse_plan
-from hushuffle.queries.data import Records
 from hushuffle.queries.parts import about_records
+from hushuffle.queries.query import Records
 from hushuffle.questions import traffic
-from hushuffle.specification import PlanSpecification, parse_plan
 
 SETS = """
 [query]
@@ -190,7 +190,7 @@ def test_dropped_records_are_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["aggregate.toml"])
 def test_the_example_meets_its_target(name: str) -> None:
-    from hushuffle.specification import load_plan  # noqa: PLC0415
+    from hushuffle.queries import load_plan  # noqa: PLC0415
 
     specification = load_plan(Path(__file__).parents[2] / "examples" / name)
     wanted = specification.targets.epsilon

@@ -13,7 +13,7 @@ from hushuffle.cli.console import Exit, UsageError, color, progress, termination
 
 if TYPE_CHECKING:
     from hushuffle.model import Study
-    from hushuffle.specification import PlanSpecification
+    from hushuffle.queries import PlanSpecification
 
 _Flag = Parameter(negative=(), show_default=False)
 _ROOT = Path("hushuffle-out")
@@ -46,8 +46,8 @@ def analyse(
         strict: end with exit code 3 if the epsilon asked for is not certified.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
+    from hushuffle.queries import load_plan  # noqa: PLC0415
     from hushuffle.queries.analyse import analyse_plan  # noqa: PLC0415
-    from hushuffle.specification import load_plan  # noqa: PLC0415
 
     spec = load_plan(specification)
     folder = _folder(out, f"plan-{specification.stem}")
@@ -83,8 +83,8 @@ def simulate(
         json: print study.json instead of the summary, and nothing else, to standard output.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
+    from hushuffle.queries import load_plan  # noqa: PLC0415
     from hushuffle.queries.simulate import simulate_plan  # noqa: PLC0415
-    from hushuffle.specification import load_plan  # noqa: PLC0415
 
     spec = load_plan(specification)
     folder = _folder(out, f"plan-{specification.stem}-run")
@@ -128,7 +128,7 @@ def run(
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
     from hushuffle.network.run import run_on_network  # noqa: PLC0415
     from hushuffle.network.study import network_study  # noqa: PLC0415
-    from hushuffle.specification import load_plan  # noqa: PLC0415
+    from hushuffle.queries import load_plan  # noqa: PLC0415
 
     if network == (hosts is not None):
         message = "say either --network, to run everything on this machine, or --hosts FILE, to prepare it for others."

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from hushuffle.errors import DataError
 from hushuffle.model import Guarantee, number
-from hushuffle.network.nodes.document import Aggregate, KMeans, Noise, RunDocument, Step
-from hushuffle.plans import Cluster, Plan
-from hushuffle.queries.data import LARGEST
-from hushuffle.specification import AggregateQuery, KMeansQuery, PlanSpecification, parse_plan
+from hushuffle.network.nodes.document import RunDocument, Step
+from hushuffle.plans import Plan, Traffic
+from hushuffle.queries import PlanSpecification, parse_plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +54,14 @@ def check_promise(document: RunDocument) -> Promise:
             "targets": (cluster.targets, len(step.computes)),
             "scramblers": (cluster.scramblers, scramblers),
         }
-        traffic = {name: (value, getattr(step, name)) for name, value in traffic_of(plan, cluster).items()}
-        different = [name for name, (promised, asked) in (sizes | traffic).items() if promised != asked]
+        pairs = zip(asdict(Traffic.of(cluster)).items(), asdict(step.traffic).values(), strict=True)
+        traffic = {name: (promised, asked) for (name, promised), asked in pairs}
+        luck = {"only_on_purpose": (plan.coins_known(cluster), step.only_on_purpose)}
+        different = [name for name, (promised, asked) in (sizes | traffic | luck).items() if promised != asked]
         if different:
             _refuse(f"{', '.join(different)} of the step {step.name!r} are not those of its plan")
         _check_holders(step)
-    if not _same_query(specification, document.query):
+    if not specification.query.promises(document.query):
         _refuse("its query is not that of its plan")
     promise = Promise(specification=specification, plan=plan)
     wanted = specification.targets.epsilon
@@ -82,41 +83,6 @@ def _check_holders(step: Step) -> None:
             f"a batch of the step {step.name!r} has {fewest:,} different holders, fewer than its min_batch = "
             f"{step.min_batch:,} (the places of one node count once; a smaller traffic.min_batch would say so)"
         )
-
-
-def traffic_of(plan: Plan, cluster: Cluster) -> dict[str, Any]:
-    """Return what hides the messages of a cluster, as the fields of a `Step`."""
-    sampling, scrambler = cluster.sampling, cluster.scrambler
-    assert sampling is not None
-    return {
-        "sigma": sampling.sigma,
-        "convention": sampling.convention,
-        "flood": sampling.flood,
-        "dummies": 0 if scrambler is None else scrambler.dummies,
-        "capped": scrambler is not None and scrambler.cap is not None,
-        "min_batch": cluster.min_batch or 1,
-        "only_on_purpose": plan.coins_known(cluster),
-    }
-
-
-def noise_of(query: KMeansQuery) -> Noise | None:
-    """Return the noise of released centroids as part of a document."""
-    noise = query.noise
-    return None if noise is None else Noise(kind=noise.kind, radius=noise.radius, scale=noise.scale)
-
-
-def largest_of(query: KMeansQuery) -> float | None:
-    """Return the largest absolute value of a coordinate, None where columns have no public ranges."""
-    return None if query.columns is None else LARGEST
-
-
-def _same_query(specification: PlanSpecification, query: Aggregate | KMeans) -> bool:
-    wanted = specification.query
-    if isinstance(wanted, AggregateQuery):
-        return query == Aggregate.of(wanted.query())
-    if not isinstance(query, KMeans) or len(query.initial) != wanted.centroids:
-        return False
-    return (query.noise, query.largest) == (noise_of(wanted), largest_of(wanted))
 
 
 def _refuse(why: str) -> NoReturn:

@@ -9,17 +9,15 @@ from typing import Final, NoReturn
 
 import tomli_w
 
-from hushuffle.errors import DataError, Problem, SpecificationError, UnsupportedProtocolError
+from hushuffle.errors import DataError, Problem, SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.network.check import check_promise
 from hushuffle.network.nodes.document import RunDocument, Server
 from hushuffle.network.nodes.seals import PublicSealKey
 from hushuffle.network.run import DOCUMENT, RESULT_FILE
 from hushuffle.network.setup import RESULT, draw_up, server_names
-from hushuffle.plans.centroids import Floats
-from hushuffle.queries.data import first_centroids
+from hushuffle.queries import PlanSpecification
 from hushuffle.randomness import secure
-from hushuffle.specification import KMeansQuery, PlanSpecification
 from hushuffle.specification.hosts import NAME_RULE, Hosts, is_name, load_hosts
 
 
@@ -72,8 +70,7 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: 
         seal = None if name.startswith("scrambler") else _seal(hosts.parent / wanted.seals / f"{name}.seal.pub")
         return Server(address=wanted.servers[name], seal=seal)
 
-    initial = _initial(specification)
-    document = draw_up(specification, plan, names, server=server, initial=initial, rng=secure())
+    document = draw_up(specification, plan, names, server=server, rng=secure())
     document = document.starting(start or dt.datetime.now(dt.UTC) + AHEAD)
     check_promise(document)  # what every node would refuse is not handed out
     try:
@@ -98,17 +95,6 @@ def _written(document: RunDocument, servers: list[str], out: Path) -> Prepared:
         (out / f"{name}.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
         commands.append(f"hushuffle node start {name}.toml")
     return Prepared(document=out / DOCUMENT, start=document.start, commands=tuple(commands))
-
-
-def _initial(specification: PlanSpecification) -> Floats | None:
-    """Return the public first centroids, which do not depend on anybody's points."""
-    query = specification.query
-    if not isinstance(query, KMeansQuery):
-        return None
-    if query.columns is None:
-        message = "On hosts of their own, points are read from tables: the plan must have [query.columns] with ranges."
-        raise UnsupportedProtocolError(message)
-    return first_centroids(query, len(query.columns))
 
 
 def _sources(wanted: Hosts, folder: Path) -> list[str]:

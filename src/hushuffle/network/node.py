@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 import signal
 import socket
@@ -15,31 +14,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
-import numpy as np
-
 from hushuffle.errors import DataError, HushuffleError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import flush_folder
 from hushuffle.files.secret_keys import derived, key_in_environment, key_in_file, text_of_secret
 from hushuffle.network.check import Promise, check_promise
-from hushuffle.network.nodes.board import BoardNode, KMeansResult
 from hushuffle.network.nodes.compute import ComputeNode
-from hushuffle.network.nodes.document import KMeans, RunDocument, read_document
+from hushuffle.network.nodes.document import RunDocument, read_document
 from hushuffle.network.nodes.identities import Identity, read_identity
 from hushuffle.network.nodes.journal import Journal
-from hushuffle.network.nodes.k_means import CentroidNode, Person, PointSource
 from hushuffle.network.nodes.node import Places, health
-from hushuffle.network.nodes.result import AggregateResult, ResultNode
+from hushuffle.network.nodes.result import ResultNode, RunResult
 from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.network.nodes.source import Entry, SourceNode
+from hushuffle.network.nodes.source import Person, SourceNode
 from hushuffle.network.nodes.spool import Room
 from hushuffle.network.policy import check_policy, spend
-from hushuffle.network.records import Held, held_records
+from hushuffle.network.records import held_records
 from hushuffle.specification.node import NodeConfiguration, Policy, load_node
 
-AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode | CentroidNode | BoardNode
-AnyResult = AggregateResult | KMeansResult
+AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +42,7 @@ class Ran:
 
     counters: Mapping[str, Mapping[str, Any]]
     failures: Mapping[str, str]
-    result: AnyResult | None = None
+    result: RunResult | None = None
 
 
 def run_nodes(configuration: Path) -> Ran:
@@ -85,7 +79,7 @@ def run_nodes(configuration: Path) -> Ran:
 
 
 async def _run(nodes: Sequence[AnyNode]) -> Ran:
-    loop, failures, results = asyncio.get_running_loop(), dict[str, str](), list[AnyResult]()
+    loop, failures, results = asyncio.get_running_loop(), dict[str, str](), list[RunResult]()
 
     def stop() -> None:
         for node in nodes:
@@ -142,38 +136,20 @@ def ask_health(configuration: Path) -> dict[str, dict[str, Any]]:
     return dict(zip(identities, asyncio.run(everybody()), strict=True))
 
 
-def result_table(document: RunDocument, result: AnyResult) -> dict[str, Any]:
-    """Return what a result node publishes: estimates of groups, or centroids, and how many sources they are made of."""
-    if isinstance(result, KMeansResult):
-        iterations = [
-            {
-                "centroids": one.centroids.tolist(),
-                "sources": one.sources,
-                "planned": one.planned,
-                "lost_batches": one.lost_batches,
-            }
-            for one in result.iterations
-        ]
-        return {**_about(document, result), "iterations": iterations}
-    query = document.grouping
-    answers = []
-    for position, step in enumerate(result.steps):
-        figures = step.estimated.results(query)
-        answers.append(
-            {
-                "columns": list(query.grouping_sets[position].columns),
-                "sizes": list(query.grouping_sets[position].sizes),
-                "sources": step.sources,
-                "planned": step.planned,
-                "lost_batches": step.lost_batches,
-                "received": step.received.count.tolist(),
-                "estimates": {
-                    name: [value if np.isfinite(value) else None for value in values.tolist()]
-                    for name, values in figures.items()
-                },
-            }
+def result_table(document: RunDocument, result: RunResult) -> dict[str, Any]:
+    """Return what a result node publishes: of which run, what must be known with it, and what came of each step."""
+    answers = [
+        document.query.answer(
+            number,
+            step.combined,
+            {"sources": step.sources, "planned": step.planned, "lost_batches": step.lost_batches},
+            step.scale,
         )
-    return {**_about(document, result), "answers": answers}
+        for number, step in enumerate(result.steps, start=1)
+    ]
+    cautions = [_ONE_SCRAMBLER] if any(step.scrambled for step in document.steps) else []
+    about = {"schema_version": 1, "run": result.run, "people": result.people, "cautions": cautions}
+    return {**about, document.query.answers: answers}
 
 
 _ONE_SCRAMBLER: Final = (
@@ -181,12 +157,6 @@ _ONE_SCRAMBLER: Final = (
     "made up) in the place of all but those that it chose could read the chosen records from these numbers: they hide "
     "people as far as each scrambler can be trusted."
 )
-
-
-def _about(document: RunDocument, result: AnyResult) -> dict[str, Any]:
-    """Return what comes before the numbers: of which run they are, and what must be known with them."""
-    cautions = [_ONE_SCRAMBLER] if any(step.scrambled for step in document.steps) else []
-    return {"schema_version": 1, "run": result.run, "people": result.people, "cautions": cautions}
 
 
 class _Sockets:
@@ -243,13 +213,8 @@ def _nodes(
             nodes.append(ScramblerNode(document, identity, where, journal=journal, state=state))
             continue
         key = _seal_key(config, name, folder)
-        clusters = isinstance(document.query, KMeans)
-        if name == document.result:
-            result = BoardNode if clusters else ResultNode
-            nodes.append(result(document, identity, where, key=key, journal=journal, state=state))
-        else:
-            compute = CentroidNode if clusters else ComputeNode
-            nodes.append(compute(document, identity, where, key=key, journal=journal, state=state))
+        kind = ResultNode if name == document.result else ComputeNode
+        nodes.append(kind(document, identity, where, key=key, journal=journal, state=state))
     return nodes
 
 
@@ -263,7 +228,7 @@ def _source(
     config: NodeConfiguration,
     document: RunDocument,
     identity: Identity,
-    held: Sequence[Held],
+    held: Sequence[Person],
     key: bytes,
     folder: Path,
 ) -> SourceNode:
@@ -273,11 +238,7 @@ def _source(
         # The rows of every table are numbered from 0 on: nodes that share a key must not share their coins.
         key = derived(key, f"node {identity.name}")
     journal = Journal(node=identity.name)  # there may be thousands: what they say is in their counters
-    if isinstance(document.query, KMeans):
-        points = [one for one in held if isinstance(one, Person)]
-        return PointSource(document, identity, points, key=key, state=state, journal=journal)
-    entries = [one for one in held if isinstance(one, Entry)]
-    return SourceNode(document, identity, entries, key=key, state=state, journal=journal)
+    return SourceNode(document, identity, held, key=key, state=state, journal=journal)
 
 
 def _identity(config: NodeConfiguration, name: str, folder: Path) -> Identity:
@@ -323,12 +284,7 @@ def result_room(path: Path, document: RunDocument) -> Room:
     Raises:
         DataError: there is none.
     """
-    if isinstance(document.query, KMeans):
-        figures = len(document.steps) * len(document.query.initial) * document.query.dimensions
-    else:
-        query = document.grouping
-        groups = sum(math.prod(one.sizes) for one in query.grouping_sets)
-        figures = groups * (2 + len(query.functions) * max(len(query.values), 1))
+    figures = len(document.steps) * document.query.figures
     return Room(room_file(path), (1 << 16) + figures * _FIGURE)
 
 

@@ -15,9 +15,8 @@ from hushuffle.files.secret_keys import derived
 from hushuffle.network.check import Promise, in_words
 from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.identities import Identity
-from hushuffle.network.nodes.source import Entry
+from hushuffle.network.nodes.source import Person
 from hushuffle.network.odometer import Odometer, Spending
-from hushuffle.network.records import Held
 from hushuffle.specification.node import Policy
 
 
@@ -62,7 +61,7 @@ def _fingerprint(certificate: x509.Certificate) -> str:
 
 
 def spend(
-    policy: Policy, promise: Promise, document: RunDocument, held: Sequence[Held], *, key: bytes, state: Path
+    policy: Policy, promise: Promise, document: RunDocument, held: Sequence[Person], *, key: bytes, state: Path
 ) -> None:
     """Note what a run costs the records of a key before anything is sent, or refuse it.
 
@@ -92,14 +91,11 @@ def spend(
     odometer.spend(spending, max_epsilon=policy.budget, max_delta=policy.max_delta)
 
 
-def _digest(held: Sequence[Held]) -> str:
+def _digest(held: Sequence[Person]) -> str:
     """Return a digest of records; only what is made of it with a key is ever written."""
     whole = hashlib.sha256()
     for one in held:
-        if isinstance(one, Entry):
-            whole.update(repr((one.step, one.batch, one.slot, one.record, one.own, one.content)).encode())
-        else:
-            whole.update(repr((one.record, sorted(one.places.items()), one.point.tolist())).encode())
+        whole.update(repr((one.record, sorted(one.places.items()), one.row.tolist())).encode())
     return whole.hexdigest()
 
 

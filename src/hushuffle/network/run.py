@@ -35,10 +35,10 @@ from hushuffle.network.records import write_prepared
 from hushuffle.network.setup import RESULT, Deployment, deploy
 from hushuffle.network.watcher import watched
 from hushuffle.plans import Plan
-from hushuffle.queries.data import Records, read_records
+from hushuffle.queries import PlanSpecification
+from hushuffle.queries.query import Records
+from hushuffle.queries.specification import Network
 from hushuffle.randomness import Randomness, reproducible, secure
-from hushuffle.specification import PlanSpecification
-from hushuffle.specification.network import Network
 
 Progress = Callable[[str, float], None]
 
@@ -168,7 +168,7 @@ def run_on_network(
     """
     tell = progress or (lambda _what, _share: None)
     tell("reading the records", 0.0)
-    records = read_records(specification.query, base_folder)
+    records = specification.query.records(base_folder)
     plan = specification.plan(records.n)
     seed = specification.run.seed
     rng: Randomness = reproducible(seed) if isinstance(seed, int) else secure()
@@ -181,14 +181,14 @@ def run_on_network(
         check_promise(deployment.document)  # what every node would refuse is not started
         place = Path(
             clean.enter_context(
-                tempfile.TemporaryDirectory(prefix="hushuffle-run-", dir=_in_memory(len(deployment.entries)))
+                tempfile.TemporaryDirectory(prefix="hushuffle-run-", dir=_in_memory(len(deployment.people)))
             )
         )
         group = clean.enter_context(watched(place, room_file(out / RESULT_FILE)))
         room = _room(out, deployment.document)
         clean.callback(room.give)
         processes = _configure(deployment, loopback, place, key, (specification.network or Network()).processes)
-        deployment = replace(deployment, document=deployment.document.starting(_soon(len(deployment.entries))))
+        deployment = replace(deployment, document=deployment.document.starting(_soon(len(deployment.people))))
         (place / DOCUMENT).write_text(deployment.document.text, encoding="utf-8")
         seen = Trace(hosts=loopback.names, cell=record_size(deployment.document.message))
         failures = asyncio.run(_watch(processes, group, loopback, seen, deployment, interfere, tell))
@@ -266,11 +266,11 @@ def _configure(deployment: Deployment, loopback: Loopback, place: Path, key: byt
     for kind, names in (("compute", computes), ("scrambler", scramblers)):
         for number, own in enumerate(_shared(names, count), start=1):
             processes.append(_servers(f"{kind}-nodes-{number}", own, deployment, loopback, place, authority))
-    for number, own in enumerate(_shared(list(deployment.entries), count), start=1):
+    for number, own in enumerate(_shared(list(deployment.people), count), start=1):
         name = f"source-nodes-{number}"
         for one in own:
             _identify(place, authority.issue(one, address=loopback.host(one)))
-        write_prepared(place / f"{name}.npz", {one: deployment.entries[one] for one in own})
+        write_prepared(place / f"{name}.npz", {one: deployment.people[one] for one in own})
         records = {"prepared": f"{name}.npz", "coins": "coins.key", "state": f"{name}.state"}
         more = {"records": records, "addresses": {one: loopback.host(one) for one in own}}
         processes.append(_process(name, own, place, more))

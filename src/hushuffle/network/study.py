@@ -7,20 +7,15 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-import numpy as np
-
 from hushuffle.model import Cell, Finding, Guarantee, HeatMap, Study, Table, Warned
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.study import software
 from hushuffle.network.run import NetworkRun
-from hushuffle.plans import cluster_costs, group_statistics
-from hushuffle.queries.aggregate_study import result_tables
+from hushuffle.plans import cluster_costs
+from hushuffle.queries import PlanSpecification
 from hushuffle.queries.analyse import concerns
-from hushuffle.queries.clusters_study import compared
 from hushuffle.queries.parts import about_run, no_guarantee, settings
-from hushuffle.queries.results import Simulated
 from hushuffle.questions.traffic import plan_guarantee
-from hushuffle.specification import AggregateQuery, PlanSpecification
 
 _QUESTION: Final = "What did the nodes of this plan compute together, and what could be seen of it on the wire?"
 _MOST_SHOWN: Final = 30
@@ -29,7 +24,7 @@ _ROLES: Final = ("source", "scrambler", "compute", "result")
 
 def network_study(specification: PlanSpecification, run: NetworkRun) -> Study:
     """Return the report of a run: answers beside the truth, the guarantee, counters, the observed graph."""
-    found = _answers(specification, run)
+    found = specification.query.compared(_steps(run), run.records)
     seen = {(sender, receiver): count for sender, receiver, count in run.trace.messages().iter_rows()}
     guarantee = plan_guarantee(run.plan, delta=specification.targets.delta) if run.plan.applies else None
     return Study(
@@ -41,33 +36,16 @@ def network_study(specification: PlanSpecification, run: NetworkRun) -> Study:
         findings=() if guarantee is None else (_promised(specification, run, guarantee),),
         tables=(_coverage(run), *found.tables, _nodes(run), _wire(run, seen)),
         charts=found.charts,
-        heat_maps=tuple(_graph(run, seen)),
+        heat_maps=(*found.heat_maps, *_graph(run, seen)),
         warnings=tuple(_concerns(specification, run, guarantee)),
         citations=(LADJEL.at("execution model"),),
         software=software("polars", "cryptography"),
     )
 
 
-def _answers(specification: PlanSpecification, run: NetworkRun) -> Simulated:
-    """Return what the plan computed, beside the truth."""
-    query, records = specification.query, run.records
-    if not isinstance(query, AggregateQuery):
-        assert records.initial is not None
-        centroids = [records.initial.tolist(), *(one["centroids"] for one in run.result["iterations"])]
-        return compared(records, np.array(centroids))
-    grouping = query.query()
-    labels = {name: tuple(groups) for name, groups in query.categories().items()}
-    answers = [
-        {name: np.array(values, dtype=np.float64) for name, values in one["estimates"].items()}
-        for one in run.result["answers"]
-    ]
-    exact = [group_statistics(grouping, place, records.table) for place in range(len(answers))]
-    return Simulated(exchanges=(), answers=(), tables=tuple(result_tables(grouping, labels, exact, answers)))
-
-
 def _steps(run: NetworkRun) -> list[dict[str, Any]]:
     """Return what the result says of each step."""
-    steps: list[dict[str, Any]] = run.result["iterations" if "iterations" in run.result else "answers"]
+    steps: list[dict[str, Any]] = run.result[run.deployment.document.query.answers]
     return steps
 
 

@@ -7,6 +7,7 @@ from hushuffle.plans.cluster import Cluster
 from hushuffle.plans.costs import Costs, cluster_costs, plan_costs, sources_needed, use_chance
 from hushuffle.plans.drawing import Drawing, describe, layout, svg
 from hushuffle.plans.plan import Data, Edge, Plan, Release
+from hushuffle.plans.traffic import Traffic, TrafficNumbers
 
 __all__ = [
     "CentroidNoise",
@@ -20,6 +21,8 @@ __all__ = [
     "GroupingSet",
     "Plan",
     "Release",
+    "Traffic",
+    "TrafficNumbers",
     "aggregate",
     "cluster_costs",
     "describe",

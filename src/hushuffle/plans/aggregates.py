@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -151,6 +151,18 @@ class GroupStatistics:
     sum: Mapping[str, Floats]
     min: Mapping[str, Floats]
     max: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, name: str, values: Sequence[str], numbers: Floats) -> GroupStatistics:
+        """Return what `numbers` says of these columns, as the property of that name lays it out."""
+        v = len(values)
+        sums, least, greatest = (dict(zip(values, numbers[1 + place * v :], strict=False)) for place in range(3))
+        return cls(name=name, count=numbers[0], sum=sums, min=least, max=greatest)
+
+    @property
+    def numbers(self) -> Floats:
+        """All of it, shape (1 + 3 v, g): counts, then sums, least, greatest of each of v columns."""
+        return np.stack([self.count, *(one for part in (self.sum, self.min, self.max) for one in part.values())])
 
     @property
     def avg(self) -> dict[str, Floats]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers import TargetSampling
-from hushuffle.mechanisms.randomizers.target_sampling import Convention
-from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.plans.aggregates import GroupingQuery
 from hushuffle.plans.centroids import CentroidNoise
 from hushuffle.plans.cluster import Cluster
 from hushuffle.plans.plan import Carries, Data, Edge, Plan
+from hushuffle.plans.traffic import Traffic, TrafficNumbers
 
 PerPerson = Literal["all", "one"]
 Variant = Literal["private-centroids", "public-centroids", "hidden"]
@@ -25,76 +22,33 @@ CENTROIDS_PUBLIC = (
 
 
 def messages(
-    name: str,
-    *,
-    sources: int,
-    targets: int,
-    sigma: float,
-    reads: tuple[str, ...] = (),
-    convention: Convention = "uniform",
-    flood: int = 0,
-    dummies: int | None = None,
-    batch: int | None = None,
-    min_batch: int | None = None,
-    capped: bool = False,
+    name: str, *, sources: int, targets: int, reads: tuple[str, ...] = (), **traffic: Unpack[TrafficNumbers]
 ) -> Cluster:
-    """Return a cluster with sampled targets: with `dummies` (0 too) or `batch` behind scramblers, else without.
-
-    `capped`: no target gets more messages from a scrambler than it has sources; batches must be of one size.
+    """Return a cluster with sampled targets, hidden by `traffic`: the fields of `Traffic`.
 
     Source: docs/theory/traffic.md, Theorems 1 to 3.
 
     >>> messages("ages", sources=1000, targets=20, sigma=0.2, reads=("people",), dummies=50, batch=100).scramblers
     10
     """
-    sampling = TargetSampling(targets=targets, sigma=sigma, flood=flood, convention=convention)
-    if dummies is None and batch is None:
-        if min_batch is not None:
-            _checks.reject("min_batch", "None without scramblers", min_batch, "Give `batch` and `dummies`.")
-        if capped:
-            _checks.reject("capped", "False without scramblers", capped, "Give `batch` and `dummies`.")
-        return Cluster(name=name, sources=sources, targets=targets, reads=reads, sampling=sampling)
-    scrambler = Scrambler(dummies=dummies or 0)
-    cluster = Cluster(
-        name=name,
-        sources=sources,
-        targets=targets,
-        reads=reads,
-        sampling=sampling,
-        scrambler=scrambler,
-        batch=batch,
-        min_batch=min_batch,
-    )
-    return replace(cluster, scrambler=Scrambler(dummies=dummies or 0, cap=cluster.smallest)) if capped else cluster
+    return Traffic(**traffic).cluster(name, sources=sources, targets=targets, reads=reads)
 
 
 def aggregate(
     query: GroupingQuery,
     *,
     people: int,
-    sigma: float,
-    convention: Convention = "uniform",
-    flood: int = 0,
-    dummies: int | None = None,
-    batch: int | None = None,
-    min_batch: int | None = None,
-    capped: bool = False,
     per_person: PerPerson = "all",
+    **traffic: Unpack[TrafficNumbers],
 ) -> Plan:
     """Return the plan of a query with grouping sets: people to compute nodes, these to the result.
 
     Args:
         query: the grouping sets and functions.
         people: number of people, one row each.
-        sigma: sampling rate.
-        convention: of the sampling, "uniform" or "exclusive".
-        flood: further messages of each source, without scramblers.
-        dummies: of each scrambler; None (and no batch): without scramblers.
-        batch: the most sources of one scrambler.
-        min_batch: sources without which a scrambler releases nothing (default: all).
-        capped: no target gets more messages from a scrambler than it has sources.
         per_person: "all": every row goes to every grouping set, whose figures add up. "one": each person
             answers one grouping set, chosen without looking at the data; the figures' maximum counts.
+        traffic: `sigma` and the other fields of `Traffic`: convention, flood, dummies, batch, min_batch, capped.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (examples 5 and 6); docs/theory/traffic.md, Theorem 6.
 
@@ -113,21 +67,9 @@ def aggregate(
     count = _checks.integer("people", people, low=low)
     names = [f"people grouped by {one.name}" if per_person == "one" else "people" for one in sets]
     sizes = parts(count, len(sets)) if per_person == "one" else [count] * len(sets)
-    clusters, edges = [], []
+    hidden, clusters, edges = Traffic(**traffic), [], []
     for grouping, data, size in zip(sets, names, sizes, strict=True):
-        own = messages(
-            f"send by {grouping.name}",
-            sources=size,
-            targets=c,
-            sigma=sigma,
-            reads=(data,),
-            convention=convention,
-            flood=flood,
-            dummies=dummies,
-            batch=batch,
-            min_batch=min_batch,
-            capped=capped,
-        )
+        own = hidden.cluster(f"send by {grouping.name}", sources=size, targets=c, reads=(data,))
         compute = Cluster(name=f"compute by {grouping.name}", sources=c, targets=1)
         clusters += [own, compute]
         edges += [Edge(start=own.name, end=compute.name), Edge(start=compute.name, end="result")]
@@ -151,14 +93,8 @@ def k_means(
     centroids: int,
     iterations: int,
     variant: Variant,
-    sigma: float,
     noise: CentroidNoise | None = None,
-    convention: Convention = "uniform",
-    flood: int = 0,
-    dummies: int | None = None,
-    batch: int | None = None,
-    min_batch: int | None = None,
-    capped: bool = False,
+    **traffic: Unpack[TrafficNumbers],
 ) -> Plan:
     """Return the plan of k-means: every iteration, each person's point goes to the node of its nearest centroid.
 
@@ -175,14 +111,8 @@ def k_means(
         centroids: K, >= 2.
         iterations: I, >= 1.
         variant: see above.
-        sigma: sampling rate.
         noise: of the released centroids, for "private-centroids" only.
-        convention: of the sampling, "uniform" or "exclusive".
-        flood: further messages of each source, without scramblers.
-        dummies: of each scrambler; None (and no batch): without scramblers.
-        batch: the most sources of one scrambler.
-        min_batch: sources without which a scrambler releases nothing (default: all).
-        capped: no target gets more messages from a scrambler than it has sources.
+        traffic: `sigma` and the other fields of `Traffic`: convention, flood, dummies, batch, min_batch, capped.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (K-means, corrected); docs/theory/traffic.md, Theorem 7.
 
@@ -199,21 +129,9 @@ def k_means(
         _checks.reject("noise", "given for private centroids, and only for them", noise)
     k, rounds = _checks.integer("centroids", centroids, low=2), _checks.integer("iterations", iterations, low=1)
     shown: dict[Variant, Carries] = {"private-centroids": "released", "public-centroids": "assumed public"}
-    clusters, edges, releases = [], [], []
+    hidden, clusters, edges, releases = Traffic(**traffic), [], [], []
     for number in range(1, rounds + 1):
-        send = messages(
-            f"assign {number}",
-            sources=people,
-            targets=k,
-            sigma=sigma,
-            reads=("people",),
-            convention=convention,
-            flood=flood,
-            dummies=dummies,
-            batch=batch,
-            min_batch=min_batch,
-            capped=capped,
-        )
+        send = hidden.cluster(f"assign {number}", sources=people, targets=k, reads=("people",))
         # The new centroids go to every scrambler, which passes them on to its sources; else to every source.
         back = people + k * send.scramblers if send.scramblers else k * people
         update = Cluster(name=f"update {number}", sources=k, targets=people, messages=back if number < rounds else None)

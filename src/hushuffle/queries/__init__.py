@@ -1,14 +1,24 @@
-"""Run and study a query plan on tables."""
+"""Queries that a plan answers: what a file says of them, what nodes do, a simulation of it over tables."""
 
-from hushuffle.queries.aggregate import AggregateRun, run_aggregate
-from hushuffle.queries.clustering import KMeansRun, plain_k_means, rand_index, run_k_means
+from hushuffle.queries.aggregate import Aggregate, AggregateQuery
+from hushuffle.queries.aggregate_run import AggregateRun, run_aggregate
 from hushuffle.queries.exchange import Exchange, exchange
+from hushuffle.queries.k_means import KMeans, KMeansQuery
+from hushuffle.queries.k_means_run import KMeansRun, plain_k_means, rand_index, run_k_means
+from hushuffle.queries.specification import PlanSpecification, load_plan, parse_plan
 
 __all__ = [
+    "Aggregate",
+    "AggregateQuery",
     "AggregateRun",
     "Exchange",
+    "KMeans",
+    "KMeansQuery",
     "KMeansRun",
+    "PlanSpecification",
     "exchange",
+    "load_plan",
+    "parse_plan",
     "plain_k_means",
     "rand_index",
     "run_aggregate",

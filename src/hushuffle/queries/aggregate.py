@@ -1,97 +1,350 @@
-"""A query with grouping sets, run over a table: true, received and estimated answers, and what a watcher sees."""
+"""Aggregate: count, sum, average, least and greatest by grouping sets, one step of the plan for each set."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
-from hushuffle import _checks
-from hushuffle.plans import GroupingQuery, GroupStatistics, Plan, group_statistics, use_chance
-from hushuffle.queries.exchange import Exchange, Integers, exchange
-from hushuffle.randomness import Randomness, secure
+from hushuffle import plans
+from hushuffle.errors import Problem
+from hushuffle.plans import GroupingQuery, GroupingSet, GroupStatistics, Plan, Traffic, group_statistics
+from hushuffle.plans.aggregates import Function
+from hushuffle.plans.builders import PerPerson
+from hushuffle.queries import columns as reading
+from hushuffle.queries.aggregate_run import result_tables, run_aggregate, simulated
+from hushuffle.queries.columns import Generated, GroupingColumn, Groups, Names, Range
+from hushuffle.queries.query import (
+    Floats,
+    Integers,
+    Query,
+    Records,
+    Rows,
+    Simulated,
+    Task,
+    either_data_or_generated,
+    refuse_content,
+    table,
+)
+from hushuffle.randomness import Randomness
+from hushuffle.specification._base import Name, Section
+from hushuffle.tables.private_table import load_table
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AggregateRun:
-    """One run of an Aggregate plan; each tuple has one entry for each grouping set.
+class Aggregate(Task):
+    """Groups are numbers; a record is the group of each column, then the values.
 
-    `true` is the answer over all rows, `received` over the tuples that arrived, `estimated` the same with counts
-    and sums divided by the probability that a row is asked and its tuple arrives, so that they are unbiased.
+    As bytes 4 and 8 each, of the columns of the step's set alone. A node tells the statistics of its groups.
+
+    >>> task = Aggregate(grouping_sets=((("age",), (6,)),), values=("x",), functions=("sum",), partitions=2)
+    >>> rows = np.array([[3.0, 0.5], [5.0, 2.0]])
+    >>> task.size(1), task.own(1, rows, None).tolist()
+    (12, [1, 1])
+    >>> task.merge(1, task.empty(1), task.pack(1, rows), [True, False])[1].tolist()
+    [0.0, 0.0, 0.0, 0.5, 0.0, 0.0]
     """
 
-    query: GroupingQuery
-    true: tuple[GroupStatistics, ...]
-    received: tuple[GroupStatistics, ...]
-    estimated: tuple[GroupStatistics, ...]
-    exchanges: tuple[Exchange, ...]
+    kind: Literal["aggregate"] = "aggregate"
+    grouping_sets: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
+    """Columns and their numbers of groups."""
+    values: tuple[str, ...] = ()
+    functions: tuple[Function, ...] = ("count",)
+    partitions: int
+    ranges: tuple[tuple[float, float] | None, ...] = ()
+    """The public ranges of values: a record outside is refused."""
+
+    @classmethod
+    def of(cls, query: GroupingQuery) -> Aggregate:
+        """Return what nodes are told of a query."""
+        return cls(
+            grouping_sets=tuple((one.columns, one.sizes) for one in query.grouping_sets),
+            values=query.values,
+            functions=query.functions,
+            partitions=query.partitions,
+            ranges=query.ranges,
+        )
+
+    @cached_property
+    def query(self) -> GroupingQuery:
+        """The query."""
+        return GroupingQuery(
+            grouping_sets=tuple(GroupingSet(columns=columns, sizes=sizes) for columns, sizes in self.grouping_sets),
+            values=self.values,
+            functions=self.functions,
+            partitions=self.partitions,
+            ranges=self.ranges,
+        )
 
     @property
-    def used(self) -> tuple[int, ...]:
-        """Number of tuples effectively used, for each grouping set."""
-        return tuple(int(np.count_nonzero(one.used)) for one in self.exchanges)
+    def targets(self) -> int:
+        return self.query.partitions
+
+    @property
+    def steps(self) -> int | None:
+        return len(self.grouping_sets)
+
+    @property
+    def figures(self) -> int:
+        most = max(one.groups for one in self.query.grouping_sets)
+        return most * (2 + len(self.functions) * max(len(self.values), 1))
+
+    def table(self, rows: Rows) -> dict[str, npt.NDArray[Any]]:
+        """Return rows as columns: groups, each once, then values."""
+        groups = list(dict.fromkeys(name for columns, _ in self.grouping_sets for name in columns))
+        codes = {name: rows[:, place].astype(np.int64) for place, name in enumerate(groups)}
+        return codes | {name: rows[:, len(groups) + place] for place, name in enumerate(self.values)}
+
+    def _set(self, step: int) -> GroupingSet:
+        return self.query.grouping_sets[step - 1]
+
+    def _type(self, step: int) -> np.dtype[np.void]:
+        columns = [(f"c{place}", "<i4") for place, _ in enumerate(self._set(step).columns)]
+        return np.dtype([*columns, *((f"v{place}", "<f8") for place, _ in enumerate(self.values))])
+
+    def size(self, step: int) -> int:
+        return self._type(step).itemsize
+
+    def own(self, step: int, rows: Rows, known: Floats | None) -> Integers:
+        del known
+        return self.query.nodes(step - 1, self._set(step).codes(self.table(rows)))
+
+    def pack(self, step: int, rows: Rows) -> list[bytes]:
+        columns, packed = self.table(rows), np.empty(len(rows), dtype=self._type(step))
+        for place, name in enumerate(self._set(step).columns):
+            packed[f"c{place}"] = columns[name]
+        for place, name in enumerate(self.values):
+            packed[f"v{place}"] = columns[name]
+        return [row.tobytes() for row in packed]
+
+    def _unpacked(self, step: int, content: bytes) -> dict[str, npt.NDArray[Any]]:
+        packed = np.frombuffer(content, dtype=self._type(step))
+        columns = {name: packed[f"c{place}"] for place, name in enumerate(self._set(step).columns)}
+        return columns | {name: packed[f"v{place}"] for place, name in enumerate(self.values)}
+
+    def check(self, step: int, node: int, content: bytes) -> None:
+        if len(content) != self.size(step):
+            refuse_content("a message does not hold a record of this plan.")
+        record, groups = self._unpacked(step, content), self._set(step)
+        inside = all(0 <= int(record[name][0]) < size for name, size in zip(groups.columns, groups.sizes, strict=True))
+        finite = all(np.isfinite(record[name]).all() for name in self.values)
+        if not inside or not finite or int(self.query.nodes(step - 1, groups.codes(record))[0]) != node:
+            refuse_content("a message holds a record of other groups than this node's.")
+        if not all(low <= float(record[name][0]) <= high for name, (low, high) in self.query.ends.items()):
+            refuse_content("a message holds a value outside its public range.")
+
+    def sample(self, step: int, node: int) -> bytes:
+        packed = np.zeros(1, dtype=self._type(step))
+        for place, code in enumerate(np.unravel_index(int(self._groups(step, node)[0]), self._set(step).sizes)):
+            packed[f"c{place}"] = code
+        for place, name in enumerate(self.values):
+            packed[f"v{place}"] = self.query.ends.get(name, (0.0, 0.0))[0]
+        return packed.tobytes()
+
+    def _groups(self, step: int, node: int) -> Integers:
+        """Return the groups of a node."""
+        return np.flatnonzero(self.query.nodes(step - 1, np.arange(self._set(step).groups)) == node)
+
+    def statistics(self, step: int, numbers: Floats) -> GroupStatistics:
+        """Return what nodes have merged, or the result has combined, as statistics."""
+        return GroupStatistics.of(self._set(step).name, self.values, numbers)
+
+    def empty(self, step: int) -> Floats:
+        return self._found(step, [], []).numbers
+
+    def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
+        return self.statistics(step, merged).plus(self._found(step, contents, used)).numbers
+
+    def _found(self, step: int, contents: Sequence[bytes], used: Sequence[bool]) -> GroupStatistics:
+        mask = np.array(used, dtype=np.bool_)
+        return group_statistics(self.query, step - 1, self._unpacked(step, b"".join(contents)), used=mask)
+
+    def width(self, step: int) -> int:
+        return -(-self._set(step).groups // self.partitions) * (1 + 3 * len(self.values))
+
+    def tell(self, step: int, node: int, merged: Floats, before: Floats | None, rng: Randomness) -> Floats:
+        del before, rng
+        return merged[:, self._groups(step, node)].ravel()
+
+    def part(self, step: int, node: int, told: Floats) -> Floats:
+        groups, v = self._groups(step, node), len(self.values)
+        numbers = np.full((1 + 3 * v, self._set(step).groups), np.nan)
+        numbers[: 1 + v] = 0.0  # counts and sums of the groups of other nodes
+        numbers[:, groups] = told[: groups.size * len(numbers)].reshape(len(numbers), groups.size)
+        if not (np.isfinite(numbers[0]) & (numbers[0] >= 0)).all():
+            refuse_content("what a compute node sent counts records that cannot be.")
+        return numbers
+
+    def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
+        whole, *others = (self.statistics(step, part) for part in parts)
+        for other in others:
+            whole = whole.plus(other)
+        return whole.numbers
+
+    def answer(
+        self, step: int, combined: Floats, came: Mapping[str, int], scale: Callable[[], float]
+    ) -> dict[str, Any]:
+        received = self.statistics(step, combined)
+        figures = received.scaled(scale()).results(self.query)
+        return {
+            "columns": list(self._set(step).columns),
+            "sizes": list(self._set(step).sizes),
+            **came,
+            "received": received.count.tolist(),
+            "estimates": {
+                name: [value if math.isfinite(value) else None for value in values.tolist()]
+                for name, values in figures.items()
+            },
+        }
 
 
-def run_aggregate(
-    plan: Plan, query: GroupingQuery, table: Mapping[str, npt.ArrayLike], *, rng: Randomness | None = None
-) -> AggregateRun:
-    """Run `plan`, made of `query` by `hushuffle.plans.aggregate`, over the rows of `table`.
+class AggregateQuery(Query):
+    """Count, sum, average, least and greatest by grouping sets."""
 
-    Args:
-        plan: the plan; one row for each person.
-        query: the query.
-        table: a column for each name (a dict of arrays, or a data frame).
-        rng: defaults to `secure()`.
+    tables: ClassVar[Mapping[str, type[Section]]] = {"generated": Generated}
+    task_type: ClassVar[type[Task]] = Aggregate
 
-    Raises:
-        InvalidInputError: the plan is not the query's, the table has another number of rows, or a column is wrong.
+    kind: Literal["aggregate"]
+    generated: Generated | None = None
+    """Made-up records instead of data."""
+    columns: Annotated[dict[Name, GroupingColumn], Field(min_length=1)]
+    """The grouping columns, and how their values fall into groups, known beforehand."""
+    grouping_sets: Annotated[tuple[Names, ...], Field(strict=False, min_length=1)]
+    """Lists of grouping columns: one result by each."""
+    values: Names = ()
+    """Columns of numbers to be summed up."""
+    ranges: dict[Name, Range] | None = None
+    """The public ranges [low, high] of values: what lies outside is moved to its end, and compute nodes refuse it."""
+    functions: Annotated[tuple[Function, ...], Field(strict=False, min_length=1)] = ("count",)
+    """What is computed: "count", "sum", "avg", "min", "max"."""
+    partitions: Annotated[int, Field(ge=2)]
+    """Compute nodes of each grouping set."""
+    per_person: PerPerson = "all"
+    """"all": every record goes to every grouping set; "one": to one, chosen without looking at data."""
 
-    Source: docs/theory/traffic.md, Theorem 8.
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
+        yield from either_data_or_generated(raw)
+        yield from reading.column_problems(raw)
+        yield from _grouping_problems(raw)
+        yield from _value_problems(raw)
 
-    >>> from hushuffle.plans import GroupingSet, aggregate, generate_table
-    >>> from hushuffle.randomness import reproducible
-    >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
-    >>> query = GroupingQuery(grouping_sets=sets, values=("insulin",), functions=("avg",), partitions=20)
-    >>> plan = aggregate(query, people=1000, sigma=0.2, dummies=50, batch=100)
-    >>> run = run_aggregate(plan, query, generate_table(query, 1000, seed=1), rng=reproducible(1))
-    >>> run.used
-    (812, 804)
-    """
-    source, people = secure() if rng is None else rng, sum(data.items for data in plan.data)
-    names = {cluster.name for cluster in plan.clusters}
-    wanted = [f"send by {grouping.name}" for grouping in query.grouping_sets]
-    if not names.issuperset(wanted) or any(plan.cluster(name).targets != query.partitions for name in wanted):
-        _checks.reject("plan", "made of this query by hushuffle.plans.aggregate", plan.name)
-    asked = asked_rows(plan, people, source)
-    true, received, estimated, exchanges = [], [], [], []
-    for position, grouping in enumerate(query.grouping_sets):
-        codes = grouping.codes(table)
-        if codes.size != people:
-            _checks.reject("table", f"of {people:,} rows, one for each person", f"<{codes.size:,} rows>")
-        cluster, rows = plan.cluster(wanted[position]), asked[position]
-        run = exchange(cluster, query.nodes(position, codes[rows]), rng=source)
-        arrived = np.zeros(people, dtype=np.bool_)
-        arrived[rows[run.used]] = True
-        assert cluster.sampling is not None
-        exchanges.append(run)
-        true.append(group_statistics(query, position, table))
-        received.append(group_statistics(query, position, table, used=arrived))
-        estimated.append(received[-1].scaled(people / (rows.size * use_chance(cluster.sampling))))
-    return AggregateRun(
-        query=query,
-        true=tuple(true),
-        received=tuple(received),
-        estimated=tuple(estimated),
-        exchanges=tuple(exchanges),
-    )
+    @property
+    def everybody(self) -> bool:
+        return self.per_person == "all"
+
+    @property
+    def unbounded(self) -> tuple[str, ...]:
+        return tuple(name for name in self.values if name not in (self.ranges or {}))
+
+    def categories(self) -> dict[str, Groups]:
+        """Return conditions or labels of the groups of every column that is used."""
+        used = dict.fromkeys(column for one in self.grouping_sets for column in one)
+        return {name: reading.groups_of(self.columns[name]) for name in used}
+
+    def query(self) -> GroupingQuery:
+        """Return the query."""
+        sizes = {name: len(groups) for name, groups in self.categories().items()}
+        sets = [GroupingSet(columns=names, sizes=tuple(sizes[name] for name in names)) for names in self.grouping_sets]
+        return GroupingQuery(
+            grouping_sets=tuple(sets),
+            values=self.values,
+            functions=self.functions,
+            partitions=self.partitions,
+            ranges=tuple(map(self.ranges.get, self.values)) if self.ranges else (),
+        )
+
+    def plan(self, people: int, traffic: Traffic) -> Plan:
+        return plans.aggregate(self.query(), people=people, per_person=self.per_person, **traffic.given())
+
+    def records(self, base_folder: Path) -> Records:
+        query, categories = self.query(), self.categories()
+        if self.generated is not None:
+            made = self.generated
+            columns = plans.generate_table(query, made.people, distribution=made.distribution, seed=made.seed)
+            n, source, dropped = made.people, "made-up records", 0
+        else:
+            assert self.data is not None
+            read = load_table(
+                self.data,
+                categories=categories,
+                numbers=self.values,
+                missing=self.missing,
+                base_folder=base_folder,
+            )
+            columns, n, source, dropped = {**read.groups, **read.numbers}, read.n, read.source, read.dropped
+        clipped = query.clipped(columns)
+        rows = np.column_stack([clipped[name].astype(np.float64) for name in (*categories, *self.values)])
+        return Records(n=n, source=source, dropped=dropped, rows=rows)
+
+    def task(self, records: Records | None = None) -> Aggregate:
+        del records
+        return Aggregate.of(self.query())
+
+    def promises(self, task: Any) -> bool:
+        return bool(task == self.task())
+
+    def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
+        del tell
+        return simulated(run_aggregate(plan, self.query(), self.task().table(records.rows), rng=rng), self._labels())
+
+    def compared(self, answers: Sequence[Mapping[str, Any]], records: Records) -> Simulated:
+        query, columns = self.query(), self.task().table(records.rows)
+        exact = [group_statistics(query, place, columns) for place in range(len(answers))]
+        estimates = [
+            {name: np.array(values, dtype=np.float64) for name, values in one["estimates"].items()} for one in answers
+        ]
+        return Simulated(tables=tuple(result_tables(query, self._labels(), exact, estimates)))
+
+    def _labels(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of the groups of each column."""
+        return {name: tuple(groups) for name, groups in self.categories().items()}
 
 
-def asked_rows(plan: Plan, people: int, rng: Randomness) -> list[Integers]:
-    """Return the rows of each grouping set: all, or with one set per person a random share of the rows."""
-    sets = len([cluster for cluster in plan.clusters if cluster.reads])
-    if len(plan.data) == 1 and sets > 1:
-        return [np.arange(people)] * sets
-    ends = np.cumsum([data.items for data in plan.data])[:-1]
-    return list(np.split(rng.permutation(people), ends))
+def _grouping_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
+    columns, given = table(query, "columns"), query.get("grouping_sets")
+    sets = [list(one) for one in given if isinstance(one, list | tuple)] if isinstance(given, list | tuple) else []
+    for place, names in enumerate(sets):
+        here = f"query.grouping_sets[{place}]"
+        unknown = [str(name) for name in names if not (isinstance(name, str) and name in columns)]
+        if unknown and "columns" in query:
+            hint = "Say in [query.columns] how its values fall into groups."
+            yield Problem(key=here, rule="must name grouping columns", value=", ".join(unknown), hint=hint)
+        if not names or len(set(map(str, names))) < len(names):
+            yield Problem(
+                key=here, rule="must be one or more different columns", value=", ".join(map(str, names)) or "none"
+            )
+        if names in sets[:place]:
+            yield Problem(key=here, rule="must be there once", value=", ".join(map(str, names)))
+    sizes = {name: reading.group_count(column) for name, column in columns.items()}
+    groups = [math.prod(sizes.get(str(name)) or 0 for name in names) for names in sets if names]
+    partitions = query.get("partitions")
+    if isinstance(partitions, int) and 0 < min(groups, default=0) < partitions:
+        rule = f"must be at most the {min(groups):,} groups of the smallest grouping set"
+        yield Problem(key="query.partitions", rule=rule, value=f"{partitions}")
+
+
+def _value_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
+    given = query.get("values", ())
+    values = list(map(str, given)) if isinstance(given, list | tuple) else []
+    functions = query.get("functions", ("count",))
+    more = [name for name in functions if name != "count"] if isinstance(functions, list | tuple) else []
+    if more and not values:
+        value = ", ".join(str(name) for name in more)
+        yield Problem(key="query.values", rule="must be given with these functions", value=value)
+    if len(set(values)) < len(values):
+        yield Problem(key="query.values", rule="must be different columns", value=", ".join(values))
+    both = [name for name in values if name in table(query, "columns")]
+    if both:
+        hint = "A column cannot both make groups and be summed up; make a copy of it under another name."
+        value = ", ".join(both)
+        yield Problem(key="query.values", rule="must be other columns than those of groups", value=value, hint=hint)
+    unknown = [str(name) for name in table(query, "ranges") if name not in values]
+    if unknown:
+        yield Problem(key="query.ranges", rule="must be of columns in values", value=", ".join(unknown))
+    yield from reading.range_problems(query, "ranges")

@@ -14,11 +14,10 @@ from hushuffle.model.citation import LADJEL
 from hushuffle.model.study import software
 from hushuffle.plans import Cluster, Costs, Plan, cluster_costs, plan_costs
 from hushuffle.queries.charts import trade_offs
-from hushuffle.queries.data import count_people
 from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings
+from hushuffle.queries.specification import PlanSpecification
 from hushuffle.questions import traffic
 from hushuffle.questions.dp.central import LARGE_EPSILON
-from hushuffle.specification import PlanSpecification
 
 Progress = Callable[[str, float], None]
 
@@ -52,7 +51,7 @@ def analyse_plan(
         DataError, MissingDependencyError: the data cannot be used.
         SpecificationError: the specification does not fit the number of people.
 
-    >>> from hushuffle.specification import parse_plan
+    >>> from hushuffle.queries import parse_plan
     >>> spec = parse_plan('''
     ...     traffic = { sigma = 0.2 }
     ...     targets = { delta = 0.0, epsilon = 10.0 }
@@ -69,7 +68,7 @@ def analyse_plan(
     """
     tell = progress or (lambda _what, _share: None)
     tell("counting the people", 0.0)
-    records = count_people(specification.query, base_folder)
+    records = specification.query.counted(base_folder)
     plan = specification.plan(records.n)
     tell("the guarantee of every cluster", 0.05)
     clusters = traffic.cluster_guarantees(plan, delta=specification.targets.delta)

@@ -9,8 +9,8 @@ from typing import Any, Final
 from hushuffle.errors import NumericalError, SpecificationError
 from hushuffle.model import Bound, Chart, Series
 from hushuffle.plans import Plan
+from hushuffle.queries.specification import PlanSpecification
 from hushuffle.questions import traffic
-from hushuffle.specification import PlanSpecification
 
 _SIGMAS: Final = (0.05, 0.1, 0.4, 0.7)
 _FEW_SIGMAS: Final = (0.1, 0.3, 0.6)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.shufflers import Scrambler
-from hushuffle.plans import Cluster, Costs
+from hushuffle.plans import Cluster, Costs, Plan
 from hushuffle.randomness import Randomness, secure
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -132,3 +132,12 @@ def _scramble(
         completed = scrambler.complete(messages, draw=lambda count: sampling.dummies(count, rng=rng))
         row[:] = np.bincount(completed, minlength=targets)
     return graph
+
+
+def asked_rows(plan: Plan, people: int, rng: Randomness) -> list[Integers]:
+    """Return the rows of each step: all, or where everybody answers one of several a random share of the rows."""
+    sets = len([cluster for cluster in plan.clusters if cluster.reads])
+    if len(plan.data) == 1 and sets > 1:
+        return [np.arange(people)] * sets
+    ends = np.cumsum([data.items for data in plan.data])[:-1]
+    return list(np.split(rng.permutation(people), ends))

@@ -8,22 +8,19 @@ from typing import Any, Final
 
 from hushuffle.model import Diagram, Warned
 from hushuffle.plans import Plan, describe, svg
-from hushuffle.queries.data import Records
-from hushuffle.specification import KMeansQuery, PlanSpecification
-
-_DRAWN: Final = 2
-"""Iterations of k-means that are drawn: the others are alike."""
+from hushuffle.queries.query import Records
+from hushuffle.queries.specification import PlanSpecification
 
 
 def diagram(specification: PlanSpecification, plan: Plan, people: int) -> Diagram:
-    """Return the plan drawn and in words; of many iterations of k-means only the first ones."""
-    query, drawn = specification.query, plan
+    """Return the plan drawn and in words; of a long one the beginning, if the query says so."""
+    drawn, shorter = plan, specification.query.drawn
     caption = "Boxes are data (green), clusters whose messages depend on data (blue), and fixed ones (grey)."
-    if isinstance(query, KMeansQuery) and query.iterations > _DRAWN:
-        shorter = query.model_copy(update={"iterations": _DRAWN})
-        drawn = specification.model_copy(update={"query": shorter}).plan(people)
-        drawn = replace(drawn, name=f"{plan.name} (drawn: the first {_DRAWN})")
-        caption += f" Drawn are the first {_DRAWN} of {query.iterations} iterations; the others are alike."
+    if shorter is not None:
+        query, words = shorter
+        drawn = specification.model_copy(update={"query": query}).plan(people)
+        drawn = replace(drawn, name=f"{plan.name} (drawn: {words.partition(' of ')[0]})")
+        caption += f" Drawn are {words}"
     if any(edge.carries != "hidden" for edge in plan.edges):
         caption += " Dashed: what everybody may see."
     text = "\n".join(line for line in describe(drawn).splitlines() if not line.lstrip().startswith(_SAID_ELSEWHERE))
@@ -56,10 +53,7 @@ def about_records(records: Records) -> Iterator[Warned]:
 
 def about_ranges(specification: PlanSpecification) -> Iterator[Warned]:
     """Yield the warning that one person's number may decide a sum."""
-    query = specification.query
-    names = (
-        [] if isinstance(query, KMeansQuery) else [name for name in query.values if name not in (query.ranges or {})]
-    )
+    names = specification.query.unbounded
     if names:
         yield Warned(
             key="no-ranges",

@@ -14,13 +14,11 @@ from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.study import software
 from hushuffle.plans import Costs, Plan, cluster_costs
-from hushuffle.queries import Exchange
-from hushuffle.queries.aggregate_study import simulated_aggregate
-from hushuffle.queries.clusters_study import simulated_k_means
-from hushuffle.queries.data import Records, read_records
+from hushuffle.queries.exchange import Exchange
 from hushuffle.queries.parts import about_run, no_guarantee, settings
+from hushuffle.queries.query import Records
+from hushuffle.queries.specification import PlanSpecification
 from hushuffle.randomness import Randomness, reproducible, secure
-from hushuffle.specification import AggregateQuery, PlanSpecification
 
 Progress = Callable[[str, float], None]
 
@@ -42,7 +40,7 @@ def simulate_plan(
         DataError, MissingDependencyError: the data cannot be used.
         SpecificationError: the specification does not fit the number of people.
 
-    >>> from hushuffle.specification import parse_plan
+    >>> from hushuffle.queries import parse_plan
     >>> spec = parse_plan('''
     ...     traffic = { sigma = 0.2 }
     ...     targets = { delta = 0.0 }
@@ -59,17 +57,14 @@ def simulate_plan(
     """
     tell = progress or (lambda _what, _share: None)
     tell("reading the records", 0.0)
-    records = read_records(specification.query, base_folder)
+    records = specification.query.records(base_folder)
     plan = specification.plan(records.n)
     seed = specification.run.seed
     rng: Randomness = reproducible(seed) if isinstance(seed, int) else secure()
     tell("running the plan", 0.1)
-    if isinstance(specification.query, AggregateQuery):
-        done = simulated_aggregate(specification.query, plan, records, rng=rng)
-    else:
-        done = simulated_k_means(
-            specification.query, plan, records, rng=rng, tell=lambda share: tell("running the plan", 0.1 + 0.8 * share)
-        )
+    done = specification.query.simulate(
+        plan, records, rng=rng, tell=lambda share: tell("running the plan", 0.1 + 0.8 * share)
+    )
     study = Study(
         key="plan-run",
         title=specification.title or plan.name,
@@ -78,7 +73,7 @@ def simulate_plan(
         settings=settings(specification, records),
         tables=(*done.tables, _costs(plan, done.exchanges), _graph(done.exchanges)),
         charts=done.charts,
-        heat_maps=tuple(_seen(done.exchanges[0])),
+        heat_maps=(*done.heat_maps, *_seen(done.exchanges[0])),
         warnings=tuple(_concerns(specification, plan, records)),
         citations=(LADJEL.at("experiments"),),
         software=software("polars", "cryptography"),

@@ -2,8 +2,6 @@
 
 from hushuffle.specification.building import Adversaries, build_adversaries, build_protocol
 from hushuffle.specification.collection import CollectionSpecification, load_collection, parse_collection
-from hushuffle.specification.plan import AggregateQuery, KMeansQuery, PlanSpecification
-from hushuffle.specification.plan_reading import load_plan, parse_plan
 from hushuffle.specification.population import CountedPopulation, DataPopulation, People
 from hushuffle.specification.reach import Audiences, ReachPopulation
 from hushuffle.specification.reading import load, parse
@@ -11,14 +9,11 @@ from hushuffle.specification.specification import Specification, json_schema, sc
 
 __all__ = [
     "Adversaries",
-    "AggregateQuery",
     "Audiences",
     "CollectionSpecification",
     "CountedPopulation",
     "DataPopulation",
-    "KMeansQuery",
     "People",
-    "PlanSpecification",
     "ReachPopulation",
     "Specification",
     "build_adversaries",
@@ -26,9 +21,7 @@ __all__ = [
     "json_schema",
     "load",
     "load_collection",
-    "load_plan",
     "parse",
     "parse_collection",
-    "parse_plan",
     "schema_text",
 ]

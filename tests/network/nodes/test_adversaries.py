@@ -14,9 +14,9 @@ import pytest
 from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.frames import Control, Kind, Message, Reason
 from hushuffle.network.nodes.journal import Journal
-from hushuffle.network.nodes.result import AggregateResult, RunFailedError
+from hushuffle.network.nodes.result import RunFailedError, RunResult
 from hushuffle.network.nodes.scrambler import Gathering, ScramblerNode
-from network.network_tools import Stage, arrived, bounded, deployed, held, plan_text, say, stage
+from network.network_tools import Stage, arrived, bounded, deployed, plan_text, say, stage
 
 
 def put(stage: Stage, name: str, kind: Callable[..., ScramblerNode], *, document: RunDocument | None = None) -> Journal:
@@ -60,11 +60,11 @@ class Chooser(ScramblerNode):
             await channel.close()
 
 
-def chosen(tmp_path: Path, way: str, *, dummies: int = 4) -> tuple[AggregateResult, dict[str, int]]:
+def chosen(tmp_path: Path, way: str, *, dummies: int = 4) -> tuple[RunResult, dict[str, int]]:
     """Run a batch of twelve through a scrambler that lets one message through; return the result, and refusals."""
     text = plan_text(people=12, traffic=f"dummies = {dummies}\nbatch = 12\nmin_batch = 10", collect=20.0, least=0.5)
 
-    async def work() -> tuple[AggregateResult, dict[str, int]]:
+    async def work() -> tuple[RunResult, dict[str, int]]:
         async with stage(text, tmp_path) as scene:
             scene.start(scene.document.result, *scene.computes)
             (name,), (victim, *_) = scene.scramblers, scene.sources
@@ -103,7 +103,7 @@ def test_what_a_scrambler_that_forges_its_batch_can_still_show(tmp_path: Path) -
     """The page on security and `cautions` in the result say so: when this fails, they say too much."""
     result, refusals = chosen(tmp_path, "forged")
     assert (result.steps[0].sources, refusals) == (12, {})
-    assert result.steps[0].received.count.sum() <= 1
+    assert result.steps[0].combined[0].sum() <= 1
 
 
 def test_a_target_that_asks_scramblers_and_members_learns_nothing(tmp_path: Path) -> None:
@@ -134,17 +134,17 @@ def test_a_source_that_lies_decides_a_sum_only_where_nothing_bounds_it(
     more = f'values = ["x"]\nfunctions = ["count", "sum"]\n{ranges}'
     made, loopback = deployed(plan_text(people=12, traffic="dummies = 3\nbatch = 12\nmin_batch = 9", more=more))
     whole = arrived(made)
-    name = next(name for name in made.entries if arrived(made, lost=[name]) != whole)  # its message is no dummy
-    (entry,) = held(made)[name]
-    lie = replace(entry, content=entry.content[:-8] + np.array([1e308]).tobytes())
-    false = replace(made, entries={**made.entries, name: (lie,)})
+    name = next(name for name in made.people if arrived(made, lost=[name]) != whole)  # its message is no dummy
+    (person,) = made.people[name]
+    lie = replace(person, row=np.append(person.row[:-1], 1e308))
+    false = replace(made, people={**made.people, name: (lie,)})
 
     async def work() -> None:
         async with Stage(false, loopback, tmp_path) as scene:
             scene.start_servers()
             scene.start(*scene.sources)
             (step,) = (await scene.result()).steps
-            assert (step.received.sum["x"].max() > 1e300) == decides
+            assert (step.combined[1].max() > 1e300) == decides
             assert scene.rejected(*scene.computes) == ({} if decides else {"malformed": 1})
 
     bounded(work())
@@ -188,9 +188,9 @@ def test_the_places_of_one_node_count_once(tmp_path: Path) -> None:
     victim, *others = batch["holders"]
     batch["holders"] = [victim, *["mallory"] * 5]
     document = RunDocument.model_validate(values)
-    entries = {"mallory": [entry for name in others for entry in made.entries[name]]}
-    entries[victim] = list(made.entries[victim])
-    sybils = replace(made, document=document, entries=entries)
+    people = {"mallory": [person for name in others for person in made.people[name]]}
+    people[victim] = list(made.people[victim])
+    sybils = replace(made, document=document, people=people)
 
     async def work() -> None:
         async with Stage(sybils, loopback, tmp_path) as scene:

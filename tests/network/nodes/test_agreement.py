@@ -19,18 +19,16 @@ import pytest
 from scipy import stats
 
 from hushuffle.network.nodes import recorder
-from hushuffle.network.nodes.document import Aggregate, Batch, RunDocument, Server, Step
-from hushuffle.network.nodes.records import RecordCodec
-from hushuffle.network.nodes.result import AggregateResult
+from hushuffle.network.nodes.document import Batch, RunDocument, Server, Step
+from hushuffle.network.nodes.result import RunResult
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.network.nodes.source import Entry
+from hushuffle.network.nodes.source import Person
 from hushuffle.network.run import Loopback
 from hushuffle.network.setup import Deployment
 from hushuffle.plans import GroupStatistics
-from hushuffle.queries.data import read_records
+from hushuffle.queries import Aggregate, parse_plan
 from hushuffle.randomness import reproducible
-from hushuffle.specification import parse_plan
-from network.network_tools import Stage, bounded, deployed, held, plan_text, simulation, stage
+from network.network_tools import Stage, aggregate_of, bounded, deployed, held, plan_text, received, simulation, stage
 from oracles.traffic_enumeration import flooded, scrambled
 
 FALSE_ALARM, FEWEST = 2e-8, 10
@@ -60,9 +58,9 @@ def test_a_run_gives_what_the_simulation_gives_on_the_same_coins(tmp_path: Path,
         people=36, traffic=options["traffic"], sets=SETS, more=VALUES + "\n" + options.get("per_person", "")
     )
     specification = parse_plan(text)
-    records = read_records(specification.query, Path())
+    records = specification.query.records(Path())
 
-    async def scenes() -> tuple[AggregateResult, Stage]:
+    async def scenes() -> tuple[RunResult, Stage]:
         async with stage(text, tmp_path) as scene:
             scene.start_servers()
             scene.start(*scene.sources)
@@ -71,10 +69,11 @@ def test_a_run_gives_what_the_simulation_gives_on_the_same_coins(tmp_path: Path,
             return await scene.result(), scene
 
     result, scene = bounded(scenes())
-    expected = simulation(specification.plan(records.n), records.table, scene.deployment)
-    for step, (received, estimated) in zip(result.steps, expected, strict=True):
-        agree(step.received, received)
-        agree(step.estimated, estimated)
+    document = scene.document
+    expected = simulation(specification.plan(records.n), aggregate_of(document).table(records.rows), scene.deployment)
+    for step, found, (true, estimated) in zip(result.steps, received(document, result), expected, strict=True):
+        agree(found, true)
+        agree(found.scaled(step.scale()), estimated)
 
 
 def agree(one: GroupStatistics, other: GroupStatistics) -> None:
@@ -99,10 +98,8 @@ def many(owns: Sequence[Sequence[int]], *, scramblers: bool = True, **options: A
     One node speaks for all sources of a batch, which saves handshakes and changes no message; not under a cap, where
     all sources must be there, and one node counts once.
     """
-    loopback, query = Loopback(recorded=True), QUERY.query()
-    codec = RecordCodec(query=query, position=0)
-    groups = {int(query.nodes(0, np.array([group]))[0]): group for group in range(6)}
-    contents = {own: codec.pack({"age": np.array([groups[own]])})[0] for own in range(TARGETS)}
+    loopback = Loopback(recorded=True)
+    groups = {int(QUERY.query.nodes(0, np.array([group]))[0]): group for group in range(6)}
     computes = tuple(f"compute-{target}" for target in range(TARGETS))
     if scramblers:
         apart = options.get("capped", False)
@@ -133,25 +130,25 @@ def many(owns: Sequence[Sequence[int]], *, scramblers: bool = True, **options: A
         collect=600.0,
         patience=60.0,
     )
-    entries: dict[str, list[Entry]] = {}
+    people: dict[str, list[Person]] = {}
     record = 0
     for place, row in enumerate(owns):
         for slot, own in enumerate(row):
             where = (place, slot) if scramblers else (0, place)
-            entry = Entry(step=1, batch=where[0], slot=where[1], record=record, own=own, content=contents[own])
+            person = Person(record=record, places={1: where}, row=np.array([float(groups[own])]))
             holder = batches[where[0]].holders[where[1]]
-            entries.setdefault(holder, []).append(entry)
+            people.setdefault(holder, []).append(person)
             record += 1
-    return Deployment(document=document, seals=seals, entries={k: tuple(v) for k, v in entries.items()}), loopback
+    return Deployment(document=document, seals=seals, people={k: tuple(v) for k, v in people.items()}), loopback
 
 
 def shifted(made: Deployment, batches: int) -> Deployment:
     """Return a deployment whose records are further ones, with coins of their own."""
-    entries = {
-        name: tuple(replace(entry, record=entry.record + 1000 * batches) for entry in own)
-        for name, own in held(made).items()
+    people = {
+        name: tuple(replace(one, record=one.record + 1000 * batches) for one in own)
+        for name, own in made.people.items()
     }
-    return replace(made, entries=entries)
+    return replace(made, people=people)
 
 
 def graphs(made: Deployment, loopback: Loopback, state: Path, *, seed: int = 0) -> pl.DataFrame:
@@ -334,7 +331,7 @@ def watched(
 def test_no_record_is_seen_on_the_wire_or_kept_in_the_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene, passed = watched(tmp_path, monkeypatch, seed=1)
     assert len(passed) > scene.trace.cells * scene.trace.cell
-    contents = [entry.content for entries in scene.entries.values() for entry in entries]
+    contents = [entry.content for entries in held(scene.deployment).values() for entry in entries]
     values = {content[-8:] for content in contents}  # the double of x
     assert len(values) == 24
     kept = b"".join(path.read_bytes() for path in (tmp_path / "1").iterdir())
@@ -352,7 +349,7 @@ def test_all_messages_have_one_size_and_their_numbers_depend_on_no_data(
     one, _ = watched(tmp_path, monkeypatch, seed=1)
     other, _ = watched(tmp_path, monkeypatch, seed=2, like=one)
     assert one.document.places == other.document.places
-    assert one.entries != other.entries
+    assert held(one.deployment) != held(other.deployment)
     pairs, cells = zip(*(everything(scene) for scene in (one, other)), strict=True)
     assert pairs[0] == pairs[1]
     # All that differs is how many of a scrambler's messages go to which of its targets.

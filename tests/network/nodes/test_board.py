@@ -1,4 +1,4 @@
-"""The result of k-means: what it takes from whom, what it shows, when it fails."""
+"""The result of rounds: what it takes from whom, what it shows, when it fails."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.board import BoardNode, KMeansResult
 from hushuffle.network.nodes.frames import Control, Kind, Message, Reason
-from hushuffle.network.nodes.result import RunFailedError
+from hushuffle.network.nodes.result import ResultNode, RunFailedError, RunResult
 from hushuffle.network.nodes.seals import SealKey
 from hushuffle.network.nodes.tally import Counts
 from k_means_cases import Clusters, clusters, ended, plan_text, release
@@ -56,10 +55,10 @@ async def shown(one: Clusters, number: int, name: str = "source-01") -> tuple[by
         await connection.close()
 
 
-def gathered(one: Clusters, play: Callable[[], Awaitable[None]], *, hurry: bool = False) -> KMeansResult:
+def gathered(one: Clusters, play: Callable[[], Awaitable[None]], *, hurry: bool = False) -> RunResult:
     """Run the result while `play` says things to it; `hurry`: nothing else will come."""
 
-    async def work() -> KMeansResult:
+    async def work() -> RunResult:
         node = one.board()
         running = asyncio.create_task(node.run())
         try:
@@ -93,8 +92,8 @@ def test_centroids_come_together_and_are_shown() -> None:
                 assert await tell(one, name, 2, counts=((6, MESSAGES[name]), (0, 0))) == ACCEPTED
 
         result = gathered(one, play)
-        first, second = result.iterations
-        assert first.centroids.tolist() == [[1.5, 1.0], [2.5, 1.0], [3.5, 1.0]]
+        first, second = result.steps
+        assert first.combined.tolist() == [[1.5, 1.0], [2.5, 1.0], [3.5, 1.0]]
         assert (first.planned, first.sources, first.messages, first.lost_batches) == (12, 12, 16, 0)
         assert (second.planned, second.sources, second.messages, second.lost_batches) == (12, 6, 8, 1)
         assert (result.run, result.people) == (one.document.run, 12)
@@ -117,7 +116,7 @@ def test_many_centroids_take_several_messages() -> None:
             for name in nodes:
                 assert await tell(one, name, 2) == ACCEPTED
 
-        assert gathered(one, play).iterations[0].centroids.shape == (30, 2)
+        assert gathered(one, play).steps[0].combined.shape == (30, 2)
 
 
 def test_what_is_no_centroid_of_this_run_is_refused() -> None:
@@ -193,7 +192,7 @@ def test_without_scramblers_messages_tell_how_many_sources_there_were() -> None:
             for name, count in zip(NODES, (3, 9, 8), strict=True):
                 assert await tell(one, name, 1, counts=((count, count),)) == ACCEPTED
 
-        (iteration,) = gathered(one, play).iterations
+        (iteration,) = gathered(one, play).steps
         assert (iteration.messages, iteration.sources, iteration.lost_batches) == (20, 10, 0)
 
 
@@ -214,4 +213,4 @@ def test_only_the_result_with_its_own_key_can_be_the_board() -> None:
     with clusters(plan_text()) as one:
         for name, key in (("result", SealKey.generate()), ("compute-1", one.deployment.seals["compute-1"])):
             with pytest.raises(DataError, match="has no such part in this run"):
-                BoardNode(one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name))
+                ResultNode(one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name))

@@ -18,7 +18,7 @@ from hushuffle.network.nodes.document import RESULT
 from hushuffle.network.nodes.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node
-from hushuffle.network.nodes.records import Part, part_codec
+from hushuffle.network.nodes.tally import Told, ToldCodec
 from runtime_cases import Case, bounded, case, holders, identity, seal_key, step, until
 
 NAME = "compute-1-1"
@@ -51,10 +51,10 @@ def over(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return ended
 
 
-def computed(one: Case, play: Callable[[ComputeNode], Awaitable[None]]) -> Part | None:
+def computed(one: Case, play: Callable[[ComputeNode], Awaitable[None]]) -> Told | None:
     """Run the node while `play` says things to it; return what it tells the result, None if nothing."""
 
-    async def work() -> Part | None:
+    async def work() -> Told | None:
         async with one.tapped("result") as heard:
             node = one.compute()
             running = asyncio.create_task(node.run())
@@ -70,19 +70,18 @@ def computed(one: Case, play: Callable[[ComputeNode], Awaitable[None]]) -> Part 
             ]
             if not contents:
                 return None
-            codec = part_codec(one.document, 1)
-            assert heard[-1][2] == Control(Kind.END, RESULT, numbers=(codec.messages, 1, 0, 0, 0))
-            return codec.unpack([found or b"" for found in contents], node=0)
+            codec = ToldCodec(one.document)
+            assert heard[-1][2] == Control(Kind.END, RESULT, numbers=(codec.messages(1), 1, 0, 0, 0))
+            return codec.unpack((1, 0), [found or b"" for found in contents])
 
     return bounded(work())
 
 
-def counts(part: Part | None) -> tuple[Any, ...]:
+def counts(part: Told | None) -> tuple[Any, ...]:
     assert part is not None
-    statistics = part.statistics
     return (
-        statistics.count.tolist()[:2],
-        statistics.sum["x"].tolist()[:2],
+        part.numbers[0].tolist()[:2],
+        part.numbers[1].tolist()[:2],
         sum(sources for sources, _ in part.counts),
         sum(messages for _, messages in part.counts),
         sum(not sources for sources, _ in part.counts),
@@ -240,12 +239,12 @@ def test_what_was_found_is_told_when_time_is_over(over: list[bool]) -> None:
     over.append(True)
     told = list[str]()
 
-    async def tell() -> None:
+    async def report(_contents: list[bytes], **_: object) -> None:
         told.append(NAME)
 
     with case() as one:
         node = one.compute()
-        node._listening, node._tell = nullcontext, tell  # type: ignore[assignment, method-assign]
+        node._listening, node._report = nullcontext, report  # type: ignore[assignment, method-assign]
         bounded(node.run())
         assert (node.journal.state, told) == ("done", [NAME])
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from hushuffle.errors import DataError
 from hushuffle.network.nodes.document import RunDocument, read_document
 from hushuffle.network.nodes.frames import HEAD
+from hushuffle.queries import KMeans
 from runtime_cases import case, holders, seal_key, step
 
 
@@ -98,7 +99,7 @@ def change(table: Any, path: str, value: Any) -> None:
         ({"servers.result.seal": "12"}, "seal: "),
         ({"query.partitions": 7}, "`partitions` must be an integer from 1 to 6"),
         ({"steps.0.convention": "exclusive", "steps.0.sigma": 0.9}, "`sigma` must be at most (T - 1)/T"),
-        ({"query.grouping_sets.1": ...}, "steps must be as many as grouping sets"),
+        ({"query.grouping_sets.1": ...}, "steps must be 1, as the query says"),
         ({"steps.0.computes.2": ...}, "computes of 'step 1' must be 3 different nodes, one for each partition"),
         ({"steps.0.computes.2": "compute-1-1"}, "computes of 'step 1' must be 3 different nodes"),
         ({"servers.compute-1-3": ...}, "servers must have an address and a seal key for compute-1-3"),
@@ -114,6 +115,10 @@ def change(table: Any, path: str, value: Any) -> None:
         (
             {"steps.1.batches.0.scrambler": None, "steps.1.dummies": 0, "steps.1.capped": True},
             "dummies of 'step 2' must be 0 without scramblers",
+        ),
+        (
+            {"steps.1.batches.0.scrambler": None, "steps.1.dummies": 0, "steps.1.min_batch": 2},
+            "min_batch of 'step 2' must be 1 without scramblers",
         ),
         ({"steps.0.min_batch": 3}, "batches of 'step 1' must have 3 sources or more"),
         (
@@ -203,20 +208,18 @@ def clustering() -> dict[str, Any]:
 
 def test_iterations_have_one_set_of_nodes_and_follow_each_other() -> None:
     document = RunDocument.model_validate(clustering())
-    assert (document.clustering.dimensions, document.step(2).sources) == (2, 5)
-    assert document.clustering.noise is not None
-    assert document.clustering.noise.build().radius == 1.0
+    assert isinstance(document.query, KMeans)
+    assert (document.query.dimensions, document.step(2).sources) == (2, 5)
+    assert document.query.noise is not None
+    assert document.query.noise.build().radius == 1.0
+    assert (document.stages, DOCUMENT.stages) == (((1,), (2,)), ((1, 2),))
     assert document.target_of("compute-1-2") == (1, 1)
     assert document.deadline(1) == DOCUMENT.deadline(1) == DOCUMENT.deadline(2) == document.collect
     assert document.deadline(2) > document.deadline(1) + document.collect
     assert document.text == RunDocument.model_validate_json(document.text).text
     public = clustering()
     public["query"]["noise"] = None
-    assert RunDocument.model_validate(public).clustering.noise is None
-    with pytest.raises(AssertionError):
-        _ = document.grouping
-    with pytest.raises(AssertionError):
-        _ = DOCUMENT.clustering
+    assert not RunDocument.model_validate(public).query.noisy
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from hushuffle.network.nodes.recorder import Trace
 from hushuffle.network.nodes.result import RunFailedError
 from hushuffle.network.nodes.source import deliveries
 from hushuffle.network.run import _copy
-from network.network_tools import KEY, Stage, arrived, bounded, counts, end, plan_text, say, stage, until
+from network.network_tools import KEY, Stage, arrived, bounded, counts, end, held, plan_text, say, stage, until
 
 SHORT = plan_text(collect=3.0, patience=20.0)
 LONG_AGO, NOT_YET = dt.timedelta(days=-3), dt.timedelta(hours=2)
@@ -31,7 +31,7 @@ LONG_AGO, NOT_YET = dt.timedelta(days=-3), dt.timedelta(hours=2)
 
 def message_of(scene: Stage, name: str) -> tuple[str, Message]:
     """Return where a source sends, and its message; sealed anew every time."""
-    (found,) = deliveries(scene.document, scene.entries[name], KEY)
+    (found,) = deliveries(scene.document, held(scene.deployment)[name], KEY)
     return found.to, found.messages[0]
 
 
@@ -487,7 +487,7 @@ def test_a_batch_that_breaks_off_is_lost_as_a_whole(tmp_path: Path) -> None:
                 await scene.result()
             assert scene.rejected(*scene.computes)["truncated"] == 3
             nodes = [scene.nodes[name] for name in scene.computes]
-            sums = [node._statistics.count for node in nodes]  # type: ignore[attr-defined]
+            sums = [node._merged[1][0] for node in nodes]  # type: ignore[attr-defined]
             assert sum(sums).tolist() == arrived(scene.deployment, lost=lost)[0]
 
     bounded(scenes())
@@ -499,7 +499,7 @@ def test_without_scramblers_what_broke_off_is_sent_again_and_counts(tmp_path: Pa
             scene.start_servers()
             first, second = scene.sources[:2]
             # A first try broke off when all but the end had come.
-            kept = deliveries(scene.document, scene.entries[first], KEY)
+            kept = deliveries(scene.document, held(scene.deployment)[first], KEY)
             for delivery in kept:
                 connection = await scene.client(first, delivery.to)
                 await connection.send(delivery.messages[0])
@@ -509,7 +509,7 @@ def test_without_scramblers_what_broke_off_is_sent_again_and_counts(tmp_path: Pa
                 answer = await say(await scene.client(first, delivery.to), [*delivery.messages, end(1, 1, 1)])
                 assert answer.kind is Kind.ACCEPTED
             # Another's answer was lost: it sends all again.
-            for delivery in deliveries(scene.document, scene.entries[second], KEY):
+            for delivery in deliveries(scene.document, held(scene.deployment)[second], KEY):
                 for again in range(2):
                     answer = await say(await scene.client(second, delivery.to), [*delivery.messages, end(1, 1, 1)])
                     assert answer.kind is Kind.ACCEPTED, again

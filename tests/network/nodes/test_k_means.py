@@ -13,27 +13,25 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError, UnsupportedProtocolError
-from hushuffle.network.nodes.board import KMeansResult
+from hushuffle.network.nodes.compute import ComputeNode
 from hushuffle.network.nodes.connections import Connection, ConnectionLostError
 from hushuffle.network.nodes.document import RESULT
 from hushuffle.network.nodes.frames import Control, Kind, Message, Reason
-from hushuffle.network.nodes.k_means import CentroidNode, PointSource
-from hushuffle.network.nodes.points import released_codec
-from hushuffle.network.nodes.result import RunFailedError
+from hushuffle.network.nodes.result import RunFailedError, RunResult
 from hushuffle.network.nodes.seals import SealKey
+from hushuffle.network.nodes.source import SourceNode
+from hushuffle.network.nodes.tally import ToldCodec
 from hushuffle.network.setup import deploy
 from hushuffle.plans.centroids import Floats, means, noisy_means
-from hushuffle.queries import run_k_means
-from hushuffle.queries.data import read_records
+from hushuffle.queries import parse_plan, run_k_means
 from hushuffle.randomness import reproducible
-from hushuffle.specification import parse_plan
 from k_means_cases import SCRAMBLED, Clusters, clusters, ended, plan_text
 from runtime_cases import bounded, identity, until
 
 ACCEPTED = (Kind.ACCEPTED, Reason.NONE)
 
 
-async def played(one: Clusters, folder: Path, *, absent: str = "") -> KMeansResult:
+async def played(one: Clusters, folder: Path, *, absent: str = "") -> RunResult:
     """Run all nodes but one; noise of fixed seeds."""
     document = one.document
     computes = document.steps[0].computes
@@ -42,9 +40,9 @@ async def played(one: Clusters, folder: Path, *, absent: str = "") -> KMeansResu
     nodes += [one.scrambler(name, rng=reproducible(5)) for name in one.scramblers if name != absent]
     nodes += [one.person(name, folder) for name in document.places if name != absent]
     tasks = [asyncio.create_task(node.run()) for node in nodes]
-    helper = asyncio.create_task(hurried(one, [node for node in nodes if isinstance(node, CentroidNode)]))
+    helper = asyncio.create_task(hurried(one, [node for node in nodes if isinstance(node, ComputeNode)]))
     try:
-        result: KMeansResult = await tasks[0]
+        result: RunResult = await tasks[0]
         await asyncio.gather(*tasks[1:])
     finally:
         await ended(*tasks, helper)
@@ -56,7 +54,7 @@ def all_sent(one: Clusters, count: int) -> bool:
     return sum(one.journal(name).sent for name in one.document.places) == count
 
 
-async def hurried(one: Clusters, nodes: list[CentroidNode]) -> None:
+async def hurried(one: Clusters, nodes: list[ComputeNode]) -> None:
     """Without scramblers no target knows who will send it something: say when all have sent, not to wait for time."""
     for number, step in enumerate(one.document.steps, start=1):
         if not step.scrambled:
@@ -70,16 +68,16 @@ async def hurried(one: Clusters, nodes: list[CentroidNode]) -> None:
 def test_public_centroids_are_those_of_the_simulation(traffic: str, tmp_path: Path) -> None:
     with clusters(plan_text(traffic=traffic)) as one:
         result = bounded(played(one, tmp_path))
-        centroids = np.array(one.document.clustering.initial)
-        for number, found in enumerate(result.iterations, start=1):
+        centroids = np.array(one.task.initial)
+        for number, found in enumerate(result.steps, start=1):
             sums, counts = one.simulated(number, centroids, only_honest=False)
             assert counts.sum() < 12 or traffic != SCRAMBLED
             centroids = means(sums, counts, centroids)
-            assert found.centroids == pytest.approx(centroids, abs=1e-9)
+            assert found.combined == pytest.approx(centroids, abs=1e-9)
             assert (found.planned, found.sources, found.lost_batches) == (12, 12, 0)
             assert found.messages == (16 if traffic == SCRAMBLED else 24)
         assert {one.journal(name).state for name in (*one.document.places, *one.document.servers)} == {"done"}
-        assert len(result.iterations) == 2
+        assert len(result.steps) == 2
 
 
 @pytest.mark.parametrize("traffic", [SCRAMBLED, "flood = 1"])
@@ -87,17 +85,17 @@ def test_behind_noise_only_points_on_purpose_count(traffic: str, tmp_path: Path)
     with clusters(plan_text(traffic=traffic, private=True)) as one:
         assert all(step.only_on_purpose for step in one.document.steps)
         result = bounded(played(one, tmp_path))
-        centroids, noise = np.array(one.document.clustering.initial), one.document.clustering.noise
+        centroids, noise = np.array(one.task.initial), one.task.noise
         assert noise is not None
         rngs, by_luck = [reproducible(seed) for seed in range(3)], 0.0
-        for number, found in enumerate(result.iterations, start=1):
+        for number, found in enumerate(result.steps, start=1):
             sums, counts = one.simulated(number, centroids, only_honest=True)
             by_luck += one.simulated(number, centroids, only_honest=False)[1].sum() - counts.sum()
             before = centroids
             centroids = np.concatenate(
                 [noisy_means(sums[[k]], counts[[k]], before[[k]], noise=noise.build(), rng=rngs[k]) for k in range(3)]
             )
-            assert found.centroids == pytest.approx(centroids, abs=1e-9)
+            assert found.combined == pytest.approx(centroids, abs=1e-9)
         assert by_luck > 0  # some fell on their own target without being meant to
 
 
@@ -105,10 +103,9 @@ def test_without_redirection_it_is_the_engine(tmp_path: Path) -> None:
     text = plan_text(traffic="").replace("sigma = 0.4", "sigma = 0.0")
     with clusters(text) as one:
         result = bounded(played(one, tmp_path))
-        assert one.records.points is not None
-        assert one.records.initial is not None
-        run = run_k_means(one.plan, one.records.points, one.records.initial, rng=reproducible(1))
-        found = np.stack([iteration.centroids for iteration in result.iterations])
+        assert one.records.start is not None
+        run = run_k_means(one.plan, one.records.rows, one.records.start, rng=reproducible(1))
+        found = np.stack([iteration.combined for iteration in result.steps])
         assert found == pytest.approx(run.centroids[1:], abs=1e-9)
 
 
@@ -130,7 +127,7 @@ def test_a_node_of_a_centroid_that_is_missing_fails_the_run(tmp_path: Path) -> N
 def test_hidden_centroids_are_not_run_over_a_network(iterations: int) -> None:
     text = plan_text(iterations=iterations, traffic="").replace("public-centroids", "hidden")
     specification = parse_plan(text)
-    records = read_records(specification.query, Path())
+    records = specification.query.records(Path())
     words = "everybody who takes part reads the centroids" if iterations == 1 else "no guarantee is not run"
     with pytest.raises(UnsupportedProtocolError, match=words):
         deploy(
@@ -191,7 +188,7 @@ def test_a_source_that_starts_again_sends_the_same(tmp_path: Path) -> None:
 
 
 def test_a_source_asks_until_the_centroids_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushuffle.network.nodes.k_means._PAUSE", 0.01)
+    monkeypatch.setattr("hushuffle.network.nodes.source._PAUSE", 0.01)
     with clusters(plan_text()) as one:
         answers: list[Any] = [Reason.NOT_YET, None, Reason.NOT_YET, SECOND]
         sent = bounded(asked(one, tmp_path, answers))
@@ -255,15 +252,15 @@ def test_the_points_must_be_the_source_s_own(tmp_path: Path) -> None:
     with clusters(plan_text()) as one:
         first, second = list(one.document.places)[:2]
         with pytest.raises(DataError, match="are not those that the run's document lists"):
-            PointSource(
+            SourceNode(
                 one.document,
                 identity(first),
-                one.points(second),
+                one.people(second),
                 key=bytes(32),
                 state=tmp_path,
                 journal=one.journal(first),
             )
-        assert "point" not in repr(one.points(first)[0])
+        assert "row" not in repr(one.people(first)[0])
 
 
 # Nodes of centroids.
@@ -280,7 +277,7 @@ def end(step: int, *numbers: int, kind: Kind = Kind.END) -> Control:
     return Control(kind, step, numbers=numbers)
 
 
-def told(one: Clusters, play: Callable[[CentroidNode], Awaitable[None]], *, answer: Control | None = None) -> list[Any]:
+def told(one: Clusters, play: Callable[[ComputeNode], Awaitable[None]], *, answer: Control | None = None) -> list[Any]:
     """Run the first node while `play` says things to it; return what it releases."""
 
     async def work() -> list[Any]:
@@ -302,8 +299,8 @@ def told(one: Clusters, play: Callable[[CentroidNode], Awaitable[None]], *, answ
                 await running
             finally:
                 await ended(running)
-        codec = released_codec(one.document)
-        return [codec.unpack(own) for own in contents]
+        codec = ToldCodec(one.document)
+        return [codec.unpack((1, 0), own) for own in contents]
 
     return bounded(work())
 
@@ -317,7 +314,7 @@ def test_what_a_node_takes_and_what_not() -> None:
     with clusters(plan_text()) as one:
         a, b, c, d = one.scramblers
 
-        async def play(node: CentroidNode) -> None:
+        async def play(node: ComputeNode) -> None:
             asked = await one.say("compute-1", "compute-1", [Control(Kind.HEALTH)])
             assert asked.kind is Kind.HEALTH
             assert await said(one, "stranger-1", end(1, 0, 6)) == (Kind.REFUSED, Reason.IDENTITY)
@@ -350,9 +347,9 @@ def test_what_a_node_takes_and_what_not() -> None:
             del node
 
         first, second = told(one, play)
-        assert first.centroid.tolist() == [2.0, 2.0]
-        assert (first.iteration, first.counts) == (1, ((6, 4), (6, 1)))
-        assert second.centroid.tolist() == [4.0, 4.0]
+        assert first.numbers.tolist() == [2.0, 2.0]
+        assert (first.step, first.counts) == (1, ((6, 4), (6, 1)))
+        assert second.numbers.tolist() == [4.0, 4.0]
         journal = one.journal("compute-1")
         assert journal.state == "done"
         assert journal.rejected == {
@@ -369,14 +366,14 @@ def test_a_batch_that_breaks_is_lost_and_one_that_is_late_too(monkeypatch: pytes
         a, b, c, d = one.scramblers
         over = asyncio.Event()
 
-        async def wait(self: CentroidNode, event: asyncio.Event, _seconds: float) -> None:
+        async def wait(self: ComputeNode, event: asyncio.Event, _seconds: float) -> None:
             await until(lambda: event.is_set() or over.is_set())
             over.clear()
             del self
 
-        monkeypatch.setattr(CentroidNode, "_wait", wait)
+        monkeypatch.setattr(ComputeNode, "_wait", wait)
 
-        async def play(node: CentroidNode) -> None:
+        async def play(node: ComputeNode) -> None:
             connection = await one.client(a, "compute-1")
             await connection.send(point(one, 1.0, 1.0))
             await connection.close()
@@ -389,7 +386,7 @@ def test_a_batch_that_breaks_is_lost_and_one_that_is_late_too(monkeypatch: pytes
             del node
 
         first, second = told(one, play)
-        assert first.centroid.tolist() == list(one.document.clustering.initial[0])
+        assert first.numbers.tolist() == list(one.task.initial[0])
         assert (first.counts, second.counts) == (((0, 0), (0, 0)), ((6, 1), (6, 1)))
         assert one.journal("compute-1").rejected == {Reason.TRUNCATED: 1, Reason.LATE: 1}
 
@@ -397,7 +394,7 @@ def test_a_batch_that_breaks_is_lost_and_one_that_is_late_too(monkeypatch: pytes
 def test_a_node_that_is_stopped_tells_nothing() -> None:
     with clusters(plan_text()) as one:
 
-        async def play(node: CentroidNode) -> None:
+        async def play(node: ComputeNode) -> None:
             node.stop()
 
         assert told(one, play) == []
@@ -407,7 +404,7 @@ def test_a_node_that_is_stopped_tells_nothing() -> None:
 def test_a_node_that_the_result_refuses_fails() -> None:
     with clusters(plan_text(iterations=1, traffic="")) as one:
 
-        async def play(node: CentroidNode) -> None:
+        async def play(node: ComputeNode) -> None:
             for name in one.document.places:
                 assert await said(one, name, end(1, 0, 0)) == ACCEPTED
             del node
@@ -420,7 +417,7 @@ def test_only_a_node_of_the_run_with_its_own_key_can_be_one() -> None:
     with clusters(plan_text()) as one:
         for name, key in (("compute-1", SealKey.generate()), ("scrambler-1-1", one.deployment.seals["compute-1"])):
             with pytest.raises(DataError, match="has no such part in this run"):
-                CentroidNode(one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name))
+                ComputeNode(one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name))
 
 
 def test_a_released_centroid_is_the_same_after_a_new_start(tmp_path: Path) -> None:
@@ -430,7 +427,7 @@ def test_a_released_centroid_is_the_same_after_a_new_start(tmp_path: Path) -> No
 
         async def work(kills: int, state: Path) -> None:
             key, name = one.deployment.seals["compute-1"], "compute-1"
-            node = CentroidNode(
+            node = ComputeNode(
                 one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name), state=state
             )
 
@@ -444,8 +441,8 @@ def test_a_released_centroid_is_the_same_after_a_new_start(tmp_path: Path) -> No
 
             for what, instead in (("_listening", nullcontext), ("_wait", at_once), ("_report", report)):
                 setattr(node, what, instead)
-            for held in node._held.values():
-                held.extend((node._codec.sample, True) for _ in range(5))
+            for step in node._merged:
+                node._merge(step, [one.task.sample(step, 0)] * 5, [True] * 5)
             await node.run()
 
         with pytest.raises(ConnectionLostError):

@@ -15,13 +15,13 @@ from hushuffle.network.nodes.frames import Control, Kind, Reason
 from hushuffle.network.nodes.identities import Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node, health
-from hushuffle.network.nodes.result import AggregateResult, ResultNode
+from hushuffle.network.nodes.result import ResultNode, RunResult
 from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.source import coins
 from hushuffle.plans import group_statistics, messages, use_chance
 from hushuffle.queries import exchange
 from hushuffle.randomness import reproducible
-from runtime_cases import COINS, Case, bounded, case, holders, identity, step, until
+from runtime_cases import COINS, Case, aggregate_of, bounded, case, holders, identity, step, until
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def over(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return ended
 
 
-def run(one: Case, folder: Path, over: list[bool] | None = None) -> AggregateResult:
+def run(one: Case, folder: Path, over: list[bool] | None = None) -> RunResult:
     """Run every node to its end; without scramblers time is over when all sources have sent."""
 
-    async def work() -> AggregateResult:
+    async def work() -> RunResult:
         document = one.document
         servers: list[Any] = [one.compute(name) for part in document.steps for name in part.computes]
         servers += [
@@ -58,10 +58,10 @@ def run(one: Case, folder: Path, over: list[bool] | None = None) -> AggregateRes
     return bounded(work())
 
 
-def compare(one: Case, result: AggregateResult) -> None:
+def compare(one: Case, result: RunResult) -> None:
     """See that the result is that of the tuples that the coins say were used."""
     document = one.document
-    query = document.grouping
+    query = aggregate_of(document).query
     for position, (part, found) in enumerate(zip(document.steps, result.steps, strict=True)):
         rows = np.array([int(name.split("-")[1]) for batch in part.batches for name in batch.holders])
         scrambled: dict[str, Any] = {"dummies": part.dummies, "batch": len(part.batches[0].holders)}
@@ -83,7 +83,9 @@ def compare(one: Case, result: AggregateResult) -> None:
         assert 0 < np.count_nonzero(used) < rows.size
         expected = group_statistics(query, position, one.table, used=used)
         factor = document.people / (rows.size * use_chance(part.sampling))
-        for mine, theirs, scale in ((found.received, expected, 1.0), (found.estimated, expected, factor)):
+        received = aggregate_of(document).statistics(position + 1, found.combined)
+        estimated = received.scaled(found.scale())
+        for mine, theirs, scale in ((received, expected, 1.0), (estimated, expected, factor)):
             assert mine.count == pytest.approx(theirs.count * scale)
             for name in query.values:
                 assert mine.sum[name] == pytest.approx(theirs.sum[name] * scale)
@@ -132,8 +134,8 @@ def test_a_run_without_scramblers(tmp_path: Path, over: list[bool], flood: int) 
         else:
             for position, found in enumerate(result.steps):
                 assert (
-                    found.received.count.tolist()
-                    == group_statistics(one.document.grouping, position, one.table).count.tolist()
+                    found.combined[0].tolist()
+                    == group_statistics(aggregate_of(one.document).query, position, one.table).count.tolist()
                 )
 
 

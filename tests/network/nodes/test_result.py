@@ -15,11 +15,11 @@ from hushuffle.network.nodes.document import RESULT
 from hushuffle.network.nodes.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node
-from hushuffle.network.nodes.records import Part, PartCodec, part_codec
-from hushuffle.network.nodes.result import AggregateResult, ResultNode, RunFailedError
-from hushuffle.network.nodes.tally import Counts
-from hushuffle.plans import group_statistics, use_chance
-from runtime_cases import Case, adding_up, bounded, case, holders, identity, seal_key, step, until
+from hushuffle.network.nodes.result import ResultNode, RunFailedError, RunResult, StepResult
+from hushuffle.network.nodes.tally import Counts, Told, ToldCodec
+from hushuffle.plans import GroupStatistics, use_chance
+from hushuffle.randomness import reproducible
+from runtime_cases import Case, adding_up, aggregate_of, bounded, case, holders, identity, seal_key, step, until
 
 NAMES = ("compute-1-1", "compute-1-2", "compute-1-3")
 
@@ -36,18 +36,24 @@ def over(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return ended
 
 
-def codec(one: Case, number: int = 1) -> PartCodec:
-    return part_codec(one.document, number)
-
-
 def part(one: Case, node: int, *, sources: int = 3, counts: Counts | None = None, number: int = 1) -> list[bytes]:
     """Return what a node tells that has found 10 + node in its first group; `counts`: others than those that add up."""
-    query = one.document.grouping
-    column = query.grouping_sets[number - 1].columns[0]
-    table = {column: np.full(1, 2 * node), "x": np.full(1, 10.0 + node)}
-    statistics = group_statistics(query, number - 1, table)
-    found = Part(statistics=statistics, counts=counts or adding_up(one.document.step(number), node, [sources]))
-    return codec(one, number).pack(found, node=node)
+    task = aggregate_of(one.document)
+    row = np.array([[2.0 * node] * len(task.grouping_sets) + [10.0 + node]])
+    merged = task.merge(number, task.empty(number), task.pack(number, row), [True])
+    numbers = task.tell(number, node, merged, None, reproducible(1))
+    came = counts or adding_up(one.document.step(number), node, [sources])
+    return ToldCodec(one.document).pack(Told(step=number, counts=came, numbers=numbers))
+
+
+def received(one: Case, step: StepResult) -> GroupStatistics:
+    """Return what arrived, as statistics."""
+    return aggregate_of(one.document).statistics(1, step.combined)
+
+
+def estimated(one: Case, step: StepResult) -> GroupStatistics:
+    """Return what is estimated for everybody."""
+    return received(one, step).scaled(step.scale())
 
 
 def told(one: Case, contents: Sequence[bytes | None]) -> list[Frame]:
@@ -59,8 +65,8 @@ def told(one: Case, contents: Sequence[bytes | None]) -> list[Frame]:
     return [*frames, Control(Kind.END, RESULT, numbers=(len(frames), 1))]
 
 
-def gathered(one: Case, play: Callable[[ResultNode], Awaitable[None]]) -> AggregateResult:
-    async def work() -> AggregateResult:
+def gathered(one: Case, play: Callable[[ResultNode], Awaitable[None]]) -> RunResult:
+    async def work() -> RunResult:
         node = one.result()
         running = asyncio.create_task(node.run())
         try:
@@ -91,13 +97,13 @@ def test_parts_become_received_and_estimated_statistics() -> None:
         (found,) = result.steps
         assert (result.run, result.people) == (one.document.run, 8)
         assert (found.name, found.planned, found.sources, found.lost_batches) == ("step 1", 4, 2, 1)
-        assert found.received.count.tolist() == [1, 0, 1, 0, 1, 0]
-        assert found.received.sum["x"].tolist() == [10, 0, 11, 0, 12, 0]
+        assert received(one, found).count.tolist() == [1, 0, 1, 0, 1, 0]
+        assert received(one, found).sum["x"].tolist() == [10, 0, 11, 0, 12, 0]
         chance = use_chance(one.document.step(1).sampling)
         factors = [8 / (2 * chance)] * 3
-        assert found.estimated.count[::2] == pytest.approx(factors)
-        assert found.estimated.sum["x"][::2] == pytest.approx([10 * factors[0], 11 * factors[1], 12 * factors[2]])
-        assert found.estimated.avg["x"][::2] == pytest.approx([10, 11, 12])
+        assert estimated(one, found).count[::2] == pytest.approx(factors)
+        assert estimated(one, found).sum["x"][::2] == pytest.approx([10 * factors[0], 11 * factors[1], 12 * factors[2]])
+        assert estimated(one, found).avg["x"][::2] == pytest.approx([10, 11, 12])
         assert one.journal("r").state == "done"
 
 
@@ -112,7 +118,7 @@ def test_without_scramblers_all_messages_tell_how_many_sources_there_were() -> N
         (found,) = gathered(one, play).steps
         assert (found.sources, found.lost_batches) == (3, 0)
         chance = use_chance(one.document.step(1).sampling)
-        assert found.estimated.count[::2] == pytest.approx([4 / (3 * chance)] * 3)
+        assert estimated(one, found).count[::2] == pytest.approx([4 / (3 * chance)] * 3)
 
 
 def test_repeated_parts_change_nothing() -> None:
@@ -125,7 +131,7 @@ def test_repeated_parts_change_nothing() -> None:
             await everybody(one)
 
         (found,) = gathered(one, play).steps
-        assert found.received.count.tolist() == [1, 0, 1, 0, 1, 0]
+        assert received(one, found).count.tolist() == [1, 0, 1, 0, 1, 0]
         assert (one.journal("r").accepted, one.journal("r").repeated) == (3, 2)
 
 
@@ -163,11 +169,11 @@ def test_too_few_sources_mean_no_result() -> None:
 
 def test_what_is_no_part_is_refused_and_the_part_may_still_come() -> None:
     with case(values=("x", "y", "z")) as one:
-        messages = codec(one).messages
-        assert messages == 1
+        codec = ToldCodec(one.document)
+        assert codec.messages(1) == 1
 
         async def play(_node: ResultNode) -> None:
-            good = told(one, [bytes(len(own)) for own in codec(one).pack(_empty(one), node=0)])
+            good = told(one, codec.cut(1, b""))
             wrong: list[tuple[list[Frame], Reason]] = [
                 (told(one, []), Reason.MALFORMED),
                 (told(one, [b"short"]), Reason.MALFORMED),
@@ -186,12 +192,6 @@ def test_what_is_no_part_is_refused_and_the_part_may_still_come() -> None:
         with pytest.raises(RunFailedError, match="only 0 of 3 sources came through"):
             gathered(one, play)
         assert one.journal("r").rejected == {Reason.MALFORMED: 4, Reason.UNREADABLE: 1, Reason.IDENTITY: 1}
-
-
-def _empty(one: Case) -> Part:
-    query = one.document.grouping
-    table = {"age": np.zeros(0, dtype=int), **{name: np.zeros(0) for name in query.values}}
-    return Part(statistics=group_statistics(query, 0, table), counts=((0, 0),))
 
 
 def test_strangers_and_the_node_itself_put_nothing_in(over: list[bool]) -> None:
@@ -227,8 +227,9 @@ def test_parts_that_are_there_are_enough(over: list[bool]) -> None:
         node = one.result()
         node._listening = nullcontext  # type: ignore[assignment]
         for place, name in enumerate(NAMES):
-            assert node._end(name, (1, place), part(one, place)).kind is Kind.ACCEPTED
-        assert bounded(node.run()).steps[0].received.count.sum() == 3
+            told = ToldCodec(one.document).unpack((1, place), part(one, place))
+            assert node._keep(name, told).kind is Kind.ACCEPTED
+        assert received(one, bounded(node.run()).steps[0]).count.sum() == 3
         assert node.journal.state == "done"
         missing = one.result()
         missing._listening = nullcontext  # type: ignore[assignment]

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections import Counter
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hushuffle.network.nodes.connections import Connection
 from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.frames import Control, Kind, Message, Reason
 from hushuffle.network.nodes.journal import Journal
-from hushuffle.network.nodes.source import Entry, NotDeliveredError, SourceNode, coins, deliveries
+from hushuffle.network.nodes.source import Entry, NotDeliveredError, Person, SourceNode, coins, deliveries
 from runtime_cases import COINS, Case, bounded, case, holders, identity, seal_key, step, until
 
 BOTH = [["source-0", "source-1", "source-0"], ["source-2", "source-0"]]
@@ -29,13 +30,14 @@ def opened(one: Case, message: Message) -> bytes | None:
     return one.document.seals(message.step).open(message.sealed, seal_key(name), target=name)
 
 
-def entries(one: Case, name: str) -> list[Entry]:
+def people(one: Case, name: str) -> list[Person]:
     """Return the records of a source, all different."""
-    found = one.entries(name)
-    return [
-        Entry(step=own.step, batch=own.batch, slot=own.slot, record=place, own=own.own, content=own.content)
-        for place, own in enumerate(found)
-    ]
+    return [replace(own, record=place) for place, own in enumerate(one.people(name))]
+
+
+def entries(one: Case, name: str) -> list[Entry]:
+    """Return what they have to say."""
+    return list(one.entries(name, people(one, name)))
 
 
 def test_targets_are_those_of_the_coins_and_redirected_messages_carry_nothing() -> None:
@@ -103,7 +105,7 @@ def test_the_same_messages_go_out_again(tmp_path: Path) -> None:
                 node = SourceNode(
                     one.document,
                     identity("source-0"),
-                    entries(one, "source-0"),
+                    people(one, "source-0"),
                     key=COINS,
                     state=tmp_path / "state",
                     journal=Journal(node="source-0"),
@@ -180,7 +182,7 @@ def test_answers_that_are_no_frames_do_not_end_a_source(tmp_path: Path) -> None:
                 node = SourceNode(
                     one.document,
                     identity("source-0"),
-                    entries(one, "source-0"),
+                    people(one, "source-0"),
                     key=COINS,
                     state=tmp_path,
                     journal=Journal(node="source-0"),
@@ -251,7 +253,7 @@ def test_a_source_of_which_only_a_part_was_taken_says_so(tmp_path: Path) -> None
             node = SourceNode(
                 one.document,
                 identity("source-0"),
-                entries(one, "source-0"),
+                people(one, "source-0"),
                 key=COINS,
                 state=tmp_path,
                 journal=Journal(node="source-0"),
@@ -348,8 +350,8 @@ def test_state_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_a_source_knows_its_places(tmp_path: Path) -> None:
     with case(step(1, BOTH)) as one:
-        mine = entries(one, "source-0")
-        for wrong in (mine[:-1], [*mine, mine[0]], entries(one, "source-1"), []):
+        mine = people(one, "source-0")
+        for wrong in (mine[:-1], [*mine, mine[0]], people(one, "source-1"), []):
             with pytest.raises(DataError, match="records of source-0 are not those that the run's document lists"):
                 SourceNode(
                     one.document, identity("source-0"), wrong, key=COINS, state=tmp_path, journal=Journal(node="x")
@@ -362,4 +364,5 @@ def test_records_are_not_shown() -> None:
     shown = repr(Entry(step=1, batch=0, slot=0, record=3, own=2, content=b"private"))
     assert "private" not in shown
     assert "own" not in shown
+    assert "77" not in repr(Person(record=3, places={1: (0, 0)}, row=np.array([77.5])))
     assert np.array_equal(coins(COINS, run="a", step=1, records=[1]).words(1).size, 1)

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.network.nodes.board import KMeansResult
-from hushuffle.network.nodes.result import AggregateResult
+from hushuffle.network.nodes.result import RunResult
 from hushuffle.network.nodes.seals import KEY
 from hushuffle.plans import use_chance
+from hushuffle.queries import Aggregate, KMeans
 from network.simulation.evidence import Evidence
 from network.simulation.hosts import Process
 
@@ -29,12 +29,12 @@ def _results(evidence: Evidence) -> Iterator[Process]:
 def answers(evidence: Evidence) -> Iterator[str]:
     """An answer is what the accepted messages say, to the last bit: each counts once, none is lost or foreign."""
     for process in _results(evidence):
-        if isinstance(process.outcome, AggregateResult):
-            for number in range(1, len(process.outcome.steps) + 1):
-                yield from _answer(evidence, process, number)
-        else:
-            assert isinstance(process.outcome, KMeansResult)
-            yield from _centroids(evidence, process, process.outcome)
+        assert isinstance(process.outcome, RunResult)
+        if isinstance(evidence.document.query, KMeans):
+            yield from _centroids(evidence, process, process.outcome, evidence.document.query)
+            continue
+        for number in range(1, len(process.outcome.steps) + 1):
+            yield from _answer(evidence, process, number)
 
 
 def _unsure(evidence: Evidence, result: Process, number: int) -> bool:
@@ -44,8 +44,10 @@ def _unsure(evidence: Evidence, result: Process, number: int) -> bool:
 
 def _answer(evidence: Evidence, result: Process, number: int) -> Iterator[str]:
     world, step = evidence.world, evidence.document.step(number)
-    answer = result.outcome.steps[number - 1]
-    groups = answer.received.count.size
+    answer, query = result.outcome.steps[number - 1], evidence.document.query
+    assert isinstance(query, Aggregate)
+    received = query.statistics(number, answer.combined)
+    estimated, groups = received.scaled(answer.scale()), received.count.size
     if _unsure(evidence, result, number):
         return
     sources = []
@@ -58,15 +60,15 @@ def _answer(evidence: Evidence, result: Process, number: int) -> Iterator[str]:
             return
         mine = [group for group in range(groups) if group * len(step.computes) // groups == target]
         wanted = evidence.statistics(life, number)
-        for what, array in (("count", answer.received.count), ("sum", answer.received.sum["x"])):
+        for what, array in (("count", received.count), ("sum", received.sum["x"])):
             if [float(array[group]) for group in mine] != [wanted[what][group] for group in mine]:
                 yield f"{what} of {name}: {array[mine].tolist()} for {[wanted[what][group] for group in mine]}"
         sources.append(sum(take.end.numbers[1] for take in evidence.takes(life, number) if take.end is not None))
         if step.scrambled and sources[-1]:
             chance = use_chance(step.sampling)
             scaled = np.array(wanted["count"])[mine] * (evidence.document.people / (sources[-1] * chance))
-            if not np.allclose(answer.estimated.count[mine], scaled, rtol=1e-12):
-                yield f"estimate of {name}: {answer.estimated.count[mine].tolist()} for {scaled.tolist()}"
+            if not np.allclose(estimated.count[mine], scaled, rtol=1e-12):
+                yield f"estimate of {name}: {estimated.count[mine].tolist()} for {scaled.tolist()}"
     if step.scrambled and answer.sources != min(sources):
         yield f"step {number}: {answer.sources} sources for {min(sources)}"
     yield from _once(evidence, [evidence.part_of(name, result, number) for name in step.computes], number)
@@ -88,9 +90,8 @@ def _once(evidence: Evidence, lives: list[Process | None], number: int) -> Itera
     )
 
 
-def _centroids(evidence: Evidence, result: Process, answer: KMeansResult) -> Iterator[str]:
-    clustering = evidence.document.clustering
-    for number, iteration in enumerate(answer.iterations, start=1):
+def _centroids(evidence: Evidence, result: Process, answer: RunResult, clustering: KMeans) -> Iterator[str]:
+    for number, iteration in enumerate(answer.steps, start=1):
         step = evidence.document.step(number)
         if _unsure(evidence, result, number):
             return
@@ -107,8 +108,8 @@ def _centroids(evidence: Evidence, result: Process, answer: KMeansResult) -> Ite
             for before in range(1, number + 1):
                 points = evidence.points(life, before)
                 wanted = np.sum(points, axis=0) / len(points) if points else wanted
-            if not np.array_equal(iteration.centroids[target], wanted):
-                yield f"centroid of {name}, step {number}: {iteration.centroids[target].tolist()} for {wanted.tolist()}"
+            if not np.array_equal(iteration.combined[target], wanted):
+                yield f"centroid of {name}, step {number}: {iteration.combined[target].tolist()} for {wanted.tolist()}"
         lives = [evidence.part_of(name, result, number) for name in step.computes]
         yield from _once(evidence, lives, number)
         sources = [

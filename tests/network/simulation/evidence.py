@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hushuffle.network.nodes.document import Aggregate
 from hushuffle.network.nodes.frames import Control, Kind, Message
 from hushuffle.network.nodes.seals import KEY
 from hushuffle.network.nodes.source import coins
+from hushuffle.queries import Aggregate
 from network.simulation.hosts import Process, secret
 from network.simulation.wires import Talk
 from network.simulation.world import World
@@ -185,7 +185,7 @@ class Evidence:
         By step, batch and slot; for records with a fixed own target.
         """
         found = {}
-        for entry in self.world.scene.entries.get(name, ()):
+        for entry in self.world.scene.entries(name):
             step = self.document.step(entry.step)
             rng = coins(secret(f"coins of {name}"), run=self.document.drawn, step=entry.step, records=[entry.record])
             sent, meant = step.sampling.sample([entry.own], rng=rng)

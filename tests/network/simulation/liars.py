@@ -146,7 +146,7 @@ class Impostor:
         """Return messages for its own places and others, some well sealed, and an end that may be true."""
         document, rng = self._world.scene.document, self._random
         frames: list[Frame] = [self._message() for _ in range(rng.randint(0, 4))]
-        entries = self._world.scene.entries.get(self._process.name, ())
+        entries = self._world.scene.entries(self._process.name)
         if entries and rng.random() < 0.5:  # what it should have sent, sealed anew every time
             made = deliveries(document, entries, secret(f"coins of {self._process.name}"))
             frames += [message for delivery in made if delivery.to == name for message in delivery.messages]

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from hushuffle.network.nodes.document import Aggregate, Batch, KMeans, Noise, RunDocument, Server, Step, utc_text
-from hushuffle.network.nodes.k_means import Person
-from hushuffle.network.nodes.records import RecordCodec
+from hushuffle.network.nodes.document import Batch, RunDocument, Server, Step, utc_text
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.network.nodes.source import Entry
+from hushuffle.network.nodes.source import Entry, Person, entries_of
 from hushuffle.plans import GroupingQuery, GroupingSet
+from hushuffle.queries import Aggregate, KMeans
+from hushuffle.queries.k_means import Noise
 from network.simulation.hosts import EPOCH, secret
 
 
@@ -28,10 +28,9 @@ def seal_key(name: str) -> SealKey:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """A run that nobody has started; `entries` or `people` of each source, `rows` of each source."""
+    """A run that nobody has started; `people` and `rows` of each source."""
 
     document: RunDocument
-    entries: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
     people: dict[str, tuple[Person, ...]] = field(default_factory=dict)
     rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
     addresses: dict[str, str] = field(default_factory=dict)
@@ -40,6 +39,13 @@ class Scene:
     def clusters(self) -> bool:
         """Whether the run is one of k-means."""
         return isinstance(self.document.query, KMeans)
+
+    def entries(self, name: str) -> tuple[Entry, ...]:
+        """Return what a source has to say, where that is known beforehand."""
+        if self.clusters:
+            return ()
+        steps = range(1, len(self.document.steps) + 1)
+        return tuple(entries_of(self.document, self.people.get(name, ()), steps, None))
 
     def role(self, name: str) -> str:
         """Return source, scrambler, compute or result."""
@@ -170,38 +176,23 @@ def _clusters(rng: random.Random, targets: int, steps: tuple[Step, ...]) -> KMea
 
 def _filled(document: RunDocument, holders: list[str], addresses: dict[str, str], rng: random.Random) -> Scene:
     """Give every row a value that is its own: sums of powers of two say who was counted, and how often."""
-    found: dict[str, list[Entry]] = {}
     places: dict[int, dict[int, tuple[int, int]]] = {row: {} for row in range(len(holders))}
     rows = {name: tuple(row for row, holder in enumerate(holders) if holder == name) for name in holders}
-    clusters = isinstance(document.query, KMeans)
-    table = {name: np.array([rng.randrange(2) for _ in holders]) for name in ("age", "size")}
     for number, step in enumerate(document.steps, start=1):
-        if not clusters:
-            groups = document.grouping.grouping_sets[number - 1]
-            table[groups.columns[0]] = np.array([rng.randrange(groups.sizes[0]) for _ in holders])
         left = {name: list(own) for name, own in rows.items()}
         for position, batch in enumerate(step.batches):
             for slot, holder in enumerate(batch.holders):
-                row = left[holder].pop(0)
-                places[row][number] = position, slot
-                if not clusters:
-                    found.setdefault(holder, []).append(_entry(document, number, position, slot, row, table))
-    if not clusters:
-        entries = {name: tuple(own) for name, own in found.items()}
-        return Scene(document=document, entries=entries, rows=rows, addresses=addresses)
+                places[left[holder].pop(0)][number] = position, slot
+    values = [_values(document, row, rng) for row in range(len(holders))]
     people = {
-        name: tuple(Person(record=row, places=places[row], point=_point(row, rng)) for row in own)
+        name: tuple(Person(record=row, places=places[row], row=np.array(values[row])) for row in own)
         for name, own in rows.items()
     }
     return Scene(document=document, people=people, rows=rows, addresses=addresses)
 
 
-def _entry(document: RunDocument, number: int, position: int, slot: int, row: int, table: dict[str, Any]) -> Entry:
-    codec = RecordCodec(query=document.grouping, position=number - 1)
-    own = {name: values[row : row + 1] for name, values in table.items()} | {"x": np.array([2.0**row])}
-    content = codec.pack(own)[0]
-    return Entry(step=number, batch=position, slot=slot, record=row, own=int(codec.own(own)[0]), content=content)
-
-
-def _point(row: int, rng: random.Random) -> Any:
-    return np.array([float(rng.randrange(40)), 2.0**-row])
+def _values(document: RunDocument, row: int, rng: random.Random) -> list[float]:
+    if isinstance(document.query, Aggregate):
+        groups = [float(rng.randrange(sizes[0])) for _, sizes in document.query.grouping_sets]
+        return [*groups, 2.0**row]
+    return [float(rng.randrange(40)), 2.0**-row]

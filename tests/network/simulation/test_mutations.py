@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -15,6 +16,7 @@ from hushuffle.network.nodes.intake import Intake
 from hushuffle.network.nodes.node import Node
 from hushuffle.network.nodes.scrambler import Gathering, ScramblerNode
 from hushuffle.network.nodes.seals import Once
+from hushuffle.plans import Traffic
 from network.simulation.simulate import simulate
 
 MOST: Final = 600
@@ -59,12 +61,12 @@ def _any_document(patch: pytest.MonkeyPatch) -> None:
 
 
 def _one_dummy_less(patch: pytest.MonkeyPatch) -> None:
-    scrambler = Step.scrambler
+    scrambler = Traffic.scrambler
 
-    def less(self: Step, n: int) -> Any:
-        return scrambler(self.model_copy(update={"dummies": max(self.dummies - 1, 0)}), n)
+    def less(self: Traffic, sources: int) -> Any:
+        return scrambler(replace(self, dummies=max((self.dummies or 0) - 1, 0)), sources)
 
-    patch.setattr(Step, "scrambler", less)
+    patch.setattr(Traffic, "scrambler", less)
 
 
 def _second_message(patch: pytest.MonkeyPatch) -> None:

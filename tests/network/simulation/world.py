@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushuffle.errors import HushuffleError
-from hushuffle.network.nodes.board import BoardNode
 from hushuffle.network.nodes.compute import ComputeNode
 from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.frames import Control, Frame
 from hushuffle.network.nodes.journal import Journal
-from hushuffle.network.nodes.k_means import CentroidNode, PointSource
 from hushuffle.network.nodes.node import Places
 from hushuffle.network.nodes.result import ResultNode
 from hushuffle.network.nodes.scrambler import ScramblerNode
@@ -173,16 +171,13 @@ class World:
         role = scene.role(name)
         if role == "source":
             options: dict[str, Any] = {"key": secret(f"coins of {name}"), "state": self.state(name), "journal": journal}
-            if scene.clusters:
-                return PointSource(document, identity, scene.people[name], **options)
-            return SourceNode(document, identity, scene.entries[name], **options)
+            return SourceNode(document, identity, scene.people[name], **options)
         address, port = document.servers[name].place
         where: Any = Listener(self.network, process, (address, port))
         if role == "scrambler":
             return ScramblerNode(document, identity, where, journal=journal, state=self.state(name))
-        parts = {"compute": (ComputeNode, CentroidNode), "result": (ResultNode, BoardNode)}
-        options = {"key": seal_key(name), "journal": journal, "state": self.state(name)}
-        return parts[role][scene.clusters](document, identity, where, **options)
+        kind = ComputeNode if role == "compute" else ResultNode
+        return kind(document, identity, where, key=seal_key(name), journal=journal, state=self.state(name))
 
     def kill(self, process: Process) -> None:
         """End a process at once, wherever it is."""

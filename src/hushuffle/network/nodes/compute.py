@@ -1,4 +1,4 @@
-"""Compute nodes: open what is sealed for them, drop dummies, sum up their groups, tell the result."""
+"""Compute nodes: open what is sealed for them, drop dummies, merge the records of each step, tell the result."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from hushuffle.errors import DataError
 from hushuffle.files.private_files import mark_once
 from hushuffle.network.nodes.connections import Connection
 from hushuffle.network.nodes.document import RunDocument
@@ -15,12 +16,14 @@ from hushuffle.network.nodes.identities import Identity
 from hushuffle.network.nodes.intake import Intake, restored, take_batch
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node, check_key
-from hushuffle.network.nodes.records import Part, RecordCodec, part_codec
 from hushuffle.network.nodes.seals import SealKey
+from hushuffle.network.nodes.tally import Told, ToldCodec
+from hushuffle.queries.query import Floats
+from hushuffle.randomness import Randomness, secure
 
 
 class ComputeNode(Node):
-    """A target of one step.
+    """A target of one step; in rounds, of every step.
 
     A batch counts when all of it came: what a scrambler had sent before it failed is dropped, and the batch is lost;
     what a source had sent before its connection broke is dropped too, and counts when it comes again as a whole.
@@ -28,10 +31,12 @@ class ComputeNode(Node):
     Args:
         document: of the run.
         identity: its own.
-        key: opens what is sealed for it.
         where: a listening socket.
+        key: opens what is sealed for it.
         journal: where to count.
-        state: a private folder for the batches that came, sealed as they were, in case it is killed.
+        rng: of the noise, `secure()` unless given.
+        state: a private folder for the batches that came, sealed as they were, and, in rounds, for what was released:
+            started again after it was killed, it tells the same, with the same noise.
 
     Raises:
         DataError: the document does not list the node as a target, or another key.
@@ -45,69 +50,86 @@ class ComputeNode(Node):
         *,
         key: SealKey,
         journal: Journal,
+        rng: Randomness | None = None,
         state: Path | None = None,
     ) -> None:
         place = document.target_of(identity.name)
         check_key(document, identity, key, part=place is not None)
         assert place is not None
-        self._number, self._node = place
-        self._codec = RecordCodec(query=document.grouping, position=self._number - 1)
-        self._statistics = self._codec.statistics(())
-        self._intake = Intake(
-            document,
-            self._number,
-            identity.name,
-            key=key,
-            check=lambda content: self._codec.check(content, node=self._node),
-            merge=self._merge,
-            sample=self._codec.sample(node=self._node),
-            journal=journal,
-        )
-        super().__init__(document, identity, journal, where=where, known=self._intake.senders, state=state)
+        self._place, self._task, self._codec = place, document.query, ToldCodec(document)
+        self._rng = secure() if rng is None else rng
+        steps = range(1, len(document.steps) + 1) if self._task.rounds else (place[0],)
+        self._merged: dict[int, Floats] = {step: self._task.empty(step) for step in steps}
+        self._intakes = {
+            step: Intake(
+                document,
+                step,
+                identity.name,
+                key=key,
+                check=partial(self._task.check, step, place[1]),
+                merge=partial(self._merge, step),
+                sample=self._task.sample(step, place[1]),
+                journal=journal,
+            )
+            for step in steps
+        }
+        known = frozenset[str]().union(*(one.senders for one in self._intakes.values()))
+        super().__init__(document, identity, journal, where=where, known=known, state=state)
         self._batches, self._told = self.kept(".batches"), self.kept_at(".told")
+        self._released = self.kept(".released") if self._task.rounds else None
 
     async def run(self) -> None:
-        """Serve until everybody has sent all, or time is over; then tell the result.
+        """Serve step by step until everybody has sent all, or time is over; then tell what was found.
 
         Raises:
             ConnectionLostError: the result cannot be reached, or refuses.
-            DataError: what was kept cannot be read.
+            DataError: what was kept cannot be read, or what has noise not be kept before it is told.
         """
-        document = self._document
         if self._told is not None and self._told.exists():
             self._journal.enter("done", before=True)
             return
-        self._journal.enter("computing", senders=len(self._intake.senders))
+        before = {} if self._released is None else dict(enumerate(self._released.read(), start=1))
         with self._journal.resuming():
-            restored(self._batches, {self._number: self._intake}, document)
+            restored(self._batches, self._intakes, self._document)
+        numbers: Floats | None = None
         async with self._listening():
-            await self._wait(self._intake.all_ended, self._left(document.target_deadline(self._number)))
-        if self._stop.is_set():
-            self._journal.enter("gave up", reason=Reason.STOPPED.words)
-            return
-        await self._tell()
+            for step, intake in self._intakes.items():
+                self._journal.enter("computing", step=step)
+                if step in before:
+                    contents = self._codec.cut(step, before[step])
+                    numbers = self._codec.unpack(self._place, contents).numbers
+                    intake.close()
+                else:
+                    await self._wait(intake.all_ended, self._left(self._document.target_deadline(step)))
+                    if self._stop.is_set():
+                        self._journal.enter("gave up", reason=Reason.STOPPED.words)
+                        return
+                    intake.close()
+                    numbers = self._task.tell(step, self._place[1], self._merged[step], numbers, self._rng)
+                    contents = self._codec.pack(Told(step=step, counts=intake.counts, numbers=numbers))
+                    await self._keep_released(contents)
+                await self._report(contents, number=step if self._task.rounds else 0)
         if self._told is not None:
             with suppress(OSError):  # then it tells the same again, if it is started again
                 mark_once(self._told)
         self._journal.enter("done")
 
     def forget(self) -> None:
-        """Let go of the batches that the result has."""
+        """Let go of the batches that the result has. What was released stays: anew, it would have other noise."""
         if self._batches is not None:
             self._batches.remove()
 
     async def _take(self, connection: Connection) -> Control:
         """Take the batch of one scrambler, or the messages of one source."""
         ends = list[Control]()
-        messages = self._messages(connection, ends)
-        intakes, keep = {self._number: self._intake}, partial(self._keep_batch, self._batches)
-        return await take_batch(messages, ends, connection.peer, intakes, self._journal, keep=keep)
+        messages, keep = self._messages(connection, ends), partial(self._keep_batch, self._batches)
+        return await take_batch(messages, ends, connection.peer, self._intakes, self._journal, keep=keep)
 
-    def _merge(self, contents: list[bytes], used: list[bool]) -> None:
+    def _merge(self, step: int, contents: list[bytes], used: list[bool]) -> None:
         """Add the records of a batch that came whole."""
-        self._statistics = self._statistics.plus(self._codec.statistics(contents, used))
+        self._merged[step] = self._task.merge(step, self._merged[step], contents, used)
 
-    async def _tell(self) -> None:
-        """Send what was found to the result: as many messages whatever it is."""
-        part = Part(statistics=self._statistics, counts=self._intake.counts)
-        await self._report(part_codec(self._document, self._number).pack(part, node=self._node))
+    async def _keep_released(self, contents: list[bytes]) -> None:
+        if not await self.keep(self._released, [b"".join(contents)]) and self._task.noisy:
+            message = f"{self.name} cannot keep what it releases, and releases nothing: another try had other noise."
+            raise DataError(message)

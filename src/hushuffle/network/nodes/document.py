@@ -15,15 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
-from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.network.nodes.frames import LARGEST, SMALLEST, Layout
 from hushuffle.network.nodes.seals import PublicSealKey, Seals
-from hushuffle.plans import CentroidNoise, GroupingQuery, GroupingSet
-from hushuffle.plans.aggregates import Function
+from hushuffle.plans import Traffic
+from hushuffle.queries.kinds import AnyTask
+from hushuffle.queries.query import Task
 
 Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9-]*$")]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
-Coordinates = Annotated[tuple[Annotated[float, Field(allow_inf_nan=False)], ...], Field(min_length=1)]
 
 _TARGET_SLACK: Final = 2
 """How many times `patience` a target waits longer than a scrambler: for start-up, and for sending."""
@@ -87,7 +86,7 @@ class Step(_Part):
     flood: Annotated[int, Field(ge=0)] = 0
     dummies: Annotated[int, Field(ge=0)] = 0
     capped: bool = False
-    min_batch: Annotated[int, Field(ge=1)]
+    min_batch: Annotated[int, Field(ge=1)] = 1
     """Sources without which a scrambler releases nothing: the guarantee is computed for so many. The places of one
     holder count once."""
     only_on_purpose: bool = False
@@ -95,93 +94,31 @@ class Step(_Part):
     batches: Annotated[tuple[Batch, ...], Field(min_length=1)]
 
     @property
-    def sampling(self) -> TargetSampling:
-        """Where a message goes."""
-        return TargetSampling(
-            targets=len(self.computes), sigma=self.sigma, flood=self.flood, convention=self.convention
-        )
-
-    @property
     def scrambled(self) -> bool:
         """Whether the messages go through scramblers."""
         return self.batches[0].scrambler is not None
 
-    def scrambler(self, n: int) -> Scrambler:
-        """Return what a scrambler of n sources does."""
-        return Scrambler(dummies=self.dummies, cap=n if self.capped else None)
+    @property
+    def traffic(self) -> Traffic:
+        """What hides where its messages go."""
+        return Traffic(
+            sigma=self.sigma,
+            convention=self.convention,
+            flood=self.flood,
+            dummies=self.dummies if self.scrambled else None,
+            min_batch=self.min_batch if self.scrambled else None,
+            capped=self.capped,
+        )
+
+    @property
+    def sampling(self) -> TargetSampling:
+        """Where a message goes."""
+        return self.traffic.sampling(len(self.computes))
 
     @property
     def sources(self) -> int:
         """Number of sources."""
         return sum(len(batch.holders) for batch in self.batches)
-
-
-class Aggregate(_Part):
-    """The query, as the nodes need it: groups are numbers."""
-
-    kind: Literal["aggregate"] = "aggregate"
-    grouping_sets: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
-    """Columns and their numbers of groups."""
-    values: tuple[str, ...] = ()
-    functions: tuple[Function, ...] = ("count",)
-    partitions: int
-    ranges: tuple[tuple[float, float] | None, ...] = ()
-    """The public ranges of values: a record outside is refused."""
-
-    def query(self) -> GroupingQuery:
-        """Return the query."""
-        sets = tuple(GroupingSet(columns=columns, sizes=sizes) for columns, sizes in self.grouping_sets)
-        return GroupingQuery(
-            grouping_sets=sets,
-            values=self.values,
-            functions=self.functions,
-            partitions=self.partitions,
-            ranges=self.ranges,
-        )
-
-    @classmethod
-    def of(cls, query: GroupingQuery) -> Aggregate:
-        """Return it as part of a document."""
-        sets = tuple((one.columns, one.sizes) for one in query.grouping_sets)
-        return cls(
-            grouping_sets=sets,
-            values=query.values,
-            functions=query.functions,
-            partitions=query.partitions,
-            ranges=query.ranges,
-        )
-
-
-class Noise(_Part):
-    """Noise on released centroids."""
-
-    kind: Literal["gaussian", "laplace"]
-    radius: Annotated[float, Field(gt=0)]
-    scale: Annotated[float, Field(gt=0)]
-
-    def build(self) -> CentroidNoise:
-        """Return the noise."""
-        return CentroidNoise(kind=self.kind, radius=self.radius, scale=self.scale)
-
-
-class KMeans(_Part):
-    """K-means with public centroids: every step is an iteration, its compute nodes are the centroids."""
-
-    kind: Literal["k-means"] = "k-means"
-    initial: Annotated[tuple[Coordinates, ...], Field(min_length=2)]
-    """The first centroids, public."""
-    largest: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """The largest absolute value of a coordinate, where columns have public ranges; a point outside is refused."""
-    noise: Noise | None = None
-    """On what every iteration releases; None: the centroids are assumed public."""
-
-    @property
-    def dimensions(self) -> int:
-        """Coordinates of a point."""
-        return len(self.initial[0])
-
-
-AnyQuery = Annotated[Aggregate | KMeans, Field(discriminator="kind")]
 
 
 class RunDocument(_Part):
@@ -201,7 +138,8 @@ class RunDocument(_Part):
     """The plan's specification, TOML, every default spelled out."""
     people: Annotated[int, Field(ge=1)]
     """How many people there are in all, whether or not everybody is asked in every step."""
-    query: AnyQuery
+    query: AnyTask
+    """What is computed, as the nodes need it."""
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
     result: Name
     servers: dict[Name, Server]
@@ -223,11 +161,12 @@ class RunDocument(_Part):
         except ValueError:
             _wrong("start must be a moment such as 2026-05-01T10:00:00Z")
         try:
-            targets = _targets(self.query, self.steps)
+            targets = self.query.targets
             for step in self.steps:
                 _ = step.sampling
         except InvalidInputError as error:
             raise ValueError(str(error)) from None
+        _check_steps(self.query, self.steps)
         for step in self.steps:
             _check(step, targets)
             for name in step.computes:
@@ -236,8 +175,8 @@ class RunDocument(_Part):
                 if batch.scrambler is not None:
                     self._server(batch.scrambler, sealed=False)
         self._server(self.result, sealed=True)
-        # The nodes of centroids are the same in every iteration.
-        steps = self.steps if isinstance(self.query, Aggregate) else self.steps[:1]
+        # In rounds the nodes are the same in every step.
+        steps = self.steps[:1] if self.query.rounds else self.steps
         roles = [self.result, *(name for step in steps for name in step.computes)]
         roles += {batch.scrambler for step in self.steps for batch in step.batches if batch.scrambler is not None}
         roles += {name for step in self.steps for batch in step.batches for name in batch.holders}
@@ -273,16 +212,10 @@ class RunDocument(_Part):
         return Layout(size=self.message, digest=self.digest)
 
     @cached_property
-    def grouping(self) -> GroupingQuery:
-        """The query of a run with grouping sets."""
-        assert isinstance(self.query, Aggregate)
-        return self.query.query()
-
-    @cached_property
-    def clustering(self) -> KMeans:
-        """The query of a run of k-means."""
-        assert isinstance(self.query, KMeans)
-        return self.query
+    def stages(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the steps, those together that are taken side by side."""
+        numbers = range(1, len(self.steps) + 1)
+        return tuple((number,) for number in numbers) if self.query.rounds else (tuple(numbers),)
 
     @property
     def starts(self) -> float:
@@ -296,9 +229,9 @@ class RunDocument(_Part):
     def deadline(self, number: int) -> float:
         """Return the seconds after the start in which the sources of a step may come.
 
-        Grouping sets are answered side by side, iterations one after the other: each has room for the slowest.
+        Stages come one after the other: each has room for the slowest.
         """
-        before = number - 1 if isinstance(self.query, KMeans) else 0
+        before = number - 1 if self.query.rounds else 0
         return before * (self.collect + _RESULT_SLACK * self.patience) + self.collect
 
     def target_deadline(self, number: int) -> float:
@@ -380,23 +313,15 @@ def _place(path: tuple[int | str, ...], kind: str) -> str:
     return ".".join(map(str, steps)) or "document"
 
 
-def _targets(query: Aggregate | KMeans, steps: tuple[Step, ...]) -> int:
-    """Return how many targets each step has."""
-    if isinstance(query, Aggregate):
-        if len(steps) != len(query.grouping_sets):
-            _wrong("steps must be as many as grouping sets")
-        return query.query().partitions
-    if len({len(centroid) for centroid in query.initial}) > 1:
-        _wrong("initial centroids must have as many coordinates each")
-    if len({step.computes for step in steps}) > 1:
+def _check_steps(query: Task, steps: tuple[Step, ...]) -> None:
+    if query.steps not in (None, len(steps)):
+        _wrong(f"steps must be {query.steps}, as the query says")
+    if query.rounds and len({step.computes for step in steps}) > 1:
         _wrong("computes must be the same nodes in every iteration")
-    if len({_everybody(step) for step in steps}) > 1:
-        _wrong("holders must be the same in every iteration: each point takes part in all")
-    if query.noise is not None:
-        query.noise.build()
-        if not all(step.only_on_purpose for step in steps):
-            _wrong("only_on_purpose must be true where centroids are released with noise")
-    return len(query.initial)
+    if query.rounds and len({_everybody(step) for step in steps}) > 1:
+        _wrong("holders must be the same in every iteration: each record takes part in all")
+    if query.noisy and not all(step.only_on_purpose for step in steps):
+        _wrong(f"only_on_purpose must be true where {query.lost} are released with noise")
 
 
 def _everybody(step: Step) -> tuple[str, ...]:
@@ -409,10 +334,7 @@ def _check(step: Step, partitions: int) -> None:
     kinds = {batch.scrambler is None for batch in step.batches}
     if len(kinds) > 1 or (kinds == {True} and len(step.batches) > 1):
         _wrong(f"batches of {step.name!r} must all have scramblers, or be one without")
-    if step.flood and step.scrambled:
-        _wrong(f"flood of {step.name!r} must be 0 behind scramblers")
-    if (step.dummies or step.capped) and not step.scrambled:
-        _wrong(f"dummies of {step.name!r} must be 0 without scramblers")
+    _check_traffic(step)
     names = [batch.scrambler for batch in step.batches]
     if len(set(names)) < len(names):
         _wrong(f"batches of {step.name!r} must have a scrambler of their own each")
@@ -423,6 +345,14 @@ def _check(step: Step, partitions: int) -> None:
             _wrong(f"min_batch of {step.name!r} must be the size of every batch under a cap")
         if step.capped and step.dummies > (partitions - 1) * len(batch.holders):
             _wrong(f"dummies of {step.name!r} must fit under the cap")
+
+
+def _check_traffic(step: Step) -> None:
+    if step.flood and step.scrambled:
+        _wrong(f"flood of {step.name!r} must be 0 behind scramblers")
+    for name, value, without in (("dummies", step.dummies or step.capped, 0), ("min_batch", step.min_batch - 1, 1)):
+        if value and not step.scrambled:
+            _wrong(f"{name} of {step.name!r} must be {without} without scramblers")
 
 
 def _wrong(rule: str) -> NoReturn:

@@ -1,27 +1,30 @@
-"""The result node: gathers what the compute nodes found, and estimates what everybody's records say."""
+"""The result node: gathers what the compute nodes found, and shows what everybody may know to all who take part."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from hushuffle.errors import DataError, HushuffleError
+from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.network.nodes.connections import Connection, ConnectionLostError
 from hushuffle.network.nodes.document import RESULT, RunDocument
-from hushuffle.network.nodes.frames import Control, Kind, Reason
+from hushuffle.network.nodes.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.identities import Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node, check_key
-from hushuffle.network.nodes.records import Part, part_codec
 from hushuffle.network.nodes.seals import SealKey
 from hushuffle.network.nodes.spool import Room, pack_batch, unpack_batch
-from hushuffle.network.nodes.tally import Counts, Tally, tally
-from hushuffle.plans import GroupStatistics, use_chance
+from hushuffle.network.nodes.tally import Counts, Tally, Told, ToldCodec, tally
+from hushuffle.plans import use_chance
+from hushuffle.queries.query import Floats
+
+_EACH_PART: Final = 256
+"""Bytes around a message, generously."""
 
 
 class RunFailedError(HushuffleError):
@@ -30,31 +33,37 @@ class RunFailedError(HushuffleError):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepResult:
-    """What one step came to.
+    """What one step came to: `combined` is what all compute nodes found of the tuples that arrived.
 
-    `received` is of the tuples that arrived, `estimated` of everybody (counts and sums scaled up); `sources` of
-    `planned` stood behind the batches that came whole; `lost_batches` did not.
+    `sources` of `planned` stood behind the batches that came whole, with so many `messages`, dummies among them;
+    `lost_batches` did not come. `people` are all whom the query is about, asked in this step or not.
     """
 
     name: str
-    received: GroupStatistics
-    estimated: GroupStatistics
+    combined: Floats
+    people: int
     planned: int
     sources: int
+    messages: int
     lost_batches: int
+    sampling: TargetSampling = field(repr=False)
+
+    def scale(self) -> float:
+        """Return what counts and sums of the tuples that arrived are multiplied with, to be estimates for everybody."""
+        return self.people / (self.sources * use_chance(self.sampling))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AggregateResult:
-    """The answers to a query with grouping sets, one step for each."""
+class RunResult:
+    """What came of all steps."""
 
     run: str
-    steps: tuple[StepResult, ...]
     people: int
+    steps: tuple[StepResult, ...]
 
 
 class ResultNode(Node):
-    """Where everything comes together; it sees statistics of groups, never a record.
+    """Where everything comes together; it sees what groups of records come to, never a record.
 
     Args:
         document: of the run.
@@ -80,17 +89,18 @@ class ResultNode(Node):
         state: Path | None = None,
     ) -> None:
         check_key(document, identity, key, part=identity.name == document.result)
-        self._key = key
-        self._parts: dict[str, Part] = {}
+        self._key, self._codec = key, ToldCodec(document)
+        self._most = max(self._codec.messages(number) for number in range(1, len(document.steps) + 1))
         self._nodes = frozenset(name for step in document.steps for name in step.computes)
+        self._parts: dict[int, dict[str, Told]] = {number: {} for number in range(1, len(document.steps) + 1)}
+        self._steps: dict[int, StepResult] = {}
+        self._failed: RunFailedError | None = None
         self._all = asyncio.Event()
-        super().__init__(document, identity, journal, where=where, known=self._nodes, state=state)
-        size = sum(
-            len(step.computes) * part_codec(document, number).messages for number, step in enumerate(document.steps, 1)
-        )
-        self._kept_parts = KeptParts(self, size)
+        readers = frozenset(document.places) if document.query.rounds else frozenset[str]()
+        super().__init__(document, identity, journal, where=where, known=self._nodes | readers, state=state)
+        self._kept_parts = KeptParts(self, self._codec.all_messages)
 
-    async def run(self) -> AggregateResult:
+    async def run(self) -> RunResult:
         """Wait for all compute nodes and return the result.
 
         Raises:
@@ -104,24 +114,26 @@ class ResultNode(Node):
             for peer, _, sealed in self._kept_parts.read():
                 contents = [seals.open(one, self._key, target=self.name) or b"" for one in sealed]
                 if (place := document.target_of(peer)) is not None:
-                    self._end(peer, place, contents)
+                    self._keep(peer, self._codec.unpack(place, contents))
         async with self._listening():
             await self._wait(self._all, self._left(document.result_deadline))
         try:
-            result = self._assembled()
+            if self._failed is not None:
+                raise self._failed
+            for stage in document.stages:
+                self._check_all_there(stage)
+            steps = tuple(self._steps[number] for number in self._parts)
         except RunFailedError as error:
             self._journal.enter("failed", reason=str(error))
             raise
         self._journal.enter("done")
-        return result
+        return RunResult(run=document.run, people=document.people, steps=steps)
 
-    async def _take(self, connection: Connection) -> Control:
-        """Take the part of one compute node."""
-        seals, contents, sealed, end = self._document.seals(RESULT), list[bytes](), list[bytes](), list[Control]()
-        place = self._document.target_of(connection.peer)
-        most = 0 if place is None else part_codec(self._document, place[0]).messages
-        async for message in self._messages(connection, end):
-            if len(contents) == most:
+    async def _take(self, connection: Connection) -> Frame:
+        """Take what one compute node tells of a step, or show what a step starts from."""
+        seals, contents, sealed, ends = self._document.seals(RESULT), list[bytes](), list[bytes](), list[Control]()
+        async for message in self._messages(connection, ends):
+            if len(contents) == self._most:
                 error = f"{connection.peer} sends more messages than a part of the result has."
                 raise ConnectionLostError(error, reason=Reason.MALFORMED)
             try:
@@ -130,56 +142,88 @@ class ResultNode(Node):
                 self._journal.reject(Reason.UNREADABLE)
                 return Control(Kind.REFUSED, RESULT, Reason.UNREADABLE)
             sealed.append(message.sealed)
-        if end[0].kind is Kind.HEALTH:
+        (end,) = ends
+        if end.kind is Kind.HEALTH:
             return self._journal.health()
+        if end.kind is Kind.WANT:
+            return await self._show(connection, end.step)
+        place = self._document.target_of(connection.peer)
         if place is None:
+            self._journal.reject(Reason.IDENTITY)
             return Control(Kind.REFUSED, RESULT, Reason.IDENTITY)
-        part_codec(self._document, place[0]).unpack(contents, node=place[1])  # what is none is not kept
-        if connection.peer not in self._parts and not await self._kept_parts.add(connection.peer, 0, sealed):
+        told = self._codec.unpack(place, contents)  # what is none is not kept
+        new = connection.peer not in self._parts.get(told.step, {connection.peer: told})
+        if new and not await self._kept_parts.add(connection.peer, told.step, sealed):
             return Control(Kind.REFUSED, RESULT, Reason.BUSY)
-        return self._end(connection.peer, place, contents)
+        return self._keep(connection.peer, told)
 
     def forget(self) -> None:
         """Let go of the parts: the result is written, or there is none."""
         self._kept_parts.remove()
 
-    def _end(self, peer: str, place: tuple[int, int], contents: list[bytes]) -> Control:
-        """Keep a part."""
-        if peer in self._parts:
-            # The same part again: the answer to the first was lost.
-            self._journal.repeated += 1
+    def _keep(self, peer: str, told: Told) -> Control:
+        """Keep what a node tells of a step."""
+        parts = self._parts.get(told.step)
+        if parts is None:
+            self._journal.reject(Reason.STEP)
+            return Control(Kind.REFUSED, RESULT, Reason.STEP)
+        if peer in parts:
+            self._journal.repeated += 1  # the answer to the first was lost
             return Control(Kind.ACCEPTED, RESULT)
-        number, node = place
-        self._parts[peer] = part_codec(self._document, number).unpack(contents, node=node)
+        parts[peer] = told
         self._journal.accepted += 1
-        if len(self._parts) == len(self._nodes):
-            self._all.set()
+        if len(parts) == len(self._document.step(told.step).computes):
+            self._complete(told.step)
         return Control(Kind.ACCEPTED, RESULT)
 
-    def _assembled(self) -> AggregateResult:
-        missing = sorted(self._nodes - self._parts.keys())
+    def _complete(self, number: int) -> None:
+        """Combine a step of which all nodes have told; one that fails is never shown, and ends the rounds."""
+        try:
+            self._steps[number] = self._step(number)
+        except RunFailedError as error:
+            self._failed = self._failed or error
+        whole = all(len(parts) == len(self._document.step(step).computes) for step, parts in self._parts.items())
+        if whole or (self._failed is not None and self._document.query.rounds):
+            self._all.set()
+
+    async def _show(self, connection: Connection, number: int) -> Control:
+        """Send what a step starts from, which the step before it released; it is public, so it is not sealed."""
+        if not self._document.query.rounds or not 1 < number <= len(self._parts):
+            self._journal.reject(Reason.STEP)
+            return Control(Kind.REFUSED, number, Reason.STEP)
+        if number - 1 not in self._steps:
+            return Control(Kind.REFUSED, number, Reason.NOT_YET if self._failed is None else Reason.STOPPED)
+        size = self._document.layout.sealed
+        whole = self._steps[number - 1].combined.astype("<f8").tobytes()
+        for slot, start in enumerate(range(0, len(whole), size)):
+            await connection.send(Message(number, slot, 0, whole[start : start + size].ljust(size, b"\0")))
+        return Control(Kind.END, number)
+
+    def _check_all_there(self, stage: Sequence[int]) -> None:
+        query, nodes = self._document.query, [name for step in stage for name in self._document.step(step).computes]
+        missing = sorted(name for name in nodes if not any(name in self._parts[step] for step in stage))
         if missing:
             names = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
+            where = f"iteration {stage[0]}: " if query.rounds else ""
             message = (
-                f"no word from {len(missing)} of {len(self._nodes)} compute nodes ({names}): their groups are lost."
+                f"{where}no word from {len(missing)} of {len(nodes)} compute nodes ({names}): "
+                f"their {query.lost} are lost."
             )
             raise RunFailedError(message)
-        steps = tuple(self._step(number) for number in range(1, len(self._document.steps) + 1))
-        return AggregateResult(run=self._document.run, steps=steps, people=self._document.people)
 
     def _step(self, number: int) -> StepResult:
-        step = self._document.step(number)
-        parts = [self._parts[name] for name in step.computes]
-        came = came_through(self._document, number, [part.counts for part in parts], self._journal)
-        chance = use_chance(step.sampling)
-        received = reduce(GroupStatistics.plus, (part.statistics for part in parts))
+        step, parts = self._document.step(number), self._parts[number]
+        told = [parts[name] for name in step.computes]
+        came = came_through(self._document, number, [one.counts for one in told], self._journal)
         return StepResult(
             name=step.name,
-            received=received,
-            estimated=received.scaled(self._document.people / (came.sources * chance)),
+            combined=self._document.query.combine(number, [one.numbers for one in told]),
+            people=self._document.people,
             planned=step.sources,
             sources=came.sources,
+            messages=came.messages,
             lost_batches=came.lost,
+            sampling=step.sampling,
         )
 
 
@@ -226,10 +270,6 @@ class KeptParts:
             self._spool.remove()
         if self._room is not None:
             self._room.give()
-
-
-_EACH_PART: Final = 256
-"""Bytes around a message, generously."""
 
 
 def came_through(document: RunDocument, number: int, told: Sequence[Counts], journal: Journal) -> Tally:

@@ -269,7 +269,7 @@ class ScramblerNode(Node):
         step = self._document.step(gathering.number)
         slots = list(gathering.messages)
         sent = np.array([gathering.messages[slot].target for slot in slots], dtype=np.int64)
-        shuffler = step.scrambler(len(gathering.batch.holders))
+        shuffler = step.traffic.scrambler(len(gathering.batch.holders))
         # The dummies' targets come last; under a cap they depend on how full the targets are.
         targets = shuffler.complete(sent, draw=lambda count: step.sampling.dummies(count, rng=self._rng))
         order = self._rng.permutation(targets.size)

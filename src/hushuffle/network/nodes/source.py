@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NoReturn
@@ -16,15 +16,29 @@ from hushuffle.files.private_files import private_file
 from hushuffle.files.secret_keys import derived
 from hushuffle.network.nodes.connections import ConnectionLostError
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.frames import HEAD, Kind, Message
+from hushuffle.network.nodes.frames import HEAD, Control, Kind, Message, Reason
 from hushuffle.network.nodes.identities import Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node, Places
+from hushuffle.queries.query import Floats
 from hushuffle.randomness import KeyedRandomness, keyed
 
 
 class NotDeliveredError(HushuffleError):
     """Nothing that a source sent was taken; the message says why."""
+
+
+_PAUSE: Final = 0.5
+"""Seconds between two questions after what a step starts from, where it is not there yet."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Person:
+    """One person's record, a row of numbers; `record` numbers it for its coins, `places` are (batch, slot) by step."""
+
+    record: int
+    places: Mapping[int, tuple[int, int]]
+    row: Floats = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +51,23 @@ class Entry:
     record: int
     own: int = field(repr=False)
     content: bytes = field(repr=False)
+
+
+def entries_of(
+    document: RunDocument, people: Sequence[Person], steps: Sequence[int], known: Floats | None
+) -> list[Entry]:
+    """Return what people have to say in some steps; `known`: what everybody knows before them."""
+    found = []
+    for step in steps:
+        asked = [one for one in people if step in one.places]
+        if not asked:
+            continue
+        rows = np.stack([one.row for one in asked])
+        own, contents = document.query.own(step, rows, known).tolist(), document.query.pack(step, rows)
+        for one, node, content in zip(asked, own, contents, strict=True):
+            batch, slot = one.places[step]
+            found.append(Entry(step=step, batch=batch, slot=slot, record=one.record, own=node, content=content))
+    return found
 
 
 def coins(key: bytes, *, run: str, step: int, records: Sequence[int]) -> KeyedRandomness:
@@ -80,54 +111,95 @@ def deliveries(document: RunDocument, entries: Sequence[Entry], key: bytes) -> l
 
 
 class SourceNode(Node):
-    """A node that speaks for one or more records.
+    """A node that speaks for one or more people.
 
-    Before its first byte leaves, everything it will send is written to `state`. Whoever starts it again, after it was
-    killed or a connection broke, sends the same bytes: nobody ever sees a second, differently randomized message for
-    the same record.
+    Before the first byte of a step leaves, all that it will send there is written to `state`. Whoever starts it again,
+    after it was killed or a connection broke, sends the same bytes: nobody ever sees a second, differently randomized
+    message for the same record.
 
     Args:
         document: of the run.
         identity: its own.
-        entries: the records and their places, all of `document.places[identity.name]`.
+        people: the records and their places, all of `document.places[identity.name]`.
         key: secret bytes of this node, for its coins.
         state: a private folder.
         journal: where to count.
 
     Raises:
-        DataError: the entries are not this node's.
+        DataError: the records are not this node's.
     """
 
     def __init__(
         self,
         document: RunDocument,
         identity: Identity,
-        entries: Sequence[Entry],
+        people: Sequence[Person],
         *,
         key: bytes,
         state: Path,
         journal: Journal,
     ) -> None:
-        places = set(document.places.get(identity.name, ()))
-        if {(entry.step, entry.batch, entry.slot) for entry in entries} != places or len(entries) != len(places):
+        placed = [(step, *place) for one in people for step, place in one.places.items()]
+        if sorted(placed) != sorted(document.places.get(identity.name, ())) or not placed:
             message = f"the records of {identity.name} are not those that the run's document lists for it."
             raise DataError(message)
         super().__init__(document, identity, journal)
-        self._entries, self._key = entries, key
-        self._path = state / f"{document.run}-{identity.name}.messages"
+        self._people, self._key, self._folder = tuple(people), key, state
 
     async def run(self, places: Places | None = None) -> None:
-        """Send everything, each node its own messages, until it is taken, refused, or time is over.
+        """Send everything, each node its own messages, until it is taken, refused, or time is over; stage by stage.
 
         `places`: those of the process, where many nodes share one.
 
         Raises:
             DataError: the state cannot be read or written; nothing was sent.
+            ConnectionLostError: what a step starts from could not be had in time.
             NotDeliveredError: nobody took anything.
         """
-        until = self._at(self._document.collect)
-        await self._settle(self._path, self._entries, until, places or Places())
+        document, places = self._document, places or Places()
+        known = document.query.start
+        for stage in document.stages:
+            number = stage[0]
+            until = self._at(document.deadline(number))
+            if number > 1:
+                known = await self._known_before(number, until, places)
+            which = f"-{number}" if document.query.rounds else ""
+            path = self._folder / f"{document.run}-{self.name}{which}.messages"
+            await self._settle(path, entries_of(document, self._people, stage, known), until, places)
         self._conclude()
+
+    async def _known_before(self, number: int, until: float, places: Places) -> Floats:
+        """Ask the result until it has what a step starts from."""
+        loop = asyncio.get_running_loop()
+        while True:
+            over = loop.time() >= until or self._stop.is_set()
+            try:
+                async with places.of(self._document.result):
+                    return await self._asked(number)
+            except ConnectionLostError as error:
+                if error.final or over:
+                    raise
+            await asyncio.sleep(_PAUSE)
+
+    async def _asked(self, number: int) -> Floats:
+        query, lost = self._document.query, self._document.query.lost
+        size = 8 * query.figures
+        connection = await self._connect(self._document.result, until=asyncio.get_running_loop().time())
+        shown, ends = b"", list[Control]()
+        try:
+            await connection.send(Control(Kind.WANT, number))
+            async for message in self._messages(connection, ends):
+                shown = (shown + message.sealed)[:size]
+        finally:
+            await connection.close()
+        (end,) = ends
+        if end.kind is not Kind.END:
+            error = f"the {lost} of step {number} could not be had ({end.reason.words})."
+            raise ConnectionLostError(error, reason=end.reason, final=end.reason not in {Reason.NOT_YET, Reason.BUSY})
+        if len(shown) != size:
+            error = f"what the result sent is not the {lost} of this plan."
+            raise DataError(error)
+        return query.known(np.frombuffer(shown, dtype="<f8"))
 
     def _conclude(self) -> None:
         """Say how the node ends: all was taken, or some of it.

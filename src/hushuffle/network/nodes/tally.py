@@ -1,20 +1,23 @@
-"""What targets saw of each batch, and whether it adds up: one scrambler is not believed."""
+"""What compute nodes tell the result, and whether the numbers of each batch add up: one scrambler is not believed."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.document import Batch, Step
+from hushuffle.network.nodes.document import RESULT, Batch, RunDocument, Step
 
 Counts: TypeAlias = tuple[tuple[int, int], ...]
 """For each batch of a step the sources behind it and its messages at one target; (0, 0): it did not come whole."""
 
 _EACH: Final = 16
+_HEAD: Final = struct.Struct("<Q")
 
 
 def counts_size(step: Step) -> int:
@@ -36,6 +39,76 @@ def pack_counts(counts: Counts) -> bytes:
 def unpack_counts(data: bytes) -> Counts:
     """Return the counts in bytes."""
     return tuple((sources, messages) for sources, messages in np.frombuffer(data, dtype="<u8").reshape(-1, 2).tolist())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Told:
+    """What a compute node tells of one step: what it saw of each batch, and the numbers that it found."""
+
+    step: int
+    counts: Counts
+    numbers: npt.NDArray[np.float64]
+
+
+class ToldCodec:
+    """What compute nodes tell, as contents of messages: of a step always as many, whatever it is.
+
+    In rounds the number of the step comes first, then counts and numbers, 8 bytes each, up to the most that a node of
+    the step can have.
+
+    Args:
+        document: of the run.
+    """
+
+    def __init__(self, document: RunDocument) -> None:
+        self._document, self._task, self.room = document, document.query, document.seals(RESULT).room
+        self._first = _HEAD.size if self._task.rounds else 0
+
+    def size(self, step: int) -> int:
+        """Return the bytes that a node of a step tells; in rounds all steps have one number of batches."""
+        return self._first + self._counts(step) + 8 * self._task.width(step)
+
+    def _counts(self, step: int) -> int:
+        return counts_size(self._document.step(1 if self._task.rounds else step))
+
+    def messages(self, step: int) -> int:
+        """Return how many messages that takes."""
+        return -(-self.size(step) // self.room)
+
+    @property
+    def all_messages(self) -> int:
+        """How many messages all nodes send in all."""
+        return sum(len(step.computes) * self.messages(number) for number, step in enumerate(self._document.steps, 1))
+
+    def pack(self, told: Told) -> list[bytes]:
+        """Return the contents of the messages of one node."""
+        head = _HEAD.pack(told.step) if self._first else b""
+        return self.cut(told.step, head + pack_counts(told.counts) + told.numbers.astype("<f8").tobytes())
+
+    def cut(self, step: int, whole: bytes) -> list[bytes]:
+        """Return what a node tells in pieces of one message each."""
+        whole = whole.ljust(self.size(step), b"\0")
+        return [whole[start : start + self.room] for start in range(0, len(whole), self.room)]
+
+    def unpack(self, place: tuple[int, int], contents: Sequence[bytes]) -> Told:
+        """Return what the node in a place told: (step, node), in rounds its place in the first step.
+
+        A step that the run does not have is returned as it is, its numbers unread.
+
+        Raises:
+            DataError: these are not all bytes of it, or numbers that cannot be.
+        """
+        (step, node), whole = place, b"".join(contents)
+        if len(whole) != self.size(step):
+            message = "what a compute node sent is not the part of the result that it should be."
+            raise DataError(message)
+        if self._first:
+            (step,) = _HEAD.unpack_from(whole)
+        start = self._first + self._counts(place[0])
+        counts, numbers = unpack_counts(whole[self._first : start]), np.frombuffer(whole, dtype="<f8", offset=start)
+        if 1 <= step <= len(self._document.steps):
+            numbers = self._task.part(step, node, numbers)
+        return Told(step=step, counts=counts, numbers=numbers)
 
 
 @dataclass(frozen=True, kw_only=True)

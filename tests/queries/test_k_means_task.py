@@ -1,4 +1,4 @@
-"""Points and released centroids as bytes."""
+"""K-means as nodes know it: points as bytes, and where a centroid moves."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.document import KMeans, Noise
-from hushuffle.network.nodes.points import PointCodec, Released, ReleasedCodec, moved
 from hushuffle.plans.centroids import means, nearest, noisy_means
+from hushuffle.queries import KMeans
+from hushuffle.queries.k_means import Noise
 from hushuffle.randomness import reproducible
 
 INITIAL = ((0.0, 0.0, 0.0), (1.0, 1.0, 0.0))
@@ -24,13 +24,13 @@ def query(kind: Any, *, radius: float = 1.0, scale: float = 0.5) -> KMeans:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_points_come_back_and_are_short_enough(kind: Any) -> None:
-    codec = PointCodec(query=query(kind))
+    task = query(kind)
     points = np.random.default_rng(1).normal(size=(300, 3)) * np.geomspace(0.01, 100, 300)[:, None]
-    contents = [codec.pack(point) for point in points]
+    contents = task.pack(1, points)
     for content in contents:
-        assert len(content) == codec.size == 24
-        codec.check(content)
-    found = codec.unpack(contents)
+        assert len(content) == task.size(1) == 24
+        task.check(1, 0, content)
+    found = task.points(b"".join(contents))
     if kind is None:
         assert np.array_equal(found, points)
         return
@@ -44,11 +44,11 @@ def test_points_come_back_and_are_short_enough(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_point_goes_to_the_centroid_that_is_nearest_to_what_is_sent(kind: Any) -> None:
-    codec, centroids = PointCodec(query=query(kind)), np.array(INITIAL)
+    task, centroids = query(kind), np.array(INITIAL)
     for point in np.random.default_rng(2).normal(size=(100, 3)) * 3:
-        sent = codec.unpack([codec.pack(point)])[0]
+        sent = task.points(task.pack(1, point[None, :])[0])[0]
         distances = np.linalg.norm(sent - centroids, axis=1)
-        assert codec.own(point, centroids) == int(np.argmin(distances))
+        assert task.own(1, point[None, :], centroids)[0] == int(np.argmin(distances))
 
 
 @pytest.mark.parametrize(
@@ -69,58 +69,42 @@ def test_a_point_goes_to_the_centroid_that_is_nearest_to_what_is_sent(kind: Any)
 )
 def test_what_is_no_point_is_refused_without_showing_it(kind: Any, point: list[float], words: str) -> None:
     with pytest.raises(DataError, match=words) as caught:
-        PointCodec(query=query(kind)).check(np.array(point, dtype="<f8").tobytes())
+        query(kind).check(1, 0, np.array(point, dtype="<f8").tobytes())
     assert "0.8" not in str(caught.value)
     assert "0.6" not in str(caught.value)
 
 
 def test_a_point_that_is_long_for_one_noise_is_short_for_the_other() -> None:
     content = np.array([0.5, 0.6, 0.0]).tobytes()
-    PointCodec(query=query("gaussian")).check(content)
+    query("gaussian").check(1, 0, content)
     with pytest.raises(DataError, match="radius"):
-        PointCodec(query=query("laplace")).check(content)
+        query("laplace").check(1, 0, content)
 
 
-@pytest.mark.parametrize("room", [7, 40, 56, 1000])
-def test_released_centroids_come_back_in_as_many_messages_whatever_they_are(room: int) -> None:
-    codec = ReleasedCodec(query=query(None), head=32, room=room)
-    for sources, place in ((0, 0.0), (2**40, -1e99)):
-        counts = ((sources, 3), (0, 0))
-        released = Released(iteration=3, centroid=np.array([place, 1.0, 2.5]), counts=counts)
-        contents = codec.pack(released)
-        assert len(contents) == -(-64 // room)
-        assert max(map(len, contents)) <= room
-        found = codec.unpack(contents)
-        assert found.centroid.tolist() == [place, 1.0, 2.5]
-        assert (found.iteration, found.counts) == (3, counts)
+def moved(task: KMeans, contents: list[bytes], previous: Any, *, used: list[bool] | None = None, seed: int = 1) -> Any:
+    """Return where the first centroid moves, its points in two batches."""
+    counts, merged = used or [True] * len(contents), task.empty(1)
+    for part in (slice(None, 2), slice(2, None)):
+        merged = task.merge(1, merged, contents[part], counts[part])
+    return task.tell(1, 0, merged, previous, reproducible(seed))
 
 
-def test_what_is_no_released_centroid_is_refused() -> None:
-    codec = ReleasedCodec(query=query(None), head=16, room=1000)
-    whole = codec.pack(Released(iteration=1, centroid=np.array([np.nan, 0, 0]), counts=((1, 1),)))
-    with pytest.raises(DataError, match="no finite centroid"):
-        codec.unpack(whole)
-    for wrong in ([whole[0][:-1]], [*whole, b"x"], []):
-        with pytest.raises(DataError, match="no centroid of this plan"):
-            codec.unpack(wrong)
-
-
-def test_the_board_comes_back_whole_or_not_at_all() -> None:
-    codec, centroids = ReleasedCodec(query=query(None), room=20), np.arange(6.0).reshape(2, 3)
-    assert np.array_equal(codec.read_board(codec.cut(centroids.tobytes())), centroids)
-    for wrong in (b"", centroids.tobytes()[:-1], centroids.tobytes() + b"0"):
-        with pytest.raises(DataError, match="not the centroids of this plan"):
-            codec.read_board([wrong])
+def test_parts_and_what_is_shown_are_finite_centroids() -> None:
+    task = query(None)
+    assert task.part(1, 0, np.array([1.0, -1e99, 2.5])).tolist() == [1.0, -1e99, 2.5]
+    assert task.known(np.arange(6.0)).tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     for number in (np.nan, np.inf, -1e200):
-        centroids[1, 1] = number
+        with pytest.raises(DataError, match="no finite centroid"):
+            task.part(1, 0, np.array([number, 0.0, 0.0]))
         with pytest.raises(DataError, match="no finite centroids"):
-            codec.read_board([centroids.tobytes()])
+            task.known(np.append(np.zeros(5), number))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 50])
 def test_a_centroid_moves_to_the_mean(n: int) -> None:
     points, previous = np.random.default_rng(n).normal(size=(n, 3)), np.array([9.0, 8.0, 7.0])
-    found = moved(points, previous, query(None), rng=reproducible(1))
+    task = query(None)
+    found = moved(task, task.pack(1, points), previous)
     expected = [sum(column) / n for column in points.T.tolist()] if n else previous.tolist()
     assert found == pytest.approx(expected, abs=1e-12)
 
@@ -133,11 +117,11 @@ def test_a_centroid_moves_as_the_plan_says_with_noise(kind: Any, scale: float) -
     noise = chosen.noise.build()
     for seed in range(20):
         generator = np.random.default_rng(seed)
-        points = noise.shorten(generator.normal(size=(int(generator.integers(0, 30)), 3))).astype(np.float64)
+        points = noise.shorten(generator.normal(size=(int(generator.integers(0, 30)), 3)))
         previous = generator.normal(size=3)
         sums, counts = points.sum(axis=0, keepdims=True), np.array([float(len(points))])
         expected = noisy_means(sums, counts, previous[None, :], noise=noise, rng=reproducible(seed))[0]
-        assert np.array_equal(moved(points, previous, chosen, rng=reproducible(seed)), expected)
+        assert moved(chosen, chosen.pack(1, points), previous, seed=seed) == pytest.approx(expected, rel=1e-9)
 
 
 def test_all_centroids_together_move_as_one_after_the_other() -> None:
@@ -145,28 +129,28 @@ def test_all_centroids_together_move_as_one_after_the_other() -> None:
     own = nearest(points, centroids)
     sums = np.stack([points[own == place].sum(axis=0) for place in range(2)])
     together = means(sums, np.bincount(own, minlength=2).astype(float), centroids)
-    apart = [moved(points[own == place], centroids[place], query(None), rng=reproducible(1)) for place in range(2)]
+    task = query(None)
+    apart = [moved(task, task.pack(1, points[own == place]), centroids[place]) for place in range(2)]
     assert np.stack(apart) == pytest.approx(together, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_dummies_are_computed_with_and_do_not_count(kind: Any) -> None:
-    chosen = query(kind, radius=2.0)
-    codec = PointCodec(query=chosen)
-    codec.check(codec.sample)
-    contents = [codec.pack(one) for one in np.random.default_rng(3).normal(size=(9, 3))]
+    task = query(kind, radius=2.0)
+    task.check(1, 0, task.sample(1, 0))
+    contents = task.pack(1, np.random.default_rng(3).normal(size=(9, 3)))
     used = [True, False, True, True, False, False, True, True, True]
-    mixed = [content if counts else codec.sample for content, counts in zip(contents, used, strict=True)]
+    mixed = [content if counts else task.sample(1, 0) for content, counts in zip(contents, used, strict=True)]
     previous = np.array([0.5, 0.5, 0.5])
-    found = moved(codec.unpack(mixed), previous, chosen, used=used, rng=reproducible(4))
-    alone = codec.unpack([content for content, counts in zip(contents, used, strict=True) if counts])
-    assert found == pytest.approx(moved(alone, previous, chosen, rng=reproducible(4)), abs=1e-12)
+    found = moved(task, mixed, previous, used=used, seed=4)
+    alone = [content for content, counts in zip(contents, used, strict=True) if counts]
+    assert found == pytest.approx(moved(task, alone, previous, seed=4), abs=1e-12)
 
 
 def test_a_point_outside_the_public_ranges_is_refused() -> None:
-    codec = PointCodec(query=KMeans(initial=INITIAL, largest=1.0))
-    codec.check(codec.sample)
-    codec.check(np.array([1.0, -1.0, 0.5]).tobytes())
+    task = KMeans(initial=INITIAL, largest=1.0)
+    task.check(1, 0, task.sample(1, 0))
+    task.check(1, 0, np.array([1.0, -1.0, 0.5]).tobytes())
     for outside in (1.0000001, -1e50):
         with pytest.raises(DataError, match="larger than they can be"):
-            codec.check(np.array([0.0, outside, 0.0]).tobytes())
+            task.check(1, 0, np.array([0.0, outside, 0.0]).tobytes())

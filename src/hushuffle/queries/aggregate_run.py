@@ -1,39 +1,115 @@
-"""The result of a query with grouping sets, true and under the plan."""
+"""A query with grouping sets, run over a table: true, received and estimated answers, and what to show of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle import _checks
 from hushuffle.model import Cell, Table, number
-from hushuffle.plans import GroupingQuery, GroupingSet, GroupStatistics, Plan, cluster_costs
-from hushuffle.queries import AggregateRun, run_aggregate
-from hushuffle.queries.data import Records
-from hushuffle.queries.results import Simulated
-from hushuffle.randomness import Randomness
-from hushuffle.specification import AggregateQuery
-
-Floats = npt.NDArray[np.float64]
+from hushuffle.plans import (
+    GroupingQuery,
+    GroupingSet,
+    GroupStatistics,
+    Plan,
+    cluster_costs,
+    group_statistics,
+    use_chance,
+)
+from hushuffle.queries.exchange import Exchange, asked_rows, exchange
+from hushuffle.queries.query import Floats, Simulated
+from hushuffle.randomness import Randomness, secure
 
 _MOST_GROUPS: Final = 100
 _NOTHING: Final = "-"
 
 
-def simulated_aggregate(query: AggregateQuery, plan: Plan, records: Records, *, rng: Randomness) -> Simulated:
-    """Return one run over the records: the answers beside the true ones, and their errors."""
-    run = run_aggregate(plan, query.query(), records.table, rng=rng)
-    labels = {name: tuple(groups) for name, groups in query.categories().items()}
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AggregateRun:
+    """One run of an Aggregate plan; each tuple has one entry for each grouping set.
+
+    `true` is the answer over all rows, `received` over the tuples that arrived, `estimated` the same with counts
+    and sums divided by the probability that a row is asked and its tuple arrives, so that they are unbiased.
+    """
+
+    query: GroupingQuery
+    true: tuple[GroupStatistics, ...]
+    received: tuple[GroupStatistics, ...]
+    estimated: tuple[GroupStatistics, ...]
+    exchanges: tuple[Exchange, ...]
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """Number of tuples effectively used, for each grouping set."""
+        return tuple(int(np.count_nonzero(one.used)) for one in self.exchanges)
+
+
+def run_aggregate(
+    plan: Plan, query: GroupingQuery, table: Mapping[str, npt.ArrayLike], *, rng: Randomness | None = None
+) -> AggregateRun:
+    """Run `plan`, made of `query` by `hushuffle.plans.aggregate`, over the rows of `table`.
+
+    Args:
+        plan: the plan; one row for each person.
+        query: the query.
+        table: a column for each name (a dict of arrays, or a data frame).
+        rng: defaults to `secure()`.
+
+    Raises:
+        InvalidInputError: the plan is not the query's, the table has another number of rows, or a column is wrong.
+
+    Source: docs/theory/traffic.md, Theorem 8.
+
+    >>> from hushuffle.plans import GroupingSet, aggregate, generate_table
+    >>> from hushuffle.randomness import reproducible
+    >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
+    >>> query = GroupingQuery(grouping_sets=sets, values=("insulin",), functions=("avg",), partitions=20)
+    >>> plan = aggregate(query, people=1000, sigma=0.2, dummies=50, batch=100)
+    >>> run = run_aggregate(plan, query, generate_table(query, 1000, seed=1), rng=reproducible(1))
+    >>> run.used
+    (812, 804)
+    """
+    source, people = secure() if rng is None else rng, sum(data.items for data in plan.data)
+    names = {cluster.name for cluster in plan.clusters}
+    wanted = [f"send by {grouping.name}" for grouping in query.grouping_sets]
+    if not names.issuperset(wanted) or any(plan.cluster(name).targets != query.partitions for name in wanted):
+        _checks.reject("plan", "made of this query by hushuffle.plans.aggregate", plan.name)
+    asked = asked_rows(plan, people, source)
+    true, received, estimated, exchanges = [], [], [], []
+    for position, grouping in enumerate(query.grouping_sets):
+        codes = grouping.codes(table)
+        if codes.size != people:
+            _checks.reject("table", f"of {people:,} rows, one for each person", f"<{codes.size:,} rows>")
+        cluster, rows = plan.cluster(wanted[position]), asked[position]
+        run = exchange(cluster, query.nodes(position, codes[rows]), rng=source)
+        arrived = np.zeros(people, dtype=np.bool_)
+        arrived[rows[run.used]] = True
+        assert cluster.sampling is not None
+        exchanges.append(run)
+        true.append(group_statistics(query, position, table))
+        received.append(group_statistics(query, position, table, used=arrived))
+        estimated.append(received[-1].scaled(people / (rows.size * use_chance(cluster.sampling))))
+    return AggregateRun(
+        query=query,
+        true=tuple(true),
+        received=tuple(received),
+        estimated=tuple(estimated),
+        exchanges=tuple(exchanges),
+    )
+
+
+def simulated(run: AggregateRun, labels: Mapping[str, tuple[str, ...]]) -> Simulated:
+    """Return the answers of a run beside the true ones, and their errors; `labels`: names of the groups."""
+    estimated = [one.results(run.query) for one in run.estimated]
     return Simulated(
         exchanges=run.exchanges,
         answers=tuple(_answers(run)),
-        tables=(
-            _errors(run, records.n),
-            *result_tables(run.query, labels, run.true, [one.results(run.query) for one in run.estimated]),
-        ),
+        tables=(_errors(run), *result_tables(run.query, labels, run.true, estimated)),
     )
 
 
@@ -50,7 +126,8 @@ def _answers(run: AggregateRun) -> Iterator[str]:
         yield f"{lost:,} of {groups:,} groups with records got no tuple: they are missing from the result."
 
 
-def _errors(run: AggregateRun, people: int) -> Table:
+def _errors(run: AggregateRun) -> Table:
+    people = int(run.true[0].count.sum())
     rows: list[tuple[Cell, ...]] = []
     for place, (true, got) in enumerate(zip(run.true, run.estimated, strict=True)):
         used = cluster_costs(run.exchanges[place].cluster).used / people

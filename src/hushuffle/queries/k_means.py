@@ -1,0 +1,358 @@
+"""K-means: every iteration is a step in which each person's point goes to the node of its nearest centroid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from hushuffle import plans
+from hushuffle.errors import DataError, Problem, UnsupportedProtocolError
+from hushuffle.plans import CentroidNoise, Plan, Traffic
+from hushuffle.plans.builders import Variant
+from hushuffle.plans.centroids import Noise as NoiseKind
+from hushuffle.plans.centroids import means, nearest, noisy_means
+from hushuffle.queries.columns import Finite, Positive, Range, range_problems
+from hushuffle.queries.k_means_run import compared, run_k_means
+from hushuffle.queries.query import (
+    Floats,
+    Integers,
+    Known,
+    MadeUp,
+    Query,
+    Records,
+    Rows,
+    Simulated,
+    Task,
+    either_data_or_generated,
+    refuse_content,
+)
+from hushuffle.randomness import Randomness
+from hushuffle.specification._base import Name, Section
+from hushuffle.tables.idx import load_digits
+from hushuffle.tables.private_table import load_table
+
+_SCALED: Final = 1.0
+"""The largest absolute value of a coordinate that was scaled from its public range."""
+_LARGEST: Final = 1e100
+"""Of the absolute values of coordinates: neither sums nor squares of them overflow."""
+_DRAWN: Final = 2
+"""Iterations that are drawn: the others are alike."""
+_FIRST_CENTROIDS: Final = 1
+"""Sets their stream of random numbers apart from that of made-up points."""
+
+
+class Noise(Section):
+    """Noise on the sums and numbers of points that each iteration releases."""
+
+    kind: NoiseKind
+    """"gaussian" or "laplace"."""
+    radius: Positive
+    """Points are shortened to this length (Gaussian: Euclidean; Laplace: sum of absolute values)."""
+    scale: Positive
+    """Standard deviation of Gaussian noise, b of Laplace noise."""
+
+    def build(self) -> CentroidNoise:
+        """Return the noise."""
+        return CentroidNoise(kind=self.kind, radius=self.radius, scale=self.scale)
+
+
+class KMeans(Task):
+    """A record is a point, as bytes its coordinates, 8 each; the nodes are the centroids, the same in every iteration.
+
+    A node has merged the sum of its points and their number, and tells where its centroid moves.
+
+    >>> task = KMeans(initial=((0.0, 0.0), (1.0, 1.0)))
+    >>> points = np.array([[0.9, 0.2], [0.1, 0.0]])
+    >>> task.size(1), task.own(1, points, task.start).tolist()
+    (16, [1, 0])
+    >>> task.merge(1, task.empty(1), task.pack(1, points), [True, False]).tolist()
+    [0.9, 0.2, 1.0]
+    """
+
+    rounds: ClassVar[bool] = True
+    answers: ClassVar[str] = "iterations"
+    lost: ClassVar[str] = "centroids"
+
+    kind: Literal["k-means"] = "k-means"
+    initial: Annotated[tuple[Annotated[tuple[Finite, ...], Field(min_length=1)], ...], Field(min_length=2)]
+    """The first centroids, public."""
+    largest: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The largest absolute value of a coordinate, where columns have public ranges; a point outside is refused."""
+    noise: Noise | None = None
+    """On what every iteration releases; None: the centroids are assumed public."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if len({len(centroid) for centroid in self.initial}) > 1:
+            message = "initial centroids must have as many coordinates each"
+            raise ValueError(message)
+        return self
+
+    @property
+    def dimensions(self) -> int:
+        """Coordinates of a point."""
+        return len(self.initial[0])
+
+    @property
+    def targets(self) -> int:
+        return len(self.initial)
+
+    @property
+    def noisy(self) -> bool:
+        return self.noise is not None
+
+    @property
+    def start(self) -> Floats:
+        return np.array(self.initial)
+
+    @property
+    def figures(self) -> int:
+        return self.targets * self.dimensions
+
+    def size(self, step: int) -> int:
+        del step
+        return 8 * self.dimensions
+
+    def points(self, content: bytes) -> Floats:
+        """Return the points in records one after the other, shape (n, dimensions)."""
+        return np.frombuffer(content, dtype="<f8").reshape(-1, self.dimensions)
+
+    def own(self, step: int, rows: Rows, known: Floats | None) -> Integers:
+        assert known is not None
+        return nearest(self.points(b"".join(self.pack(step, rows))), known)
+
+    def pack(self, step: int, rows: Rows) -> list[bytes]:
+        del step
+        held = rows if self.noise is None else self.noise.build().shorten(rows)
+        return [row.tobytes() for row in held.astype("<f8")]
+
+    def check(self, step: int, node: int, content: bytes) -> None:
+        del node
+        if len(content) != self.size(step):
+            refuse_content("a message does not hold a point of this plan.")
+        point = self.points(content)
+        if not (np.abs(point) <= (self.largest or _LARGEST)).all():
+            refuse_content("a message holds coordinates that are not finite, or larger than they can be.")
+        if self.noise is not None and not np.array_equal(self.noise.build().shorten(point), point):
+            refuse_content("a message holds a point that is longer than the radius.")
+
+    def sample(self, step: int, node: int) -> bytes:
+        del node
+        return bytes(self.size(step))
+
+    def empty(self, step: int) -> Floats:
+        del step
+        return np.zeros(self.dimensions + 1)
+
+    def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
+        del step
+        points, mask = self.points(b"".join(contents)), np.array(used, dtype=np.float64)
+        further: Floats = np.append((points * mask[:, None]).sum(axis=0), mask.sum())
+        return merged + further
+
+    def width(self, step: int) -> int:
+        del step
+        return self.dimensions
+
+    def tell(self, step: int, node: int, merged: Floats, before: Floats | None, rng: Randomness) -> Floats:
+        del step
+        previous = (np.array(self.initial[node]) if before is None else before)[None, :]
+        sums, counts = merged[None, :-1], merged[-1:]
+        if self.noise is None:
+            return means(sums, counts, previous).ravel()
+        return noisy_means(sums, counts, previous, noise=self.noise.build(), rng=rng).ravel()
+
+    def part(self, step: int, node: int, told: Floats) -> Floats:
+        del step, node
+        if not (np.abs(told) <= _LARGEST).all():
+            refuse_content("what a compute node sent is no finite centroid.")
+        return told
+
+    def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
+        del step
+        return np.stack(parts)
+
+    def known(self, numbers: Floats) -> Floats:
+        if not (np.abs(numbers) <= _LARGEST).all():
+            refuse_content("what the result sent is no finite centroids.")
+        return numbers.reshape(self.targets, self.dimensions)
+
+    def answer(
+        self, step: int, combined: Floats, came: Mapping[str, int], scale: Callable[[], float]
+    ) -> dict[str, Any]:
+        del step, scale
+        return {"centroids": combined.tolist(), **came}
+
+
+class GeneratedPoints(MadeUp):
+    """Made-up points around as many centres as there are centroids, in the box from -1 to 1."""
+
+    dimensions: Annotated[int, Field(ge=1, le=10_000)] = 2
+    """Coordinates of a point."""
+    spread: Positive = 0.15
+    """Standard deviation of the points around their centre."""
+    seed: Annotated[int, Field(ge=0)] = 1
+    """The same seed, the same points."""
+
+
+class KMeansQuery(Query):
+    """K-means: in every iteration each person's point goes to the node of its nearest centroid."""
+
+    tables: ClassVar[Mapping[str, type[Section]]] = {"generated": GeneratedPoints, "noise": Noise}
+    task_type: ClassVar[type[Task]] = KMeans
+
+    kind: Literal["k-means"]
+    data: Annotated[str, Field(min_length=1)] | None = None
+    """A folder of IDX images (MNIST), or a table as for "aggregate" with columns. This or generated."""
+    generated: GeneratedPoints | None = None
+    """Made-up points instead of data."""
+    columns: Annotated[dict[Name, Range], Field(min_length=1)] | None = None
+    """The columns of a table and their public ranges [low, high], which become -1 and 1."""
+    centroids: Annotated[int, Field(ge=2, le=10_000)]
+    """K."""
+    iterations: Annotated[int, Field(ge=1, le=1000)]
+    """Number of iterations."""
+    variant: Variant
+    """"private-centroids" (with noise), "public-centroids" (a conditional guarantee) or "hidden" (none)."""
+    noise: Noise | None = None
+    """With private centroids, and only with them."""
+    start: Annotated[int, Field(ge=0)] = 1
+    """Which public draw of first centroids; it never depends on the people's points."""
+
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
+        yield from either_data_or_generated(raw)
+        if "columns" in raw and "data" not in raw:
+            yield Problem(key="query.columns", rule="must come with data", value="no data")
+        yield from range_problems(raw, "columns")
+        private = raw.get("variant") == "private-centroids"
+        if private and "noise" not in raw:
+            hint = 'For example noise = { kind = "gaussian", radius = 1.5, scale = 20.0 }.'
+            yield Problem(key="query.noise", rule="must be given with private centroids", value="nothing", hint=hint)
+        if not private and "noise" in raw and "variant" in raw:
+            yield Problem(key="query.noise", rule="must be left out without private centroids", value="a table")
+
+    @property
+    def drawn(self) -> tuple[Self, str] | None:
+        if self.iterations <= _DRAWN:
+            return None
+        words = f"the first {_DRAWN} of {self.iterations} iterations; the others are alike."
+        return self.model_copy(update={"iterations": _DRAWN}), words
+
+    def plan(self, people: int, traffic: Traffic) -> Plan:
+        return plans.k_means(
+            people=people,
+            centroids=self.centroids,
+            iterations=self.iterations,
+            variant=self.variant,
+            noise=self.centroid_noise(),
+            **traffic.given(),
+        )
+
+    def centroid_noise(self) -> CentroidNoise | None:
+        """Return the noise of released centroids, if there is any."""
+        return None if self.noise is None else self.noise.build()
+
+    def records(self, base_folder: Path) -> Records:
+        if self.generated is not None:
+            return self._made_up(self.generated)
+        assert self.data is not None
+        if self.columns is None:
+            return self._digits(base_folder / Path(self.data).expanduser(), self.data)
+        read = load_table(
+            self.data, categories={}, numbers=tuple(self.columns), missing=self.missing, base_folder=base_folder
+        )
+        scaled = [
+            np.clip(2 * (read.numbers[name] - low) / (high - low) - 1, -_SCALED, _SCALED)
+            for name, (low, high) in self.columns.items()
+        ]
+        start = self.first_centroids(len(scaled))
+        return Records(n=read.n, source=read.source, dropped=read.dropped, rows=np.column_stack(scaled), start=start)
+
+    def _made_up(self, made: GeneratedPoints) -> Records:
+        generator = np.random.default_rng(made.seed)
+        centres = generator.uniform(-1, 1, (self.centroids, made.dimensions))
+        labels = generator.integers(self.centroids, size=made.people)
+        points = centres[labels] + made.spread * generator.normal(size=(made.people, made.dimensions))
+        return Records(
+            n=made.people,
+            source="made-up points",
+            rows=points,
+            start=self.first_centroids(made.dimensions),
+            known=Known(points=points, labels=labels, what="the centres that the points were made around"),
+        )
+
+    def _digits(self, folder: Path, name: str) -> Records:
+        if not folder.is_dir():
+            message = f"{name} is no folder of IDX images. For a table, give [query.columns] with public ranges."
+            raise DataError(message)
+        train, test = load_digits(folder), load_digits(folder, part="t10k")
+        points, shown = (part.images.astype(np.float32) / 255 for part in (train, test))
+        if test.n < self.centroids:
+            message = (
+                f"{name} has {test.n:,} test images, fewer than the {self.centroids:,} first centroids taken from them."
+            )
+            raise DataError(message)
+        chosen = np.random.default_rng(self.start).choice(test.n, self.centroids, replace=False)
+        labels = test.labels.astype(np.int64)
+        return Records(
+            n=train.n,
+            source=f"{train.n:,} training images in {name}",
+            rows=points,
+            start=shown[chosen].astype(np.float64),
+            known=Known(points=shown, labels=labels, what=f"the digits of {test.n:,} test images"),
+        )
+
+    def first_centroids(self, dimensions: int) -> Floats:
+        """Return public first centroids: uniform in the box from -1 to 1."""
+        generator = np.random.default_rng([_FIRST_CENTROIDS, self.start])
+        return generator.uniform(-1, 1, (self.centroids, dimensions))
+
+    def brought(self, data: str, folder: Path) -> Records:
+        if self.columns is None:
+            message = "points are read from a table: the plan must have [query.columns] with their public ranges."
+            raise DataError(message)
+        return super().brought(data, folder)
+
+    def asked(self, plan: Plan, people: int, rng: Randomness) -> list[Integers]:
+        del plan, rng
+        return [np.arange(people)] * self.iterations
+
+    def task(self, records: Records | None = None) -> KMeans:
+        if self.variant == "hidden":
+            message = (
+                "Over a network everybody who takes part reads the centroids of every iteration: "
+                "choose the variant private-centroids, or public-centroids."
+            )
+            raise UnsupportedProtocolError(message)
+        if records is None and self.columns is None:
+            message = (
+                "On hosts of their own, points are read from tables: the plan must have [query.columns] with ranges."
+            )
+            raise UnsupportedProtocolError(message)
+        initial = self.first_centroids(len(self.columns or ())) if records is None else records.start
+        assert initial is not None
+        return KMeans(initial=tuple(map(tuple, initial.tolist())), largest=self._largest, noise=self.noise)
+
+    @property
+    def _largest(self) -> float | None:
+        return None if self.columns is None else _SCALED
+
+    def promises(self, task: Any) -> bool:
+        if task.kind != self.kind or len(task.initial) != self.centroids:
+            return False
+        return (task.noise, task.largest) == (self.noise, self._largest)
+
+    def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
+        assert records.start is not None
+        run = run_k_means(plan, records.rows, records.start, noise=self.centroid_noise(), rng=rng)
+        tell(0.4)
+        return compared(records, run.centroids, exchanges=run.exchanges, tell=lambda share: tell(0.4 + 0.6 * share))
+
+    def compared(self, answers: Sequence[Mapping[str, Any]], records: Records) -> Simulated:
+        assert records.start is not None
+        return compared(records, np.array([records.start.tolist(), *(one["centroids"] for one in answers)]))

@@ -1,0 +1,15 @@
+"""All kinds of queries, in the order of the messages that list them: a new one is added here, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import Field
+
+from hushuffle.queries.aggregate import Aggregate, AggregateQuery
+from hushuffle.queries.k_means import KMeans, KMeansQuery
+from hushuffle.queries.query import Query
+
+AnyQuery: TypeAlias = Annotated[AggregateQuery | KMeansQuery, Field(discriminator="kind")]
+AnyTask: TypeAlias = Annotated[Aggregate | KMeans, Field(discriminator="kind")]
+QUERIES: Final[tuple[type[Query], ...]] = (AggregateQuery, KMeansQuery)

@@ -34,6 +34,10 @@ EXAMPLES: Final = {
         variant = "private-centroids"
         noise = { kind = "gaussian", radius = 1.0, scale = 0.5 }
     """,
+    "histogram": """
+        columns = { age = { low = 0, high = 9, intervals = 3 }, bmi = { low = 0, high = 8, intervals = 4 } }
+        partitions = 5
+    """,
 }
 
 

@@ -1,0 +1,261 @@
+"""A histogram over a grid: two columns of numbers cut into intervals, and how many people are in each cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from hushuffle import plans
+from hushuffle.errors import Problem
+from hushuffle.model import HeatMap, Table, number
+from hushuffle.plans import GroupingQuery, GroupingSet, Plan, Traffic, use_chance
+from hushuffle.queries.columns import Generated, Intervals, column_problems, group_count
+from hushuffle.queries.exchange import exchange
+from hushuffle.queries.query import (
+    Floats,
+    Integers,
+    Query,
+    Records,
+    Rows,
+    Simulated,
+    Task,
+    either_data_or_generated,
+    refuse_content,
+    table,
+)
+from hushuffle.randomness import Randomness
+from hushuffle.specification._base import Name, Section
+from hushuffle.tables.private_table import load_table
+
+_MOST_CELLS: Final = 100
+_MOST_DRAWN: Final = 30
+
+
+class Histogram(Task):
+    """A record is its interval in each column, as bytes the number of its cell, the second column running fastest.
+
+    >>> task = Histogram(columns=("age", "bmi"), sizes=(3, 2), partitions=2)
+    >>> rows = np.array([[0.0, 1.0], [2.0, 0.0], [2.0, 0.0]])
+    >>> task.own(1, rows, None).tolist()
+    [0, 1, 1]
+    >>> task.merge(1, task.empty(1), task.pack(1, rows), [True, True, False]).tolist()
+    [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]
+    """
+
+    lost: ClassVar[str] = "cells"
+
+    kind: Literal["histogram"] = "histogram"
+    columns: tuple[str, str]
+    """The two columns."""
+    sizes: tuple[Annotated[int, Field(ge=2, le=10_000)], Annotated[int, Field(ge=2, le=10_000)]]
+    """Their numbers of intervals."""
+    partitions: Annotated[int, Field(ge=2)]
+    """Compute nodes: each counts the people of cells that follow each other."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.partitions > self.cells:
+            message = f"partitions must be at most the {self.cells:,} cells"
+            raise ValueError(message)
+        return self
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return math.prod(self.sizes)
+
+    @property
+    def targets(self) -> int:
+        return self.partitions
+
+    @property
+    def steps(self) -> int | None:
+        return 1
+
+    @property
+    def figures(self) -> int:
+        return 2 * self.cells
+
+    def _nodes(self, cells: Integers) -> Integers:
+        return cells * self.partitions // self.cells
+
+    def _cells(self, rows: Rows) -> Integers:
+        return rows[:, 0].astype(np.int64) * self.sizes[1] + rows[:, 1].astype(np.int64)
+
+    def _mine(self, node: int) -> Integers:
+        return np.flatnonzero(self._nodes(np.arange(self.cells)) == node)
+
+    def size(self, step: int) -> int:
+        del step
+        return 4
+
+    def own(self, step: int, rows: Rows, known: Floats | None) -> Integers:
+        del step, known
+        return self._nodes(self._cells(rows))
+
+    def pack(self, step: int, rows: Rows) -> list[bytes]:
+        del step
+        return [cell.tobytes() for cell in self._cells(rows).astype("<u4")]
+
+    def check(self, step: int, node: int, content: bytes) -> None:
+        if len(content) != self.size(step):
+            refuse_content("a message does not hold a record of this plan.")
+        cell = int.from_bytes(content, "little")
+        if cell >= self.cells or cell * self.partitions // self.cells != node:
+            refuse_content("a message holds a record of other cells than this node's.")
+
+    def sample(self, step: int, node: int) -> bytes:
+        return int(self._mine(node)[0]).to_bytes(self.size(step), "little")
+
+    def empty(self, step: int) -> Floats:
+        del step
+        return np.zeros(self.cells)
+
+    def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
+        del step
+        cells = np.frombuffer(b"".join(contents), dtype="<u4").astype(np.int64)
+        return merged + np.bincount(cells, weights=np.array(used, dtype=np.float64), minlength=self.cells)
+
+    def width(self, step: int) -> int:
+        del step
+        return -(-self.cells // self.partitions)
+
+    def tell(self, step: int, node: int, merged: Floats, before: Floats | None, rng: Randomness) -> Floats:
+        del step, before, rng
+        return merged[self._mine(node)]
+
+    def part(self, step: int, node: int, told: Floats) -> Floats:
+        counts, mine = self.empty(step), self._mine(node)
+        counts[mine] = told[: mine.size]
+        if not (np.isfinite(counts) & (counts >= 0)).all():
+            refuse_content("what a compute node sent counts records that cannot be.")
+        return counts
+
+    def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
+        del step
+        counts: Floats = np.sum(parts, axis=0)
+        return counts
+
+    def answer(
+        self, step: int, combined: Floats, came: Mapping[str, int], scale: Callable[[], float]
+    ) -> dict[str, Any]:
+        del step
+        estimates = (combined * scale()).tolist()
+        grid = {"columns": list(self.columns), "sizes": list(self.sizes)}
+        return {**grid, **came, "received": combined.tolist(), "estimates": estimates}
+
+
+class HistogramQuery(Query):
+    """How many people are in each cell of a grid."""
+
+    tables: ClassVar[Mapping[str, type[Section]]] = {"generated": Generated}
+    task_type: ClassVar[type[Task]] = Histogram
+
+    kind: Literal["histogram"]
+    generated: Generated | None = None
+    """Made-up records instead of data."""
+    columns: dict[Name, Intervals]
+    """The two columns of numbers, and how each is cut into intervals, known beforehand."""
+    partitions: Annotated[int, Field(ge=2)]
+    """Compute nodes: each counts the people of cells that follow each other."""
+
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
+        yield from either_data_or_generated(raw)
+        yield from column_problems(raw)
+        columns, partitions = table(raw, "columns"), raw.get("partitions")
+        if "columns" in raw and len(columns) != 2:
+            yield Problem(key="query.columns", rule="must be two columns", value=", ".join(columns) or "none")
+        cells = math.prod(group_count(column) or 0 for column in columns.values())
+        if isinstance(partitions, int) and 0 < cells < partitions:
+            yield Problem(key="query.partitions", rule=f"must be at most the {cells:,} cells", value=f"{partitions}")
+
+    def _grid(self) -> GroupingQuery:
+        sizes = tuple(column.intervals for column in self.columns.values())
+        return GroupingQuery(
+            grouping_sets=(GroupingSet(columns=tuple(self.columns), sizes=sizes),), partitions=self.partitions
+        )
+
+    def plan(self, people: int, traffic: Traffic) -> Plan:
+        plan = plans.aggregate(self._grid(), people=people, **traffic.given())
+        return replace(plan, name=f"Histogram over {' and '.join(self.columns)}")
+
+    def records(self, base_folder: Path) -> Records:
+        if self.generated is not None:
+            made = self.generated
+            columns: Mapping[str, Any] = plans.generate_table(
+                self._grid(), made.people, distribution=made.distribution, seed=made.seed
+            )
+            n, source, dropped = made.people, "made-up records", 0
+        else:
+            assert self.data is not None
+            cut = {name: column.conditions() for name, column in self.columns.items()}
+            read = load_table(self.data, categories=cut, missing=self.missing, base_folder=base_folder)
+            columns, n, source, dropped = read.groups, read.n, read.source, read.dropped
+        rows = np.column_stack([columns[name].astype(np.float64) for name in self.columns])
+        return Records(n=n, source=source, dropped=dropped, rows=rows)
+
+    def task(self, records: Records | None = None) -> Histogram:
+        del records
+        (first, one), (second, other) = ((name, column.intervals) for name, column in self.columns.items())
+        return Histogram(columns=(first, second), sizes=(one, other), partitions=self.partitions)
+
+    def promises(self, task: Any) -> bool:
+        return bool(task == self.task())
+
+    def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
+        del tell
+        task, cluster = self.task(), next(cluster for cluster in plan.clusters if cluster.reads)
+        assert cluster.sampling is not None
+        run = exchange(cluster, task.own(1, records.rows, None), rng=rng)
+        contents = task.pack(1, records.rows)
+        counts = task.merge(1, task.empty(1), contents, run.used.tolist())
+        return replace(self._shown(counts / use_chance(cluster.sampling), records), exchanges=(run,))
+
+    def compared(self, answers: Sequence[Mapping[str, Any]], records: Records) -> Simulated:
+        return self._shown(np.array(answers[0]["estimates"]), records)
+
+    def _shown(self, estimates: Floats, records: Records) -> Simulated:
+        task = self.task()
+        true = task.merge(1, task.empty(1), task.pack(1, records.rows), [True] * records.n)
+        off = float(np.median(np.abs(estimates[true > 0] / true[true > 0] - 1)))
+        names = [list(column.conditions()) for column in self.columns.values()]
+        shown = np.sort(np.argsort(-true, kind="stable")[:_MOST_CELLS]).tolist()
+        more = f" The {len(shown)} fullest of {task.cells:,}." if len(shown) < task.cells else ""
+        rows = tuple(
+            (names[0][cell // task.sizes[1]], names[1][cell % task.sizes[1]], int(true[cell]), float(estimates[cell]))
+            for cell in shown
+        )
+        return Simulated(
+            answers=(f"Half of the estimated counts are off by {number(100 * off, up=True, digits=2)} % or less.",),
+            tables=(
+                Table(
+                    key="cells",
+                    title=f"People by {' and '.join(self.columns)}",
+                    caption=f"The truth, and what the plan returns, scaled up for the tuples that got lost.{more}",
+                    columns=(*self.columns, "people", "people, plan"),
+                    rows=rows,
+                ),
+            ),
+            heat_maps=tuple(self._drawn(estimates.reshape(task.sizes), names)),
+        )
+
+    def _drawn(self, estimates: Floats, names: Sequence[Sequence[str]]) -> Iterator[HeatMap]:
+        if max(estimates.shape) <= _MOST_DRAWN:
+            y_label, x_label = self.columns
+            yield HeatMap(
+                key="cells",
+                title="People in each cell",
+                caption="What the plan returns.",
+                x_label=x_label,
+                y_label=y_label,
+                x=tuple(names[1]),
+                y=tuple(names[0]),
+                values=tuple(map(tuple, estimates.tolist())),
+            )

@@ -1,4 +1,4 @@
-"""Queries that a plan answers: what a file says of them, what nodes do, a simulation of it over tables."""
+"""A file for each kind of query: what a plan says of it, what nodes do; studies of a plan."""
 
 from hushuffle.queries.aggregate import Aggregate, AggregateQuery
 from hushuffle.queries.aggregate_run import AggregateRun, run_aggregate

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from oracles import dp_enumeration as single
+from oracles import finite_enumeration as finite
 
 Number = Fraction | float
 Pair = tuple[tuple[Number, Number], ...]
@@ -27,6 +28,23 @@ def round_pairs(n: int, k: int, truth: Number) -> list[Pair]:
         pair = tuple((mass, second[key]) for key, mass in first.items())
         pairs += [pair, tuple((q, p) for p, q in pair)]
     return merged(pairs)
+
+
+def finite_pairs(rows: finite.Matrix, n: int, dummies: int = 0) -> list[Pair]:
+    """The same for any finite channel without zeros, dummies from its blanket."""
+    pairs: list[Pair] = []
+    for others in single.compositions(n - 1, len(rows)):
+        base = finite.multisets(rows, others, dummies)
+        reached = [single.add_report(base, list(row)) for row in rows]
+        for first, second in itertools.permutations(reached, 2):
+            pairs.append(tuple((mass, second[key]) for key, mass in first.items()))
+    return merged(pairs)
+
+
+def composed(first: single.Law, second: single.Law, times: int, growth: Number) -> Number:
+    """Sum of [P - growth Q]_+ over `times` releases of one pair of datasets, by all sequences of outputs."""
+    (pair,) = merged([tuple((mass, second.get(key, 0)) for key, mass in first.items())])
+    return hockey_stick([pair] * times, growth)
 
 
 def merged(pairs: Sequence[Pair]) -> list[Pair]:

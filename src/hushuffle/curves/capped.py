@@ -27,6 +27,7 @@ import numpy as np
 
 from hushuffle.curves.base import between
 from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.symmetric import local_divergence
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Citation, Witness
@@ -123,6 +124,13 @@ class Capped(SearchedCurve):
         if epsilon >= self.pure:
             return 0.0, witness
         return max(value - self._changed(epsilon), 0.0), witness
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        """Return those without the cap, every event in doubt as far as the cap can change it."""
+        pairs = self.uncapped.datasets(log_tail=log_tail)
+        return tuple(
+            replace(pair, p_error=pair.p_error + self._binding, q_error=pair.q_error + self._binding) for pair in pairs
+        )
 
     def guess(self) -> float:
         return min(self.uncapped.guess(), self.pure / 2)

@@ -7,7 +7,7 @@ understate.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -24,21 +24,23 @@ _HAIR: Final = 1e-12
 class DatasetPair:
     """Probabilities of the same events, `p` and `q`, shape (events,).
 
-    Each is known up to the relative error `doubt`, and besides up to a factor within `common` of 1 that is the
-    same for p and q.
+    Each is known up to the relative error `doubt` and the absolute one `p_error` or `q_error`, and besides up to a
+    factor within `common` of 1 that is the same for p and q.
     """
 
     witness: Witness
     p: Floats
     q: Floats
-    doubt: float
+    doubt: float = 0.0
     common: float = 0.0
+    p_error: Floats | float = 0.0
+    q_error: Floats | float = 0.0
 
     def swapped(self) -> DatasetPair:
         """Return the same datasets in the other order."""
         first, second = self.witness.target
         witness = Witness(family=self.witness.family, others=self.witness.others, target=(second, first))
-        return DatasetPair(witness=witness, p=self.q, q=self.p, doubt=self.doubt, common=self.common)
+        return replace(self, witness=witness, p=self.q, q=self.p, p_error=self.q_error, q_error=self.p_error)
 
 
 def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:
@@ -84,8 +86,9 @@ def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:
 
 def _by_ratio(pair: DatasetPair, width: float) -> tuple[Floats, Floats]:
     """Return the events by falling ln(p/q), those within `width` of each other merged."""
-    sound = (pair.p > 0) & (pair.q > 0)
-    p, q = pair.p[sound], pair.q[sound]
+    least, most = pair.p - pair.p_error, pair.q + pair.q_error
+    sound = (least > 0) & (most > 0)
+    p, q = least[sound], most[sound]
     place = -np.floor(np.log(p / q) / width).astype(np.int64)
     place -= place.min()
     size = int(place.max()) + 1

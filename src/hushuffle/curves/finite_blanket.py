@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.curves.finite_local import certain
 from hushuffle.mechanisms.randomizers import HasValueLaws, ValueLaws, require
 from hushuffle.model import Witness
@@ -153,14 +155,29 @@ class FiniteDivergence(SearchedCurve):
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         place, c = self._best(self.trials or self._promising(epsilon), epsilon)
-        law = self.laws[place[0]]
-        a, b = law.pairs[place[1]]
+        return self._lower_at((place, c), epsilon, _FINE), self._witness((place, c))
+
+    def _witness(self, trial: Trial) -> Witness:
+        (i, j), c = trial
+        law = self.laws[i]
+        a, b = law.pairs[j]
         first, second, other = (law.labels[row] for row in (a, b, c))
         if other >= _LONGEST:  # only logos are so many, and complementing bits renames them
             first, second, other = first ^ other, second ^ other, 0
         name = "all others at a third value" if c not in (a, b) else "all others at one of the target's values"
-        witness = Witness(family=name, others=(0,) * other + (self.n - 1,), target=(first, second))
-        return self._lower_at((place, c), epsilon, _FINE), witness
+        return Witness(family=name, others=(0,) * other + (self.n - 1,), target=(first, second))
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        """Return the pairs that differ most on average, and the one that is worst in one round."""
+        guess = self.guess()
+        trials = dict.fromkeys([*self._promising(0.0)[:2], self._best(self._promising(guess), guess)])
+        pairs: list[DatasetPair] = []
+        for (i, j), c in trials:
+            law = self.laws[i]
+            target = law.rows[law.pairs[j][0]], law.rows[law.pairs[j][1]]
+            others = ((self.n - 1, law.rows[c]), (self.dummies, law.blanket))
+            pairs += exact_pairs(self._witness(((i, j), c)), target, others, log_tail=log_tail)
+        return tuple(pairs)
 
     def _best(self, trials: tuple[Trial, ...], epsilon: float) -> Trial:
         """Return the trial with the largest lower end, or the first one that hardly any other can exceed."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import HasValueLaws, ValueLaws, require
 from hushuffle.model import Witness
 from hushuffle.numerics.binomial import EPS
@@ -55,19 +57,30 @@ class FiniteLocal(SearchedCurve):
         return 0.0 if epsilon >= self.pure else self._worst(epsilon, 1)[0]
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        value, target = self._worst(epsilon, -1)
-        witness = Witness(family="any dataset", others=(self.n - 1,), target=target)
-        return 0.0 if epsilon >= self.pure else value, witness
+        value, *place = self._worst(epsilon, -1)
+        return 0.0 if epsilon >= self.pure else value, self._witness(*place)
 
-    def _worst(self, epsilon: float, side: int) -> tuple[float, tuple[int, int]]:
-        """Return the largest divergence, rounded up (`side` = 1) or down (-1), and its target's values."""
+    def _witness(self, i: int, a: int, b: int) -> Witness:
+        labels = self.laws[i].labels
+        return Witness(family="any dataset", others=(self.n - 1,), target=(labels[a], labels[b]))
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        """Return the pairs that are worst in one round at small and at middling epsilon."""
+        pairs: list[DatasetPair] = []
+        for i, a, b in dict.fromkeys(self._worst(level, -1)[1:] for level in (0.0, self.guess())):
+            rows = self.laws[i].rows
+            pairs += exact_pairs(self._witness(i, a, b), (rows[a], rows[b]), (), log_tail=log_tail)
+        return tuple(pairs)
+
+    def _worst(self, epsilon: float, side: int) -> tuple[float, int, int, int]:
+        """Return the largest divergence, rounded up (`side` = 1) or down (-1), and its law and rows."""
         found = []
-        for law in self.laws:
+        for i, law in enumerate(self.laws):
             for a, b in law.pairs:
                 first, second = law.rows[a], law.rows[b]
                 rounding = side * 8 * EPS * (first + np.exp(epsilon) * second)
                 gain = (first - second) - np.expm1(epsilon) * second + rounding
-                found.append((min(float(np.maximum(gain, 0.0).sum()), 1.0), (law.labels[a], law.labels[b])))
+                found.append((min(float(np.maximum(gain, 0.0).sum()), 1.0), i, a, b))
         return max(found)
 
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.flipped_pairs import MOST, PairFamily, Pool
 from hushuffle.curves.mixed_sums import MixedSums
@@ -144,6 +145,13 @@ class FlippedColumns(SearchedCurve):
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         best = max(self._trials, key=lambda trial: trial.at(epsilon, _COARSE))
         return best.lower(epsilon)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        """Return the pair of two opposite logos with all others at one of them, and what is worst in one round."""
+        guess = self.guess()
+        best = max(self.contenders(guess).trials, key=lambda trial: trial.at(guess, _COARSE))
+        tried = {trial.witness: trial for trial in (self._trials[0], best)}.values()
+        return tuple(pair for trial in tried for pair in trial.datasets(log_tail=log_tail))
 
     def contenders(self, epsilon: float) -> FlippedColumns:
         kinds = [

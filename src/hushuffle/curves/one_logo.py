@@ -18,6 +18,8 @@ from typing import Final
 import numpy as np
 
 from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.curves.flipped_pairs import PairFamily, Pool
 from hushuffle.model import Witness
 from hushuffle.numerics.score_sums import Crowd, advantage, positive_part
@@ -67,6 +69,10 @@ class OneLogo(SearchedCurve):
         other, last = self.family.logo(0), (1 << self.family.distance) - 1
         name = "all others at one of the target's logos" if other in (0, last) else "all others at a third logo"
         return Witness(family=name, others=(self.n - 1,), target=(other, other ^ last))
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        target, others = (self.family.near, self.family.far), ((self.n - 1, self.family.own),)
+        return exact_pairs(self.witness, target, others, log_tail=log_tail)
 
     def upper(self, epsilon: float) -> float:
         return self.below(epsilon)
@@ -127,3 +133,6 @@ class AllAlike(SearchedCurve):
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return max(self.directions, key=lambda one: one.at(epsilon, _COARSE)).lower(epsilon)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        return self.directions[0].datasets(log_tail=log_tail)

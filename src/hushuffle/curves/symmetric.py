@@ -16,6 +16,7 @@ from hushuffle.curves.binary_counts import Compositions
 from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.certified_epsilon import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.curves.neighbours import AllAtFirst, AllAtThird
 from hushuffle.curves.signed_counts import SignedCounts
 from hushuffle.mechanisms.randomizers import Symmetric
@@ -145,7 +146,8 @@ class Binary(SearchedCurve):
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         if self.dummies:
-            return witness_loss.composition(self.law, self.n, 0, self.dummies, log_tail)
+            listed = witness_loss.composition(self.law, self.n, 0, self.dummies, log_tail)
+            return listed or _all_alike(self.law, self.n, self.dummies, log_tail)
         ends = witness_loss.all_at_first(self.law, self.n, log_tail)
         if self.n > _BEST:
             return (ends,)
@@ -227,6 +229,23 @@ class Kary(SearchedCurve):
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         if self.dummies:
-            return ()
+            return _all_alike(self.law, self.n, self.dummies, log_tail)
         first = witness_loss.all_at_first(self.law, self.n, log_tail)
         return (witness_loss.all_at_third(self.law, self.n, log_tail), first)
+
+
+def _all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
+    """All others at a third value, or at the target's first one, and uniform dummies."""
+    k, truth, lie = law.k, float(law.truth), float(law.lie)
+    rows = [np.array([truth, lie, lie, (k - 3) * lie]), np.array([lie, truth, lie, (k - 3) * lie])]
+    rows.append(np.array([lie, lie, truth, (k - 3) * lie]))
+    uniform = np.array([1.0, 1.0, 1.0, k - 3.0]) / k
+    if k == 2:
+        rows, uniform = [row[:2] for row in rows[:2]], uniform[:2]
+    pairs: list[DatasetPair] = []
+    for held in (2, 0) if k > 2 else (0,):
+        name = "all others at a third value" if held else "all others at the target's value"
+        others = (0,) * held + (n - 1,) + (0,) * (k - 1 - held)
+        witness = Witness(family=name, others=others, target=(0, 1))
+        pairs += exact_pairs(witness, (rows[0], rows[1]), ((n - 1, rows[held]), (dummies, uniform)), log_tail=log_tail)
+    return tuple(pairs)

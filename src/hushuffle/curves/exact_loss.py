@@ -1,0 +1,278 @@
+"""The law of what tells two datasets apart, for any finite randomizer: the others' values known, reports shuffled.
+
+The target's report follows one of two laws, each group of others (dummies are a group) its own, over the same classes
+of reports. What is looked at is
+
+- the number of reports of each class, where there are few ways: it says everything;
+- else the sum over all reports of a whole score of its class, nearly affine in (first - second)/(mean law of the
+  others). That is post-processing, so a lower end is a lower end. With all others at the target's own value it says
+  everything but for the rounding of the scores; with others elsewhere nearly so, the more the larger their number.
+
+The others' sum is read from its characteristic function on the full circle, for the law tilted by e**(t score) with
+several t; each point is taken from the tilt that knows it best. Its error is the rounding at every node and of the
+transform, and what lies a period away, bounded by Bernstein's inequality.
+
+Source: N. J. Higham 2002, section 24.1 (error of the transform); docs/theory, Datasets, Theorem 1, and Composition,
+Lemma 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, xlogy
+
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.model import Witness
+from hushuffle.numerics.binomial import EPS, Floats
+
+Integers = npt.NDArray[np.int64]
+
+Group = tuple[int, Floats]
+"""So many others, and the law of their reports over the classes."""
+
+_WAYS: Final = 20_000
+"""Up to so many counts of the others' reports are listed one by one."""
+
+_FEW: Final = 500
+"""Up to so many others."""
+
+_NOISE: Final = 24 * EPS
+"""Relative error allowed for each mass and elementary function, as in `score_sums`."""
+
+_REACH: Final = 60.0
+"""A tilted sum leaves its period with probability at most 2 e**-60."""
+
+_LONGEST: Final = 1 << 21
+_WORK: Final = 1 << 26
+"""Most points of a period, and most points times classes: seconds."""
+
+_STRIDE: Final = 4.0
+"""Standard deviations from one tilt to the next."""
+
+_ALIKE: Final = 1e-7
+"""Whole scores that lose less than this share of the scores' variance are good enough."""
+
+_SEEN: Final = 0.05
+"""Where fewer reports of a class are expected from all others, one of them gives the target away."""
+
+
+def exact_pairs(
+    witness: Witness, target: tuple[Floats, Floats], others: Sequence[Group], *, log_tail: float
+) -> tuple[DatasetPair, ...]:
+    """Return the pair, or nothing if it would take too long; events rarer than about e**log_tail may be missing.
+
+    >>> laws = np.array([0.75, 0.25]), np.array([0.25, 0.75])
+    >>> (pair,) = exact_pairs(Witness(family="", others=(1,), target=(0, 1)), laws, [(1, laws[0])], log_tail=-40.0)
+    >>> pair.p.round(4).tolist(), pair.q.round(4).tolist()
+    ([0.5625, 0.375, 0.0625], [0.1875, 0.625, 0.1875])
+    """
+    groups = [(count, law) for count, law in others if count]
+    target, groups = _merged(target, groups)
+    total, classes = sum(count for count, _ in groups), target[0].size
+    ways = math.prod(math.comb(count + classes - 1, count) for count, _ in groups)
+    if total <= _FEW and ways <= _WAYS and classes * math.log2(total + 2) < 62:
+        return (_listed(witness, target, groups),)
+    scores = _whole_scores(target, groups)
+    return () if scores is None else _summed(witness, target, groups, scores, log_tail)
+
+
+def _merged(target: tuple[Floats, Floats], groups: list[Group]) -> tuple[tuple[Floats, Floats], list[Group]]:
+    """Put classes together whose likelihood ratios agree to twelve digits."""
+    table = np.stack([*target, *(law for _, law in groups)])
+    table = table[:, table.sum(axis=0) > 0]
+    _, place = np.unique((table / table.sum(axis=0)).round(12), axis=1, return_inverse=True)
+    merged = np.zeros((table.shape[0], int(place.max()) + 1))
+    np.add.at(merged.T, place.ravel(), table.T)
+    return (merged[0], merged[1]), [(count, law) for (count, _), law in zip(groups, merged[2:], strict=True)]
+
+
+def _listed(witness: Witness, target: tuple[Floats, Floats], groups: list[Group]) -> DatasetPair:
+    """Return the pair of laws of the numbers of reports of each class."""
+    classes, total = target[0].size, sum(count for count, _ in groups)
+    radix = (total + 2) ** np.arange(classes, dtype=np.int64)
+    codes: npt.NDArray[Any] = np.zeros(1, dtype=np.int64)
+    mass, error = np.ones(1), np.zeros(1)
+    for count, law in groups:
+        bars = np.array(list(combinations(range(count + classes - 1), classes - 1)), dtype=np.int64)
+        ends = np.full((bars.shape[0], 1), count + classes - 1)
+        counts = np.diff(np.hstack([np.full_like(ends, -1), bars.reshape(ends.size, -1), ends]), axis=1) - 1
+        parts = gammaln(count + 1) - gammaln(counts + 1).sum(axis=1), xlogy(counts, law).sum(axis=1)
+        each = np.exp(parts[0] + parts[1])
+        doubt = each * _NOISE * (count + 1 + 2 * gammaln(count + 1) + np.where(each > 0, np.abs(parts[1]), 0.0))
+        codes = (codes[:, None] + counts @ radix).ravel()
+        error = (error[:, None] * (each + doubt) + mass[:, None] * doubt).ravel()
+        mass = (mass[:, None] * each).ravel()
+    every, place = np.unique((codes[:, None] + radix).ravel(), return_inverse=True)
+
+    def told(report: Floats, values: Floats) -> Floats:
+        law: Floats = np.bincount(place, np.outer(values, report).ravel(), every.size).astype(np.float64)
+        return law
+
+    p, q = (told(report, mass) for report in target)
+    errors = tuple(told(report, error) + _NOISE * (classes + 8) * told(report, mass) for report in target)
+    return DatasetPair(witness=witness, p=p, q=q, p_error=errors[0], q_error=errors[1])
+
+
+def _whole_scores(target: tuple[Floats, Floats], groups: list[Group]) -> Integers | None:
+    """Return a whole score of each class, shape (classes,): the coarsest ones that lose hardly anything."""
+    total = sum(count for count, _ in groups)
+    mean = np.asarray(sum(count * law for count, law in groups)) / total
+    gain, usual = target[0] - target[1], total * mean >= _SEEN
+    score = np.sign(gain)
+    if bool(np.any(gain[usual] != 0)):
+        raw = gain / np.where(mean > 0, mean, 1.0)
+        far = 8 * math.sqrt(total * float(mean[usual] @ raw[usual] ** 2)) + float(np.abs(raw[usual]).max())
+        score = np.where(usual, raw, np.sign(gain) * far)
+    spread, low = math.sqrt(float(mean @ score**2)), float(score.min())
+    width = float(score.max()) - low
+    if width == 0:
+        return None
+    best, least = None, math.inf
+    for step in [*(width / parts for parts in range(1, 65)), *(spread / parts for parts in (4, 8, 16, 32, 64))]:
+        whole = np.rint((score - low) / step)
+        rest = score - low - step * whole
+        lost = float(mean @ (rest - mean @ rest) ** 2) / spread**2 if spread else 0.0
+        if lost < least and _period(groups, whole) * min(np.unique(whole).size, 1 << 10) <= _WORK:
+            best, least = whole, lost
+        if least <= _ALIKE:
+            break
+    return None if best is None or least > 1 else best.astype(np.int64)
+
+
+def _period(groups: Sequence[Group], whole: Floats) -> int:
+    """Return a power of 2 that leaves e**-_REACH of the sum on each side (Bernstein); huge if there is none."""
+    wide = float(whole.max() - whole.min())
+    variance = sum(count * float(law @ (whole - law @ whole) ** 2) for count, law in groups)
+    away = wide * _REACH / 3 + math.sqrt((wide * _REACH / 3) ** 2 + 2 * _REACH * variance)
+    most = min(2 * away + 4, sum(count for count, _ in groups) * wide + 2)
+    return 1 << max(4, math.ceil(math.log2(most))) if most <= _LONGEST else _WORK + 1
+
+
+def _summed(
+    witness: Witness, target: tuple[Floats, Floats], groups: list[Group], scores: Integers, log_tail: float
+) -> tuple[DatasetPair, ...]:
+    """Return the pair of laws of the sum of all scores."""
+    whole, place = np.unique(scores, return_inverse=True)
+    first, second = (np.bincount(place, law).astype(np.float64) for law in target)
+    groups = [(count, np.bincount(place, law).astype(np.float64)) for count, law in groups]
+    lowest, highest = (sum(count * int(end[law > 0].max()) for count, law in groups) for end in (-whole, whole))
+    wide = int(whole[-1] - whole[0])
+    spread = math.sqrt(sum(count * float(law @ (whole - law @ whole) ** 2) for count, law in groups))
+    tables = []
+    for stride in range(1 + math.ceil(math.sqrt(-2 * log_tail) / _STRIDE)):
+        for sign in (1, -1) if stride else (1,):
+            tilt = sign * min(stride * _STRIDE / max(spread, 1e-6), 300 / wide)
+            table = _Table.of(groups, whole, tilt)
+            tables += [] if table is None else [table]
+    start = max(-lowest, min(table.first for table in tables))
+    stop = min(highest, max(table.first + table.mass.size - 1 for table in tables))
+    mass, error = np.zeros(stop - start + 1), np.full(stop - start + 1, np.inf)
+    for table in tables:
+        table.improve(mass, error, start)
+    error = np.minimum(error, 1.0)
+    # At the ends of a window not all terms of an event are there.
+    inside = slice(wide if start > -lowest else 0, -wide if stop < highest and wide else None)
+
+    def told(report: Floats, values: Floats) -> Floats:
+        law = np.zeros(values.size + wide)
+        for chance, shift in zip(report.tolist(), (whole - whole[0]).tolist(), strict=True):
+            law[shift : shift + values.size] += chance * values
+        return law[inside]
+
+    p, q, slack = told(first, mass), told(second, mass), _NOISE * (whole.size + 8)
+    p_error, q_error = told(first, error) + slack * p, told(second, error) + slack * q
+    keep = (np.maximum(p - p_error, q - q_error) > 0) & (p + q > 1e-3 * math.exp(log_tail) / mass.size)
+    common = max(table.common for table in tables)
+    pair = DatasetPair(
+        witness=witness, p=p[keep], q=q[keep], p_error=p_error[keep], q_error=q_error[keep], common=common
+    )
+    return (pair,)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Table:
+    """Masses of a sum at `first` + i, shape (points,), each with its error, up to a factor within `common` of 1."""
+
+    first: int
+    mass: Floats
+    error: Floats
+    common: float
+
+    @classmethod
+    def of(cls, groups: list[Group], whole: Integers, tilt: float) -> _Table | None:
+        """Tabulate the law tilted by e**(tilt score), and undo the tilt; None if its period is too long."""
+        tilted: list[Group] = []
+        middles, mean, log_mass, common = [], 0.0, 0.0, 0.0
+        for count, law in groups:
+            rough = law * np.exp(tilt * whole - (tilt * whole).max())
+            middle = round(float(rough @ whole) / float(rough.sum()))
+            grown = law * np.exp(tilt * (whole - middle))
+            size = float(grown.sum())
+            tilted.append((count, grown / size))
+            middles.append(middle)
+            mean += count * float(grown @ (whole - middle)) / size
+            log_mass += count * math.log(size)
+            moved = float(grown @ np.abs(tilt * (whole - middle))) / size
+            common += count * _NOISE * (2 + moved + abs(math.log(size)))
+        origin = sum(count * middle for (count, _), middle in zip(groups, middles, strict=True))
+        period = _period(tilted, whole.astype(np.float64))
+        if period > _LONGEST:
+            return None
+        transform, error = _transform(tilted, whole, middles, period)
+        mass = np.fft.irfft(transform, period)
+        first = round(mean) - period // 2
+        away = first + np.arange(period, dtype=np.float64)
+        lift = log_mass - tilt * away
+        common += 8 * EPS * (abs(log_mass) + abs(tilt) * float(np.abs(away).max()))
+        with np.errstate(over="ignore", invalid="ignore"):
+            back = np.exp(np.minimum(lift, 600.0))
+            mass = np.maximum(np.roll(mass, -(first % period)), 0.0) * back
+        return cls(first=origin + first, mass=mass, error=(error + 2 * math.exp(-_REACH)) * back, common=common)
+
+    def improve(self, mass: Floats, error: Floats, start: int) -> None:
+        """Put the masses that are known better here into `mass` and `error`, which begin at `start`."""
+        low, high = max(self.first, start), min(self.first + self.mass.size, start + mass.size)
+        own, there = slice(low - self.first, high - self.first), slice(low - start, high - start)
+        better = self.error[own] < error[there]
+        mass[there] = np.where(better, self.mass[own], mass[there])
+        error[there] = np.where(better, self.error[own], error[there])
+
+
+def _transform(
+    groups: list[Group], whole: Integers, middles: list[int], period: int
+) -> tuple[npt.NDArray[np.complex128], float]:
+    """Return E[e**(-i angle sum)], each report counted from its group's middle, and the largest error of a mass."""
+    nodes = np.arange(period // 2 + 1)
+    angles = 2 * np.pi / period * nodes
+    log_size, log_reach, phase, turns = (np.zeros(angles.size) for _ in range(4))
+    for (count, law), middle in zip(groups, middles, strict=True):
+        real, imaginary, moved = np.zeros(angles.size), np.zeros(angles.size), 0.0
+        for chance, step in zip(law.tolist(), (whole - middle).tolist(), strict=True):
+            if chance > 0 and step:
+                # Whole periods left out, an angle is as accurate as it is small.
+                turn = 2 * np.pi / period * ((step * nodes + period // 2) % period - period // 2)
+                real -= 2 * chance * np.sin(turn / 2) ** 2
+                imaginary += chance * np.sin(turn)
+                moved += chance * abs(step)
+        square = real * (2 + real) + imaginary**2
+        size = np.where(
+            square > -0.5,
+            np.log1p(np.maximum(square, -0.5)) / 2,
+            np.log(np.maximum(np.hypot(1 + real, imaginary), 1e-300)),
+        )
+        noise = _NOISE * (EPS + np.minimum(angles * moved, 2.0))
+        log_size += count * size
+        log_reach += count * np.logaddexp(size, np.log(noise))
+        turn = np.arctan2(imaginary, 1 + real)
+        phase, turns = phase - count * turn, turns + count * (np.abs(size) + np.abs(turn))
+    product = np.exp(log_size)
+    levels = 8 * EPS * (math.log2(period) + 2)  # twice what Higham's bound gives, per unit of mass
+    error = np.exp(log_reach) * -np.expm1(log_size - log_reach) + product * (16 * EPS * (1 + turns) + levels)
+    return product * np.exp(1j * phase), 2 * float(error.sum()) / period

@@ -116,9 +116,17 @@ def test_windows_leave_no_wrong_ratios_behind() -> None:
         assert 1e-12 < 1 - found.p.sum() < 1e-3
 
 
-def test_nothing_is_offered_where_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_convolution_takes_too_long_sums_are_transformed(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = law(2, 1.0, 100)
     assert isinstance(plain, Binary)
     monkeypatch.setattr(witness_loss, "_DIRECT", 10)
-    assert replace(plain, dummies=50).datasets(log_tail=-60.0) == ()
+    dummied = replace(plain, dummies=50)
+    (summed,) = dummied.datasets(log_tail=-60.0)
+    monkeypatch.undo()
+    (convolved,) = dummied.datasets(log_tail=-60.0)
+    for growth in (1.0, 1.05, 1.2):
+        assert hockey_stick(summed.p, summed.q, growth) == pytest.approx(
+            hockey_stick(convolved.q, convolved.p, growth), rel=1e-9
+        )
+    monkeypatch.setattr(witness_loss, "_DIRECT", 10)
     assert len(plain.datasets(log_tail=-60.0)) == 1

@@ -4,8 +4,10 @@ import math
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import pytest
 
+import hushuffle as hs
 from hushuffle.curves.capped import Capped
 from hushuffle.curves.symmetric import Binary, Kary, Local
 from hushuffle.mechanisms.randomizers import Symmetric
@@ -110,3 +112,26 @@ def test_pure_guarantee_falls_with_every_dummy() -> None:
     figures = [capped(symmetric(10, F(1, 5), "uniform"), 50, d).pure for d in (0, 1, 5, 20, 49, 80)]
     assert figures == sorted(figures, reverse=True)
     assert figures[0] == pytest.approx(math.log(1 + 10 * 4), rel=1e-9)
+
+
+def test_datasets_understate_what_the_cap_leaves() -> None:
+    for targets, n, d, sigma, convention in SMALL[::7]:
+        law = capped(symmetric(targets, sigma, convention), n, d)
+        for pair in law.datasets(log_tail=-60.0):
+            for growth in (F(1), F(3, 2)):
+                true = float(largest_divergence(targets, n, sigma, d, n, convention, growth))
+                gain = np.maximum(pair.p - pair.p_error, 0.0) - float(growth) * (pair.q + pair.q_error)
+                assert float(np.maximum(gain, 0.0).sum()) <= true * (1 + 1e-9)
+
+
+def test_where_the_cap_never_binds_rounds_add_up() -> None:
+    once, often = (
+        hs.traffic.scrambler_epsilon(targets=4, sources=300, sigma=0.5, dummies=20, cap=cap, delta=1e-6)
+        for cap in (None, 300)
+    )
+    survey = hs.Protocol(
+        randomizer=hs.TargetSampling(targets=4, sigma=0.5), shuffler=hs.Scrambler(dummies=20, cap=300), n=300
+    )
+    four = hs.dp.compose([(survey, 4)], delta=1e-6)
+    assert often.lower == pytest.approx(once.lower, rel=1e-6)
+    assert four.lower >= 1.8 * often.lower

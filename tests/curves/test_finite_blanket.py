@@ -276,3 +276,14 @@ def test_scores_of_all_sizes_need_no_unit() -> None:
         scores = Scores(value=value * unit, size=np.abs(value) * unit, mass=mass)
         found = positive_part(scores, np.ones(1) * 4, np.ones(1), smoothing=0.01)
         assert found / unit == pytest.approx(plain, rel=1e-12)
+
+
+def test_equal_scores_are_merged_at_the_largest_of_them() -> None:
+    near = 1 - 2.0**-44
+    scores = Scores(
+        value=np.array([1.0, -2.0, near, 3.0]), size=np.array([1.0, 2.0, 1.0, 3.0]), mass=np.array([0.1, 0.2, 0.3, 0.4])
+    )
+    merged = finite_blanket._merged(scores)
+    assert merged.value.tolist() == [-2.0, 1.0, 3.0]
+    assert merged.mass.tolist() == pytest.approx([0.2, 0.4, 0.4])
+    assert float(scores.mass @ scores.value) <= float(merged.mass @ merged.value)

@@ -82,6 +82,19 @@ def test_inscribed_pairs_lie_below(weights: list[tuple[float, float]], step: flo
         assert hockey_stick(lattice.mass, second, growth) <= hockey_stick(p, q, growth) + 1e-10
 
 
+def test_inscribed_pairs_take_errors_to_the_safe_side() -> None:
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
+    pair = DatasetPair(witness=NOBODY, p=p, q=q, p_error=np.array([0.05, 0.0, 0.3]), q_error=0.02)
+    for order, low, high in (
+        (pair, np.array([0.45, 0.3, 0.0]), q + 0.02),
+        (pair.swapped(), q - 0.02, np.array([0.55, 0.3, 0.5])),
+    ):
+        lattice = inscribed(order, step=0.1)
+        second = lattice.mass * np.exp(-lattice.losses)
+        for growth in np.exp(np.linspace(-2, 2, 17)):
+            assert hockey_stick(lattice.mass, second, growth) <= hockey_stick(low, high, growth) + 1e-10
+
+
 def test_inscribed_pairs_lie_close() -> None:
     """Chords lose a share of the variance of the loss that falls with the square of the step."""
     x = np.linspace(-8, 8, 4001)

@@ -10,12 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hushuffle as hs
-from hushuffle.curves.certified_epsilon import SearchedCurve
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.mechanisms.shufflers.base import Shuffler
-from hushuffle.model import Witness
-from hushuffle.questions.dp import central
 from oracles import dp_enumeration as oracle
 
 
@@ -240,35 +237,6 @@ def test_a_capped_scrambler_hides_no_less_than_one_without_a_cap() -> None:
 def test_sizes_beyond_the_tested_accuracy_are_refused() -> None:
     with pytest.raises(NumericalError, match="ask for that n"):
         hs.dp.epsilon(survey(2, 1.0, 10**12), delta=1e-6)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scattered(SearchedCurve):
-    """A law whose worst dataset is none of the contenders."""
-
-    scale: float = 1.0
-
-    @property
-    def pure(self) -> float:
-        return 3.0
-
-    def upper(self, epsilon: float) -> float:
-        return self.scale * max(0.0, 0.3 - epsilon / 10)
-
-    def lower(self, epsilon: float) -> tuple[float, Witness]:
-        return 0.5 * self.upper(epsilon), Witness(family="made up", others=(1, 0), target=(0, 1))
-
-    def contenders(self, epsilon: float) -> SearchedCurve:
-        del epsilon
-        return Scattered(scale=0.8)
-
-
-def test_the_upper_end_holds_where_the_contenders_miss_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(central, "divergence", lambda _: Scattered())
-    bound = hs.dp.epsilon(survey(2, 1.0, 10), delta=0.1)
-    assert bound.upper == pytest.approx(2.0, rel=1e-6)
-    assert bound.upper >= 2.0
-    assert bound.lower == pytest.approx(0.5, rel=1e-6)
 
 
 def random_small_cases(

@@ -16,18 +16,18 @@ from hushuffle.papers import Request, Target
 
 def quick(request: Request) -> Study:
     request.tell("half", 0.5)
-    return Study(key="000/figure-1", title="Quick", question="Is it?", answers=(f"Seed {request.seed}.",))
+    return Study(key="jurado2023/figure-1", title="Quick", question="Is it?", answers=(f"Seed {request.seed}.",))
 
 
 def needs_data(request: Request) -> Study:
     folder = request.folder("adult")
-    return Study(key="000/figure-10a", title="Slow", question="Is it?", answers=(folder.name,))
+    return Study(key="jurado2023/figure-10a", title="Slow", question="Is it?", answers=(folder.name,))
 
 
 MADE = (
-    Target(name="000/figure-10a", title="A long title " * 12, build=needs_data, data=("adult",), seconds=600.0),
-    Target(name="000/figure-1", title="A quick one", build=quick, seconds=0.1),
-    Target(name="001/table-2", title="Another paper", build=quick),
+    Target(name="jurado2023/figure-10a", title="A long title " * 12, build=needs_data, data=("adult",), seconds=600.0),
+    Target(name="jurado2023/figure-1", title="A quick one", build=quick, seconds=0.1),
+    Target(name="murakami2021/table-2", title="Another paper", build=quick),
 )
 
 
@@ -39,45 +39,56 @@ def _made_up_targets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("HUSHUFFLE_DATA", raising=False)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--list"], ["000", "--list"]])
+@pytest.mark.parametrize("arguments", [[], ["--list"], ["jurado2023", "--list"]])
 def test_the_list(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", *arguments]) == Exit.DONE
     said = capsys.readouterr().out
     lines = said.splitlines()
-    assert lines[0] == "000/figure-1  (about 1 s)"
+    assert lines[0] == "jurado2023/figure-1  (about 1 s)"
     assert lines[1] == "    A quick one"
-    assert "000/figure-10a  (about 10 min, needs adult)" in lines
-    assert ("001/table-2  (about 1 s)" in lines) == ("000" not in arguments)
+    assert "jurado2023/figure-10a  (about 10 min, needs adult)" in lines
+    assert ("murakami2021/table-2  (about 1 s)" in lines) == ("jurado2023" not in arguments)
     assert max(map(len, lines)) <= 80
+
+
+def test_numbers_of_papers_still_work_and_say_what_they_are_called_now(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "000/figure-1"]) == Exit.DONE
+    said = capsys.readouterr()
+    assert said.err == "hushuffle: 000/figure-1 is now called jurado2023/figure-1; the old name still works.\n"
+    assert "Wrote hushuffle-out/reproduce/jurado2023-figure-1/study.html" in said.out
+    assert main(["reproduce", "000", "--list"]) == Exit.DONE
+    assert "000 is now called jurado2023" in capsys.readouterr().err
+    assert main(["reproduce", "000/figure-99"]) == Exit.USAGE
+    assert "Did you mean jurado2023/figure-" in capsys.readouterr().err
 
 
 def test_the_list_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--json"]) == Exit.DONE
     found = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in found] == ["000/figure-1", "000/figure-10a", "001/table-2"]
+    assert [one["name"] for one in found] == ["jurado2023/figure-1", "jurado2023/figure-10a", "murakami2021/table-2"]
     assert found[1]["data"] == ["adult"]
 
 
 def test_one_target(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "000/figure-1", "--seed", "7"]) == Exit.DONE
+    assert main(["reproduce", "jurado2023/figure-1", "--seed", "7"]) == Exit.DONE
     said = capsys.readouterr()
-    folder = Path("hushuffle-out/reproduce/000-figure-1")
+    folder = Path("hushuffle-out/reproduce/jurado2023-figure-1")
     assert said.err == ""
     assert said.out == f"Quick\nIs it?\n\n- Seed 7.\n\nWrote {folder}/study.html\nWrote {folder}/study.json\n"
     assert json.loads((folder / "study.json").read_text())["answers"] == ["Seed 7."]
 
 
 def test_json_and_a_folder_of_choice(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "000/figure-1", "--json", "--out", "mine"]) == Exit.DONE
+    assert main(["reproduce", "jurado2023/figure-1", "--json", "--out", "mine"]) == Exit.DONE
     assert capsys.readouterr().out == Path("mine/study.json").read_text()
 
 
 def test_a_whole_paper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "data" / "adult").mkdir(parents=True)
-    assert main(["reproduce", "000", "--data", "data", "--json", "--out", "all"]) == Exit.DONE
+    assert main(["reproduce", "jurado2023", "--data", "data", "--json", "--out", "all"]) == Exit.DONE
     found = json.loads(capsys.readouterr().out)
-    assert [one["key"] for one in found] == ["000/figure-1", "000/figure-10a"]
-    assert sorted(path.name for path in Path("all").iterdir()) == ["000-figure-1", "000-figure-10a"]
+    assert [one["key"] for one in found] == ["jurado2023/figure-1", "jurado2023/figure-10a"]
+    assert sorted(path.name for path in Path("all").iterdir()) == ["jurado2023-figure-1", "jurado2023-figure-10a"]
 
 
 def test_data_from_the_environment(
@@ -85,12 +96,12 @@ def test_data_from_the_environment(
 ) -> None:
     (tmp_path / "adult").mkdir()
     monkeypatch.setenv("HUSHUFFLE_DATA", str(tmp_path))
-    assert main(["reproduce", "000/figure-10a"]) == Exit.DONE
+    assert main(["reproduce", "jurado2023/figure-10a"]) == Exit.DONE
     assert "- adult" in capsys.readouterr().out
 
 
 def test_missing_data(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "000/figure-10a"]) == Exit.FAILED
+    assert main(["reproduce", "jurado2023/figure-10a"]) == Exit.FAILED
     said = capsys.readouterr()
     assert said.out == ""
     assert "hushuffle: this target needs the data set adult." in said.err
@@ -98,18 +109,18 @@ def test_missing_data(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_paper_with_missing_data_is_done_in_part(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "000"]) == Exit.FAILED
+    assert main(["reproduce", "jurado2023"]) == Exit.FAILED
     said = capsys.readouterr()
-    assert "Wrote hushuffle-out/reproduce/000-figure-1/study.html" in said.out
-    assert "hushuffle: skipped 000/figure-10a: this target needs" in said.err
+    assert "Wrote hushuffle-out/reproduce/jurado2023-figure-1/study.html" in said.out
+    assert "hushuffle: skipped jurado2023/figure-10a: this target needs" in said.err
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("000/figure-11", "Did you mean 000/figure-1"),
-        ("figure-1", "Did you mean 000/figure-1?"),
-        ("002", "Did you mean "),
+        ("jurado2023/figure-11", "Did you mean jurado2023/figure-1"),
+        ("figure-1", "Did you mean jurado2023/figure-1?"),
+        ("jurado2022", "Did you mean jurado2023"),
         ("something", "`hushuffle reproduce` lists all of them."),
     ],
 )
@@ -124,12 +135,12 @@ def test_wrong_names(name: str, hint: str, capsys: pytest.CaptureFixture[str]) -
 
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").write_text("a file")
-    assert main(["reproduce", "000/figure-1", "--out", "mine"]) == Exit.USAGE
+    assert main(["reproduce", "jurado2023/figure-1", "--out", "mine"]) == Exit.USAGE
     assert "--out must be a folder, mine is a file." in capsys.readouterr().err
 
 
 def test_a_wrong_seed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "000/figure-1", "--seed", "-1"]) == Exit.USAGE
+    assert main(["reproduce", "jurado2023/figure-1", "--seed", "-1"]) == Exit.USAGE
     assert "--seed must be a whole number >= 0, got -1." in capsys.readouterr().err
 
 
@@ -142,7 +153,7 @@ def test_a_terminal_gets_color_and_progress(
     monkeypatch.setenv("TERM", "dumb" if plain else "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((300, 50)))
-    assert main(["reproduce", "000/figure-1"]) == Exit.DONE
+    assert main(["reproduce", "jurado2023/figure-1"]) == Exit.DONE
     assert ("\x1b[1m" in capsys.readouterr().out) == (not plain)
 
 

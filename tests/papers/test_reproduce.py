@@ -24,13 +24,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "reproduce.md"
 
 
 def build(_: Request) -> Study:
-    return Study(key="000/figure-1", title="T", question="Q?", answers=())
+    return Study(key="jurado2023/figure-1", title="T", question="Q?", answers=())
 
 
 def test_names_are_those_of_papers_and_in_order() -> None:
     for name in TARGETS:
-        assert re.fullmatch(r"\d{3}/(figure|table)-\d+[a-z]?(-[a-z0-9]+)*", name)
-    numbers = [int(re.findall(r"\d+", name)[1]) for name in TARGETS if name.startswith("000/figure")]
+        assert re.fullmatch(r"[a-z]+(\d{4})?/(figure|table)-\d+[a-z]?(-[a-z0-9]+)*", name)
+    numbers = [int(re.findall(r"\d+", name)[1]) for name in TARGETS if name.startswith("jurado2023/figure")]
     assert numbers == sorted(numbers)
 
 
@@ -64,37 +64,61 @@ def test_targets_say_what_they_are(name: str) -> None:
 
 
 def test_the_page_names_every_target_and_no_other() -> None:
-    named = set(re.findall(r"`(\d{3}/(?:figure|table)-[a-z0-9-]+)`", PAGE.read_text(encoding="utf-8")))
+    named = set(re.findall(r"`([a-z]+\d*/(?:figure|table)-[a-z0-9-]+)`", PAGE.read_text(encoding="utf-8")))
     assert named == set(TARGETS)
 
 
-@pytest.mark.parametrize("name", ["0/figure-1", "000/figure", "000/picture-1", "000/figure-1-", "000/figure-1 "])
+@pytest.mark.parametrize(
+    "name", ["0/figure-1", "jurado2023/figure", "jurado2023/picture-1", "jurado2023/figure-1-", "jurado2023/figure-1 "]
+)
 def test_other_names_are_refused(name: str) -> None:
-    with pytest.raises(InvalidInputError, match="SEED/figure-N"):
+    with pytest.raises(InvalidInputError, match="PAPER/figure-N"):
         Target(name=name, title="T", build=build)
 
 
 def test_figures_are_ordered_by_number_and_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ["000/table-1", "000/figure-10", "000/figure-2b", "000/figure-2", "000/figure-2a", "001/figure-1"]
+    names = [
+        "jurado2023/table-1",
+        "jurado2023/figure-10",
+        "jurado2023/figure-2b",
+        "jurado2023/figure-2",
+        "jurado2023/figure-2a",
+        "murakami2021/figure-1",
+    ]
     module = ModuleType("hushuffle.papers.made_up")
     module.TARGETS = tuple(Target(name=name, title="T", build=build) for name in names)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(tools, "_MODULES", ("made_up",))
-    expected = ["000/figure-2", "000/figure-2a", "000/figure-2b", "000/figure-10", "000/table-1", "001/figure-1"]
+    expected = [
+        "jurado2023/figure-2",
+        "jurado2023/figure-2a",
+        "jurado2023/figure-2b",
+        "jurado2023/figure-10",
+        "jurado2023/table-1",
+        "murakami2021/figure-1",
+    ]
     assert list(targets()) == expected
-    assert [target.name for target in find("001")] == ["001/figure-1"]
-    assert len(find("000")) == 5
+    assert [target.name for target in find("murakami2021")] == ["murakami2021/figure-1"]
+    assert len(find("jurado2023")) == 5
+
+
+def test_numbers_of_papers_are_understood() -> None:
+    papers = {target.paper for target in TARGETS.values()}
+    assert {tools.today(f"00{number}") for number in range(5)} == papers
+    assert find("000/table-1") == find("jurado2023/table-1")
+    assert find("004") == find("ladjel2021")
+    assert reproduce("000/table-1", Request()).key == "jurado2023/table-1"
 
 
 def test_close_names_are_suggested() -> None:
-    with pytest.raises(InvalidInputError, match=r'there is no target "table-3"\. Did you mean 000/table-3'):
+    with pytest.raises(InvalidInputError, match=r'there is no target "table-3"\. Did you mean jurado2023/table-3'):
         find("table-3")
     with pytest.raises(InvalidInputError, match=r'there is no target "\?\?".$'):
         find("??")
-    with pytest.raises(InvalidInputError, match="Did you mean 000/figure-"):
-        find("000/figur-2")
-    with pytest.raises(InvalidInputError, match='"000" is a paper, not one target'):
-        reproduce("000", Request())
+    with pytest.raises(InvalidInputError, match="Did you mean jurado2023/figure-"):
+        find("jurado2023/figur-2")
+    with pytest.raises(InvalidInputError, match='"jurado2023" is a paper, not one target'):
+        reproduce("jurado2023", Request())
     with pytest.raises(InvalidInputError, match="there is no target"):
         reproduce("nothing like it", Request())
 
@@ -106,12 +130,12 @@ def test_software_is_filled_in_where_a_target_leaves_it(monkeypatch: pytest.Monk
         return replace(build(request), software=own)
 
     made = {
-        "000/figure-1": Target(name="000/figure-1", title="T", build=build),
-        "000/figure-2": Target(name="000/figure-2", title="T", build=with_own),
+        "jurado2023/figure-1": Target(name="jurado2023/figure-1", title="T", build=build),
+        "jurado2023/figure-2": Target(name="jurado2023/figure-2", title="T", build=with_own),
     }
     monkeypatch.setattr(tools, "targets", lambda: made)
-    assert reproduce("000/figure-1", Request()).software == software()
-    assert reproduce("000/figure-2", Request()).software == own
+    assert reproduce("jurado2023/figure-1", Request()).software == software()
+    assert reproduce("jurado2023/figure-2", Request()).software == own
     assert [name for name, _ in software("polars")] == ["python", "hushuffle", "numpy", "scipy", "polars"]
 
 

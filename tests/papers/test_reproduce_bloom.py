@@ -28,13 +28,15 @@ def test_they_render(studies: dict[str, Study]) -> None:
 
 
 def test_observation_1(studies: dict[str, Study]) -> None:
-    assert studies["001/figure-2"].answers[0].startswith("Confirmed in our family of inputs, for 2, 3, 4, 5 filters")
-    assert "agree to nine digits" in studies["001/figure-2"].answers[2]
+    assert (
+        studies["buffling/figure-2"].answers[0].startswith("Confirmed in our family of inputs, for 2, 3, 4, 5 filters")
+    )
+    assert "agree to nine digits" in studies["buffling/figure-2"].answers[2]
     assert figure_2(Request(), publishers=(2,)).charts[0].title.endswith("2 filters")
 
 
 def test_observation_2(studies: dict[str, Study]) -> None:
-    study = studies["001/figure-3"]
+    study = studies["buffling/figure-3"]
     assert study.answers[0].startswith(
         "Not always. For uniform and for empty filters it is in every case here, and for"
     )
@@ -49,7 +51,7 @@ def test_observation_2(studies: dict[str, Study]) -> None:
 
 
 def test_observation_3(studies: dict[str, Study]) -> None:
-    study = studies["001/figure-4"]
+    study = studies["buffling/figure-4"]
     assert "checked to nine digits" in study.answers[2]
     rows = {row[0]: row[1:] for row in study.tables[0].rows}
     assert rows["111"] == (0.6654, 0.8527, 0.9322, 0.9353)
@@ -58,7 +60,7 @@ def test_observation_3(studies: dict[str, Study]) -> None:
 
 
 def test_worst_pairs(studies: dict[str, Study]) -> None:
-    study = studies["001/figure-3-worst-pairs"]
+    study = studies["buffling/figure-3-worst-pairs"]
     assert study.answers[0].startswith("Not always: in 3 of ")
     assert "0.1370 against 0.1574" in study.answers[0]
     assert "never below" in study.answers[1]

@@ -41,7 +41,7 @@ def test_losses_are_those_of_a_plain_loop(people: Crowd, kind: str) -> None:
 
 
 def test_errors_fall_with_epsilon_and_the_page_renders(people: Crowd) -> None:
-    study = errors(people, key="002/figure-10", g=64, epsilons=(2.0, 9.0), request=Request())
+    study = errors(people, key="murakami2021/figure-10", g=64, epsilons=(2.0, 9.0), request=Request())
     table = study.tables[0]
     assert [row[0] for row in table.rows] == ["randomized response", "local hashing"] * 2
     predicted = [row[table.columns.index("predicted")] for row in table.rows]
@@ -53,7 +53,7 @@ def test_errors_fall_with_epsilon_and_the_page_renders(people: Crowd) -> None:
 
 
 def test_a_small_loss_is_found(people: Crowd) -> None:
-    study = errors(people, key="002/figure-10", g=64, epsilons=(16.0,), request=Request())
+    study = errors(people, key="murakami2021/figure-10", g=64, epsilons=(16.0,), request=Request())
     assert "first reached at epsilon = 16" in study.answers[0]
 
 

@@ -44,14 +44,14 @@ def after_both(k: int, p: Fraction, n: int) -> float:
 def test_figure_2(n: int, p: Fraction) -> None:
     label = f"p = {float(p):g}" if p < 1 else "p = 1, shuffle alone"
     exact = after_both(2, p, n)
-    for value in at(chart(study("000/figure-2"), "noise-and-shuffle-few"), label, n):
+    for value in at(chart(study("jurado2023/figure-2"), "noise-and-shuffle-few"), label, n):
         assert value == pytest.approx(exact, rel=1e-12)
 
 
 def test_figure_2_by_enumeration() -> None:
     for n in (1, 2, 4):
         exact = float(success([None] * (n - 1), channel(2, Fraction(4, 5))))
-        value, _ = at(chart(study("000/figure-2"), "noise-and-shuffle-few"), "p = 0.8", n)
+        value, _ = at(chart(study("jurado2023/figure-2"), "noise-and-shuffle-few"), "p = 0.8", n)
         assert value == pytest.approx(exact, rel=1e-12)
 
 
@@ -65,7 +65,9 @@ def test_figure_3(held: int, p: Fraction) -> None:
         sum(others[0][i] * second[a - i] for i in range(max(0, a - 200 + held), min(a, held) + 1)) for a in range(201)
     ]
     exact = 0.5 + (float(p) - 0.5) * max(law)
-    assert at(chart(study("000/figure-3"), "all"), f"p = {float(p):g}", held)[1] == pytest.approx(exact, rel=1e-9)
+    assert at(chart(study("jurado2023/figure-3"), "all"), f"p = {float(p):g}", held)[1] == pytest.approx(
+        exact, rel=1e-9
+    )
 
 
 def test_the_law_behind_that_check() -> None:
@@ -77,7 +79,7 @@ def test_the_law_behind_that_check() -> None:
 
 
 def test_figure_3_says_what_the_paper_says() -> None:
-    answers = study("000/figure-3").answers
+    answers = study("jurado2023/figure-3").answers
     assert answers[0].startswith("Confirmed: with p = 0.8 the figure is 0.52111 when all others")
     assert all(answer.startswith("Confirmed") for answer in answers[:3])
 
@@ -85,20 +87,20 @@ def test_figure_3_says_what_the_paper_says() -> None:
 @pytest.mark.parametrize(("k", "p", "n"), [(5, 0.7, 8), (5, 1.0, 30), (10, 0.5, 12), (10, 0.2, 20)])
 def test_figure_4(k: int, p: float, n: int) -> None:
     label = f"p = {p:g}" if p < 1 else "p = 1, shuffle alone"
-    value, _ = at(chart(study("000/figure-4"), f"noise-and-shuffle-few-{k}"), label, n)
+    value, _ = at(chart(study("jurado2023/figure-4"), f"noise-and-shuffle-few-{k}"), label, n)
     assert value == pytest.approx(after_both(k, Fraction(p).limit_denominator(10), n), rel=1e-12)
 
 
 @pytest.mark.parametrize(("k", "n"), [(2, 100), (5, 42), (10, 32), (20, 18), (100, 10)])
 def test_figure_5(k: int, n: int) -> None:
-    value, _ = at(chart(study("000/figure-5"), "within"), f"{k} values", n)
+    value, _ = at(chart(study("jurado2023/figure-5"), "within"), f"{k} values", n)
     assert value == pytest.approx(after_both(k, Fraction(1), n), rel=1e-12)
 
 
 def test_figure_6_and_7_show_the_formula_next_to_the_exact_figure() -> None:
     for name, key, p in (
-        ("000/figure-6", "exact-and-approximate", Fraction(1)),
-        ("000/figure-7", "exact-and-approximate-0.8", Fraction(4, 5)),
+        ("jurado2023/figure-6", "exact-and-approximate", Fraction(1)),
+        ("jurado2023/figure-7", "exact-and-approximate-0.8", Fraction(4, 5)),
     ):
         made = chart(study(name), key)
         for k, n in ((2, 100), (10, 32), (100, 10)):
@@ -112,14 +114,14 @@ def test_figure_6_and_7_show_the_formula_next_to_the_exact_figure() -> None:
 def test_the_constant_of_figure_6() -> None:
     assert normal_maximum(2) == pytest.approx(1 / math.sqrt(math.pi), rel=1e-9)
     assert normal_maximum(3) == pytest.approx(1.5 / math.sqrt(math.pi), rel=1e-9)
-    (ratios,) = (one for one in study("000/figure-6").charts if one.key == "ratio")
+    (ratios,) = (one for one in study("jurado2023/figure-6").charts if one.key == "ratio")
     for series, k in zip(ratios.series, (2, 10, 100), strict=True):
         assert series.upper[-1] == pytest.approx(math.sqrt(2 * math.log(k)) / normal_maximum(k), rel=5e-3)
 
 
 @pytest.mark.parametrize("number", range(1, 6))
 def test_tables_are_channels_and_everything_printed_is_confirmed(number: int) -> None:
-    made = study(f"000/table-{number}")
+    made = study(f"jurado2023/table-{number}")
     for table, picture in zip(made.tables, made.heat_maps, strict=True):
         for row, values in zip(table.rows, picture.values, strict=True):
             entries = [Fraction(str(cell)) for cell in row[1:]]
@@ -129,7 +131,7 @@ def test_tables_are_channels_and_everything_printed_is_confirmed(number: int) ->
 
 
 def test_table_3_against_enumeration() -> None:
-    (table,) = study("000/table-3").tables
+    (table,) = study("jurado2023/table-3").tables
     matrix = channel(2, Fraction(4, 5))
     for row in table.rows:
         law = histogram_law(["ab".index(letter) for letter in str(row[0])], matrix)
@@ -137,7 +139,7 @@ def test_table_3_against_enumeration() -> None:
 
 
 def test_knowing_more_never_helps_less() -> None:
-    made = study("000/figure-3-knowledge")
+    made = study("jurado2023/figure-3-knowledge")
     for row in made.tables[0].rows:
         figures = [cell for cell in row[2:] if isinstance(cell, Bound)]
         assert len(figures) == 5

@@ -54,7 +54,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def studies(data: Path) -> dict[str, Study]:
-    return {name: TARGETS[name].build(Request(data=data)) for name in TARGETS if name < "002/figure-8"}
+    return {name: TARGETS[name].build(Request(data=data)) for name in TARGETS if name < "murakami2021/figure-8"}
 
 
 def column(shown: Table, name: str) -> list[Any]:
@@ -62,7 +62,9 @@ def column(shown: Table, name: str) -> list[Any]:
     return [row[place] for row in shown.rows]
 
 
-@pytest.mark.parametrize("name", ["002/figure-5", "002/figure-5-sources", "002/figure-6", "002/figure-7"])
+@pytest.mark.parametrize(
+    "name", ["murakami2021/figure-5", "murakami2021/figure-5-sources", "murakami2021/figure-6", "murakami2021/figure-7"]
+)
 def test_studies_without_noise_are_built_rendered_and_validated(studies: dict[str, Study], name: str) -> None:
     check(studies[name], name)
 
@@ -80,7 +82,7 @@ def check(study: Study, name: str) -> None:
 
 
 def test_the_failed_enrolment_is_left_out_and_said_so(studies: dict[str, Study]) -> None:
-    study = studies["002/figure-5"]
+    study = studies["murakami2021/figure-5"]
     assert "1 more left out because they failed to enrol" in dict(study.settings)["face"]
     shown = dict(zip(column(study.tables[0], "what is sent"), column(study.tables[0], "people"), strict=True))
     assert shown["face"] == PEOPLE - 1
@@ -88,11 +90,13 @@ def test_the_failed_enrolment_is_left_out_and_said_so(studies: dict[str, Study])
 
 
 def test_people_with_too_few_events_are_left_out(studies: dict[str, Study]) -> None:
-    assert dict(studies["002/figure-5"].settings)["location traces"].startswith(f"check-ins of {PEOPLE} people")
+    assert dict(studies["murakami2021/figure-5"].settings)["location traces"].startswith(
+        f"check-ins of {PEOPLE} people"
+    )
 
 
 def test_dividing_by_the_length_names_the_same_person(studies: dict[str, Study]) -> None:
-    shown = studies["002/figure-6"].tables[0]
+    shown = studies["murakami2021/figure-6"].tables[0]
     wrong = dict(zip(column(shown, "what is sent"), column(shown, "identification error"), strict=True))
     for known in (5, 50):
         raw, mean = (wrong[f"check-ins, {known} known, {how}"] for how in ("likelihood", "likelihood per event"))
@@ -207,7 +211,7 @@ def test_an_attack_that_beats_a_bound_is_noticed(data: Path) -> None:
 def test_studies_of_noise_are_built_rendered_and_validated(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     request, made = Request(data=data), attempts(Request(data=data), epsilons=(2.0, 5.0, 9.0), rounds=2)
     monkeypatch.setattr(linkage_noise, "attempts", lambda _: made)
-    for name in ("002/figure-8", "002/figure-9"):
+    for name in ("murakami2021/figure-8", "murakami2021/figure-9"):
         study = TARGETS[name].build(request)
         check(study, name)
         assert len(study.tables[0].rows) == 6

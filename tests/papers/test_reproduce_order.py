@@ -65,7 +65,7 @@ def told(study: Study, key: str, charts: int, tables: int) -> None:
 
 def test_friends(folder: Path) -> None:
     study = order_attack.twitch_study(Request(data=folder), sizes=(2, 200), alphas=(4.0, 1e6), repetitions=2, trees=5)
-    told(study, "003/figure-4", 5, 2)
+    told(study, "meehan2022/figure-4", 5, 2)
     assert any("PUDF" in answer for answer in study.answers)
     # With the highest alpha nothing moves: the line ends where there is no shuffle.
     chart = next(chart for chart in study.charts if chart.key == "learnability-alpha")
@@ -77,13 +77,13 @@ def test_ages(folder: Path) -> None:
     study = order_attack.adult_study(
         Request(data=folder), years=(0, 80), sizes=(2, 300), alphas=(4.0, 1e6), repetitions=2, trees=5
     )
-    told(study, "003/figure-8", 6, 3)
+    told(study, "meehan2022/figure-8", 6, 3)
     assert any("marital status" in value for _, value in study.settings)
 
 
 def test_the_exact_comparison(folder: Path) -> None:
     study = order_exact.exact_study(Request(data=folder), repetitions=1, trees=1, people=100)
-    told(study, "003/figure-4-exact", 0, 1)
+    told(study, "meehan2022/figure-4-exact", 0, 1)
     rows = study.tables[0].rows
     assert {row[0] for row in rows} == {"Adult", "Twitch DE", "Syn"}
     for row in rows:
@@ -93,13 +93,13 @@ def test_the_exact_comparison(folder: Path) -> None:
 
 def test_crescents() -> None:
     study = order_granularity.syn_study(Request(), people=600, radii=(0.02, 0.3), repetitions=2, wide=0.3, trees=4)
-    told(study, "003/figure-5", 3, 1)
+    told(study, "meehan2022/figure-5", 3, 1)
     assert study.answers[0].startswith("Confirmed")
 
 
 def test_map() -> None:
     study = order_map.map_study(Request(), people=120, radii=(0.1, 0.4))
-    told(study, "003/figure-1", 0, 1)
+    told(study, "meehan2022/figure-1", 0, 1)
     assert study.maps[0].panels[0].label == "true values"
     assert len(study.maps[1].panels) == 4
 
@@ -108,7 +108,7 @@ def test_preservation() -> None:
     study = order_preservation.preservation_study(
         Request(), people=100, samples=40, alphas=(1.0, 10.0), widths=(30, 100)
     )
-    told(study, "003/figure-7", 3, 1)
+    told(study, "meehan2022/figure-7", 3, 1)
     assert len(study.answers) == 5
     assert len(study.bounds) == 5 * len(study.tables[0].rows) == 30
 
@@ -123,12 +123,12 @@ def test_every_target_names_its_data() -> None:
     modules = (order_attack, order_exact, order_granularity, order_map, order_preservation)
     targets = [target for module in modules for target in module.TARGETS]
     assert sorted(target.name for target in targets) == [
-        "003/figure-1",
-        "003/figure-4",
-        "003/figure-4-exact",
-        "003/figure-5",
-        "003/figure-7",
-        "003/figure-8",
+        "meehan2022/figure-1",
+        "meehan2022/figure-4",
+        "meehan2022/figure-4-exact",
+        "meehan2022/figure-5",
+        "meehan2022/figure-7",
+        "meehan2022/figure-8",
     ]
     for target in targets:
         if target.data:

@@ -69,11 +69,11 @@ def rows(study: Study, key: str) -> list[tuple[Any, ...]]:
 def test_targets_have_names_of_their_own() -> None:
     names = [target.name for module in MODULES for target in module.TARGETS]
     assert len(set(names)) == len(names) == 11
-    assert {f"004/figure-{number}" for number in (3, 5, 6, 7, 8, 9)} < set(names)
+    assert {f"ladjel2021/figure-{number}" for number in (3, 5, 6, 7, 8, 9)} < set(names)
 
 
 def test_figure_3() -> None:
-    (target,) = (one for one in traffic.TARGETS if one.name == "004/figure-3")
+    (target,) = (one for one in traffic.TARGETS if one.name == "ladjel2021/figure-3")
     study = target.build(REQUEST)
     check(study)
     assert line(study, "sampling", "T = 20")[0.2][1] == pytest.approx(math.log(0.8 * 20 / 0.2 + 1), rel=1e-12)
@@ -100,7 +100,7 @@ def test_figure_5_shows_the_printed_formula_below_the_exact_one(monkeypatch: pyt
 
 @pytest.mark.slow
 def test_figure_5_in_full() -> None:
-    (target,) = (one for one in traffic.TARGETS if one.name == "004/figure-5")
+    (target,) = (one for one in traffic.TARGETS if one.name == "ladjel2021/figure-5")
     study = target.build(REQUEST)
     assert "which only the printed formula undercuts" in study.answers[1]
     assert "4.293" in study.answers[0]
@@ -264,7 +264,9 @@ def test_a_line_without_points() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["004/figure-7", "004/figure-8", "004/figure-8-k-means", "004/figure-9"])
+@pytest.mark.parametrize(
+    "name", ["ladjel2021/figure-7", "ladjel2021/figure-8", "ladjel2021/figure-8-k-means", "ladjel2021/figure-9"]
+)
 def test_full_sizes(name: str) -> None:
     (target,) = (one for module in MODULES for one in module.TARGETS if one.name == name)
     study = target.build(REQUEST)

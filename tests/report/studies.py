@@ -72,7 +72,7 @@ def diagram() -> Diagram:
 
 def study(*, points: int = 6) -> Study:
     return Study(
-        key="003/figure-9",
+        key="meehan2022/figure-9",
         title="A study of <everything>",
         question="Does it look right?",
         answers=("Yes: 40 % of the time.", "A second answer.", "A third."),
@@ -89,4 +89,4 @@ def study(*, points: int = 6) -> Study:
     )
 
 
-EMPTY = Study(key="000/table-1", title="Nothing", question="What?", answers=())
+EMPTY = Study(key="jurado2023/table-1", title="Nothing", question="What?", answers=())

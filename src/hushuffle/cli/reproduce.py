@@ -40,7 +40,7 @@ def reproduce(
     prints a summary. Without a name it lists what there is.
 
     Args:
-        name: a target such as 000/figure-2, or 000 for all targets of that paper.
+        name: a target such as jurado2023/figure-2, or jurado2023 for all targets of that paper.
         out: the folder to write into (for a whole paper, one folder in it for each target); by default
             hushuffle-out/reproduce/ and the name of the target.
         data: the folder of the data sets, each in a folder of its own.
@@ -49,7 +49,7 @@ def reproduce(
         list_: list the targets, with the data sets they need and about how long they take.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
-    from hushuffle.papers import find, targets  # noqa: PLC0415
+    from hushuffle.papers import find, targets, today  # noqa: PLC0415
 
     if seed < 0:
         message = f"--seed must be a whole number >= 0, got {seed}."
@@ -59,6 +59,9 @@ def reproduce(
     except InvalidInputError as error:
         message = f"{error} `hushuffle reproduce` lists all of them."
         raise UsageError(message) from None
+    if name is not None and today(name) != name:
+        sys.stderr.write(f"hushuffle: {name} is now called {today(name)}; the old name still works.\n")
+        name = today(name)
     if list_ or name is None:
         sys.stdout.write(_listed_json(chosen) if json else "\n".join(_listed(chosen)) + "\n")
         return Exit.DONE

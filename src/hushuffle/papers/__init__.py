@@ -12,7 +12,7 @@ from hushuffle.model import Study
 from hushuffle.model.study import software
 from hushuffle.papers.base import Request, Target
 
-__all__ = ["Request", "Target", "find", "reproduce", "targets"]
+__all__ = ["Request", "Target", "find", "reproduce", "targets", "today"]
 
 _MODULES: Final[tuple[str, ...]] = (
     "jurado2023.guessing",
@@ -40,11 +40,31 @@ _MODULES: Final[tuple[str, ...]] = (
 """Modules of this package with a tuple TARGETS."""
 
 
+_NUMBERED: Final = {
+    "000": "jurado2023",
+    "001": "buffling",
+    "002": "murakami2021",
+    "003": "meehan2022",
+    "004": "ladjel2021",
+}
+"""What papers were called up to version 0.1."""
+
+
+def today(name: str) -> str:
+    """Return what the target or paper `name` is called today: papers had numbers once.
+
+    >>> today("000/figure-2"), today("004"), today("jurado2023")
+    ('jurado2023/figure-2', 'ladjel2021', 'jurado2023')
+    """
+    paper, slash, rest = name.partition("/")
+    return _NUMBERED.get(paper, paper) + slash + rest
+
+
 def targets() -> dict[str, Target]:
     """Return every target by name, sorted: figure-2 before figure-10.
 
     >>> list(targets())[0]
-    '000/figure-2'
+    'buffling/figure-2'
     """
     modules = [importlib.import_module(f"{__name__}.{name}") for name in _MODULES]
     found: list[Target] = [target for module in modules for target in module.TARGETS]
@@ -52,15 +72,15 @@ def targets() -> dict[str, Target]:
 
 
 def find(name: str) -> tuple[Target, ...]:
-    """Return the target `name`, or all targets of the paper `name`.
+    """Return the target `name`, or all targets of the paper `name`. Names of before (`today`) will do.
 
     Raises:
         InvalidInputError: there is no such target; the message names those that look like it.
 
-    >>> len(find("000/figure-2")), len(find("000")) > 5
+    >>> len(find("jurado2023/figure-2")), len(find("jurado2023")) > 5
     (1, True)
     """
-    known = targets()
+    known, name = targets(), today(name)
     if name in known:
         return (known[name],)
     paper = tuple(target for target in known.values() if target.paper == name)
@@ -75,16 +95,16 @@ def find(name: str) -> tuple[Target, ...]:
 
 
 def reproduce(name: str, request: Request) -> Study:
-    """Return the study of the target `name`.
+    """Return the study of the target `name`. A name of before (`today`) will do.
 
     Raises:
         InvalidInputError: there is no target of this name.
         DataError: its data set is missing.
 
-    >>> reproduce("000/table-1", Request()).key
-    '000/table-1'
+    >>> reproduce("jurado2023/table-1", Request()).key
+    'jurado2023/table-1'
     """
-    known = targets()
+    known, name = targets(), today(name)
     if name not in known:
         find(name)
         message = f'"{name}" is a paper, not one target.'

@@ -12,7 +12,9 @@ from hushuffle import _checks
 from hushuffle.errors import DataError
 from hushuffle.model import Study
 
-_NAME: Final = re.compile(r"(?P<paper>\d{3})/(?P<what>figure|table)-(?P<number>\d+)(?P<suffix>[a-z]?(-[a-z0-9]+)*)")
+_NAME: Final = re.compile(
+    r"(?P<paper>[a-z]+(\d{4})?)/(?P<what>figure|table)-(?P<number>\d+)(?P<suffix>[a-z]?(-[a-z0-9]+)*)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +44,9 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A table or figure: `name` is SEED/figure-N or SEED/table-N, `data` the data sets that it needs.
+    """A table or figure: `name` is PAPER/figure-N or PAPER/table-N, `data` the data sets that it needs.
 
-    The name may have a suffix: 000/figure-3a, 000/figure-3-knowledge. `seconds` is about how long it
+    The name may have a suffix: jurado2023/figure-3a, jurado2023/figure-3-knowledge. `seconds` is about how long it
     takes on two cores.
 
     Raises:
@@ -59,12 +61,12 @@ class Target:
 
     def __post_init__(self) -> None:
         if _NAME.fullmatch(self.name) is None:
-            _checks.reject("name", "SEED/figure-N or SEED/table-N, with a suffix or without", self.name)
+            _checks.reject("name", "PAPER/figure-N or PAPER/table-N, with a suffix or without", self.name)
 
     @property
     def paper(self) -> str:
-        """The paper's number, three digits."""
-        return self.name[:3]
+        """The paper's name: author and year, or title."""
+        return self.name.partition("/")[0]
 
     @property
     def order(self) -> tuple[str, str, int, str]:

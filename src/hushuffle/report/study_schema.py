@@ -16,7 +16,7 @@ def study_json_schema() -> Schema:
     """
     properties = {
         "schema_version": {"const": STUDY_SCHEMA_VERSION},
-        "key": said(TEXT, "A stable name, such as 000/figure-2."),
+        "key": said(TEXT, "A stable name, such as jurado2023/figure-2."),
         "title": TEXT,
         "question": TEXT,
         "answers": said(TEXTS, "Plain sentences, the first one the most important."),

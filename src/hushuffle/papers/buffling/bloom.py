@@ -37,7 +37,7 @@ def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> S
     k = 3 if 3 in publishers else publishers[0]
     closed = max(abs(_largest(k, p, 1.0).ratio / snr.ratio_from_empty(k, bits=_BITS, p=p) - 1) for p in _NOISES)
     return Study(
-        key="001/figure-2",
+        key="buffling/figure-2",
         title="Signal to noise against the skewness of the input",
         question="Is one changed column more visible where the input is more skewed?",
         answers=(
@@ -81,7 +81,7 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> S
     )
     settings = [(3, 0.1, s) for s in (0.0, 0.5, 0.9, 1.0)] + [(3, 0.02, 0.7), (4, 0.05, 0.8)]
     return Study(
-        key="001/figure-3",
+        key="buffling/figure-3",
         title="Signal to noise of every change of one column",
         question="Is the change from 0...0 to 1...1 always the most visible one?",
         answers=(
@@ -92,7 +92,7 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> S
             f"of filters and noise looked at.{' It ends at 1...1 too, and starts elsewhere.' if from_others else ''}",
             *_shown_cost(costs),
             "The paper concludes from this figure that the pair of datasets (all empty; one column full) is the worst. "
-            "For privacy that is another question than for this ratio: see 001/figure-3-worst-pairs.",
+            "For privacy that is another question than for this ratio: see buffling/figure-3-worst-pairs.",
         ),
         settings=_SETTINGS,
         tables=(_places_table(publishers),),
@@ -112,7 +112,7 @@ def figure_4(request: Request) -> Study:
     off = float(np.abs(found[1.0] - centred / np.linalg.norm(centred)).max())
     quiet, loud = _likeness(k, 0.02, 1.0), _likeness(k, 0.3, 1.0)
     return Study(
-        key="001/figure-4",
+        key="buffling/figure-4",
         title="Coefficients that read one changed column best",
         question="Do the best coefficients concentrate at 1...1, in proportion to (s, ..., s, -1)?",
         answers=(
@@ -263,17 +263,19 @@ def _heat_map(k: int, p: float, s: float) -> HeatMap:
 
 TARGETS: Final = (
     Target(
-        name="001/figure-2",
+        name="buffling/figure-2",
         title="Signal to noise of one changed column grows with the skewness",
         build=figure_2,
         seconds=2,
     ),
-    Target(name="001/figure-3", title="Signal to noise of every change of one column", build=figure_3, seconds=2.5),
     Target(
-        name="001/figure-3-worst-pairs",
+        name="buffling/figure-3", title="Signal to noise of every change of one column", build=figure_3, seconds=2.5
+    ),
+    Target(
+        name="buffling/figure-3-worst-pairs",
         title="Which pair of datasets is the worst: all of them enumerated, two filters",
         build=worst_pairs,
         seconds=2.5,
     ),
-    Target(name="001/figure-4", title="Coefficients that read one changed column best", build=figure_4, seconds=1),
+    Target(name="buffling/figure-4", title="Coefficients that read one changed column best", build=figure_4, seconds=1),
 )

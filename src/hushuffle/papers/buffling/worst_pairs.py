@@ -65,7 +65,7 @@ def worst_pairs(
             where = f"p = {p:g}, epsilon = {epsilon:g}, {m} columns: {number(published)} against {number(worst.delta)}"
             misses.append((worst.delta - published, f"{where} for {worst}"))
     return Study(
-        key="001/figure-3-worst-pairs",
+        key="buffling/figure-3-worst-pairs",
         title="Two filters, few columns: every pair of datasets",
         question="Is the pair of all columns empty, against one of them full, the worst for privacy?",
         answers=(

@@ -122,7 +122,7 @@ def _study(
     where: str,
 ) -> Study:
     return Study(
-        key=f"000/table-{number}",
+        key=f"jurado2023/table-{number}",
         title=title,
         question=question,
         answers=answers,
@@ -179,5 +179,6 @@ _ABOUT: Final = (
 )
 
 TARGETS: Final = tuple(
-    Target(name=f"000/table-{number}", title=title, build=build) for number, (build, title) in enumerate(_ABOUT, 1)
+    Target(name=f"jurado2023/table-{number}", title=title, build=build)
+    for number, (build, title) in enumerate(_ABOUT, 1)
 )

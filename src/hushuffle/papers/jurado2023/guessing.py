@@ -35,7 +35,7 @@ def against_people(request: Request) -> Study:
     slope = math.log10((guessed(2, 0.8, 10**6).upper - 0.5) / (guessed(2, 0.8, 1000).upper - 0.5)) / 3
     two, apart = guessed(2, 0.8, 2).upper, guessed(2, 1.0, 10**6).upper - guessed(2, 0.6, 10**6).upper
     return Study(
-        key="000/figure-2",
+        key="jurado2023/figure-2",
         title="Two values: what noise and shuffling each do to a guesser who knows nobody",
         question="How often does somebody who knows nobody's answer guess one person's answer right, against the "
         "number of people?",
@@ -73,7 +73,7 @@ def strong_against_composition(request: Request) -> Study:
     useless = all(bound.upper == 1.0 for bound in figures[1.0])
     agree = f"{edge:.5f}" == "0.52111" and f"{middle:.5f}" == "0.52116"
     return Study(
-        key="000/figure-3",
+        key="jurado2023/figure-3",
         title="Two values: a guesser who knows everybody else",
         question="201 people answer yes or no. How often does somebody who knows the 200 other answers guess the last "
         "one right, by how many of the others say a?",
@@ -133,7 +133,7 @@ def more_values(request: Request) -> Study:
             f"{first_below(near[-1], k):,} people to pass below p = {near[-1]:g}, noise that is next to useless."
         )
     return Study(
-        key="000/figure-4",
+        key="jurado2023/figure-4",
         title="More values: what noise and shuffling each do to a guesser who knows nobody",
         question="Does shuffling alone remain better than noise alone with 5 and with 10 values?",
         answers=(
@@ -165,7 +165,7 @@ def shuffle_alone(request: Request) -> Study:
     )
     columns = (10, 100, 1000, 10**4, 10**6)
     return Study(
-        key="000/figure-5",
+        key="jurado2023/figure-5",
         title="The shuffle alone against a guesser who knows nobody",
         question="How does the shuffle without noise do as the number of people and of values grows?",
         answers=(
@@ -276,23 +276,23 @@ def _crossings(k: int, truths: tuple[float, ...]) -> Table:
 
 TARGETS: Final = (
     Target(
-        name="000/figure-2",
+        name="jurado2023/figure-2",
         title="Two values: noise, shuffle and both against the number of people, for a guesser who knows nobody",
         build=against_people,
     ),
     Target(
-        name="000/figure-3",
+        name="jurado2023/figure-3",
         title="Two values: a guesser who knows the 200 others, by what they hold",
         build=strong_against_composition,
     ),
     Target(
-        name="000/figure-4",
+        name="jurado2023/figure-4",
         title="5 and 10 values: noise, shuffle and both against the number of people",
         build=more_values,
         seconds=3.0,
     ),
     Target(
-        name="000/figure-5",
+        name="jurado2023/figure-5",
         title="The shuffle alone, 2 to 100 values, against the number of people",
         build=shuffle_alone,
         seconds=2.0,

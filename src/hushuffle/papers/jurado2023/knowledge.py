@@ -27,7 +27,7 @@ def by_knowledge(request: Request) -> Study:
     nobody, half, everybody = (finding.bound for finding in learned)
     bare, bare_known = _known(5, 1.0, _PEOPLE, 0), _known(5, 1.0, _PEOPLE, _PEOPLE - 1)
     return Study(
-        key="000/figure-3-knowledge",
+        key="jurado2023/figure-3-knowledge",
         title="The same deployment, guessers who know nobody, some, everybody else",
         question="When does noise matter, and when is shuffling alone enough?",
         answers=(
@@ -124,7 +124,7 @@ def _table() -> Table:
 
 TARGETS: Final = (
     Target(
-        name="000/figure-3-knowledge",
+        name="jurado2023/figure-3-knowledge",
         title="The same deployment, guessers who know nobody, some and everybody else, 2 to 20 values",
         build=by_knowledge,
         seconds=8.0,

@@ -29,7 +29,7 @@ def shuffle_limit(request: Request) -> Study:
     request.tell("lines", 0.1)
     far = {k: max(abs(_approximate(k, 1.0, n) - guessed(k, 1.0, n).upper) for n in people) for k in _VALUES}
     return Study(
-        key="000/figure-6",
+        key="jurado2023/figure-6",
         title="The shuffle alone: the approximation for many people against exact values",
         question="How close is 1/k + sqrt(2 ln k/(n k)) to what somebody who knows nobody can guess?",
         answers=(
@@ -77,7 +77,7 @@ def noise_limit(request: Request) -> Study:
     few = [ratios[k, p] for k in (2, 10) for p in truths]
     holds = all(ratio > 1 for row in few for ratio in row) and all(row[-1] < row[0] for row in few)
     return Study(
-        key="000/figure-7",
+        key="jurado2023/figure-7",
         title="Noise and shuffle: the approximation for many people against exact values",
         question="How close is the approximation when the reports are noisy as well?",
         answers=(
@@ -189,13 +189,13 @@ def _ratios(p: float) -> Table:
 
 TARGETS: Final = (
     Target(
-        name="000/figure-6",
+        name="jurado2023/figure-6",
         title="The shuffle alone: the approximation for many people against exact values",
         build=shuffle_limit,
         seconds=2.0,
     ),
     Target(
-        name="000/figure-7",
+        name="jurado2023/figure-7",
         title="Noise and shuffle: the approximation for many people against exact values",
         build=noise_limit,
         seconds=2.0,

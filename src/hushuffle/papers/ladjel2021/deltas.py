@@ -58,7 +58,7 @@ def amplification_study(
     understated = [row for row in rows if row[5] < row[3].lower]
     errors = _errors(samples)
     return Study(
-        key="004/figure-7",
+        key="ladjel2021/figure-7",
         title="A scrambler at delta = 1e-4: every formula beside the certified figure",
         question="How far does a delta of 1e-4 bring epsilon down, and do the paper's formulas say so?",
         answers=(
@@ -187,7 +187,7 @@ def _errors(samples: int) -> list[float]:
 
 TARGETS: Final = (
     Target(
-        name="004/figure-7",
+        name="ladjel2021/figure-7",
         title="A scrambler at delta = 1e-4: Theorems 3 and 4, Algorithm 2 and the certified figure",
         build=amplification_study,
         seconds=40.0,

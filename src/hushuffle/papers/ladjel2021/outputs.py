@@ -106,7 +106,7 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
     rare = main.above(worst[first_name] * 2 / 3)
     spread = {level: [pair.delta(level) for pair in pairs.values()] for level in (1.0, 2.0)}
     return Study(
-        key="004/figure-6",
+        key="ladjel2021/figure-6",
         title="Every output of a small scrambler, with its exact probability",
         question=f"{n} messages, {dummies} dummies, {targets} targets, sigma = {sigma:g}: which outputs tell two "
         "inputs apart, and how often do they come?",
@@ -209,7 +209,7 @@ def _charts(pairs: dict[str, Pair], name: str) -> tuple[Chart, ...]:
 
 TARGETS: Final = (
     Target(
-        name="004/figure-6",
+        name="ladjel2021/figure-6",
         title="Every output of a small scrambler by exact enumeration, in place of 7e8 runs",
         build=every_output,
         seconds=2.0,

@@ -26,7 +26,7 @@ def ranges(request: Request) -> Study:
     outside = sum(figure.lower > 5 for figure in figures)
     hidden = k_means(people=USED, centroids=20, iterations=10, variant="hidden", sigma=0.9, dummies=50, batch=100)
     return Study(
-        key="004/table-1",
+        key="ladjel2021/table-1",
         title="The ranges of the evaluation",
         question="What do the corners of the parameter ranges give, and what do they cost?",
         answers=(
@@ -58,7 +58,7 @@ def _sources(sigma: float) -> int:
 
 TARGETS: Final = (
     Target(
-        name="004/table-1",
+        name="ladjel2021/table-1",
         title="The ranges of the evaluation and what their corners give",
         build=ranges,
         seconds=2.0,

@@ -56,7 +56,7 @@ def iteration_study(
     gain = [figures[case][2].upper / figures[case][1].upper for case in cases]
     rows = [(*case, plan_costs(figures[case][0]).messages) for case in cases]
     return Study(
-        key="004/figure-8-k-means",
+        key="ladjel2021/figure-8-k-means",
         title=f"K-means, {rounds} iterations: privacy against network load and load of a node",
         question="What do the messages of ten iterations tell, if the centroids are public?",
         answers=(
@@ -173,7 +173,7 @@ def grouping_study(
             drawn(f"G = {sets}: printed (no bound)", at, printed),
         ]
     return Study(
-        key="004/figure-9",
+        key="ladjel2021/figure-9",
         title="Aggregate over several grouping sets: privacy against network load",
         question="What does a person who answers G grouping sets give away, against all messages sent?",
         answers=(
@@ -216,13 +216,13 @@ def grouping_study(
 
 TARGETS: Final = (
     Target(
-        name="004/figure-8-k-means",
+        name="ladjel2021/figure-8-k-means",
         title="K-means with public centroids: privacy against network load and load of a node",
         build=iteration_study,
         seconds=60.0,
     ),
     Target(
-        name="004/figure-9",
+        name="ladjel2021/figure-9",
         title="Aggregate over 1 to 4 grouping sets: privacy against network load",
         build=grouping_study,
         seconds=60.0,

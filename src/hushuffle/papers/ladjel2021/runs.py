@@ -66,7 +66,7 @@ def generated_study(
     smallest, largest = min(sizes), max(sizes)
     first, last = (_worst(rows, size) for size in (smallest, largest))
     return Study(
-        key="004/figure-8-aggregate",
+        key="ladjel2021/figure-8-aggregate",
         title="Aggregate over generated records",
         question="What do the answers lose, and do counted messages and used tuples agree with the formulas?",
         answers=(
@@ -176,7 +176,7 @@ def digits_study(
     lost = max(abs(a - b) for s in rates for a, b in zip(plain, found[_public(s)], strict=True))
     between = max(plain) - min(plain)
     return Study(
-        key="004/figure-8-mnist",
+        key="ladjel2021/figure-8-mnist",
         title="K-means on MNIST: what sampling costs in the Rand index",
         question="How well do ten centroids tell the digits apart, with and without sampling?",
         answers=(
@@ -224,13 +224,13 @@ def _private(scale: float) -> str:
 
 TARGETS: Final = (
     Target(
-        name="004/figure-8-aggregate",
+        name="ladjel2021/figure-8-aggregate",
         title="Aggregate run over generated records: costs, used tuples and errors of the answers",
         build=generated_study,
         seconds=60.0,
     ),
     Target(
-        name="004/figure-8-mnist",
+        name="ladjel2021/figure-8-mnist",
         title="K-means on MNIST with and without sampling: Rand index on the test images",
         build=digits,
         data=("mnist",),

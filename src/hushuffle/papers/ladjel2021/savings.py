@@ -108,7 +108,7 @@ def savings_study(
     share = [_messages(*key, c.exact) / _messages(*key, c.bennett) for key, c in by_dummies.items()]
     short = [(key, c) for key, c in by_dummies.items() if _fails(*key, c)]
     return Study(
-        key="004/table-1-savings",
+        key="ladjel2021/table-1-savings",
         title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4",
         question="Over the ranges of Table I, how many dummies or how much sampling does the exact sum save?",
         answers=(
@@ -257,7 +257,7 @@ def _chart(batches: Sequence[int], rates: Sequence[float], cells: dict[tuple[int
 
 TARGETS: Final = (
     Target(
-        name="004/table-1-savings",
+        name="ladjel2021/table-1-savings",
         title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4: exact sum against the paper's formulas",
         build=savings_study,
         seconds=150.0,

@@ -113,7 +113,7 @@ def aggregate_study(
     points = [setting for line in (*load.values(), *node.values(), *utility.values()) for setting in line]
     below = [setting for setting in points if setting.printed < setting.exact.lower]
     return Study(
-        key="004/figure-8",
+        key="ladjel2021/figure-8",
         title="Aggregate: privacy against network load, load of a node, consents and utility",
         question=f"What does epsilon cost in messages, channels, consents or tuples, for {used:,} tuples to be used?",
         answers=(
@@ -279,7 +279,7 @@ def _consents_table(consents: dict[tuple[int, int], list[Setting]]) -> Table:
 
 TARGETS: Final = (
     Target(
-        name="004/figure-8",
+        name="ladjel2021/figure-8",
         title="Aggregate: privacy against network load, load of a node, consents and utility",
         build=aggregate_study,
         seconds=60.0,

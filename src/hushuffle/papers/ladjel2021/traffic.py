@@ -31,7 +31,7 @@ def sampling_and_flooding(request: Request) -> Study:
     faster = all(shares[a] > shares[b] for a, b in pairwise(rates))
     uniform, exclusive = (traffic.sampling_epsilon(20, 0.2, convention=c).upper for c in ("uniform", "exclusive"))
     return Study(
-        key="004/figure-3",
+        key="ladjel2021/figure-3",
         title="Sampling and flooding without scramblers",
         question="What epsilon do random targets and further messages give, when it is seen who sends?",
         answers=(
@@ -102,7 +102,7 @@ def cap_study(
     by_batch = [_three_lines(f"sigma = {s:g}, ", batches, [(m, s, fixed) for m in batches]) for s in (0.2, 0.5)]
     rows = tuple(_row(n, s, d) for s in shown for d in (dummies[1], middle, most))
     return Study(
-        key="004/figure-5",
+        key="ladjel2021/figure-5",
         title="A scrambler with a cap, pure epsilon: as printed and as it is",
         question="What does a scrambler whose targets get at most n messages promise without any delta?",
         answers=_cap_answers(n, most, shown, batches),
@@ -168,7 +168,7 @@ def _cap_answers(n: int, d: int, rates: Sequence[float], batches: Sequence[int])
         "or more is left.",
         f"{verdict(holds=last - first < 0.1 * first)}: the number of sources has no significant impact: from "
         f"{number(first)} at n = {batches[0]} up to {number(last)} at n = {batches[-1]} (sigma = {rates[0]:g}).",
-        "Pure epsilon is the wrong question for a scrambler: see 004/figure-7 for what a delta of 1e-4 changes.",
+        "Pure epsilon is the wrong question for a scrambler: see ladjel2021/figure-7 for what a delta of 1e-4 changes.",
     )
 
 
@@ -209,12 +209,12 @@ def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Char
 
 TARGETS: Final = (
     Target(
-        name="004/figure-3",
+        name="ladjel2021/figure-3",
         title="Sampling and flooding alone: epsilon against the sampling rate and further messages",
         build=sampling_and_flooding,
     ),
     Target(
-        name="004/figure-5",
+        name="ladjel2021/figure-5",
         title="A scrambler with a cap: the printed pure epsilon and the exact one",
         build=cap_study,
         seconds=5.0,

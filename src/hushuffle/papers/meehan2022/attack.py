@@ -70,7 +70,7 @@ def twitch_study(
     weaker = [step(alpha, groups, best, alpha=alpha, basis="exact", label="groups of 5") for alpha in alphas]
     scores = _scores(case, (*sized, *weaker), repetitions, trees, request)
     return Study(
-        key="003/figure-4",
+        key="meehan2022/figure-4",
         title="Friends: inference attack and learnability",
         question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
         answers=(
@@ -120,7 +120,7 @@ def adult_study(
     weaker = [step(alpha, groups, line, alpha=alpha, basis="exact", label="within 1 year") for alpha in alphas]
     scores = _scores(case, (*yearly, *sized, *weaker), repetitions, trees, request)
     return Study(
-        key="003/figure-8",
+        key="meehan2022/figure-8",
         title="Ages: inference attack and learnability",
         question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
         answers=(
@@ -264,14 +264,14 @@ def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> st
 
 TARGETS: Final = (
     Target(
-        name="003/figure-4",
+        name="meehan2022/figure-4",
         title="inference attack and learnability on a friendship graph",
         build=twitch_study,
         data=("twitch_musae",),
         seconds=150,
     ),
     Target(
-        name="003/figure-8",
+        name="meehan2022/figure-8",
         title="inference attack and learnability on a census",
         build=adult_study,
         data=("adult",),

@@ -53,7 +53,7 @@ def exact_study(
         answers.append(_answer(case, pairs, scores))
     case = blocks[0][0]
     return Study(
-        key="003/figure-4-exact",
+        key="meehan2022/figure-4-exact",
         title="Exact sensitivity against the published bound",
         question="By how much does the exact sensitivity improve the trade-off at equal alpha?",
         answers=(*answers, UNAVAILABLE),
@@ -171,7 +171,7 @@ def _answer(case: Case, pairs: Sequence[tuple[Step, Step]], scores: Mapping[str,
 
 TARGETS: Final = (
     Target(
-        name="003/figure-4-exact",
+        name="meehan2022/figure-4-exact",
         title="exact sensitivity against the published bound, every data set",
         build=exact_study,
         data=("adult", "twitch_musae"),

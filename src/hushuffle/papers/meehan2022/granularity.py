@@ -65,7 +65,7 @@ def syn_study(
     shufflers = {**ends(), **{each.label: each.shuffler for each in steps}}
     found = _accuracies(case, places, test, shufflers, repetitions, trees, request)
     return Study(
-        key="003/figure-5",
+        key="meehan2022/figure-5",
         title="Granularity: which classes can be told apart",
         question="Does the radius of the groups set the granularity at which people can be classified?",
         answers=(
@@ -176,4 +176,6 @@ def _table(steps: Sequence[Step], found: Accuracies) -> Table:
     )
 
 
-TARGETS: Final = (Target(name="003/figure-5", title="classes at three granularities", build=syn_study, seconds=150),)
+TARGETS: Final = (
+    Target(name="meehan2022/figure-5", title="classes at three granularities", build=syn_study, seconds=150),
+)

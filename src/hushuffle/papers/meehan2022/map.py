@@ -46,7 +46,7 @@ def map_study(
         guesses[name] = smoothed_guess(places, values, k=case.k)
     right = {name: tuple(_right(guess, case.values, ways) for ways in (8, 4, 2)) for name, guess in guesses.items()}
     return Study(
-        key="003/figure-1",
+        key="meehan2022/figure-1",
         title="A map of people, and what an attacker reads from it",
         question="Does shuffling within a radius thwart inference at a chosen granularity?",
         answers=_answers(right, names),
@@ -130,4 +130,6 @@ def _map(key: str, title: str, places: Floats, panels: Mapping[str, Integers]) -
     )
 
 
-TARGETS: Final = (Target(name="003/figure-1", title="a map of people, and an attack", build=map_study, seconds=30),)
+TARGETS: Final = (
+    Target(name="meehan2022/figure-1", title="a map of people, and an attack", build=map_study, seconds=30),
+)

@@ -51,7 +51,7 @@ def preservation_study(
     ]
     by_size = [Series.through(f"width {w}", _SHARES, [found[ALPHA, w][share] for share in _SHARES]) for w in widths]
     return Study(
-        key="003/figure-7",
+        key="meehan2022/figure-7",
         title="Preservation of a subset",
         question=f"What share of a subset stays inside it, but with probability {DELTA:g}?",
         answers=_answers(by_alpha, by_width, by_size, found, widths),
@@ -137,7 +137,7 @@ def _table(found: dict[tuple[float, int], dict[float, Bound]]) -> Table:
 
 TARGETS: Final = (
     Target(
-        name="003/figure-7",
+        name="meehan2022/figure-7",
         title="preservation over alpha, width, subset size",
         build=preservation_study,
         seconds=90,

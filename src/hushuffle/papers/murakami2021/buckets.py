@@ -38,7 +38,7 @@ def identification(request: Request) -> Study:
     one = at_scale(RandomizedResponse(k=VALUES, epsilon=1.0))
     loose, exact = pie.rr_alpha(one).upper, pie.alpha(one).upper
     return Study(
-        key="002/figure-4",
+        key="murakami2021/figure-4",
         title="What local differential privacy says about identification, and what the mechanism says",
         question="How many bits about who sent it can one report carry, at each local epsilon?",
         answers=(
@@ -85,7 +85,7 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
     falls = expected == sorted(expected, reverse=True)
     verdict = "Confirmed: it falls with every step," if falls else "Contradicted: it does not fall with every step,"
     return Study(
-        key="002/figure-12",
+        key="murakami2021/figure-12",
         title="More buckets at the same promise",
         question="At theta = 1/2 (the same bound on identification), what do more buckets buy?",
         answers=(
@@ -112,6 +112,8 @@ def _at_half(k: int, g: int) -> LocalHashing:
 
 
 TARGETS: Final = (
-    Target(name="002/figure-4", title="Bits about the sender against epsilon", build=identification, seconds=2),
-    Target(name="002/figure-12", title="More buckets at the same promise", build=against_buckets, seconds=60),
+    Target(
+        name="murakami2021/figure-4", title="Bits about the sender against epsilon", build=identification, seconds=2
+    ),
+    Target(name="murakami2021/figure-12", title="More buckets at the same promise", build=against_buckets, seconds=60),
 )

@@ -53,7 +53,7 @@ def detection(request: Request) -> Study:
         curves[source.label] = source.detection()
         rates[source.label] = matrix_equal_error_rate(source.scores, seed=request.seed)
     return Study(
-        key="002/figure-7",
+        key="murakami2021/figure-7",
         title="Detection error tradeoff: check-ins, a face, a fingerprint",
         question="At the same rate of false accepts, which matcher misses fewer: one of traces, faces or fingers?",
         answers=_detection_answers(curves),

@@ -29,14 +29,14 @@ _EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 def against_epsilon(request: Request) -> Study:
     """Return figure 10: errors at each epsilon and at each promised error of identification, simulated check-ins."""
     people = zipf(PEOPLE, VALUES, EXPONENT, request.seed)
-    return errors(people, key="002/figure-10", g=BUCKETS, epsilons=_EPSILONS, request=request)
+    return errors(people, key="murakami2021/figure-10", g=BUCKETS, epsilons=_EPSILONS, request=request)
 
 
 def checkins(request: Request) -> Study:
     """Return figure 10 on the real check-ins of one city: each check-in reported once."""
     visits = load_checkins(request.folder("foursquare_nyc"))
     people = crowd(visits.events, visits.k, f"{visits.events.size:,} check-ins at {visits.k:,} places in New York")
-    return errors(people, key="002/figure-10-checkins", g=2**8, epsilons=_EPSILONS_FEW, request=request)
+    return errors(people, key="murakami2021/figure-10-checkins", g=2**8, epsilons=_EPSILONS_FEW, request=request)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,7 +187,7 @@ def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Requ
         found[name] = losses(people, RandomizedResponse(k=k, epsilon=epsilon), request.seed).shares[:20]
         rows.append((name, epsilon, float(np.mean(np.abs(found[name] - truth) / truth))))
     return Study(
-        key="002/figure-11",
+        key="murakami2021/figure-11",
         title="The 20 most frequent values",
         question=f"How accurate are the 20 most frequent values where an error above {PROMISED} is promised?",
         answers=tuple(
@@ -225,14 +225,17 @@ def epsilons_for(error: float) -> dict[str, float]:
 
 TARGETS: Final = (
     Target(
-        name="002/figure-10", title="Accuracy against epsilon and identification", build=against_epsilon, seconds=40
+        name="murakami2021/figure-10",
+        title="Accuracy against epsilon and identification",
+        build=against_epsilon,
+        seconds=40,
     ),
     Target(
-        name="002/figure-10-checkins",
+        name="murakami2021/figure-10-checkins",
         title="The same on real check-ins",
         build=checkins,
         data=("foursquare_nyc",),
         seconds=5,
     ),
-    Target(name="002/figure-11", title="The 20 most frequent values", build=most_frequent, seconds=6),
+    Target(name="murakami2021/figure-11", title="The 20 most frequent values", build=most_frequent, seconds=6),
 )

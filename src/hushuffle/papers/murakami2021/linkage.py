@@ -63,7 +63,7 @@ def maximum(request: Request) -> Study:
         ),
     )
     return Study(
-        key="002/figure-5",
+        key="murakami2021/figure-5",
         title="Traces, ratings, a face, a fingerprint: an attacker who knows everything",
         question="How identifying are unprotected traces, if the attacker was trained on these very events?",
         answers=_maximum_answers(found, lines, people),
@@ -167,7 +167,7 @@ def compared(request: Request) -> Study:
     people = found[0].trend.sizes[-1]
     listed = "; ".join(f"{one.label} {one.compared:.1f}" for one in order)
     return Study(
-        key="002/figure-5-sources",
+        key="murakami2021/figure-5-sources",
         title="Identifiability across sources, in one unit",
         question="Which of these identifies people most: where they go, what they like, their face, their finger?",
         answers=(f"At {people:,} people of each source, the most identifying first (bits): {listed}.", *_ranked(found)),
@@ -228,7 +228,7 @@ def partial(request: Request) -> Study:
     )
     answers = [_grows(found, name, sizes, how) for name, sizes in sweeps.items() for how in (LIKELIHOOD, PER_EVENT)]
     return Study(
-        key="002/figure-6",
+        key="murakami2021/figure-6",
         title="Traces, ratings, a face, a fingerprint: an attacker who knows some events",
         question="How identifying are unprotected traces, if the attacker knows only some events of each person?",
         answers=(*answers, _score_matters(found)),
@@ -272,24 +272,28 @@ def _score_matters(found: dict[str, Measured]) -> str:
 
 TARGETS: Final = (
     Target(
-        name="002/figure-5",
+        name="murakami2021/figure-5",
         title="identifiability without noise, everything known",
         build=maximum,
         data=DATA,
         seconds=7,
     ),
     Target(
-        name="002/figure-5-sources",
+        name="murakami2021/figure-5-sources",
         title="check-ins, ratings, faces and fingers in one chart",
         build=compared,
         data=DATA,
         seconds=4,
     ),
     Target(
-        name="002/figure-6", title="identifiability by what the attacker knows", build=partial, data=DATA, seconds=7
+        name="murakami2021/figure-6",
+        title="identifiability by what the attacker knows",
+        build=partial,
+        data=DATA,
+        seconds=7,
     ),
     Target(
-        name="002/figure-7",
+        name="murakami2021/figure-7",
         title="false accepts against false rejects",
         build=linkage_detection.detection,
         data=(DATA[0], DATA[2]),

@@ -22,7 +22,7 @@ def bits(request: Request) -> Study:
     """Return figure 8: upper bounds on PIE, and the divergence of scores."""
     scene, found = attempts(request)
     return Study(
-        key="002/figure-8",
+        key="murakami2021/figure-8",
         title="Bits about the sender in one randomized place: promised and found",
         question="How close are the promised bounds on PIE to what there is to find?",
         answers=_bits_answers(found),
@@ -128,7 +128,7 @@ def errors(request: Request) -> Study:
     """Return figure 9: identification errors, and what bounds them from below."""
     scene, found = attempts(request)
     return Study(
-        key="002/figure-9",
+        key="murakami2021/figure-9",
         title="Who sent this place? Errors promised and found",
         question="How often does the attack name the wrong person, and how often must every attack?",
         answers=_error_answers(found),
@@ -232,14 +232,14 @@ def _settings(request: Request, scene: linkage.Scene) -> tuple[tuple[str, str], 
 
 TARGETS: Final = (
     Target(
-        name="002/figure-8",
+        name="murakami2021/figure-8",
         title="bits promised and found in one randomized place",
         build=bits,
         data=("foursquare_nyc",),
         seconds=60,
     ),
     Target(
-        name="002/figure-9",
+        name="murakami2021/figure-9",
         title="identification errors promised and found",
         build=errors,
         data=("foursquare_nyc",),

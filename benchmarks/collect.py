@@ -59,8 +59,8 @@ def copy(source: str, target: str) -> None:
 
 
 def collect(source: str, target: str, name: str, key: str | None = None) -> None:
-    from hushuffle.collection.collect import Keys  # noqa: PLC0415
     from hushuffle.collection.collect import collect as run  # noqa: PLC0415
+    from hushuffle.collection.request import Keys  # noqa: PLC0415
     from hushuffle.specification import parse  # noqa: PLC0415 - not in the copying process
 
     column, k, randomizer = SPECIFICATIONS[name]

@@ -19,14 +19,14 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from hushuffle.collection import admission as collect_ledger
+from hushuffle.collection import collect as publishing
 from hushuffle.collection import release as collect_release
 from hushuffle.collection.batches import BatchRun, collect_batch
 from hushuffle.collection.collect import collect
 from hushuffle.collection.request import Keys, Request
 from hushuffle.errors import DataError
 from hushuffle.model import Bound
-from hushuffle.specification import parse
+from hushuffle.specification import Collection, parse
 from key_memory import new_key, no_figure
 
 Answer = TypeVar("Answer")
@@ -85,7 +85,7 @@ def winners(folder: Path, processes: int) -> list[int]:
 def _without_figures() -> None:
     stand_ins: dict[Any, tuple[str, Any]] = {
         collect_release: ("central_of", lambda *_: Bound.exact(1.0, unit="nats")),
-        collect_ledger: ("rounds_of", no_figure),
+        publishing: ("rounds_of", no_figure),
     }
     for module, (name, stand_in) in stand_ins.items():
         setattr(module, name, stand_in)
@@ -109,7 +109,7 @@ def _run(folder: Path, *, keyed: bool, interrupted: Any = None) -> BatchRun:
     os.environ["HUSHUFFLE_STATE"] = str(folder / "state")
     keys = Keys(file=folder / "my.key", ids="id") if keyed else None
     request = Request(sources=(str(folder / "in"),), keys=keys)
-    return collect_batch(SPECIFICATION, out=folder / "out", request=request, interrupted=interrupted)
+    return collect_batch(Collection.of(SPECIFICATION), out=folder / "out", request=request, interrupted=interrupted)
 
 
 def _collected(folder: Path, point: int, keyed: bool) -> int:

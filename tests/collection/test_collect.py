@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 
 import hushuffle as hs
-from hushuffle.collection import admission as collect_ledger
 from hushuffle.collection import collect as publishing
 from hushuffle.collection import release as module
-from hushuffle.collection.collect import Collected, Keys, collect
+from hushuffle.collection.collect import Collected, collect
 from hushuffle.collection.engines import local
 from hushuffle.collection.engines.kernel import layout_of
 from hushuffle.collection.report_files import write_reports
+from hushuffle.collection.request import Keys
 from hushuffle.errors import DataError, InvalidInputError, SpecificationError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import CountsReports
 from hushuffle.model import Bound
@@ -52,7 +52,7 @@ def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """Compute figures where they are looked at."""
     if not request.node.name.startswith(("test_what_", "test_too_few", "test_the_folder")):
         monkeypatch.setattr(module, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
-        monkeypatch.setattr(collect_ledger, "rounds_of", no_figure)
+        monkeypatch.setattr(publishing, "rounds_of", no_figure)
 
 
 @pytest.fixture
@@ -295,7 +295,7 @@ def test_too_few_people(folder: Path) -> None:
     with pytest.raises(DataError, match=r"above targets.epsilon = 0.01: nothing leaves"):
         run(folder, survey(more=", epsilon = 0.01"))
     assert names(folder) == ["my.key", "people.csv"]
-    assert run(folder, survey(more=", epsilon = 1.0"), min_batch=600).manifest.people == 600
+    assert run(folder, survey(more=", epsilon = 1.0"), min_batch=600).columns[""].manifest.people == 600
 
 
 def test_missing_answers(folder: Path) -> None:
@@ -304,7 +304,7 @@ def test_missing_answers(folder: Path) -> None:
         run(folder)
     population = '{ data = "people.csv", column = "answer", categories = ["a", "b", "c"], missing = "drop" }'
     collected = run(folder, survey(population=population))
-    assert (collected.dropped, collected.manifest.people) == (100, 200)
+    assert (collected.dropped, collected.columns[""].manifest.people) == (100, 200)
     assert "dropped" not in collected.manifest.text()
 
 
@@ -335,7 +335,7 @@ def test_specifications_that_cannot_be_collected(folder: Path) -> None:
     with pytest.raises(SpecificationError, match="must be people with one value each"):
         run(folder, reach)
     named = survey(population='{ n = 10, categories = ["a", "b", "c"] }')
-    assert run(folder, named, sources=[str(folder / "people.csv")], column="answer").manifest.people == 600
+    assert run(folder, named, sources=[str(folder / "people.csv")], column="answer").columns[""].manifest.people == 600
     assert names(folder) == ["my.key", "out", "people.csv"]
 
 
@@ -354,7 +354,7 @@ def test_places_that_cannot_be_written(folder: Path) -> None:
     assert names(folder / "new") == ["folder"]
 
 
-@pytest.mark.parametrize("what", ["_read", "central_of", "write_reports", "admit", "publish"])
+@pytest.mark.parametrize("what", ["_gathered", "central_of", "write_reports", "opened", "publish"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device"), MemoryError()])
 def test_all_or_nothing(folder: Path, what: str, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -362,7 +362,7 @@ def test_all_or_nothing(folder: Path, what: str, error: BaseException, monkeypat
 
     keys = Keys(file=folder / "my.key", ids="id")
     with monkeypatch.context() as broken:
-        broken.setattr(publishing if what in ("admit", "publish") else module, what, fail)
+        broken.setattr(publishing if what in ("opened", "publish") else module, what, fail)
         with pytest.raises(DataError if isinstance(error, OSError) else type(error)) as caught:
             run(folder, out="new/out", keys=keys, memory=10)
     if isinstance(error, OSError):
@@ -388,5 +388,5 @@ def test_spilled_reports_are_private(folder: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_number_of_buckets_is_written_down(folder: Path) -> None:
     collected = run(folder, survey(randomizer='{ kind = "local-hashing", epsilon = 2.0 }'))
-    assert "g = 8" in collected.manifest.specification
+    assert "g = 8" in collected.columns[""].manifest.specification
     assert pl.read_parquet(collected.files[0]).columns == ["hash", "bucket"]

@@ -10,21 +10,19 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hushuffle.collection import admission as collect_ledger
 from hushuffle.collection import batches as module
+from hushuffle.collection import collect as publishing
 from hushuffle.collection import release as collect_release
 from hushuffle.collection.batch_state import BatchState, alone
 from hushuffle.collection.batches import BatchRun, collect_batch
-from hushuffle.collection.collect import Collected, Keys, Request
-from hushuffle.collection.columns import CollectedColumns
 from hushuffle.collection.estimate_columns import tally_columns
+from hushuffle.collection.request import Keys, Request
 from hushuffle.errors import DataError
 from hushuffle.files import new_folder
 from hushuffle.files.secret_keys import key_folder
 from hushuffle.model import Bound
 from hushuffle.questions import dp
-from hushuffle.specification import Specification
-from hushuffle.specification.collection import CollectionSpecification, parse_collection
+from hushuffle.specification.collection import Collection, parse_collection
 from key_memory import ledgers, new_key, no_figure
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
@@ -40,7 +38,7 @@ targets = { delta = 1e-6 }
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collect_release, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
     monkeypatch.setattr(dp, "compose", lambda *_, **__: Bound.exact(2.0, unit="nats"))
-    monkeypatch.setattr(collect_ledger, "rounds_of", no_figure)
+    monkeypatch.setattr(publishing, "rounds_of", no_figure)
 
 
 @pytest.fixture
@@ -65,7 +63,7 @@ def keys(folder: Path) -> Keys:
 def run(
     folder: Path,
     *,
-    specification: Specification | CollectionSpecification | None = None,
+    specification: Collection | None = None,
     late: Any = "next",
     interrupted: Any = None,
     **more: Any,
@@ -90,8 +88,8 @@ def taken(folder: Path) -> dict[str, int]:
 
 def test_files_arrive_and_each_is_collected_once(folder: Path) -> None:
     first = run(folder)
-    assert isinstance(first.collected, Collected)
-    assert (first.number, first.collected.manifest.people, len(first.files)) == (1, 60, 1)
+    assert first.collected is not None
+    assert (first.number, first.collected.columns[""].manifest.people, len(first.files)) == (1, 60, 1)
     assert first.collected.files[0] == folder / "out" / "batch-0001" / "reports.parquet"
     assert run(folder) == BatchRun(number=None, collected=None, files=())
     arrive(folder, "day-2", range(60, 80))
@@ -99,8 +97,8 @@ def test_files_arrive_and_each_is_collected_once(folder: Path) -> None:
     assert (waiting.number, waiting.collected, len(waiting.files)) == (None, None, 1)
     arrive(folder, "day-3", range(80, 115))
     second = run(folder)
-    assert isinstance(second.collected, Collected)
-    assert (second.number, second.collected.manifest.people) == (2, 55)
+    assert second.collected is not None
+    assert (second.number, second.collected.columns[""].manifest.people) == (2, 55)
     assert names(folder / "out") == ["batch-0001", "batch-0002"]
     assert taken(folder) == {"day-1.csv": 1, "day-2.csv": 2, "day-3.csv": 2}
     assert (folder / "out.state.json").stat().st_mode & 0o077 == 0
@@ -138,8 +136,8 @@ def test_late_files(folder: Path, late: str) -> None:
         assert taken(folder) == {"day-1.csv": 1}
         return
     found = run(folder, late=late)
-    assert isinstance(found.collected, Collected)
-    assert found.collected.manifest.people == (140 if late == "next" else 70)
+    assert found.collected is not None
+    assert found.collected.columns[""].manifest.people == (140 if late == "next" else 70)
     assert len(found.dropped) == (0 if late == "next" else 7)
     assert taken(folder)["day-0-0.csv"] == (2 if late == "next" else 0)
     assert run(folder).files == ()
@@ -192,8 +190,8 @@ def test_an_interrupted_batch_is_not_randomized_again_unasked(folder: Path, monk
     (folder / "out.state.json").write_bytes(before)
     shutil.rmtree(folder / "out")
     repeated = run(folder, interrupted="repeat")
-    assert isinstance(repeated.collected, Collected)
-    assert (repeated.number, repeated.collected.manifest.people) == (1, 130)
+    assert repeated.collected is not None
+    assert (repeated.number, repeated.collected.columns[""].manifest.people) == (1, 130)
     assert state(folder)["claimed"] is None
 
 
@@ -218,8 +216,8 @@ def test_with_a_key_an_interrupted_batch_is_repeated_as_it_was(folder: Path, mon
     assert state(folder)["claimed"] == 1
     arrive(folder, "day-2", range(60, 130))
     first = run(folder, keys=keys(folder))
-    assert isinstance(first.collected, Collected)
-    assert (first.number, first.collected.manifest.people, first.collected.repeated) == (1, 60, True)
+    assert first.collected is not None
+    assert (first.number, first.collected.columns[""].manifest.people, first.collected.repeated) == (1, 60, True)
     assert sorted(pl.read_parquet(first.collected.files[0])["report"]) == seen[0]
     assert run(folder, keys=keys(folder)).number == 2
     assert state(folder)["claimed"] is None
@@ -397,7 +395,7 @@ def test_a_state_that_was_lost(folder: Path) -> None:
         run(folder)
 
 
-def of_columns(*columns: str) -> CollectionSpecification:
+def of_columns(*columns: str) -> Collection:
     parts = "".join(
         f"""
         [[columns]]
@@ -413,14 +411,14 @@ def of_columns(*columns: str) -> CollectionSpecification:
         targets = {{ delta = 1e-6 }}
         {parts}
     """)
-    assert isinstance(found, CollectionSpecification)
+    assert found.several
     return found
 
 
 def test_several_columns(folder: Path) -> None:
     specification = of_columns("answer", "other")
     first = run(folder, specification=specification, keys=keys(folder))
-    assert isinstance(first.collected, CollectedColumns)
+    assert first.collected is not None
     assert names(folder / "out" / "batch-0001") == ["answer", "manifest.json", "other"]
     arrive(folder, "day-2", range(60, 130))
     assert run(folder, specification=specification, keys=keys(folder)).number == 2
@@ -435,7 +433,7 @@ def test_several_columns_are_repeated_as_they_were(folder: Path, monkeypatch: py
     with pytest.raises(DataError, match="It was made with a key"):
         run(folder, specification=of_columns("answer"), keys=keys(folder))
     again = run(folder, specification=of_columns("other", "answer"), keys=keys(folder))
-    assert isinstance(again.collected, CollectedColumns)
+    assert again.collected is not None
     assert (again.number, {one.repeated for one in again.collected.columns.values()}) == (1, {True})
 
 

@@ -9,17 +9,16 @@ import polars as pl
 import pytest
 
 import hushuffle as hs
-from hushuffle.collection import admission as collect_ledger
-from hushuffle.collection import columns as module
+from hushuffle.collection import collect as publishing
 from hushuffle.collection import release as collect_release
-from hushuffle.collection.collect import Keys, Request
-from hushuffle.collection.columns import CollectedColumns, collect_columns
+from hushuffle.collection.collect import Collected
 from hushuffle.collection.engines import local
+from hushuffle.collection.request import Keys, Request
 from hushuffle.errors import DataError
 from hushuffle.model import Bound
 from hushuffle.questions import dp
 from hushuffle.randomness import reproducible
-from hushuffle.specification.collection import CollectionSpecification, parse_collection
+from hushuffle.specification.collection import Collection, parse_collection
 from key_memory import ledgers, new_key, no_figure
 
 SMOKES = """
@@ -38,7 +37,7 @@ randomizer = { kind = "local-hashing", epsilon = 2.0, g = 2 }
 """
 
 
-def survey(*columns: str, more: str = "", shuffler: str = '{ kind = "uniform" }') -> CollectionSpecification:
+def survey(*columns: str, more: str = "", shuffler: str = '{ kind = "uniform" }') -> Collection:
     found = parse_collection(f"""
         title = "Two questions"
         population = {{ data = "people.csv" }}
@@ -46,7 +45,7 @@ def survey(*columns: str, more: str = "", shuffler: str = '{ kind = "uniform" }'
         targets = {{ delta = 1e-6{more} }}
         {"".join(columns or (SMOKES, TOWN))}
     """)
-    assert isinstance(found, CollectionSpecification)
+    assert found.several
     return found
 
 
@@ -56,7 +55,7 @@ def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     if not request.node.name.startswith("test_what_is_written"):
         monkeypatch.setattr(collect_release, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
         monkeypatch.setattr(dp, "compose", lambda *_, **__: Bound.exact(2.0, unit="nats"))
-        monkeypatch.setattr(collect_ledger, "rounds_of", no_figure)
+        monkeypatch.setattr(publishing, "rounds_of", no_figure)
 
 
 @pytest.fixture
@@ -74,11 +73,9 @@ def top(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if path.suffix != ".used"}
 
 
-def run(
-    folder: Path, specification: CollectionSpecification | None = None, *, out: str = "out", **more: Any
-) -> CollectedColumns:
+def run(folder: Path, specification: Collection | None = None, *, out: str = "out", **more: Any) -> Collected:
     request = Request(base_folder=folder, **more)
-    return collect_columns(specification or survey(), out=folder / out, request=request)
+    return publishing.run(specification or survey(), out=folder / out, request=request)
 
 
 def reports(folder: Path, name: str, out: str = "out") -> list[tuple[int, ...]]:
@@ -204,7 +201,7 @@ def test_all_or_nothing(folder: Path, what: str, monkeypatch: pytest.MonkeyPatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(collect_release if what == "write_reports" else module, what, fail)
+        broken.setattr(collect_release if what == "write_reports" else publishing, what, fail)
         with pytest.raises(KeyboardInterrupt):
             run(folder, memory=10)
     assert top(folder) == {"my.key", "people.csv"}

@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 import hushuffle as hs
-from hushuffle.collection.collect import Collected, Keys, collect
+from hushuffle.collection.collect import Collected, collect
 from hushuffle.collection.engines import local
+from hushuffle.collection.request import Keys
 from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import sample_mallows
 from hushuffle.randomness import reproducible
@@ -122,7 +123,7 @@ def test_another_file_of_the_same_people(folder: Path) -> None:
     (folder / "people.csv").rename(folder / "others.csv")
     for out, reference in (("out", folder / "order.npy"), ("again", None)):
         collected = run(folder, out=out, sources=[str(folder / "others.csv")], reference=reference)
-        assert collected.manifest.people == N
+        assert collected.columns[""].manifest.people == N
 
 
 def test_what_is_refused(folder: Path) -> None:

@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hushuffle.collection import admission as collect_ledger
+from hushuffle.collection import collect as publishing
 from hushuffle.collection import release as collect_release
-from hushuffle.collection import spark as collect_spark
-from hushuffle.collection.collect import Keys, Request, TooFewPeople, collect
-from hushuffle.collection.request import Release
-from hushuffle.collection.spark import release_with_spark
+from hushuffle.collection.collect import Prepared, collect
+from hushuffle.collection.release import Release
+from hushuffle.collection.request import Keys, Request, TooFewPeople
 from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
 from hushuffle.model import Bound
 from hushuffle.specification import Specification, parse
@@ -52,8 +51,7 @@ def spark() -> SparkSession:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(collect_release, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
-    monkeypatch.setattr(collect_spark, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
-    monkeypatch.setattr(collect_ledger, "rounds_of", no_figure)
+    monkeypatch.setattr(publishing, "rounds_of", no_figure)
     answers = [("a", "b", "c", None)[code] for code in np.random.default_rng(3).integers(0, 4, 600)]
     people = pl.DataFrame({"id": [f"p{i}" for i in range(600)], "secret": np.arange(600), "answer": answers})
     people.write_parquet(tmp_path / "people.parquet")
@@ -61,15 +59,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(folder: Path, specification: Specification | None = None, *, out: str = "out", **more: Any) -> Release:
+def run(
+    folder: Path, specification: Specification | None = None, *, out: str = "out", name: str = "", **more: Any
+) -> Release:
     (folder / out / "spill").mkdir(parents=True)
-    return release_with_spark(
-        specification or survey(),
-        Request(**{"base_folder": folder, **more}),
-        master="local[2]",
-        spill=folder / out / "spill",
-        target=folder / out,
-    )
+    request = Request(**{"base_folder": folder, "master": "local[2]", **more})
+    specification = specification or survey()
+    return collect_release.release(specification, request, name=name, spill=folder / out / "spill", target=folder / out)
 
 
 def reports(folder: Path, out: str) -> list[tuple[int, ...]]:
@@ -91,9 +87,8 @@ def test_what_the_local_engine_would_release(folder: Path, kind: str) -> None:
     assert manifests[1].pop("key") == no_figure().facts()
     assert manifests[0] == manifests[1]
     assert found.dropped == local.dropped > 0
-    request = Request(keys=keys)
-    admitted = collect_ledger.admit(request, [found], delta=1e-6, note=lambda _: None)
-    assert admitted.fresh == (False,)  # this very batch is there already
+    prepared = Prepared(releases={"": found}, manifest=found.manifest, central=found.central, folder=folder / "out")
+    assert prepared.admitted(Request(keys=keys)).releases[""].repeated  # this very batch is there already
     with pytest.raises(DataError, match="with another shuffler or another number of dummies"):
         collect(survey(randomizer=f"{{ kind = {kind} }}", shuffler='{ kind = "uniform" }'), out=folder / "more", **more)
     first, second = ((folder / out / "reports.parquet").read_bytes() for out in ("out", "local"))
@@ -176,7 +171,7 @@ def test_what_spark_does_not_collect(folder: Path) -> None:
     with pytest.raises(UnsupportedProtocolError, match="Without a shuffler"):
         run(folder, survey(shuffler='{ kind = "none" }'), out="b")
     with pytest.raises(UnsupportedProtocolError, match="Several columns"):
-        run(folder, one_of_several=True, out="c")
+        run(folder, name="answer", out="c")
     with pytest.raises(SpecificationError, match="must have data and column"):
         run(folder, survey("{ n = 10, k = 3 }"), out="d")
     with pytest.raises(SpecificationError, match="must be the column that is asked for"):

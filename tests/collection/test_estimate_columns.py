@@ -5,15 +5,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from hushuffle.collection import columns as collect_columns
 from hushuffle.collection import release as collect_release
-from hushuffle.collection.collect import Request
+from hushuffle.collection.collect import run
 from hushuffle.collection.estimate_columns import tally_columns
 from hushuffle.collection.estimate_reports import tally_reports
+from hushuffle.collection.request import Request
 from hushuffle.errors import DataError
 from hushuffle.model import Bound
 from hushuffle.questions import dp
-from hushuffle.specification.collection import CollectionSpecification, parse_collection
+from hushuffle.specification.collection import parse_collection
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +38,8 @@ def collected(folder: Path, out: str, *names: str) -> Path:
         targets = {{ delta = 1e-6 }}
         {columns}
     """)
-    assert isinstance(specification, CollectionSpecification)
     pl.DataFrame({name: ["no", "yes"] * 50 for name in names}).write_csv(folder / "people.csv")
-    collect_columns.collect_columns(specification, out=folder / out, request=Request(base_folder=folder))
+    run(specification, out=folder / out, request=Request(base_folder=folder))
     return folder / out
 
 

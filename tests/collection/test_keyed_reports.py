@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from hushuffle.cli import main
-from hushuffle.collection import admission, release
+from hushuffle.collection import collect, release
 from hushuffle.model import Bound
 from hushuffle.questions import dp
 from key_memory import no_figure
@@ -65,7 +65,7 @@ def digests(folder: Path) -> dict[str, str]:
 def test_what_a_key_gives(name: str, ids: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
     monkeypatch.setattr(dp, "compose", lambda *_, **__: Bound.exact(2.0, unit="nats"))
-    monkeypatch.setattr(admission, "rounds_of", no_figure)
+    monkeypatch.setattr(collect, "rounds_of", no_figure)
     people = {
         "number": np.arange(400) * 7 + 3,
         "name": [f"person {number}" for number in range(400)],

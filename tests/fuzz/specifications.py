@@ -20,7 +20,7 @@ from hushuffle.network.nodes.identities import Identity
 from hushuffle.network.policy import check_policy
 from hushuffle.network.records import held_records
 from hushuffle.queries import parse_plan
-from hushuffle.specification import CountedPopulation, DataPopulation, Specification
+from hushuffle.specification import CountedPopulation, DataPopulation
 from hushuffle.specification.collection import parse_collection
 from hushuffle.specification.hosts import load_hosts
 from hushuffle.specification.node import NodeConfiguration, Policy, load_node
@@ -103,8 +103,7 @@ def _is_plan(text: str) -> bool:
 
 def _use(text: str) -> None:
     found = parse_collection(text)
-    columns = [found] if isinstance(found, Specification) else list(found.columns.values())
-    for column in columns:
+    for column in found.columns.values():
         column.effective()
         if isinstance(column.population, CountedPopulation | DataPopulation):
             column.randomizer.build(4)

@@ -15,9 +15,8 @@ import polars as pl
 from fuzz.fuzzing import SECRET, Fuzzer, Input, Maker, changed_bytes, changed_text, changed_tree
 from hushuffle.collection.batch_state import Arrival, BatchState
 from hushuffle.collection.collect import collect
-from hushuffle.collection.columns_manifest import columns_in
 from hushuffle.collection.estimate_reports import tally_reports
-from hushuffle.collection.manifest import counts_text, read_counts, read_manifest
+from hushuffle.collection.manifest import columns_in, counts_text, read_counts, read_manifest
 from hushuffle.collection.record_tags import Tags, record_numbers
 from hushuffle.collection.report_files import ReportLayout, read_reports
 from hushuffle.papers.meehan2022.census import load_census

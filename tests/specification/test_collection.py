@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import SpecificationError
-from hushuffle.specification import Specification, parse
-from hushuffle.specification.collection import CollectionSpecification, load_collection, parse_collection
+from hushuffle.specification import parse
+from hushuffle.specification.collection import Collection, load_collection, parse_collection
 
 TOP = """
 title = "Two questions"
@@ -41,7 +41,7 @@ def problems(text: str) -> list[str]:
 
 def test_every_column_is_an_ordinary_specification() -> None:
     found = parse_collection(TOP + FIRST + SECOND)
-    assert isinstance(found, CollectionSpecification)
+    assert found.several
     assert (found.title, found.delta, found.epsilon) == ("Two questions", 1e-6, 0.5)
     assert list(found.columns) == ["smokes", "income"]
     alone = parse("""
@@ -63,8 +63,8 @@ def test_one_column_is_read_as_before(tmp_path: Path) -> None:
     """
     (tmp_path / "one.toml").write_text(text, encoding="utf-8")
     found = load_collection(tmp_path / "one.toml")
-    assert isinstance(found, Specification)
-    assert found == parse(text)
+    assert found == Collection.of(parse(text))
+    assert not found.several
     assert problems("a = [") == ['line 1, column 6: must be valid TOML (Invalid value), got "a = [".']
 
 

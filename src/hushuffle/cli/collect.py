@@ -14,13 +14,11 @@ from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from hushuffle.collection.batches import BatchRun
-    from hushuffle.collection.collect import Collected, Keys
-    from hushuffle.collection.columns import CollectedColumns
+    from hushuffle.collection.collect import Collected
     from hushuffle.collection.key_rounds import KeyRounds
-    from hushuffle.collection.request import Request
+    from hushuffle.collection.release import Release
+    from hushuffle.collection.request import Keys
     from hushuffle.model import Bound
-    from hushuffle.specification import Specification
-    from hushuffle.specification.collection import CollectionSpecification
 
 _Flag = Parameter(negative=(), show_default=False)
 
@@ -71,11 +69,12 @@ def collect(
     if not batches and (late is not None or interrupted is not None):
         message = "--late and --interrupted go with --batches."
         raise UsageError(message)
+    from hushuffle.collection.collect import run  # noqa: PLC0415 - only when needed
     from hushuffle.collection.request import Request  # noqa: PLC0415
     from hushuffle.specification.collection import load_collection  # noqa: PLC0415 - only when needed
 
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
-    spec = load_collection(specification)
+    collection = load_collection(specification)
     with termination(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
             request = Request(
@@ -91,31 +90,20 @@ def collect(
             if batches:
                 from hushuffle.collection.batches import collect_batch  # noqa: PLC0415 - only when needed
 
-                run = collect_batch(spec, out=out, request=request, late=late or "next", interrupted=interrupted)
-                lines = _of_batch(run, min_batch)
-                warnings = [f"set aside until the next run: {message}" for message in run.damaged]
-                if run.unnoted is not None:
-                    warnings.append(f"batch {run.number} is released; the next run will note it: {run.unnoted}")
+                when = late or "next"
+                batch = collect_batch(collection, out=out, request=request, late=when, interrupted=interrupted)
+                lines = _of_batch(batch, min_batch)
+                warnings = [f"set aside until the next run: {message}" for message in batch.damaged]
+                if batch.unnoted is not None:
+                    warnings.append(f"batch {batch.number} is released; the next run will note it: {batch.unnoted}")
             else:
-                lines = _of_any(_collected(spec, out, request))
+                lines = _of_any(run(collection, out=out, request=request))
         except InvalidInputError as error:  # options, or categories that cannot be collected
             raise UsageError(str(error)) from None
     for warning in warnings:
         sys.stderr.write(f"hushuffle: {warning}\n")
     sys.stdout.write("\n".join(lines) + "\n")
     return Exit.DONE
-
-
-def _collected(
-    specification: Specification | CollectionSpecification, out: Path, request: Request
-) -> Collected | CollectedColumns:
-    from hushuffle.collection.collect import run  # noqa: PLC0415
-    from hushuffle.collection.columns import collect_columns  # noqa: PLC0415
-    from hushuffle.specification import Specification  # noqa: PLC0415 - only when needed
-
-    if isinstance(specification, Specification):
-        return run(specification, out=out, request=request)
-    return collect_columns(specification, out=out, request=request)
 
 
 def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: bool) -> Keys | None:
@@ -127,7 +115,7 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
     if ids is None:
         message = "--key-file needs --id, the column that says which record is whose."
         raise UsageError(message)
-    from hushuffle.collection.collect import Keys  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.request import Keys  # noqa: PLC0415 - only when needed
 
     try:
         return Keys(file=file, ids=ids, round=round_number or 0, new=new)
@@ -135,20 +123,18 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
         raise UsageError(str(error)) from None
 
 
-def _of_any(collected: Collected | CollectedColumns) -> list[str]:
-    from hushuffle.collection.columns import CollectedColumns  # noqa: PLC0415 - only when needed
-
-    made = _of_columns(collected) if isinstance(collected, CollectedColumns) else _of_one(collected)
-    return [*made, "", *(f"Wrote {file}" for file in collected.files)]
+def _of_any(collected: Collected) -> list[str]:
+    made = _of_columns(collected) if collected.several else _of_one(collected.columns[""])
+    return [*made, *_of_key(collected.rounds), "", *(f"Wrote {file}" for file in collected.files)]
 
 
-def _of_one(collected: Collected) -> list[str]:
-    lines = [collected.deployment, _epsilons("Local", collected.local_epsilon, collected.central)]
-    if collected.dropped:
-        lines.append(f"{collected.dropped:,} records were missing and left out (the files do not say so).")
-    if collected.repeated:
+def _of_one(made: Release) -> list[str]:
+    lines = [made.protocol.describe(), _epsilons("Local", made.local_epsilon, made.central)]
+    if made.dropped:
+        lines.append(f"{made.dropped:,} records were missing and left out (the files do not say so).")
+    if made.repeated:
         lines.append("This batch was collected before: the same reports, in another order.")
-    return [*lines, *_of_key(collected.rounds)]
+    return lines
 
 
 def _of_key(rounds: KeyRounds | None) -> list[str]:
@@ -163,12 +149,12 @@ def _of_key(rounds: KeyRounds | None) -> list[str]:
     return lines
 
 
-def _of_columns(collected: CollectedColumns) -> list[str]:
+def _of_columns(collected: Collected) -> list[str]:
     lines = [f"{name}: {line}" for name, one in collected.columns.items() for line in _of_one(one)]
-    if any(one.dropped for one in collected.columns.values()):
+    if collected.dropped:
         lines.append("How many are missing shows where columns have different numbers of people; who does not.")
     together = _epsilons("All columns together: local", collected.local_epsilon, collected.central)
-    return [*lines, together, *_of_key(collected.rounds)]
+    return [*lines, together]
 
 
 def _of_batch(run: BatchRun, least: int) -> list[str]:

@@ -17,14 +17,12 @@ from typing import Literal, TypeAlias
 
 from hushuffle._checks import fail
 from hushuffle.collection.batch_state import Arrival, BatchState, alone, arrival
-from hushuffle.collection.collect import Prepared, prepare
-from hushuffle.collection.columns import CollectedColumns, PreparedColumns, prepare_columns
-from hushuffle.collection.request import Collected, Request, TooFewPeople
+from hushuffle.collection.collect import Collected, Prepared, prepare
+from hushuffle.collection.request import Request, TooFewPeople
 from hushuffle.errors import DataError
 from hushuffle.files.new_folder import publish, remove_abandoned, workplace
 from hushuffle.files.private_files import remove_unfinished
-from hushuffle.specification import DataPopulation, Specification
-from hushuffle.specification.collection import CollectionSpecification
+from hushuffle.specification import Collection
 from hushuffle.tables.column_batches import files_of
 from hushuffle.tables.parquet import UnreadableFile
 
@@ -50,7 +48,7 @@ class BatchRun:
     """
 
     number: int | None
-    collected: Collected | CollectedColumns | None
+    collected: Collected | None
     files: tuple[str, ...]
     dropped: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
@@ -58,7 +56,7 @@ class BatchRun:
 
 
 def collect_batch(
-    specification: Specification | CollectionSpecification,
+    collection: Collection,
     *,
     out: Path,
     request: Request,
@@ -72,7 +70,7 @@ def collect_batch(
     people of different batches are different is for the caller to see to; with a key the ledger does.
 
     Args:
-        specification: the deployment, of one column or several.
+        collection: the deployment, of one column or several.
         out: the folder of all batches. Beside it is a private file, `out`.state.json, with the files of each batch:
             their names and digests of their content.
         request: what is asked besides.
@@ -85,7 +83,7 @@ def collect_batch(
             interrupted; a late file is refused.
         SpecificationError, InvalidInputError, UnsupportedProtocolError: as `collect`.
     """
-    if isinstance(specification, Specification) and specification.shuffler.kind == "mallows":
+    if collection.shuffler.kind == "mallows":
         fail("A public order is one of all people: with a Mallows shuffle there are no batches.")
     notebook = out.absolute().with_name(f"{out.absolute().name}.state.json")
     with alone(out):
@@ -95,23 +93,23 @@ def collect_batch(
         state = BatchState.load(notebook)
         _refuse_lost(state, out, notebook)
         if state.claimed is not None:
-            again = _repeated(specification, request, out, notebook, state, state.claimed)
+            again = _repeated(collection, request, out, notebook, state, state.claimed)
             if again is not None:
                 return again
             state = _settled(state, state.claimed, interrupted, out)
             state.save(notebook)
-        names = _found(specification, request)
+        names = _found(collection, request)
         new = _new(state, names)
         kept, dropped = _in_time(new, state, late, names)
         if dropped:
             state = state.with_files(dropped, 0)
             state.save(notebook)
-        run = _release_readable(specification, request, out, notebook, state, kept, names)
+        run = _release_readable(collection, request, out, notebook, state, kept, names)
     return replace(run, dropped=tuple(file.path for file in dropped))
 
 
 def _release_readable(
-    specification: Specification | CollectionSpecification,
+    collection: Collection,
     request: Request,
     out: Path,
     notebook: Path,
@@ -127,7 +125,7 @@ def _release_readable(
     while left:
         try:
             asked = _with(request, left, names)
-            run = _release(specification, asked, out, notebook, state, left, state.last + 1)
+            run = _release(collection, asked, out, notebook, state, left, state.last + 1)
         except TooFewPeople:
             break
         except UnreadableFile as error:
@@ -146,7 +144,7 @@ def _release_readable(
 
 
 def _repeated(
-    specification: Specification | CollectionSpecification,
+    collection: Collection,
     request: Request,
     out: Path,
     notebook: Path,
@@ -164,13 +162,13 @@ def _repeated(
     asked = _with(request, files, names)
     _refuse_changed(files, asked)
     try:
-        return _release(specification, asked, out, notebook, state.without(number), files, number, state.coins)
+        return _release(collection, asked, out, notebook, state.without(number), files, number, state.coins)
     except _OtherCoins:
         return None
 
 
 def _release(
-    specification: Specification | CollectionSpecification,
+    collection: Collection,
     request: Request,
     out: Path,
     notebook: Path,
@@ -186,7 +184,7 @@ def _release(
     """
     target = _folder(out, number)
     with workplace(target) as place:
-        made = _prepare(specification, request, place)
+        made = prepare(collection, request, place)
         _refuse_changed(files, request)
         coins = _coins(made)
         if repeats not in {None, coins}:
@@ -194,7 +192,7 @@ def _release(
         claim = replace(state.with_files(files, number), claimed=number, coins=coins)
         claim.save(notebook)
         try:
-            admitted = made.admit(request)
+            made = made.admitted(request)
         except DataError:
             if repeats is None:
                 state.save(notebook)  # nothing was admitted, and nothing released, now or before
@@ -213,37 +211,27 @@ def _release(
     except DataError as error:
         unnoted = str(error)  # the next run sees the folder, and notes it
     request.tell("done", 1.0)
-    collected = made.collected(target, admitted)
+    collected = made.collected(target)
     return BatchRun(number=number, collected=collected, files=tuple(request.sources), unnoted=unnoted)
 
 
-def _coins(made: Prepared | PreparedColumns) -> str | None:
+def _coins(made: Prepared) -> str | None:
     """Return a digest of whose coins go with which values and dummies, under the key; None without a key."""
-    releases = [made.release] if isinstance(made, Prepared) else list(made.releases.values())
     parts = [
         one.entries.digest + hashlib.sha256(repr(one.protocol.shuffler).encode()).digest()
-        for one in releases
+        for one in made.releases.values()
         if one.entries is not None
     ]
     return hashlib.sha256(b"".join(sorted(parts))).hexdigest() if parts else None
 
 
-def _prepare(
-    specification: Specification | CollectionSpecification, request: Request, place: Path
-) -> Prepared | PreparedColumns:
-    if isinstance(specification, CollectionSpecification):
-        return prepare_columns(specification, request, place)
-    return prepare(specification, request, place)
-
-
-def _found(specification: Specification | CollectionSpecification, request: Request) -> dict[Path, str]:
+def _found(collection: Collection, request: Request) -> dict[Path, str]:
     """Return the files that there are now, with what messages call them."""
     if request.sources:
         return files_of(request.sources)
-    one = specification if isinstance(specification, Specification) else next(iter(specification.columns.values()))
-    if not isinstance(one.population, DataPopulation):
+    if collection.data is None:
         fail("Batches need files: say --input, a folder or a glob, or give the specification data.")
-    return files_of([one.population.data], base_folder=request.base_folder)
+    return files_of([collection.data], base_folder=request.base_folder)
 
 
 def _new(state: BatchState, names: Mapping[Path, str]) -> tuple[Arrival, ...]:

@@ -1,20 +1,62 @@
-"""Collect: read one private column, randomize it, shuffle, release reports and how they were made."""
+"""Collect: read private columns of the same people, randomize and shuffle each, release all of it or nothing.
+
+One column is a collection of one column. Columns are shuffled independently, so that no row joins another; what all of
+them say together is added up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
+from typing import Final
 
-from hushuffle.collection.admission import Admitted, admit
+from hushuffle._checks import fail
 from hushuffle.collection.engines.external_shuffle import MEMORY
-from hushuffle.collection.key_rounds import KeyRounds
-from hushuffle.collection.release import release
-from hushuffle.collection.request import MANIFEST, REPORTS, Collected, Keys, Progress, Release, Request, TooFewPeople
+from hushuffle.collection.key_rounds import KeyRounds, rounds_of
+from hushuffle.collection.ledger import Candidate, opened
+from hushuffle.collection.manifest import ColumnsManifest, Manifest, figure, number
+from hushuffle.collection.release import Release, release
+from hushuffle.collection.request import MANIFEST, REPORTS, Keys, Progress, Request
 from hushuffle.files.new_folder import publish, workplace
-from hushuffle.specification import Specification
+from hushuffle.model import Bound
+from hushuffle.questions import dp
+from hushuffle.specification import Collection, Specification
 
-__all__ = ["MANIFEST", "REPORTS", "Collected", "Keys", "Progress", "Request", "TooFewPeople", "collect"]
+_RELATION: Final = "replace one person's values in all columns; in which columns they are missing stays as it is"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """What was released of each column, by name ("" where there is one), and what all of them say together.
+
+    `manifest` and `files` are those of all columns. `rounds` is what everything that was collected with this key says
+    together; None: without a key.
+    """
+
+    columns: Mapping[str, Release]
+    manifest: Manifest | ColumnsManifest
+    central: Bound
+    local_epsilon: float
+    files: tuple[Path, ...]
+    rounds: KeyRounds | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether each column has a folder."""
+        return "" not in self.columns
+
+    @property
+    def dropped(self) -> int:
+        """Number of answers that were missing (this is not released)."""
+        return sum(column.dropped for column in self.columns.values())
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the key had given all of these reports before."""
+        return all(column.repeated for column in self.columns.values())
 
 
 def collect(
@@ -67,70 +109,156 @@ def collect(
         progress=progress,
         master=master,
     )
-    return run(specification, out=out, request=request)
+    return run(Collection.of(specification), out=out, request=request)
 
 
-def run(specification: Specification, *, out: Path, request: Request) -> Collected:
-    """Do what `collect` does, with its options in one value."""
+def run(collection: Collection, *, out: Path, request: Request) -> Collected:
+    """Do what `collect` does for a collection of any number of columns, with its options in one value.
+
+    Several columns get a folder each, and a manifest of all beside them. They are read one after the other (of a
+    Parquet file nothing else is read). With a key the coins of each come from a key of its own. Where missing answers
+    are dropped, columns have different numbers of people.
+    """
     with workplace(out) as place:
-        made = prepare(specification, request, place)
-        admitted = made.admit(request)
+        made = prepare(collection, request, place)
+        made = made.admitted(request)
         publish(made.folder, out)
     request.tell("done", 1.0)
-    return made.collected(out, admitted)
+    return made.collected(out)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A release in a `folder` that nobody has seen yet."""
+    """The releases of all columns in a `folder` that nobody has seen yet, and their guarantee."""
 
-    release: Release
+    releases: Mapping[str, Release]
+    manifest: Manifest | ColumnsManifest
+    central: Bound
     folder: Path
+    rounds: KeyRounds | None = None
 
-    def admit(self, request: Request) -> Admitted:
-        """Write the batch into the ledger of the key, if there is one, and what its rounds add up to into the manifest.
+    def admitted(self, request: Request) -> Prepared:
+        """Write all columns into the ledger of the key, all or none; what its rounds add up to goes beside them.
+
+        Without a key nothing is done.
 
         Raises:
-            DataError: coins would be used again, or the ledger cannot be used.
+            DataError: coins would be used again, or the ledger cannot be used: nothing may leave.
         """
-        delta = float(self.release.manifest.facts["central"]["delta"])
+        if request.keys is None:
+            return self
+        candidates = [_candidate(made) for made in self.releases.values()]
+        key = next(iter(self.releases.values())).key
+        assert key is not None
+        with opened(key, request.keys.file) as ledger:
+            fresh = ledger.check(candidates)
+            new = [candidate for candidate, is_new in zip(candidates, fresh, strict=True) if is_new]
+            request.tell("the guarantee of all rounds with this key", 1.0)
+            known = (*ledger.batches, *(candidate.batch for candidate in new))
+            rounds = rounds_of(known, delta=float(self.manifest.facts["central"]["delta"]))
+            manifest = replace(self.manifest, facts={**self.manifest.facts, "key": rounds.facts()})
+            (self.folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
+            if new:
+                ledger.admit(new)
+        releases = {
+            name: replace(made, repeated=not is_new)
+            for (name, made), is_new in zip(self.releases.items(), fresh, strict=True)
+        }
+        return replace(self, releases=releases, manifest=manifest, rounds=rounds)
 
-        def note(rounds: KeyRounds) -> None:
-            manifest = self.folder / MANIFEST
-            manifest.write_text(_with_rounds(self.release, rounds).manifest.text(), encoding="utf-8")
-
-        return admit(request, [self.release], delta=delta, note=note)
-
-    def collected(self, out: Path, admitted: Admitted) -> Collected:
+    def collected(self, out: Path) -> Collected:
         """Return what was released at `out`."""
-        made = self.release if admitted.rounds is None else _with_rounds(self.release, admitted.rounds)
-        return replace(collected(made, out, repeated=not admitted.fresh[0]), rounds=admitted.rounds)
+        columns = {
+            name: replace(made, entries=None, key=None, files=(out / name / REPORTS, out / name / MANIFEST))
+            for name, made in self.releases.items()
+        }
+        files = [file for made in columns.values() for file in made.files]
+        return Collected(
+            columns=columns,
+            manifest=self.manifest,
+            central=self.central,
+            local_epsilon=_local(self.releases),
+            files=tuple(dict.fromkeys([*files, out / MANIFEST])),
+            rounds=self.rounds,
+        )
 
 
-def _with_rounds(made: Release, rounds: KeyRounds) -> Release:
-    return replace(made, manifest=replace(made.manifest, facts={**made.manifest.facts, "key": rounds.facts()}))
+def _candidate(made: Release) -> Candidate:
+    assert made.entries is not None
+    return Candidate(
+        entries=made.entries, shuffler=repr(made.protocol.shuffler), specification=made.manifest.specification
+    )
 
 
-def prepare(specification: Specification, request: Request, place: Path) -> Prepared:
-    """Write a release into a new folder inside the private folder `place`.
+def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
+    """Write the releases of all columns, and their manifest, into a new folder inside the private folder `place`.
 
     Raises:
-        DataError, SpecificationError, UnsupportedProtocolError: as `collect`.
+        DataError, InvalidInputError, SpecificationError, UnsupportedProtocolError: as `collect`.
     """
-    spill, folder = place / "spill", place / "release"
-    spill.mkdir(mode=0o700)
+    if request.column is not None and collection.several:
+        fail("A column is named by specifications of one column without data only: this one has [[columns]].")
+    folder = place / "release"
     folder.mkdir()
-    return Prepared(release=release(specification, request, spill=spill, target=folder), folder=folder)
+    made: dict[str, Release] = {}
+    for position, (name, one) in enumerate(collection.columns.items()):
+        spill, target = place / f"spill-{position}", folder / name
+        spill.mkdir(mode=0o700)
+        target.mkdir(exist_ok=True)
+        part = _part(request, name, position, len(collection.columns))
+        made[name] = release(one, part, name=name, spill=spill, target=target)
+    if not collection.several:
+        (only,) = made.values()
+        return Prepared(releases=made, manifest=only.manifest, central=only.central, folder=folder)
+    request.tell("the guarantee of all columns", 1.0)
+    central = _together(collection, made)
+    manifest = _manifest(collection, made, central, request)
+    (folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
+    return Prepared(releases=made, manifest=manifest, central=central, folder=folder)
 
 
-def collected(made: Release, out: Path, *, repeated: bool) -> Collected:
-    """Return what was released at `out`."""
-    return Collected(
-        manifest=made.manifest,
-        central=made.central,
-        local_epsilon=made.protocol.randomizer.local_epsilon,
-        deployment=made.protocol.describe(),
-        files=(out / REPORTS, out / MANIFEST),
-        dropped=made.dropped,
-        repeated=repeated,
-    )
+def _part(request: Request, name: str, position: int, columns: int) -> Request:
+    """Return the request for one column, whose progress is its share of the whole."""
+    tell = request.progress
+    if tell is None or not name:
+        return request
+    return replace(request, progress=lambda what, share: tell(f"{name}: {what}", (position + share) / columns))
+
+
+def _together(collection: Collection, made: Mapping[str, Release]) -> Bound:
+    """Return the central guarantee of all columns, if it is what was wanted."""
+    together = dp.compose([one.protocol for one in made.values()], delta=collection.delta)
+    if collection.epsilon is not None and together.upper > collection.epsilon:
+        fail(
+            f"The central epsilon of all columns together is up to {together.upper:.4g} at delta = "
+            f"{collection.delta:g}, above targets.epsilon = {collection.epsilon:g}: nothing leaves. More people "
+            "help, smaller local epsilons, or fewer columns."
+        )
+    return together
+
+
+def _manifest(collection: Collection, made: Mapping[str, Release], central: Bound, request: Request) -> ColumnsManifest:
+    """Return what may be known of all columns."""
+    facts = {
+        **({} if collection.title is None else {"title": collection.title}),
+        "local_epsilon": number(_local(made)),
+        "central": {
+            "epsilon": figure(central),
+            "delta": collection.delta,
+            "relation": _RELATION,
+            "per": "person",
+        },
+        "coins": "secure" if request.keys is None else f"keyed, round {request.keys.round}",
+    }
+    people = {name: (one.manifest.people, one.local_epsilon) for name, one in made.items()}
+    return ColumnsManifest(columns=people, facts=facts)
+
+
+def _local(made: Mapping[str, Release]) -> float:
+    """Return the sum of the local epsilons, rounded up."""
+    parts = [one.local_epsilon for one in made.values()]
+    if math.inf in parts:
+        return math.inf
+    exact = sum(map(Fraction, parts), start=Fraction(0))
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hushuffle._checks import fail
-from hushuffle.collection.columns_manifest import columns_in
 from hushuffle.collection.estimate_reports import Count, Progress, Tally, tally_reports
+from hushuffle.collection.manifest import columns_in
 from hushuffle.collection.request import MANIFEST, REPORTS
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from hushuffle.collection.manifest import figure, number
-from hushuffle.collection.request import Request
+from hushuffle.collection.request import Asked, Request
 from hushuffle.errors import DataError, Problem, SpecificationError, UnsupportedProtocolError
 from hushuffle.model import Population
 from hushuffle.questions import order
-from hushuffle.specification import DataPopulation, People, Specification
-from hushuffle.specification import order as asked
+from hushuffle.specification import People, Specification
 from hushuffle.specification.order_setup import Arrangement, Source, arranged, groups_of, places_of
 from hushuffle.tables.public_columns import load_codes
 from hushuffle.tables.reference_files import load_reference
@@ -21,14 +19,13 @@ from hushuffle.tables.reference_files import load_reference
 _RELATION = "permute the values of the people in one group; which record is whose is public"
 
 
-def refuse_order(specification: Specification, request: Request) -> None:
+def refuse_order(request: Request) -> None:
     """Refuse what does not go with an order.
 
     Raises:
         UnsupportedProtocolError: there is a key.
         DataError: the data are several sources.
     """
-    assert isinstance(specification.population, DataPopulation)  # a rule of the specification
     if request.keys is not None:
         message = (
             "A key does not go with a Mallows shuffle: a repetition would draw the order of the same reports again, and"
@@ -41,7 +38,7 @@ def refuse_order(specification: Specification, request: Request) -> None:
 
 
 def order_shuffler(
-    specification: Specification, request: Request, *, labels: Sequence[str], n: int, dropped: int
+    specification: Specification, request: Request, asked: Asked, *, n: int, dropped: int
 ) -> Arrangement:
     """Return the Mallows shuffle of n people about the order in `request.reference`, or about one that is computed.
 
@@ -57,11 +54,9 @@ def order_shuffler(
             " stand would say whose they are: make them a category (missing = ...)."
         )
         raise DataError(message)
-    population, wanted = specification.population, specification.shuffler
-    assert isinstance(population, DataPopulation)
-    assert isinstance(wanted, asked.MallowsShuffle)
-    data, base_folder = (request.sources[0], Path()) if request.sources else (population.data, request.base_folder)
-    people = People(population=Population(n=n, labels=tuple(labels), source=data))
+    wanted, data, base_folder = specification.shuffler, asked.files[0], asked.base_folder
+    assert wanted.kind == "mallows"
+    people = People(population=Population(n=n, labels=asked.answers.labels, source=data))
     if request.reference is None:
         plain = specification.plain()
         here = Specification.model_validate({**plain, "population": {**plain["population"], "data": data}})

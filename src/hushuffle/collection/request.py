@@ -1,22 +1,24 @@
-"""What a collection is asked for besides its specification, and what comes of it."""
+"""What a collection is asked for besides its specification, and what one column of it asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from hushuffle import _checks
+from hushuffle._checks import fail
 from hushuffle.collection.engines.external_shuffle import MEMORY
-from hushuffle.collection.key_rounds import KeyRounds
+from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.ledger import begin
-from hushuffle.collection.manifest import Manifest
 from hushuffle.collection.record_tags import Entries
+from hushuffle.collection.report_files import Packed
 from hushuffle.errors import DataError
-from hushuffle.files.secret_keys import derived, key_in_file, make_key
-from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound
+from hushuffle.files.secret_keys import key_in_file, make_key
+from hushuffle.mechanisms.shufflers import Shuffler
+from hushuffle.specification import Specification
+from hushuffle.tables.categories import Answers
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
@@ -59,18 +61,12 @@ class Keys:
         return key
 
 
-def column_key(key: bytes, column: str) -> bytes:
-    """Return the key of one of several columns: it says nothing about those of the others."""
-    return derived(key, f"column 1, {column}")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What is asked besides a specification; see `hushuffle.collection.collect.collect`.
 
     `called`: what messages call sources instead of their names, which may be private where they were found and not
-    given. `one_of_several`: this is one column of a collection of several, whose coins are its own. `master`: the
-    address of a Spark cluster that randomizes and shuffles; None: this machine alone.
+    given. `master`: the address of a Spark cluster that randomizes and shuffles; None: this machine alone.
     """
 
     sources: Sequence[str] = ()
@@ -82,7 +78,6 @@ class Request:
     memory: int = MEMORY
     reference: Path | None = None
     progress: Progress | None = None
-    one_of_several: bool = False
     master: str | None = None
 
     def __post_init__(self) -> None:
@@ -95,32 +90,56 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Release:
-    """One column's reports, written but not released yet; `dropped` records were missing (this is not released).
+class Asked:
+    """Which column of which files is collected, and what its values mean; relative files start at `base_folder`.
 
-    With a key: `key` is all of it, `entries` are for its ledger.
+    Messages name a file as `called` says, if it does.
     """
 
-    manifest: Manifest
-    protocol: Protocol
-    central: Bound
-    dropped: int
-    entries: Entries | None = field(default=None, repr=False)
-    key: bytes | None = field(default=None, repr=False)
+    files: Sequence[str]
+    column: str
+    answers: Answers
+    ids: str | None
+    base_folder: Path
+    called: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        if self.ids == self.column:
+            fail(f"The id of a record cannot be its private column {self.column!r}.")
+
+    @classmethod
+    def of(cls, specification: Specification, request: Request) -> Asked:
+        """Return what a specification and a request say.
+
+        Raises:
+            DataError, SpecificationError: they do not fit, or there is nothing to read.
+        """
+        sources = request.sources
+        population = specification.population
+        found = population.answered(request.column, given=bool(sources))
+        return cls(
+            files=sources or ([] if population.files is None else [population.files]),
+            column=found.column,
+            answers=found.answers,
+            ids=None if request.keys is None else request.keys.ids,
+            base_folder=Path() if sources else request.base_folder,
+            called=request.called,
+        )
+
+    def mechanism(self, kernel: Kernel) -> str:
+        """Return what the ledger is told of how values become reports."""
+        return "\n".join([repr(kernel.randomizer), repr(self.column), *map(repr, self.answers.labels)])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Collected:
-    """What was released, and where; `dropped` records were missing (this is not released).
+class Gathered:
+    """Everybody's reports, made by an engine and not released yet; `dropped` records were missing.
 
-    `rounds` is what everything that was collected with this key says together; None: without a key.
+    `blocks` gives them, shuffled, with the dummies of a shuffler and of a key of this batch (None: fresh ones); once.
+    `entries`, where records have ids, what the ledger would hold of them; once.
     """
 
-    manifest: Manifest
-    central: Bound
-    local_epsilon: float
-    deployment: str
-    files: tuple[Path, ...]
+    people: int
     dropped: int
-    repeated: bool = False
-    rounds: KeyRounds | None = None
+    blocks: Callable[[Shuffler, bytes | None], Iterator[Packed]]
+    entries: Callable[[], Entries] | None = None

@@ -1,9 +1,10 @@
-"""One column with Spark, from Parquet files on a cluster to a folder of shuffled reports that nobody has seen yet."""
+"""One column with Spark: from Parquet files on a cluster to the reports of everybody on this machine."""
 
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,20 +15,8 @@ from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.spark import SparkCollection, dtype_of, quoted
 from hushuffle.collection.engines.spark_session import check_installed, plainly, started
 from hushuffle.collection.engines.spark_tasks import ID, NAMELESS, TWICE, VALUE, Reader
-from hushuffle.collection.release import (
-    Asked,
-    central_of,
-    dummy_key_of,
-    manifest_of,
-    mechanism_of,
-    refuse_shuffler,
-    told,
-)
-from hushuffle.collection.report_files import write_reports
-from hushuffle.collection.request import MANIFEST, REPORTS, Release, Request, TooFewPeople
+from hushuffle.collection.request import Asked, Gathered, Request
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.specification import Specification
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN
 from hushuffle.tables.sources import type_name
@@ -46,95 +35,58 @@ _WRONG: Final = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Answers:
-    """Where Spark finds the answers that are `asked` for; `names` are what messages call the files."""
-
-    files: tuple[str, ...]
-    names: tuple[str, ...]
-    asked: Asked
-
-
-def release_with_spark(
-    specification: Specification, request: Request, *, master: str, spill: Path, target: Path
-) -> Release:
-    """Write the reports of one column and their manifest into the folder `target`, as `release` does on one machine.
-
-    With the same key, ids and round the reports are those of `release`.
-
-    Args:
-        specification: the deployment; without a Mallows shuffle.
-        request: what is asked besides; `sources` are Parquet files as Spark names them.
-        master: the address of the cluster, or "local[2]" for two tasks at a time on this machine.
-        spill: a private, empty folder for reports on this machine.
-        target: a folder that only this process knows.
+def check(specification: Specification, *, several: bool) -> None:
+    """Refuse what is not collected with Spark.
 
     Raises:
         MissingDependencyError: pyspark or Java is not there.
-        DataError, SpecificationError, UnsupportedProtocolError: see `hushuffle.collection.collect.collect`.
+        UnsupportedProtocolError: the order of people matters, or there are several columns.
     """
     check_installed()
-    _refuse(specification, request)
-    answers, keys = _answers(specification, request), request.keys
-    key = None if keys is None else keys.begin()
-    kernel = Kernel(
-        randomizer=specification.randomizer.build(answers.asked.answers.k),
-        # Spark executes tasks again: coins are keyed always, without a file by a key that nobody will ever see.
-        key=secrets.token_bytes(32) if key is None else key,
-        round=0 if keys is None else keys.round,
-    )
-    request.tell("starting Spark", 0.0)
-    with started(master) as session:
-        frame = _frame(session, answers)
-        engine = SparkCollection(
-            frame,
-            Reader(answers=answers.asked.answers, ids=keys is not None),
-            kernel,
-            spill,
-            mechanism=None if keys is None else mechanism_of(kernel, answers.asked),
-        )
-        _run(engine, request)
-    _refuse_records(engine, answers)
-    if engine.people < request.min_batch:
-        message = (
-            f"There are {engine.people:,} people, fewer than the {request.min_batch:,} that a batch must have: "
-            "nothing leaves."
-        )
-        raise TooFewPeople(message)
-    protocol = Protocol(randomizer=kernel.randomizer, shuffler=specification.shuffler.build(), n=engine.people)
-    assert protocol.shuffler.reveals is Reveals.MULTISET
-    central = central_of(specification, protocol)
-    entries = None if keys is None else engine.entries()
-    manifest = manifest_of(specification, protocol, central, answers.asked.answers, request, {})
-    blocks = engine.blocks(dummies=protocol.shuffler.dummies, dummy_key=dummy_key_of(kernel, entries))
-    everything = engine.people + protocol.shuffler.dummies
-    write_reports(target / REPORTS, told(blocks, everything, request), layout=kernel.layout)
-    (target / MANIFEST).write_text(manifest.text(), encoding="utf-8")
-    return Release(
-        manifest=manifest,
-        protocol=protocol,
-        central=central,
-        dropped=engine.marks[MISSING],
-        entries=entries,
-        key=key,
-    )
-
-
-def _refuse(specification: Specification, request: Request) -> None:
-    refuse_shuffler(specification, request)
     if specification.shuffler.kind == "mallows":
         message = "A Mallows shuffle needs everybody's place in one order: collect it with --engine local."
         raise UnsupportedProtocolError(message)
-    if request.one_of_several:
+    if several:
         message = "Several columns are not collected with Spark yet: take --engine local, or a specification for each."
         raise UnsupportedProtocolError(message)
 
 
-def _answers(specification: Specification, request: Request) -> _Answers:
-    asked = Asked.of(specification, request)
-    files = tuple(request.sources) or tuple(_at(file, asked.base_folder) for file in asked.files)
-    names = tuple(request.called.get(file, file) for file in (*request.sources,) or files)
-    return _Answers(files=files, names=names, asked=asked)
+def gathered(asked: Asked, kernel: Kernel, request: Request, master: str, spill: Path) -> Gathered:
+    """Randomize and shuffle everybody on the cluster `master`; what it makes lies in the private folder `spill`.
+
+    With the same key, ids and round the reports are those of one machine.
+
+    Raises:
+        MissingDependencyError, DataError: Spark cannot be used, or the records do not fit.
+    """
+    keyed = kernel.key is not None
+    # Spark executes tasks again: coins are keyed always, without a file by a key that nobody will ever see.
+    kernel = kernel if keyed else replace(kernel, key=secrets.token_bytes(32))
+    request.tell("starting Spark", 0.0)
+    with started(master) as session:
+        engine = SparkCollection(
+            _frame(session, asked, given=request.sources),
+            Reader(answers=asked.answers, ids=keyed),
+            kernel,
+            spill,
+            mechanism=asked.mechanism(kernel) if keyed else None,
+        )
+
+        def tell(rows: int, total: int) -> None:
+            request.tell("randomizing", _STARTING + (_READING - _STARTING) * rows / max(rows, total, 1))
+
+        tell(0, 1)
+        engine.run(tell)
+    for mark, sentence in _WRONG.items():
+        count = engine.marks[mark]
+        if count and not (mark == MISSING and asked.answers.drop):
+            fail(f"column {asked.column!r}: {count:,} records {sentence.format(advice=asked.answers.coding.advice)}")
+    return Gathered(
+        people=engine.people,
+        dropped=engine.marks[MISSING],
+        blocks=engine.blocks,
+        entries=engine.entries if keyed else None,
+    )
 
 
 def _at(file: str, base_folder: Path) -> str:
@@ -142,9 +94,14 @@ def _at(file: str, base_folder: Path) -> str:
     return file if ":" in file else f"file://{(base_folder / Path(file).expanduser()).absolute()}"
 
 
-def _frame(session: SparkSession, answers: _Answers) -> DataFrame:
-    """Return the rows with the columns that are needed; whatever could lose records silently is refused."""
-    for file, called in zip(answers.files, answers.names, strict=True):
+def _frame(session: SparkSession, asked: Asked, *, given: Sequence[str]) -> DataFrame:
+    """Return the rows with the columns that are needed; whatever could lose records silently is refused.
+
+    Files that are `given` are for Spark to understand, those of the specification are on this machine.
+    """
+    files = given or [_at(file, asked.base_folder) for file in asked.files]
+    names = [asked.called.get(file, file) for file in files]
+    for file, called in zip(files, names, strict=True):
         if file.endswith((".csv", ".csv.gz")):
             fail(f"{called}: Spark's reader of CSV mends broken rows silently. Write Parquet, or take --engine local.")
 
@@ -153,17 +110,17 @@ def _frame(session: SparkSession, answers: _Answers) -> DataFrame:
         return session.read.options(**strict).parquet(*files)
 
     with plainly():
-        frame = read(*answers.files)
-        if len(answers.files) > 1:
-            found = sum(len(read(file).inputFiles()) for file in answers.files)
+        frame = read(*files)
+        if len(files) > 1:
+            found = sum(len(read(file).inputFiles()) for file in files)
             if found > len(frame.inputFiles()):
                 fail("A file is there twice: its people would report twice.")
-        names = frame.columns
-    wanted = {VALUE: answers.asked.column} | ({} if answers.asked.ids is None else {ID: answers.asked.ids})
+        columns = frame.columns
+    wanted = {VALUE: asked.column} | ({} if asked.ids is None else {ID: asked.ids})
     for role, name in wanted.items():
-        if name not in names:
+        if name not in columns:
             fail(
-                f"{', '.join(answers.names)} has no column {name!r} (number of columns: {len(names):,}). "
+                f"{', '.join(names)} has no column {name!r} (number of columns: {len(columns):,}). "
                 "Capital letters and spaces matter."
             )
         _check_type(dtype_of(frame, name), name, ids=role == ID)
@@ -178,20 +135,3 @@ def _check_type(dtype: pl.DataType, column: str, *, ids: bool) -> None:
         fail(f"column {column!r} is of type {type_name(dtype)}. Ids must be text or integers.")
     if not (dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)):
         fail(f"column {column!r} is of type {type_name(dtype)}. It must hold text, numbers or booleans.")
-
-
-def _run(engine: SparkCollection, request: Request) -> None:
-    def tell(rows: int, total: int) -> None:
-        request.tell("randomizing", _STARTING + (_READING - _STARTING) * rows / max(rows, total, 1))
-
-    request.tell("randomizing", _STARTING)
-    engine.run(tell)
-
-
-def _refuse_records(engine: SparkCollection, answers: _Answers) -> None:
-    """Refuse a batch with records that have no report, but for missing ones that are to be dropped."""
-    for mark, sentence in _WRONG.items():
-        count = engine.marks[mark]
-        if count and not (mark == MISSING and answers.asked.answers.drop):
-            what = sentence.format(advice=answers.asked.answers.coding.advice)
-            fail(f"column {answers.asked.column!r}: {count:,} records {what}")

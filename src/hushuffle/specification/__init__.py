@@ -1,7 +1,7 @@
 """The TOML specification of a deployment: read, checked all at once, written out, built into objects."""
 
 from hushuffle.specification.building import Adversaries, build_adversaries, build_protocol
-from hushuffle.specification.collection import CollectionSpecification, load_collection, parse_collection
+from hushuffle.specification.collection import Collection, load_collection, parse_collection
 from hushuffle.specification.population import CountedPopulation, DataPopulation, People
 from hushuffle.specification.reach import Audiences, ReachPopulation
 from hushuffle.specification.reading import load, parse
@@ -10,7 +10,7 @@ from hushuffle.specification.specification import Specification, json_schema, sc
 __all__ = [
     "Adversaries",
     "Audiences",
-    "CollectionSpecification",
+    "Collection",
     "CountedPopulation",
     "DataPopulation",
     "People",

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from hushuffle.errors import InvalidInputError
+from hushuffle.errors import InvalidInputError, Problem, SpecificationError
 from hushuffle.tables.categories import as_label
 from hushuffle.tables.conditions import parse_condition
 
@@ -40,6 +40,11 @@ def refuse(rule: str, hint: str = "") -> NoReturn:
     """Raise what pydantic collects as a problem: the rule "must ...", and a hint."""
     template = "{rule}. {hint}" if hint else "{rule}"
     raise PydanticCustomError("rule", template, {"rule": rule, "hint": hint})  # noqa: EM101 - a type, no message
+
+
+def unfit(key: str, rule: str, value: str, hint: str = "", *, where: str = "specification") -> NoReturn:
+    """Raise `SpecificationError`: a specification that keeps all rules does not fit what is done with it."""
+    raise SpecificationError(where, (Problem(key=key, rule=rule, value=value, hint=hint),)) from None
 
 
 def _epsilon(value: Any) -> float:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import tomli_w
 
 from hushuffle.errors import Problem, SpecificationError
+from hushuffle.specification.kinds import AnyShuffler
 from hushuffle.specification.reading import parse, read_text
 from hushuffle.specification.specification import Specification
 from hushuffle.specification.wording import shown
@@ -28,11 +29,11 @@ _ROOT: Final = re.compile(r"[^.\[]*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectionSpecification:
-    """Columns of the same people that are collected together.
+class Collection:
+    """Columns of the same people that are collected together; one column is a collection of one column.
 
-    `columns` are ordinary specifications by the name of the folder that each gets; `epsilon` is the largest central
-    epsilon that is acceptable for all of them together, at `delta`.
+    `columns` are ordinary specifications by the name of the folder that each gets, "" where there is one column and no
+    such folder; `epsilon` is the largest central epsilon that is acceptable for all of them together, at `delta`.
     """
 
     title: str | None
@@ -40,9 +41,30 @@ class CollectionSpecification:
     delta: float
     epsilon: float | None
 
+    @classmethod
+    def of(cls, specification: Specification) -> Collection:
+        """Return the collection of one column."""
+        targets = specification.targets
+        return cls(title=specification.title, columns={"": specification}, delta=targets.delta, epsilon=targets.epsilon)
 
-def load_collection(path: str | Path) -> Specification | CollectionSpecification:
-    """Return the specification of one column, or of several (`[[columns]]`), in the TOML file `path`.
+    @property
+    def several(self) -> bool:
+        """Whether each column has a folder."""
+        return "" not in self.columns
+
+    @property
+    def shuffler(self) -> AnyShuffler:
+        """The shuffler that all columns share."""
+        return next(iter(self.columns.values())).shuffler
+
+    @property
+    def data(self) -> str | None:
+        """The files of the people; None where the specification does not name them."""
+        return next(iter(self.columns.values())).population.files
+
+
+def load_collection(path: str | Path) -> Collection:
+    """Return the collection of one column, or of several (`[[columns]]`), in the TOML file `path`.
 
     Raises:
         SpecificationError: with every problem: key, rule, value, hint.
@@ -50,8 +72,8 @@ def load_collection(path: str | Path) -> Specification | CollectionSpecification
     return parse_collection(read_text(path), file=str(path))
 
 
-def parse_collection(text: str, *, file: str = "specification") -> Specification | CollectionSpecification:
-    """Return the specification of one column, or of several, that TOML `text` states; `file` is for messages.
+def parse_collection(text: str, *, file: str = "specification") -> Collection:
+    """Return the collection of one column, or of several, that TOML `text` states; `file` is for messages.
 
     Raises:
         SpecificationError: with every problem: key, rule, value, hint.
@@ -73,7 +95,7 @@ def parse_collection(text: str, *, file: str = "specification") -> Specification
     except (tomllib.TOMLDecodeError, RecursionError):
         raw = {}  # `parse` says what is wrong
     if "columns" not in raw:
-        return parse(text, file=file)
+        return Collection.of(parse(text, file=file))
     problems = [*_top(raw), *_columns(raw)]
     specifications: dict[str, Specification] = {}
     for position, column in _tables(raw):
@@ -84,7 +106,7 @@ def parse_collection(text: str, *, file: str = "specification") -> Specification
     if problems:
         raise SpecificationError(file, tuple(sorted(dict.fromkeys(problems), key=_rank)))
     whole = next(iter(specifications.values()))
-    return CollectionSpecification(
+    return Collection(
         title=whole.title,
         columns={name: _without_target(one) for name, one in specifications.items()},
         delta=whole.targets.delta,

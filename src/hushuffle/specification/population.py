@@ -11,9 +11,9 @@ import numpy.typing as npt
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from hushuffle.model import Domain, Population, Warned
-from hushuffle.specification._base import ConditionText, Label, Name, Section, either, refuse
+from hushuffle.specification._base import ConditionText, Label, Name, Section, either, refuse, unfit
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
-from hushuffle.tables.categories import FROM_DATA
+from hushuffle.tables.categories import FROM_DATA, Answers
 from hushuffle.tables.column import load_column
 
 _SHAPES = 'must be a table of conditions, a list of labels, or "from-data"'
@@ -40,6 +40,14 @@ class People:
     def k(self) -> int:
         """Number of categories."""
         return len(self.population.labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """Which `column` holds answers, and what they mean."""
+
+    column: str
+    answers: Answers
 
 
 def _shape(value: Any) -> str | None:
@@ -93,6 +101,22 @@ class DataPopulation(Section):
         )
         return People(population=column.population(), values=column.values, kept=column.kept, warnings=column.warnings)
 
+    @property
+    def files(self) -> str | None:
+        """The file or files of the people; None if it names none."""
+        return self.data
+
+    def answered(self, column: str | None, *, given: bool) -> Answered:  # noqa: ARG002 - others need files
+        """Return the answers in the data; a `column` that is asked for must be theirs.
+
+        Raises:
+            SpecificationError: it is another one.
+            InvalidInputError: the categories are taken from the data.
+        """
+        if column not in (None, self.column):
+            unfit("population.column", "must be the column that is asked for", self.column)
+        return Answered(column=self.column, answers=Answers.of(self.categories, self.missing))
+
 
 class CountedPopulation(Section):
     """So many people, without their answers: a survey that is being planned."""
@@ -111,6 +135,24 @@ class CountedPopulation(Section):
         labels = Domain.of_size(self.k).labels if self.categories is None and self.k else self.categories
         assert labels is not None
         return People(population=Population(n=self.n, labels=labels, source="no data"))
+
+    @property
+    def files(self) -> str | None:
+        """The file or files of the people: none."""
+        return None
+
+    def answered(self, column: str | None, *, given: bool) -> Answered:
+        """Return what the answers in `column` of files that are `given` elsewhere mean.
+
+        Raises:
+            SpecificationError: no column is asked for, or there are no files.
+        """
+        if column is None or not given:
+            hint = "Or say --input and --column."
+            unfit("population", "must have data and column, to be collected", "a number of people", hint)
+        categories = self.categories if self.k is None else self.k
+        assert categories is not None
+        return Answered(column=column, answers=Answers.of(categories, "refuse"))
 
 
 def _kind(value: Any) -> str | None:

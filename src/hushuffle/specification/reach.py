@@ -17,7 +17,7 @@ from hushuffle.errors import DataError, InvalidInputError, Problem, UnsupportedP
 from hushuffle.files.secret_keys import key_in_environment, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
 from hushuffle.model import Population
-from hushuffle.specification._base import Name, Section, either
+from hushuffle.specification._base import Name, Section, either, unfit
 from hushuffle.tables.sketch_files import identifier_columns
 
 MOST_PUBLISHERS: Final = 10
@@ -65,6 +65,19 @@ class ReachPopulation(Section):
             "`hushuffle assess` reads it; with p left out it finds the least p for targets.epsilon."
         )
         raise UnsupportedProtocolError(message)
+
+    @property
+    def files(self) -> str | None:
+        """The file or files of the people: none, publishers have theirs."""
+        return None
+
+    def answered(self, column: str | None, *, given: bool) -> NoReturn:  # noqa: ARG002 - as the other kinds
+        """Refuse: there are no answers to collect.
+
+        Raises:
+            SpecificationError: always.
+        """
+        unfit("population", "must be people with one value each, to be collected", "a reach study")
 
 
 class PublisherPopulation(ReachPopulation):

@@ -11,6 +11,7 @@ from hushuffle.collection.engines.kernel import Kernel, layout_of
 from hushuffle.collection.engines.local import LocalCollection
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import BitFlipping, LocalHashing, RandomizedResponse, Randomizer
+from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.randomness import reproducible
 
 KEY = bytes(range(32))
@@ -71,7 +72,7 @@ def test_a_collection_on_this_machine(randomizer: Randomizer, tmp_path: Path) ->
     for start in (0, 100, 200):
         engine.add(np.arange(start, start + 100))
     assert engine.people == 300
-    blocks = np.concatenate(list(engine.blocks(dummies=40)))
+    blocks = np.concatenate(list(engine.blocks(Scrambler(dummies=40))))
     assert blocks.shape == (340,)
     assert list(tmp_path.iterdir()) == []
 
@@ -80,7 +81,7 @@ def test_a_keyed_collection_repeats_its_reports_and_dummies(tmp_path: Path) -> N
     def collected() -> np.ndarray[tuple[int], np.dtype[np.void]]:
         engine = LocalCollection(Kernel(randomizer=MECHANISMS[0], key=KEY), tmp_path)
         engine.add(np.arange(300), np.arange(300, dtype=np.uint64))
-        return np.concatenate(list(engine.blocks(dummies=40, dummy_key=bytes(32))))
+        return np.concatenate(list(engine.blocks(Scrambler(dummies=40), bytes(32))))
 
     first, second = collected(), collected()
     assert not np.array_equal(first, second)
@@ -90,4 +91,4 @@ def test_a_keyed_collection_repeats_its_reports_and_dummies(tmp_path: Path) -> N
 def test_dummies_of_a_keyed_collection_need_a_key(tmp_path: Path) -> None:
     engine = LocalCollection(Kernel(randomizer=MECHANISMS[0], key=KEY), tmp_path)
     with pytest.raises(InvalidInputError, match="`dummy_key` must be given"):
-        list(engine.blocks(dummies=1))
+        list(engine.blocks(Scrambler(dummies=1)))

@@ -32,6 +32,7 @@ from hushuffle.collection.record_tags import Tags
 from hushuffle.collection.report_files import write_reports
 from hushuffle.errors import DataError, InvalidInputError, MissingDependencyError
 from hushuffle.mechanisms.randomizers import CountsReports, LocalHashing, RandomizedResponse, Randomizer
+from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.randomness import Randomness, reproducible
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
 from spark_session import NEEDS_SPARK, folder, session
@@ -235,13 +236,13 @@ def collected(
     engine.run(lambda count, total: told.append((count, total)))
     assert told[-1] == (engine.people, engine.people)
     dummy_key = bytes(32) if ids else None
-    return np.concatenate(list(engine.blocks(dummies=dummies, dummy_key=dummy_key))), engine
+    return np.concatenate(list(engine.blocks(Scrambler(dummies=dummies), dummy_key))), engine
 
 
 def on_this_machine(people: pl.DataFrame, kernel: Kernel, folder: Path, dummies: int = 0) -> npt.NDArray[np.void]:
     engine = LocalCollection(kernel, folder)
     engine.add(people["value"].to_numpy(), people["id"].to_numpy().astype(np.uint64))
-    return np.concatenate(list(engine.blocks(dummies=dummies, dummy_key=bytes(32))))
+    return np.concatenate(list(engine.blocks(Scrambler(dummies=dummies), bytes(32))))
 
 
 @pytest.mark.parametrize("randomizer", MECHANISMS)

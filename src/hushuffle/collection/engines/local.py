@@ -14,7 +14,7 @@ from hushuffle import _checks
 from hushuffle.collection.engines.external_shuffle import MEMORY, ExternalShuffle
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.report_files import Packed
-from hushuffle.mechanisms.shufflers import MallowsShuffle
+from hushuffle.mechanisms.shufflers import Reveals, Shuffler
 from hushuffle.randomness import Randomness, secure
 
 _DUMMIES: Final = 1 << 18
@@ -30,11 +30,11 @@ class LocalCollection:
         rng: of the shuffle, and of the reports without a key; `secure()` unless given.
 
     >>> import tempfile
-    >>> from hushuffle import RandomizedResponse
+    >>> from hushuffle import RandomizedResponse, Scrambler
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     engine = LocalCollection(Kernel(randomizer=RandomizedResponse(k=3, epsilon=1.0)), Path(folder))
     ...     engine.add(np.array([0, 2, 1, 1]))
-    ...     sum(block.size for block in engine.blocks(dummies=2))
+    ...     sum(block.size for block in engine.blocks(Scrambler(dummies=2)))
     6
     """
 
@@ -49,11 +49,13 @@ class LocalCollection:
         self._shuffle.add(self._kernel.reports(values, records=records, rng=self._rng))
         self.people += values.size
 
-    def blocks(self, *, dummies: int = 0, dummy_key: bytes | None = None) -> Iterator[Packed]:
-        """Yield everybody's report and so many dummies in a uniformly random order; once.
+    def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
+        """Yield everybody's report and the dummies of a shuffler in a uniformly random order; once.
 
         `dummy_key`: with a keyed kernel, a key of this batch alone, so that a repetition has the same dummies.
         """
+        assert shuffler.reveals is Reveals.MULTISET
+        dummies = shuffler.dummies
         if dummies and (self._kernel.key is None) != (dummy_key is None):
             _checks.reject("dummy_key", "given exactly when the kernel has a key", "<the other>")
         kernel = replace(self._kernel, key=dummy_key)
@@ -71,7 +73,7 @@ class OrderedCollection:
         kernel: what happens to a record; without a key.
         rng: of the shuffle and of the reports; `secure()` unless given.
 
-    >>> from hushuffle import RandomizedResponse
+    >>> from hushuffle import MallowsShuffle, RandomizedResponse
     >>> engine = OrderedCollection(Kernel(randomizer=RandomizedResponse(k=3, epsilon=1.0)))
     >>> engine.add(np.array([0, 2, 1]))
     >>> sum(block.size for block in engine.blocks(MallowsShuffle(reference=[2, 0, 1], theta=0.1)))
@@ -89,12 +91,16 @@ class OrderedCollection:
         self._held.append(self._kernel.reports(values, records=records, rng=self._rng))
         self.people += values.size
 
-    def blocks(self, shuffler: MallowsShuffle) -> Iterator[Packed]:
+    def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
         """Yield everybody's report in the order that the shuffler draws, some at a time; once.
+
+        It adds no dummies, so that there is no `dummy_key`.
 
         Raises:
             InvalidInputError: the shuffler is one of other people.
         """
+        assert dummy_key is None
+        assert not shuffler.dummies
         whole = np.concatenate(self._held)
         self._held = []
         released = shuffler.release(np.arange(whole.size), rng=self._rng)

@@ -26,6 +26,7 @@ from hushuffle.collection.record_tags import Entries, TagSorter
 from hushuffle.collection.report_files import Packed
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import CountsReports, Randomizer, require
+from hushuffle.mechanisms.shufflers import Reveals, Shuffler
 from hushuffle.model import Histogram
 from hushuffle.randomness import Randomness, secure
 
@@ -111,11 +112,12 @@ class SparkCollection:
         assert self._sorter is not None
         return self._sorter.entries()
 
-    def blocks(self, *, dummies: int = 0, dummy_key: bytes | None = None) -> Iterator[Packed]:
-        """Yield everybody's report and so many dummies in a uniformly random order.
+    def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
+        """Yield everybody's report and the dummies of a shuffler in a uniformly random order.
 
         `dummy_key`: a key of this batch alone, so that a repetition has the same dummies; None: fresh ones.
         """
+        assert shuffler.reveals is Reveals.MULTISET
         kernel = replace(self._kernel, key=dummy_key)
         with self._file.open("rb") as file:
 
@@ -125,7 +127,7 @@ class SparkCollection:
             def drawn(count: int, start: int) -> Packed:
                 return kernel.dummies(count, start=start, rng=self._rng)
 
-            yield from interleaved((self.people, reports), (dummies, drawn), rng=self._rng)
+            yield from interleaved((self.people, reports), (shuffler.dummies, drawn), rng=self._rng)
 
     def _shuffled(self, partitions: int) -> DataFrame:
         """Return the packed reports in the order of their places."""

@@ -21,7 +21,7 @@ import numpy as np
 import hushuffle as hs
 from hushuffle.attacks import linkage
 from hushuffle.questions import pse
-from hushuffle.tables.checkins import load_checkins
+from hushuffle.tables.published import load_checkins
 
 LOOPED = 5
 

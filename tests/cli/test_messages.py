@@ -24,6 +24,7 @@ import pytest
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.collection.engines.local import LocalCollection
+from hushuffle.collection.order import load_reference
 from hushuffle.network import run as network_run
 from hushuffle.network.nodes.document import Server
 from hushuffle.network.nodes.seals import PublicSealKey
@@ -34,11 +35,8 @@ from hushuffle.papers.meehan2022.graphs import load_graph
 from hushuffle.papers.murakami2021.score_matrices import load_scores
 from hushuffle.queries import parse_plan
 from hushuffle.randomness import reproducible
-from hushuffle.tables.checkins import load_checkins
-from hushuffle.tables.column_batches import ColumnBatches
-from hushuffle.tables.idx import load_digits
-from hushuffle.tables.ratings import load_ratings
-from hushuffle.tables.reference_files import load_reference
+from hushuffle.tables.private import ColumnBatches
+from hushuffle.tables.published import load_checkins, load_digits, load_ratings
 from hushuffle.tables.sketch_files import load_filter
 from taint import FOLDER, SECRET, Watch, broken_files, refuses
 

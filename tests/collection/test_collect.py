@@ -377,7 +377,7 @@ def test_spilled_reports_are_private(folder: Path, monkeypatch: pytest.MonkeyPat
 
     def look(*_: Any) -> Any:
         for place in folder.glob(".out.*.collecting"):
-            seen.extend([place.stat().st_mode & 0o777, len(list((place / "spill").iterdir()))])
+            seen.extend([place.stat().st_mode & 0o777, len(list((place / "spill-0").iterdir()))])
         return Bound.exact(1.0, unit="nats")
 
     monkeypatch.setattr(module, "central_of", look)

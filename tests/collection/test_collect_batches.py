@@ -18,7 +18,7 @@ from hushuffle.collection.batches import BatchRun, collect_batch
 from hushuffle.collection.estimate_columns import tally_columns
 from hushuffle.collection.request import Keys, Request
 from hushuffle.errors import DataError
-from hushuffle.files import new_folder
+from hushuffle.files import private_files
 from hushuffle.files.secret_keys import key_folder
 from hushuffle.model import Bound
 from hushuffle.questions import dp
@@ -165,7 +165,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, folder: Path, *, released: bool = False
 
     def publish(release: Path, out: Path) -> None:
         if released:
-            new_folder.publish(release, out)
+            private_files.publish(release, out)
         shutil.copy(folder / "out.state.json", folder / "kept")
         raise PowerCut
 
@@ -350,7 +350,7 @@ def test_a_batch_that_was_released_and_moved_at_once_stays_claimed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def publish(release: Path, out: Path) -> None:
-        new_folder.publish(release, out)
+        private_files.publish(release, out)
         out.rename(folder / "moved")
         raise KeyboardInterrupt
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.files import new_folder
-from hushuffle.files.new_folder import publish, workplace
+from hushuffle.files import private_files
+from hushuffle.files.private_files import publish, workplace
 
 
 def names(folder: Path) -> list[str]:
@@ -57,7 +57,7 @@ def test_a_disk_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     def refuse(_: int) -> None:
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(new_folder, "_lock", refuse)
+    monkeypatch.setattr(private_files, "_lock", refuse)
     with workplace(tmp_path / "out"):
         assert len(names(tmp_path)) == 2
     assert len(names(tmp_path)) == 1
@@ -111,7 +111,7 @@ def test_a_release_that_the_disk_does_not_confirm(tmp_path: Path, monkeypatch: p
         if folder == tmp_path:
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(new_folder, "flush_folder", fail)
+    monkeypatch.setattr(private_files, "flush_folder", fail)
     with pytest.raises(DataError, match=r"out is released, but the disk does not confirm it \(Input/output error\)"):
         publish(tmp_path / "release", tmp_path / "out")
     assert names(tmp_path) == ["out"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hushuffle.files import new_folder, private_files
+from hushuffle.files import private_files
 from hushuffle.files.private_files import make_folder, mark_once, private_file, remove_unfinished, write_private
 
 
@@ -116,6 +116,6 @@ def test_a_published_folder_is_on_the_disk_too(tmp_path: Path, monkeypatch: pyte
     (release / "column").mkdir(parents=True)
     (release / "column" / "reports").write_bytes(b"1")
     flushed: list[tuple[Path, bool]] = []
-    monkeypatch.setattr(new_folder, "flush_folder", lambda folder: flushed.append((folder, out.exists())))
-    new_folder.publish(release, out)
+    monkeypatch.setattr(private_files, "flush_folder", lambda folder: flushed.append((folder, out.exists())))
+    private_files.publish(release, out)
     assert flushed == [(release / "column", False), (release, False), (tmp_path, True)]

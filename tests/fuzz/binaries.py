@@ -13,6 +13,7 @@ import numpy as np
 
 from fuzz.fuzzing import FLOATS, NUMBERS, SECRET, Fuzzer, Input, Maker, changed_bytes, changed_text, changed_tree
 from hushuffle.collection.ledger import Candidate, begin, opened
+from hushuffle.collection.order import load_reference
 from hushuffle.collection.record_tags import Tags, TagSorter
 from hushuffle.files.secret_keys import key_folder, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder
@@ -30,7 +31,6 @@ from hushuffle.papers.murakami2021.score_matrices import load_scores
 from hushuffle.plans import GroupingQuery, GroupingSet
 from hushuffle.queries import Aggregate, KMeans
 from hushuffle.specification.node import Policy
-from hushuffle.tables.reference_files import load_reference
 from hushuffle.tables.sketch_files import load_filter, save_filter
 from network.network_tools import deployed, held, plan_text
 

@@ -24,13 +24,9 @@ from hushuffle.papers.meehan2022.graphs import load_graph
 from hushuffle.papers.murakami2021.score_matrices import load_scores
 from hushuffle.specification import parse
 from hushuffle.tables.categories import Answers
-from hushuffle.tables.checkins import load_checkins
-from hushuffle.tables.column import load_column
-from hushuffle.tables.column_batches import ColumnBatches
-from hushuffle.tables.idx import read_idx
-from hushuffle.tables.private_table import load_table
+from hushuffle.tables.private import ColumnBatches, load_column, load_table
 from hushuffle.tables.public_columns import load_attributes, load_codes, load_edges, load_labels, load_numbers
-from hushuffle.tables.ratings import load_ratings
+from hushuffle.tables.published import load_checkins, load_ratings, read_idx
 from hushuffle.tables.sketch_files import identifier_columns
 
 LABELS: Final = [f"{SECRET}{letter}" for letter in "abc"]

@@ -25,7 +25,7 @@ from hushuffle.papers.ladjel2021 import runs as traffic_runs
 from hushuffle.papers.ladjel2021 import savings as traffic_savings
 from hushuffle.papers.ladjel2021 import tradeoffs as traffic_tradeoffs
 from hushuffle.papers.ladjel2021 import traffic
-from hushuffle.tables.idx import Digits
+from hushuffle.tables.published import Digits
 from oracles.traffic_enumeration import largest_ratio, scrambled
 
 MODULES = (

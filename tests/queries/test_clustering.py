@@ -14,7 +14,7 @@ from hushuffle.plans import CentroidNoise, k_means
 from hushuffle.plans.centroids import nearest
 from hushuffle.queries import plain_k_means, rand_index, run_k_means
 from hushuffle.randomness import reproducible
-from hushuffle.tables.idx import load_digits
+from hushuffle.tables.published import load_digits
 from oracles.plan_queries import centroid_means, closest, pairs_agreeing
 
 NOISE = CentroidNoise(kind="gaussian", radius=12.0, scale=2.0)

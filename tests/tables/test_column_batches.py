@@ -10,17 +10,16 @@ import polars as pl
 import pytest
 
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.tables import column_batches
+from hushuffle.tables import private
 from hushuffle.tables.categories import Answers, Categories
-from hushuffle.tables.column import load_column
-from hushuffle.tables.column_batches import ColumnBatches
+from hushuffle.tables.private import ColumnBatches, load_column
 
 YES_NO = ("no", "yes")
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_batches, "BATCH", 3)
+    monkeypatch.setattr(private, "BATCH", 3)
 
 
 def opened(
@@ -100,7 +99,7 @@ def test_records_that_do_not_fit(folder: Path) -> None:
 
 
 def test_more_wrong_records_than_are_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_batches, "BATCH", 100)
+    monkeypatch.setattr(private, "BATCH", 100)
     np.savetxt(folder / "n.csv", np.full(20, 4), header="answer", comments="", fmt="%d")
     with pytest.raises(DataError, match=r"numbers 1, 2, 3, 4, 5, \.\.\., counted"):
         read(opened(folder, ["n.csv"]))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.tables.idx import load_digits, read_idx
+from hushuffle.tables.published import load_digits, read_idx
 
 IMAGES = bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 1, 2, 3, 4, 5, 255])
 LABELS = bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 0])

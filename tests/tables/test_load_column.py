@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.tables import column as column_module
+from hushuffle.tables import private as column_module
 from hushuffle.tables.categories import Categories
-from hushuffle.tables.column import Column, load_column
+from hushuffle.tables.private import Column, load_column
 
 YES_NO = ("no", "yes")
 SIGN = {"negative": "< 0", "zero": "== 0", "positive": "> 0"}

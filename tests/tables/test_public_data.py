@@ -15,8 +15,7 @@ from hushuffle.model.traces import Traces
 from hushuffle.papers.meehan2022.census import load_census
 from hushuffle.papers.meehan2022.graphs import load_graph
 from hushuffle.papers.murakami2021.score_matrices import load_scores
-from hushuffle.tables.checkins import load_checkins
-from hushuffle.tables.ratings import load_ratings
+from hushuffle.tables.published import load_checkins, load_ratings
 
 real = pytest.mark.skipif(
     "HUSHUFFLE_DATA" not in os.environ, reason="HUSHUFFLE_DATA does not name a folder of data sets"

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hushuffle.collection.order import load_reference
 from hushuffle.errors import DataError
-from hushuffle.tables.reference_files import load_reference
 
 
 def test_both_kinds_of_files(tmp_path: Path) -> None:

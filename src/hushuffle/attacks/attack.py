@@ -41,9 +41,8 @@ from hushuffle.model.traces import Traces
 from hushuffle.questions import pie, pse
 from hushuffle.randomness import Randomness, reproducible, secure
 from hushuffle.tables.categories import MISSING
-from hushuffle.tables.checkins import load_checkins
-from hushuffle.tables.ratings import load_ratings
-from hushuffle.tables.records import ANYTHING, Rule, TableReader
+from hushuffle.tables.published import load_checkins, load_ratings
+from hushuffle.tables.reader import ANYTHING, Rule, TableReader
 from hushuffle.tables.sources import open_source
 
 Kind = Literal["table", "checkins", "ratings"]
@@ -109,10 +108,8 @@ def _complete(reader: TableReader, wanted: Mapping[str, tuple[str, Rule]]) -> pl
     blocks = []
     for block in reader.blocks():
         for name, (column, _) in wanted.items():
-            where = f"{block.part.name}: column {column!r}: "
-            reader.faults[name].refuse(
-                MISSING, where, "{count} of {total} records are missing.", total=block.frame.height
-            )
+            sentence = f": {{count}} of {block.frame.height:,} records are missing."
+            reader.faults[name].refuse(MISSING, f"{block.part.name}: column {column!r}", sentence)
         blocks.append(block.frame)
     return pl.concat(blocks)
 

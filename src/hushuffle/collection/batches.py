@@ -20,11 +20,10 @@ from hushuffle.collection.batch_state import Arrival, BatchState, alone, arrival
 from hushuffle.collection.collect import Collected, Prepared, prepare
 from hushuffle.collection.request import Request, TooFewPeople
 from hushuffle.errors import DataError
-from hushuffle.files.new_folder import publish, remove_abandoned, workplace
-from hushuffle.files.private_files import remove_unfinished
+from hushuffle.files.private_files import publish, remove_abandoned, remove_unfinished, workplace
 from hushuffle.specification import Collection
-from hushuffle.tables.column_batches import files_of
 from hushuffle.tables.parquet import UnreadableFile
+from hushuffle.tables.sources import files_of
 
 Late: TypeAlias = Literal["next", "drop", "refuse"]
 """What becomes of a file whose name comes before one that a batch has taken: it goes into the next batch, is left out

@@ -20,7 +20,7 @@ from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.manifest import ColumnsManifest, Manifest, figure, number
 from hushuffle.collection.release import Release, release
 from hushuffle.collection.request import MANIFEST, REPORTS, Keys, Progress, Request
-from hushuffle.files.new_folder import publish, workplace
+from hushuffle.files.private_files import publish, workplace
 from hushuffle.model import Bound
 from hushuffle.questions import dp
 from hushuffle.specification import Collection, Specification

@@ -27,7 +27,7 @@ from hushuffle.model import Bound
 from hushuffle.questions import dp
 from hushuffle.specification import Specification
 from hushuffle.tables.categories import Answers
-from hushuffle.tables.column_batches import Batch, ColumnBatches
+from hushuffle.tables.private import Batch, ColumnBatches
 
 _READING: Final = 0.6  # the share of the time that reading and randomizing take, about
 
@@ -72,6 +72,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     if request.master is not None:
         spark.check(specification, several=bool(name))
     asked, keys = Asked.of(specification, request), request.keys
+    batches = None if request.master is not None else _batches(asked)  # before a key is made or anything is noted
     key = None if keys is None else keys.begin()
     kernel = Kernel(
         randomizer=specification.randomizer.build(asked.answers.k),
@@ -80,10 +81,10 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         round=0 if keys is None else keys.round,
     )
     ordered = specification.shuffler.kind == "mallows"
-    if request.master is not None:
-        gathered = spark.gathered(asked, kernel, request, request.master, spill)
+    if batches is None:
+        gathered = spark.gathered(asked, kernel, request, spill)
     else:
-        gathered = _gathered(asked, kernel, request, spill, ordered=ordered)
+        gathered = _gathered(batches, asked, kernel, request, spill, ordered=ordered)
     if gathered.people < request.min_batch:
         message = (
             f"There are {gathered.people:,} people, fewer than the {request.min_batch:,} that a batch must have: "
@@ -103,7 +104,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     dummy_key = None if entries is None else derived(kernel.key or b"", f"dummies 1, {entries.digest.hex()}")
     blocks = gathered.blocks(shuffler, dummy_key)
     everything = gathered.people + shuffler.dummies
-    write_reports(target / REPORTS, _told(blocks, everything, request), layout=kernel.layout)
+    write_reports(target / REPORTS, told(blocks, everything, request), layout=kernel.layout)
     (target / MANIFEST).write_text(manifest.text(), encoding="utf-8")
     return Release(
         manifest=manifest, protocol=protocol, central=central, dropped=gathered.dropped, entries=entries, key=key
@@ -122,9 +123,8 @@ def _refuse_shuffler(specification: Specification, request: Request) -> None:
         fail('A reference order goes with [shuffler] kind = "mallows" only: others leave nothing of the order.')
 
 
-def _gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path, *, ordered: bool) -> Gathered:
-    """Randomize everybody on this machine."""
-    batches = ColumnBatches(
+def _batches(asked: Asked) -> ColumnBatches:
+    return ColumnBatches(
         asked.files,
         column=asked.column,
         answers=asked.answers,
@@ -132,6 +132,12 @@ def _gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path, *, or
         base_folder=asked.base_folder,
         called=asked.called,
     )
+
+
+def _gathered(
+    batches: ColumnBatches, asked: Asked, kernel: Kernel, request: Request, spill: Path, *, ordered: bool
+) -> Gathered:
+    """Randomize everybody on this machine."""
     total = batches.count() if request.progress else 0
     engine = OrderedCollection(kernel) if ordered else LocalCollection(kernel, spill, memory=request.memory)
     tags = None if kernel.key is None else _Tags(kernel.key, kernel, asked, spill / "tags")
@@ -215,7 +221,7 @@ class _Tags:
         return records
 
 
-def _told(blocks: Iterator[Packed], total: int, request: Request) -> Iterator[Packed]:
+def told(blocks: Iterator[Packed], total: int, request: Request) -> Iterator[Packed]:
     """Yield the blocks and tell how far it is."""
     written = 0
     for block in blocks:

@@ -51,8 +51,8 @@ def check(specification: Specification, *, several: bool) -> None:
         raise UnsupportedProtocolError(message)
 
 
-def gathered(asked: Asked, kernel: Kernel, request: Request, master: str, spill: Path) -> Gathered:
-    """Randomize and shuffle everybody on the cluster `master`; what it makes lies in the private folder `spill`.
+def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gathered:
+    """Randomize and shuffle everybody on the cluster of a request; what it makes lies in the private folder `spill`.
 
     With the same key, ids and round the reports are those of one machine.
 
@@ -63,7 +63,8 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, master: str, spill:
     # Spark executes tasks again: coins are keyed always, without a file by a key that nobody will ever see.
     kernel = kernel if keyed else replace(kernel, key=secrets.token_bytes(32))
     request.tell("starting Spark", 0.0)
-    with started(master) as session:
+    assert request.master is not None
+    with started(request.master) as session:
         engine = SparkCollection(
             _frame(session, asked, given=request.sources),
             Reader(answers=asked.answers, ids=keyed),

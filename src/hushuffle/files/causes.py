@@ -1,4 +1,4 @@
-"""Why the system refused a file: in its own words, and with the name that the user knows."""
+"""Why a file is refused: in the words of the system, and with the name that the user knows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+from hushuffle._checks import fail
+from hushuffle.errors import DataError
 
 _NUMBER: Final = re.compile(r"\(os error (\d+)\)")
 
@@ -36,3 +39,28 @@ def naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno or errno.EIO, cause(error), str(path)) from None
+
+
+@contextmanager
+def refused(path: Path, damaged: str) -> Iterator[None]:
+    """Raise `DataError` for whatever NumPy raises while it reads the array file `path` (.npy, .npz).
+
+    Its reader passes on what zip files, decompressors, tokenizers and allocators raise: struct.error,
+    NotImplementedError, TokenError, zlib.error, MemoryError for a shape that the file does not have, and others.
+    What it says may quote the file, so it is not chained: the message is `damaged`, or why the file cannot be opened.
+
+    >>> with refused(Path("x.npy"), "x.npy is damaged."):
+    ...     raise NotImplementedError
+    Traceback (most recent call last):
+    hushuffle.errors.DataError: x.npy is damaged.
+    """
+    try:
+        yield
+    except DataError:
+        raise
+    except FileNotFoundError:
+        fail(f"{path} does not exist.")
+    except OSError as error:
+        fail(f"{path} cannot be read: {error.strerror}." if error.strerror else damaged)
+    except Exception:  # noqa: BLE001 - there is no list of what can come
+        fail(damaged)

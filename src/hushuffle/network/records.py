@@ -11,7 +11,7 @@ from typing import NoReturn
 import numpy as np
 
 from hushuffle.errors import DataError
-from hushuffle.files.array_files import refused
+from hushuffle.files.causes import refused
 from hushuffle.files.private_files import write_private
 from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.source import Person

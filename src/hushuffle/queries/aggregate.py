@@ -34,7 +34,7 @@ from hushuffle.queries.query import (
 )
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
-from hushuffle.tables.private_table import load_table
+from hushuffle.tables.private import load_table
 
 
 class Aggregate(Task):

@@ -32,8 +32,8 @@ from hushuffle.queries.query import (
 )
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
-from hushuffle.tables.idx import load_digits
-from hushuffle.tables.private_table import load_table
+from hushuffle.tables.private import load_table
+from hushuffle.tables.published import load_digits
 
 _SCALED: Final = 1.0
 """The largest absolute value of a coordinate that was scaled from its public range."""

@@ -14,7 +14,7 @@ from hushuffle.model import Domain, Population, Warned
 from hushuffle.specification._base import ConditionText, Label, Name, Section, either, refuse, unfit
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.tables.categories import FROM_DATA, Answers
-from hushuffle.tables.column import load_column
+from hushuffle.tables.private import load_column
 
 _SHAPES = 'must be a table of conditions, a list of labels, or "from-data"'
 
@@ -89,7 +89,7 @@ class DataPopulation(Section):
         """Return the people in the data.
 
         Raises:
-            DataError, MissingDependencyError: see `hushuffle.tables.column.load_column`.
+            DataError, MissingDependencyError: see `hushuffle.tables.private.load_column`.
         """
         column = load_column(
             self.data,

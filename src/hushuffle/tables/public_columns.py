@@ -1,4 +1,4 @@
-"""Public columns beside the private one: places, labels and edges, for the same people in the same order."""
+"""Public data: columns beside the private one, and what loaders of published data sets share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.tables.categories import MISSING
-from hushuffle.tables.records import NUMBER, TEXT, Faults, Rule, TableReader, check_type
+from hushuffle.tables.reader import NUMBER, TEXT, Faults, Rule, TableReader, check_type
 from hushuffle.tables.sources import Part, open_source
 
 Floats = npt.NDArray[np.float64]
@@ -172,7 +172,7 @@ def _refuse(source: str, columns: Sequence[str], rule: Rule, table: pl.DataFrame
     faults = Faults()
     faults.note(marks)
     where = f"{_quoted(columns)} of {source}"
-    faults.refuse(MISSING, where, f": {{count}} of {{total}} records {what} ({{numbers}}).", total=wrong.size)
+    faults.refuse(MISSING, where, f": {{count}} of {wrong.size:,} records {what} ({{numbers}}).")
 
 
 def _quoted(columns: Sequence[str]) -> str:

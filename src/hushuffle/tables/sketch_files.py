@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle._checks import fail
-from hushuffle.files.array_files import refused
+from hushuffle.files.causes import refused
 from hushuffle.tables.sources import open_source
 
 _FORMAT: Final = "hushuffle bloom filter"

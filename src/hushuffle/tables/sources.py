@@ -15,9 +15,9 @@ import importlib
 import pkgutil
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn, cast
 
@@ -201,6 +201,36 @@ def open_folder(source: str, *, base_folder: Path) -> tuple[Part, ...]:
     if not files:
         fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
     return tuple(_file(path, name) for path, name in found(files, source))
+
+
+def open_all(sources: Sequence[str], *, base_folder: Path, called: Mapping[str, str]) -> Iterator[Part]:
+    """Yield the parts of files, folders, globs and bundled data sets, each file once, named as `called` says.
+
+    Raises:
+        DataError: a file is there twice; or as `open_source`.
+    """
+    seen: set[Path] = set()
+    for source in sources:
+        opener = open_folder if (base_folder / Path(source).expanduser()).is_dir() else open_source
+        for part in opener(source, base_folder=base_folder):
+            name = called.get(source, part.name)
+            if part.path is not None and (place := part.path.resolve()) in seen:
+                fail(f"{name} is there twice: its people would report twice.")
+            elif part.path is not None:
+                seen.add(place)
+            yield replace(part, name=name)
+
+
+def files_of(sources: Sequence[str], *, base_folder: Path = Path()) -> dict[Path, str]:
+    """Return the files that `sources` (as `open_all`) name, each once, with what messages call them.
+
+    Raises:
+        DataError: there is none, one is there twice, or a source is no file.
+    """
+    parts = tuple(open_all(sources, base_folder=base_folder, called={}))
+    if any(part.path is None for part in parts):
+        fail("Batches are made of files that arrive: a bundled data set is none.")
+    return {part.path.resolve(): part.name for part in parts if part.path is not None}
 
 
 def found(paths: Sequence[Path], source: str) -> list[tuple[Path, str]]:

@@ -15,8 +15,7 @@ from hushuffle.attacks.linkage import Knowledge, miss_rate, randomize, ranks, re
 from hushuffle.mechanisms.randomizers import Randomizer
 from hushuffle.model.traces import Traces
 from hushuffle.questions import pie
-from hushuffle.tables.checkins import load_checkins
-from hushuffle.tables.ratings import load_ratings
+from hushuffle.tables.published import load_checkins, load_ratings
 
 pytestmark = pytest.mark.data
 

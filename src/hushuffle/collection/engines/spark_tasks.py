@@ -22,7 +22,7 @@ from hushuffle.collection.report_files import Packed, ReportLayout
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import CountsReports
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
-from hushuffle.tables.records import coded
+from hushuffle.tables.reader import coded
 
 if TYPE_CHECKING:
     import pyarrow as pa

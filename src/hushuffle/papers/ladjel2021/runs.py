@@ -27,7 +27,7 @@ from hushuffle.plans.centroids import nearest
 from hushuffle.queries import plain_k_means, rand_index, run_aggregate, run_k_means
 from hushuffle.questions import traffic
 from hushuffle.randomness import reproducible
-from hushuffle.tables.idx import Digits, load_digits
+from hushuffle.tables.published import Digits, load_digits
 
 _COLUMNS: Final = ("a", "b", "c", "d")
 _RATES: Final = (0.2, 0.5, 0.9)

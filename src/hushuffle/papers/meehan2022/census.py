@@ -10,7 +10,7 @@ from typing import Final
 import polars as pl
 
 from hushuffle._checks import fail
-from hushuffle.tables import _public
+from hushuffle.tables.published import complete, find, table, whole
 
 _COLUMNS: Final = {
     "age": pl.Int64,
@@ -60,13 +60,13 @@ def load_census(folder: str | Path) -> pl.DataFrame:
     where = Path(folder).expanduser()
     if (where / "adult.parquet").is_file():
         wanted = {name: pl.col(name).cast(dtype, strict=False) for name, dtype in _COLUMNS.items()}
-        return _public.whole(_public.table(where / "adult.parquet"), wanted, "as published")
+        return whole(table(where / "adult.parquet"), wanted, "as published")
     return pl.concat([_published(where, name, split) for split, name in _PARTS])
 
 
 def _published(folder: Path, name: str, split: str) -> pl.DataFrame:
     """Return one published file: 15 fields separated by a comma and a space, perhaps a comment and blank lines."""
-    path = _public.find(folder, (name, f"{name}.gz")) if folder.is_dir() else _public.find(folder / name, ())
+    path = find(folder, (name, f"{name}.gz")) if folder.is_dir() else find(folder / name, ())
     try:
         text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode("ascii")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error):
@@ -81,5 +81,5 @@ def _published(folder: Path, name: str, split: str) -> pl.DataFrame:
         records.append([*fields[:-1], fields[-1].removesuffix("."), split])
     frame = pl.DataFrame(records, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
     frame = frame.select(pl.col(column).cast(dtype, strict=False) for column, dtype in _COLUMNS.items())
-    _public.complete(frame, str(path), "an integer")
+    complete(frame, str(path), "an integer")
     return frame

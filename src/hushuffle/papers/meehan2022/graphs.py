@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle._checks import fail
-from hushuffle.tables import _public
+from hushuffle.tables.published import find, table, whole
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,8 +48,8 @@ def load_graph(folder: str | Path, *, language: str = "DE") -> SocialGraph:
     >>> graph.n, graph.edges.tolist(), graph.mature.tolist()
     (3, [[0, 1], [2, 1]], [False, True, True])
     """
-    edges_path = _public.find(folder, ("edges.parquet", f"musae_{language}_edges.csv", f"{language}_edges.csv"))
-    targets_path = _public.find(folder, ("targets.parquet", f"musae_{language}_target.csv", f"{language}_target.csv"))
+    edges_path = find(folder, ("edges.parquet", f"musae_{language}_edges.csv", f"{language}_edges.csv"))
+    targets_path = find(folder, ("targets.parquet", f"musae_{language}_target.csv", f"{language}_target.csv"))
     ends = ("src", "dst") if edges_path.suffix == ".parquet" else ("from", "to")
     edges = _rows(edges_path, {end: pl.col(end).cast(pl.Int64, strict=False) for end in ends}, language)
     bits = pl.col("mature").cast(pl.String).str.to_lowercase()
@@ -69,10 +69,10 @@ def load_graph(folder: str | Path, *, language: str = "DE") -> SocialGraph:
 
 def _rows(path: Path, wanted: dict[str, pl.Expr], language: str) -> pl.DataFrame:
     """Return the columns `wanted` of one language; a CSV file holds one language only."""
-    part = _public.table(path)
+    part = table(path)
     if path.suffix != ".parquet":
-        return _public.whole(part, wanted, "as published")
-    frame = _public.whole(part, {"lang": pl.col("lang").cast(pl.String), **wanted}, "as published")
+        return whole(part, wanted, "as published")
+    frame = whole(part, {"lang": pl.col("lang").cast(pl.String), **wanted}, "as published")
     frame = frame.filter(pl.col("lang") == language).drop("lang")
     if not frame.height:
         fail(f"{path}: no records of the language {language!r}.")

@@ -18,7 +18,7 @@ from hushuffle.model.citation import PIE
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.murakami2021.crowd import EXPONENT, PEOPLE, VALUES, Crowd, Losses, chart, crowd, losses, zipf
 from hushuffle.questions import pie
-from hushuffle.tables.checkins import load_checkins
+from hushuffle.tables.published import load_checkins
 
 BUCKETS: Final = 10**8
 PROMISED: Final = 0.92

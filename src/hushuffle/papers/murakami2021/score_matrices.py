@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle._checks import fail
-from hushuffle.files.array_files import refused
+from hushuffle.files.causes import refused
 
 _SUFFIXES: Final = (".npz", ".csv", ".txt", ".dat")
 

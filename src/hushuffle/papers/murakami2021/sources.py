@@ -17,8 +17,7 @@ from hushuffle.model.traces import Traces
 from hushuffle.papers.base import Request
 from hushuffle.papers.murakami2021.score_matrices import ScoreMatrix, load_scores
 from hushuffle.questions import pse
-from hushuffle.tables.checkins import load_checkins
-from hushuffle.tables.ratings import load_ratings
+from hushuffle.tables.published import load_checkins, load_ratings
 
 DATA: Final = ("foursquare_nyc", "movielens_latest_small", "nist_bssr1_set1")
 AT_LEAST: Final = 10

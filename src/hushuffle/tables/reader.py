@@ -120,10 +120,10 @@ class Faults:
             if where is part:
                 shown += (rows[: _SHOWN - len(shown)] + start + 1).tolist()
 
-    def refuse(self, mark: int, where: str, sentence: str, *, total: int = 0, name_file: bool = False) -> None:
+    def refuse(self, mark: int, where: str, sentence: str, *, name_file: bool = False) -> None:
         """Raise `DataError` if a record has this mark: `where`, then the sentence.
 
-        In it may be {count}, {total}, {first} and {numbers}: those of the first records, and, to `name_file`, of which
+        In it may be {count}, {first} and {numbers}: those of the first records, and, to `name_file`, of which
         file they are.
         """
         count = self.counts[mark]
@@ -133,7 +133,7 @@ class Faults:
         shown = ", ".join(f"{row:,}" for row in rows) + (", ..." if count > len(rows) else "")
         place = f" of {part.name}" if name_file and part is not None else ""
         numbers = f"numbers {shown}{place}, counted from 1"
-        fail(f"{where}{sentence.format(count=f'{count:,}', total=f'{total:,}', first=f'{rows[0]:,}', numbers=numbers)}")
+        fail(f"{where}{sentence.format(count=f'{count:,}', first=f'{rows[0]:,}', numbers=numbers)}")
 
 
 @dataclass(frozen=True, kw_only=True)

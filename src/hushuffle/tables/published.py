@@ -1,0 +1,266 @@
+"""Published data sets of check-ins, ratings and digits, and what all loaders of published data share."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from hushuffle import _checks
+from hushuffle._checks import fail
+from hushuffle.files.causes import cause
+from hushuffle.model.traces import Traces
+from hushuffle.tables.categories import MISSING
+from hushuffle.tables.reader import Faults, TableReader, given, nulls
+from hushuffle.tables.sources import Part, open_source
+
+
+def find(source: str | Path, names: tuple[str, ...]) -> Path:
+    """Return the file `source`, or the first of `names` that the folder `source` holds.
+
+    Raises:
+        DataError: there is no such file.
+    """
+    path = Path(source).expanduser()
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        fail(f"{source} does not exist.")
+    held = [path / name for name in names if (path / name).is_file()]
+    if not held:
+        fail(f"{source} holds none of the files {', '.join(names)}.")
+    return held[0]
+
+
+def table(path: Path) -> Part:
+    """Return the CSV or Parquet file `path`, opened lazily."""
+    return open_source(str(path), base_folder=Path())[0]
+
+
+def integers(part: Part, *columns: str) -> pl.DataFrame:
+    """Return `columns` as 64-bit integers; text that is no integer is refused by `whole`."""
+    return whole(part, {column: pl.col(column).cast(pl.Int64, strict=False) for column in columns}, "an integer")
+
+
+def whole(part: Part, wanted: Mapping[str, pl.Expr], what: str) -> pl.DataFrame:
+    """Return the expressions `wanted`, each made of the column of its name, without nulls.
+
+    Raises:
+        DataError: the file cannot be read, lacks a column, has no records, or a field is not `what`.
+    """
+    frame = TableReader([part], {column: (column, given(expr)) for column, expr in wanted.items()}).whole()
+    complete(frame, part.name, what)
+    return frame
+
+
+def complete(frame: pl.DataFrame, name: str, what: str) -> None:
+    """Raise `DataError` if `frame`, read from the file `name`, has no records or a null."""
+    if not frame.height:
+        fail(f"{name}: no records.")
+    records = f"{{count}} of {frame.height:,} records"
+    sentence = f": {records} are missing or not {what} (the first is number {{first}}, counted from 1)."
+    for column in frame.iter_columns():
+        faults = Faults()
+        faults.note(nulls(column))
+        faults.refuse(MISSING, f"{name}: column {column.name!r}", sentence)
+
+
+_CHECKINS: Final = ("checkins.parquet", "dataset_TSMC2014_NYC.txt")
+_COLUMNS: Final = {
+    4: ("user", "venue", "time", "offset"),
+    8: ("user", "venue", "category_id", "category", "latitude", "longitude", "offset", "time"),
+}
+_CLOCK: Final = "%a %b %d %H:%M:%S %z %Y"  # Tue Apr 03 18:00:09 +0000 2012
+
+
+def load_checkins(source: str | Path) -> Traces:
+    r"""Return the check-ins of a file as traces of venues, in order of time.
+
+    Formats: Parquet with the integer columns user, poi and minute; or text as Foursquare's data are published,
+    tab-separated without a line of names: 8 columns (user, venue, category id, category, latitude, longitude,
+    time zone offset, UTC time: "dataset_TSMC2014_NYC.txt") or 4 (user, venue, UTC time, time zone offset: the
+    global data of 2015 and 2019). Venues are coded in order of their ids; rows that are there twice stay twice;
+    events of one user at the same time keep the order of the rows.
+
+    Args:
+        source: the file, or a folder with checkins.parquet or dataset_TSMC2014_NYC.txt.
+
+    Raises:
+        DataError: not there, not such a file, or a record that cannot be read (no value is shown).
+
+    Source: Yang, Zhang, Zheng, Yu 2015 (data).
+
+    >>> import tempfile
+    >>> rows = "1\tcafe\tTue Apr 03 18:00:09 +0000 2012\t-240\n1\tbar\tTue Apr 03 17:00:09 +0000 2012\t-240\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "checkins.txt")
+    ...     written = path.write_text(rows)
+    ...     walks = load_checkins(path)
+    >>> [walks.labels[code] for code in walks.trace(0)]
+    ['bar', 'cafe']
+    """
+    path = find(source, _CHECKINS)
+    if path.suffix == ".parquet":
+        frame = integers(table(path), "user", "poi", "minute")
+        frame = frame.rename({"poi": "venue", "minute": "time"})
+    else:
+        frame = _tabbed(path)
+    venues = frame["venue"].unique().sort()
+    codes = frame["venue"].rank("dense").cast(pl.Int64) - 1
+    labels = tuple(venues.cast(pl.String).to_list())
+    times = frame["time"].to_physical()
+    return Traces.from_table(frame["user"].to_numpy(), codes.to_numpy(), times.to_numpy(), k=len(labels), labels=labels)
+
+
+def _tabbed(path: Path) -> pl.DataFrame:
+    """Return user, venue and time of a published text file; category names in it are not all UTF-8."""
+    with path.open("rb") as stream:
+        fields = stream.readline().count(b"\t") + 1
+    if fields not in _COLUMNS:
+        fail(f"{path}: line 1 has {fields} fields separated by tabs, not 4 or 8 as published check-ins have.")
+    try:
+        frame = pl.read_csv(
+            path,
+            separator="\t",
+            has_header=False,
+            quote_char=None,
+            infer_schema=False,
+            encoding="utf8-lossy",
+            new_columns=list(_COLUMNS[fields]),
+        )
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        fail(f"{path} cannot be read: a line has more than {fields} fields separated by tabs.")
+    frame = frame.select(
+        pl.col("user").cast(pl.Int64, strict=False),
+        pl.col("venue"),
+        pl.col("time").str.to_datetime(_CLOCK, time_unit="ms", strict=False),
+    )
+    complete(frame, str(path), "as published")
+    return frame
+
+
+_RATINGS: Final = ("ratings.csv", "ratings.csv.gz", "ratings.parquet")
+
+
+def load_ratings(source: str | Path, *, least: float = 0.0) -> Traces:
+    r"""Return the ratings of a file as traces of movies: which ones a user rated, in order of time.
+
+    The format is MovieLens' ratings.csv (also .csv.gz, .parquet): columns userId, movieId, rating, timestamp.
+    Movies are coded in order of their ids, only those that occur; how well they were liked is not kept. Many
+    ratings of one user have the same second: they keep the order of the rows, which in MovieLens is by movie.
+
+    Args:
+        source: the file, or a folder with ratings.csv, ratings.csv.gz or ratings.parquet.
+        least: ratings below this many stars are left out (4 keeps what the users liked).
+
+    Raises:
+        DataError: not there, not such a file, a record that cannot be read (no value is shown), or nothing left.
+        InvalidInputError: least is not finite and >= 0.
+
+    Source: Harper, Konstan 2015 (data); Murakami, Takahashi 2021, section 5.1 (4 stars or more).
+
+    >>> import tempfile
+    >>> rows = "userId,movieId,rating,timestamp\n1,50,5.0,20\n1,3,4.5,10\n2,3,1.0,15\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = Path(folder, "ratings.csv").write_text(rows)
+    ...     histories = load_ratings(folder, least=4)
+    >>> histories, [histories.labels[code] for code in histories.trace(0)]
+    (Traces(k=2, n=1), ['3', '50'])
+    """
+    stars = _checks.non_negative("least", least)
+    part = table(find(source, _RATINGS))
+    wanted = {column: pl.col(column).cast(pl.Int64, strict=False) for column in ("userId", "movieId", "timestamp")}
+    wanted["rating"] = pl.col("rating").cast(pl.Float64, strict=False)
+    frame = whole(part, wanted, "a number").filter(pl.col("rating") >= stars)
+    if not frame.height:
+        fail(f"{part.name}: no rating has at least {stars:g} stars.")
+    movies = frame["movieId"].unique().sort()
+    codes = frame["movieId"].rank("dense").cast(pl.Int64) - 1
+    return Traces.from_table(
+        frame["userId"].to_numpy(),
+        codes.to_numpy(),
+        frame["timestamp"].to_numpy(),
+        k=movies.len(),
+        labels=tuple(movies.cast(pl.String).to_list()),
+    )
+
+
+_DAMAGED: Final = "it may be cut off or damaged"
+_TYPES: Final = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Digits:
+    """Labelled images: `images`, shape (n, pixels), grey values 0..255; `labels`, shape (n,)."""
+
+    images: npt.NDArray[np.uint8] = field(repr=False)
+    labels: npt.NDArray[np.uint8] = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        """Number of images."""
+        return len(self.labels)
+
+
+def read_idx(path: str | Path) -> npt.NDArray[Any]:
+    """Return the array of an IDX file, in the machine's byte order; gzipped or not.
+
+    Raises:
+        DataError: the file cannot be read, is no IDX file, or is longer or shorter than it says.
+
+    Source: LeCun, Cortes, Burges (format).
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = Path(folder, "x.idx").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]))
+    ...     read_idx(Path(folder, "x.idx")).tolist()
+    [7, 9]
+    """
+    data = _read(Path(path).expanduser())
+    if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES or len(data) < 4 + 4 * data[3]:
+        fail(f"{path}: no IDX file (its first four bytes say 0, 0, type, number of dimensions).")
+    start = 4 + 4 * data[3]
+    shape = tuple(np.frombuffer(data[4:start], dtype=">u4").astype(int).tolist())
+    kind = np.dtype(_TYPES[data[2]])
+    wanted = math.prod(shape) * kind.itemsize
+    if len(data) - start != wanted:
+        fail(f"{path}: holds {len(data) - start:,} bytes of values, its header says {wanted:,}.")
+    return np.frombuffer(data[start:], dtype=kind).reshape(shape).astype(kind.newbyteorder("="))
+
+
+def load_digits(folder: str | Path, *, part: str = "train") -> Digits:
+    """Return MNIST's training images (`part` "train", 60,000) or test images ("t10k", 10,000) as rows of pixels.
+
+    Files: train-images-idx3-ubyte and train-labels-idx1-ubyte, with or without .gz; t10k
+    likewise.
+
+    Raises:
+        DataError: a file is missing or damaged, or images and labels do not fit.
+
+    Source: LeCun, Cortes, Burges (data).
+    """
+    images, labels = (
+        read_idx(find(folder, tuple(f"{part}-{stem}{end}" for end in (".gz", ""))))
+        for stem in ("images-idx3-ubyte", "labels-idx1-ubyte")
+    )
+    if images.ndim != 3 or labels.shape != images.shape[:1] or images.dtype != np.uint8 or labels.dtype != np.uint8:
+        fail(f"{folder}: images of shape {images.shape} and labels of shape {labels.shape} do not fit.")
+    return Digits(images=images.reshape(len(images), -1), labels=labels)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except OSError as error:
+        fail(f"{path} cannot be read: {cause(error, _DAMAGED)}.")
+    except (EOFError, zlib.error):
+        fail(f"{path} cannot be read: {_DAMAGED}.")

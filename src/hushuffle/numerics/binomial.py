@@ -19,6 +19,7 @@ Floats = npt.NDArray[np.float64]
 EPS: Final = float(np.finfo(np.float64).eps)
 
 _EXACT_UP_TO = 32
+_NOT_SMALL = 0.01
 
 
 def margin(n: float) -> float:
@@ -76,7 +77,9 @@ def lower_tail(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Floats:
     count, trials = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(n, dtype=np.float64))
     inside = (count >= 0) & (count < trials)
     a, b = np.where(inside, count + 1, 1.0), np.where(inside, trials - count, 1.0)
-    return np.where(inside, betaincc(a, b, p), np.where(count < 0, 0.0, 1.0))
+    # The same function, and nine times as fast; what is rounded in 1 - p is below the margin unless p is small.
+    tail = betainc(b, a, 1 - p) if p >= _NOT_SMALL else betaincc(a, b, p)
+    return np.where(inside, tail, np.where(count < 0, 0.0, 1.0))
 
 
 def shortfall(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> tuple[Floats, Floats]:
@@ -116,7 +119,8 @@ def deviance(x: Floats, mean: Floats) -> Floats:
     # Near the mean by its power series.
     series = np.zeros_like(small)
     for j in range(18, 1, -1):
-        series = series * -small + 1 / (j * (j - 1))
+        series *= -small
+        series += 1 / (j * (j - 1))
     far = np.where(near, 1.0, x / mean)
     return mean * np.where(near, series * small * small, far * np.log(far) - far + 1)
 

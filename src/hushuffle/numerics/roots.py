@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 from scipy.optimize import brentq
 
@@ -31,6 +32,7 @@ def crossing(function: Callable[[float], float], level: float, *, high: float, g
         message = f"a level of {level!r} is below {_FLOOR:g}, where floats lose their digits. Ask for 0 or for more."
         raise NumericalError(message)
 
+    @cache  # the ends of a bracket are asked for twice
     def excess(x: float) -> float:
         value = _FLOOR if x >= high else max(function(x), _FLOOR)
         return math.log(value) - math.log(level)

@@ -17,6 +17,18 @@ from hushuffle.specification import load, parse
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.fixture(autouse=True)
+def quick(request: pytest.FixtureRequest) -> None:
+    """Draw few points of a chart, but for one survey."""
+    if "all_points" not in request.fixturenames:
+        request.getfixturevalue("few_points")
+
+
+@pytest.fixture
+def all_points() -> None:
+    """Draw charts as a reader gets them."""
+
+
 def planned(
     *,
     people: str = "n = 900, k = 3",
@@ -40,6 +52,7 @@ def warned(assessment: Assessment) -> set[str]:
     return {warning.key for warning in assessment.warnings}
 
 
+@pytest.mark.usefixtures("all_points")
 def test_the_main_job_on_real_data() -> None:
     stages: list[tuple[str, float]] = []
     result = assess(load(EXAMPLES / "affairs.toml"), base_folder=EXAMPLES, progress=lambda *told: stages.append(told))
@@ -61,6 +74,9 @@ def test_the_main_job_on_real_data() -> None:
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     assert result.citations
+    lines = {chart.key: chart.series[0].x for chart in result.charts}
+    assert len(lines["privacy-against-people"]) == len(lines["privacy-against-noise"]) == 9
+    banded(result)
 
 
 def test_a_second_survey_with_seven_answers() -> None:
@@ -76,7 +92,11 @@ def test_a_second_survey_with_seven_answers() -> None:
         "guessing-by-mechanism",
         "guessing-by-knowledge",
     }
-    for chart in result.charts:
+    banded(result)
+
+
+def banded(assessment: Assessment) -> None:
+    for chart in assessment.charts:
         for series in chart.series:
             assert all(low <= high for low, high in zip(series.lower, series.upper, strict=True))
 

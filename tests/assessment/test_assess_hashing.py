@@ -14,6 +14,7 @@ from hushuffle.model import Assessment, Utility
 from hushuffle.specification import load, parse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+pytestmark = pytest.mark.usefixtures("few_points")
 
 
 def planned(

@@ -198,19 +198,21 @@ randomizer = { kind = "randomized-response", epsilon = 2 }
 [[columns]]
 name = "parity"
 column = "id"
-categories = { even = "< 150", odd = ">= 150" }
+categories = { even = "< 30", odd = ">= 30" }
 randomizer = { kind = "randomized-response", epsilon = 1 }
 """
 
 
 def test_several_columns(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    few = pl.DataFrame({"id": range(61), "answer": [*["yes", "no", "no"] * 20, ""]})
+    few.write_csv(folder / "specs" / "people.csv")
     (folder / "specs" / "columns.toml").write_text(COLUMNS, encoding="utf-8")
     assert main(["collect", "specs/columns.toml", "--out", "out"]) == Exit.DONE
     shown = capsys.readouterr().out
-    assert "answer: 300 people" in shown
-    assert "parity: 301 people" in shown
+    assert "answer: 60 people" in shown
+    assert "parity: 61 people" in shown
     assert "How many are missing shows where columns have different numbers of people" in shown
-    assert "All columns together: local epsilon 3.000; central epsilon 0." in shown
+    assert "All columns together: local epsilon 3.000; central epsilon 2." in shown
     assert shown.endswith("Wrote out/parity/manifest.json\nWrote out/manifest.json\n")
     (folder / "specs" / "columns.toml").write_text(COLUMNS.replace('"drop"', '"no"'), encoding="utf-8")
     assert main(["collect", "specs/columns.toml", "--out", "full"]) == Exit.DONE
@@ -218,8 +220,8 @@ def test_several_columns(capsys: pytest.CaptureFixture[str], folder: Path) -> No
     options = ["--out", "shares.csv", "--chart", "shares.html"]
     assert main(["estimate", "out", *options]) == Exit.DONE
     shown = capsys.readouterr().out
-    assert shown.startswith("answer: 300 people, 0 dummies.")
-    assert "\nparity: 301 people" in shown
+    assert shown.startswith("answer: 60 people, 0 dummies.")
+    assert "\nparity: 61 people" in shown
     assert shown.endswith("\nWrote shares.csv\nWrote shares.html\n")
     assert pl.read_csv("shares.csv").select("column", "value").rows() == [
         ("answer", "no"),
@@ -231,9 +233,9 @@ def test_several_columns(capsys: pytest.CaptureFixture[str], folder: Path) -> No
     assert main(["estimate", "out", "--json", "--out", "shares.json"]) == Exit.DONE
     document = json.loads(capsys.readouterr().out)
     assert document == json.loads(Path("shares.json").read_text(encoding="utf-8"))
-    assert document["columns"]["parity"]["people"] == 301
+    assert document["columns"]["parity"]["people"] == 61
     assert main(["estimate", "out/parity", "--chart", "parity.svg"]) == Exit.DONE
-    assert capsys.readouterr().out.startswith("301 people")
+    assert capsys.readouterr().out.startswith("61 people")
     assert Path("parity.svg").read_text(encoding="utf-8").startswith("<svg")
     assert main(["estimate", "out", "--counts-only", "--out", "counts.json"]) == Exit.USAGE
     assert "give FOLDER/NAME, NAME one of answer, parity" in capsys.readouterr().err

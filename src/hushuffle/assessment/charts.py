@@ -18,6 +18,7 @@ from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import with_local_epsilon
 
 _LARGEST = 10**9
+_TIMES = tuple(10 ** (half / 2) for half in range(-4, 5))
 _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 
 
@@ -56,8 +57,7 @@ def privacy_charts(questions: Questions, protocol: Protocol, *, delta: float) ->
 
 
 def _against_people(protocol: Protocol, delta: float) -> Chart:
-    steps = [protocol.n * 10 ** (half / 2) for half in range(-4, 5)]
-    sizes = sorted({min(max(2, round(step)), _LARGEST) for step in steps} | {protocol.n})
+    sizes = sorted({min(max(2, round(protocol.n * times)), _LARGEST) for times in _TIMES} | {protocol.n})
     central = _band("released, after the shuffler", sizes, [replace(protocol, n=n) for n in sizes], delta)
     local = protocol.randomizer.local_epsilon
     return Chart(

@@ -232,9 +232,9 @@ def test_kronecker_powers() -> None:
 def test_packed_flips_of_ten_million_bits_cost_less_than_a_sort() -> None:
     numbers = np.random.default_rng(0).random(10**6)
     sketch = filled([0] * 8, bits=10**7, packed=np.zeros(1_250_000, dtype=np.uint8))
-    start = time.perf_counter()
+    start = time.process_time()
     np.sort(numbers)
-    middle = time.perf_counter()
+    middle = time.process_time()
     sketch.flip(randomizer=hs.BitFlipping(width=1, p=0.05))
     # Measured: about twice the sort of 1e6 numbers.
-    assert time.perf_counter() - middle < 60 * (middle - start)
+    assert time.process_time() - middle < 60 * (middle - start)

@@ -101,11 +101,11 @@ def test_observation_3_the_coefficients_stand_out_at_all_ones() -> None:
 
 def test_ten_filters_in_the_time_of_a_few_sorts() -> None:
     numbers, counts = np.random.default_rng(0).random(3 * 10**6), skewed_counts(10, bits=10**5, skewness=0.5)
-    start = time.perf_counter()
+    start = time.process_time()
     np.sort(numbers)
-    middle = time.perf_counter()
+    middle = time.process_time()
     table = ratios(counts, p=0.1)
-    assert time.perf_counter() - middle < 100 * (middle - start)
+    assert time.process_time() - middle < 100 * (middle - start)
     assert np.array_equal(table, table.T)
     assert not table.diagonal().any()
 

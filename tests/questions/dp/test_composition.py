@@ -85,7 +85,9 @@ def test_different_rounds_together() -> None:
         assert bound.width <= 0.5 * bound.upper
 
 
-@pytest.mark.parametrize(("times", "low", "high"), [(100, 0.9956, 0.9966), (1000, 3.497, 3.507)])
+@pytest.mark.parametrize(
+    ("times", "low", "high"), [(100, 0.9956, 0.9966), pytest.param(1000, 3.497, 3.507, marks=pytest.mark.slow)]
+)
 def test_checkpoint_of_the_theory(times: int, low: float, high: float) -> None:
     """All others at zero every round; the upper end allows all datasets, chosen adaptively."""
     bound = compose([(survey(2, 2.0, 10**4), times)], delta=1e-6)

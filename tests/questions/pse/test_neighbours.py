@@ -71,14 +71,14 @@ def test_no_scores(wrong: list[object]) -> None:
 
 def test_takes_a_few_sorts() -> None:
     rng = np.random.default_rng(0)
-    numbers = rng.random(10**7)
-    genuine, impostor = rng.normal(1, 1, 1_400_000), rng.normal(0, 1, 1_400_000)
+    numbers = rng.random(10**6)
+    genuine, impostor = rng.normal(1, 1, 140_000), rng.normal(0, 1, 140_000)
     sorting, estimating = [], []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         np.sort(numbers)
-        middle = time.perf_counter()
+        middle = time.process_time()
         pse.knn_divergence(genuine, impostor)
         sorting.append(middle - start)
-        estimating.append(time.perf_counter() - middle)
+        estimating.append(time.process_time() - middle)
     assert min(estimating) < 6 * min(sorting)  # measured 1.4

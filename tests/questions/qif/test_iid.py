@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import numpy.typing as npt
@@ -89,9 +89,9 @@ def test_two_values_at_any_size() -> None:
     assert qif.iid_vulnerability(survey, frequencies=[0.4, 0.6]).upper == pytest.approx(0.6, rel=1e-12)
     near = qif.iid_vulnerability(survey, frequencies=[0.5 - 1e-9, 0.5 + 1e-9])
     assert near.upper == pytest.approx(qif.vulnerability(survey).upper, abs=2e-9)
-    start = perf_counter()
+    start = process_time()
     qif.iid_vulnerability(survey, frequencies=[0.49999, 0.50001])
-    assert perf_counter() - start < 1
+    assert process_time() - start < 1
 
 
 @pytest.mark.parametrize("truth", [Fraction(3, 5), Fraction(1)])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -55,8 +55,8 @@ def test_does_without_what_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_is_quick() -> None:
-    start = perf_counter()
+    start = process_time()
     for k in (3, 5, 10):
         found = qif.quick_vulnerability(protocol(10**5, k, Fraction(1, 2)), adversary=hs.Strong())
         assert found.width < 0.2 * (found.upper - 1 / k)
-    assert perf_counter() - start < 2
+    assert process_time() - start < 2

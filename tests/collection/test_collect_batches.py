@@ -22,7 +22,7 @@ from hushuffle.files import private_files
 from hushuffle.files.secret_keys import key_folder
 from hushuffle.model import Bound
 from hushuffle.questions import dp
-from hushuffle.specification.collection import Collection, parse_collection
+from hushuffle.specification.reading import Collection, parse_collection
 from key_memory import ledgers, new_key, no_figure
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"

@@ -18,7 +18,7 @@ from hushuffle.errors import DataError
 from hushuffle.model import Bound
 from hushuffle.questions import dp
 from hushuffle.randomness import reproducible
-from hushuffle.specification.collection import Collection, parse_collection
+from hushuffle.specification.reading import Collection, parse_collection
 from key_memory import ledgers, new_key, no_figure
 
 SMOKES = """

@@ -13,7 +13,7 @@ from hushuffle.collection.request import Request
 from hushuffle.errors import DataError
 from hushuffle.model import Bound
 from hushuffle.questions import dp
-from hushuffle.specification.collection import parse_collection
+from hushuffle.specification.reading import parse_collection
 
 
 @pytest.fixture(autouse=True)

@@ -21,9 +21,9 @@ from hushuffle.network.policy import check_policy
 from hushuffle.network.records import held_records
 from hushuffle.queries import parse_plan
 from hushuffle.specification import CountedPopulation, DataPopulation
-from hushuffle.specification.collection import parse_collection
 from hushuffle.specification.hosts import load_hosts
 from hushuffle.specification.node import NodeConfiguration, Policy, load_node
+from hushuffle.specification.reading import parse_collection
 from network.network_tools import deployed, plan_text
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"

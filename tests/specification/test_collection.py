@@ -6,7 +6,7 @@ import pytest
 
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import parse
-from hushuffle.specification.collection import Collection, load_collection, parse_collection
+from hushuffle.specification.reading import Collection, load_collection, parse_collection
 
 TOP = """
 title = "Two questions"

@@ -71,7 +71,7 @@ def collect(
         raise UsageError(message)
     from hushuffle.collection.collect import run  # noqa: PLC0415 - only when needed
     from hushuffle.collection.request import Request  # noqa: PLC0415
-    from hushuffle.specification.collection import load_collection  # noqa: PLC0415 - only when needed
+    from hushuffle.specification.reading import load_collection  # noqa: PLC0415 - only when needed
 
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
     collection = load_collection(specification)

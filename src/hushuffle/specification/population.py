@@ -86,11 +86,7 @@ class DataPopulation(Section):
     """Whether categories = "from-data" is allowed: that a category exists says that somebody is in it."""
 
     def read(self, base_folder: Path) -> People:
-        """Return the people in the data.
-
-        Raises:
-            DataError, MissingDependencyError: see `hushuffle.tables.private.load_column`.
-        """
+        """Return the people in the data."""
         column = load_column(
             self.data,
             column=self.column,
@@ -107,12 +103,7 @@ class DataPopulation(Section):
         return self.data
 
     def answered(self, column: str | None, *, given: bool) -> Answered:  # noqa: ARG002 - others need files
-        """Return the answers in the data; a `column` that is asked for must be theirs.
-
-        Raises:
-            SpecificationError: it is another one.
-            InvalidInputError: the categories are taken from the data.
-        """
+        """Return the answers in the data; a `column` that is asked for must be theirs."""
         if column not in (None, self.column):
             unfit("population.column", "must be the column that is asked for", self.column)
         return Answered(column=self.column, answers=Answers.of(self.categories, self.missing))
@@ -142,11 +133,7 @@ class CountedPopulation(Section):
         return None
 
     def answered(self, column: str | None, *, given: bool) -> Answered:
-        """Return what the answers in `column` of files that are `given` elsewhere mean.
-
-        Raises:
-            SpecificationError: no column is asked for, or there are no files.
-        """
+        """Return what the answers in `column` of files that are `given` elsewhere mean."""
         if column is None or not given:
             hint = "Or say --input and --column."
             unfit("population", "must have data and column, to be collected", "a number of people", hint)

@@ -1,4 +1,4 @@
-"""`load` and `parse`: TOML text to a `Specification`, or every problem at once in plain words."""
+"""TOML text to the specification of one column or to a collection of several, or every problem in plain words."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
+import tomli_w
 from pydantic import ValidationError
 
 from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.specification._base import Section
+from hushuffle.specification.kinds import AnyShuffler
 from hushuffle.specification.rules import broken_rules
 from hushuffle.specification.specification import Specification
 from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
@@ -25,20 +28,12 @@ AnySection = TypeVar("AnySection", bound=Section)
 
 
 def load(path: str | Path) -> Specification:
-    """Return the specification in the TOML file `path`.
-
-    Raises:
-        SpecificationError: with every problem: key, rule, value, hint.
-    """
+    """Return the specification in the TOML file `path`."""
     return parse(read_text(path), file=str(path))
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        SpecificationError: it cannot be read.
-    """
+    """Return the text of a file."""
     file = Path(path)
     try:
         return file.read_bytes().decode("utf-8")
@@ -51,11 +46,7 @@ def read_text(path: str | Path) -> str:
 
 
 def parse(text: str, *, file: str = _UNNAMED) -> Specification:
-    """Return the specification that TOML `text` states; `file` is for messages.
-
-    Raises:
-        SpecificationError: with every problem: key, rule, value, hint.
-    """
+    """Return the specification that TOML `text` states; `file` is for messages."""
     _refuse_columns(text, file)
     return parsed(text, Specification, file=file, rules=broken_rules, words=COLLECTION)
 
@@ -76,11 +67,7 @@ def parsed(
     rules: Callable[[Mapping[str, Any]], Iterator[Problem]],
     words: Vocabulary,
 ) -> AnySection:
-    """Return what TOML `text` states as a `model`, whose `rules` tie values together and whose tables `words` names.
-
-    Raises:
-        SpecificationError: with every problem: key, rule, value, hint.
-    """
+    """Return what TOML `text` states as a `model`, whose `rules` tie values together and whose tables `words` names."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -123,3 +110,207 @@ def _in_order(problems: list[Problem], sections: list[str]) -> Iterator[Problem]
 
 def _fail(file: str | Path, problem: Problem) -> NoReturn:
     raise SpecificationError(str(file), (problem,)) from None
+
+
+_SECTIONS: Final = ("title", "population", "columns", "shuffler", "targets")
+_NAME: Final = re.compile(r"\w[\w-]{0,99}")
+_OF_COLUMNS: Final = ("column", "categories", "missing", "allow_categories_from_data", "name", "randomizer")
+_ELSEWHERE: Final = {
+    "randomizer": "It belongs to each of [[columns]].",
+    "adversaries": "Columns are assessed one at a time, in a file each.",
+    "run": "Columns are assessed one at a time, in a file each.",
+}
+_ROOT: Final = re.compile(r"[^.\[]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """Columns of the same people that are collected together; one column is a collection of one column.
+
+    `columns` are ordinary specifications by the name of the folder that each gets, "" where there is one column and no
+    such folder; `epsilon` is the largest central epsilon that is acceptable for all of them together, at `delta`.
+    """
+
+    title: str | None
+    columns: Mapping[str, Specification]
+    delta: float
+    epsilon: float | None
+
+    @classmethod
+    def of(cls, specification: Specification) -> Collection:
+        """Return the collection of one column."""
+        targets = specification.targets
+        return cls(title=specification.title, columns={"": specification}, delta=targets.delta, epsilon=targets.epsilon)
+
+    @property
+    def several(self) -> bool:
+        """Whether each column has a folder."""
+        return "" not in self.columns
+
+    @property
+    def shuffler(self) -> AnyShuffler:
+        """The shuffler that all columns share."""
+        return next(iter(self.columns.values())).shuffler
+
+    @property
+    def data(self) -> str | None:
+        """The files of the people; None where the specification does not name them."""
+        return next(iter(self.columns.values())).population.files
+
+
+def load_collection(path: str | Path) -> Collection:
+    """Return the collection of one column, or of several (`[[columns]]`), in the TOML file `path`."""
+    return parse_collection(read_text(path), file=str(path))
+
+
+def parse_collection(text: str, *, file: str = "specification") -> Collection:
+    """Return the collection of one column, or of several, that TOML `text` states; `file` is for messages.
+
+    >>> found = parse_collection('''
+    ...     population = { data = "people.csv" }
+    ...     shuffler = { kind = "uniform" }
+    ...     targets = { delta = 1e-6 }
+    ...     [[columns]]
+    ...     column = "smokes"
+    ...     categories = ["no", "yes"]
+    ...     randomizer = { kind = "randomized-response", epsilon = 1.0 }
+    ... ''')
+    >>> list(found.columns)
+    ['smokes']
+    """
+    try:
+        raw = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        raw = {}  # `parse` says what is wrong
+    if "columns" not in raw:
+        return Collection.of(parse(text, file=file))
+    problems = [*_top(raw), *_columns(raw)]
+    specifications: dict[str, Specification] = {}
+    for position, column in _tables(raw):
+        try:
+            specifications[_name(column)] = parse(_alone(raw, column))
+        except SpecificationError as error:
+            problems += [_placed(problem, position) for problem in error.problems]
+    if problems:
+        raise SpecificationError(file, tuple(sorted(dict.fromkeys(problems), key=_rank)))
+    whole = next(iter(specifications.values()))
+    return Collection(
+        title=whole.title,
+        columns={name: _without_target(one) for name, one in specifications.items()},
+        delta=whole.targets.delta,
+        epsilon=whole.targets.epsilon,
+    )
+
+
+def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with what all columns share, and is not said of an ordinary specification."""
+    for key in raw:
+        if key not in _SECTIONS:
+            hint = _ELSEWHERE.get(key, f"Known here: {', '.join(_SECTIONS)}.")
+            yield Problem(key=key, rule="is not a known key", value=shown(raw[key]), hint=hint)
+    population = raw.get("population")
+    if not isinstance(population, dict):
+        hint = 'For example population = { data = "people.parquet" }.'
+        value = "nothing" if population is None else shown(population)
+        yield Problem(key="population", rule="must be a table with data", value=value, hint=hint)
+    else:
+        if "data" not in population:
+            yield Problem(key="population.data", rule="must be given", value="nothing")
+        for key in population:
+            if key != "data":
+                hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else "Known here: data."
+                yield Problem(
+                    key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint
+                )
+    if _keeps_order(raw):
+        hint = "An order, even a noisy one, would join the rows of two columns."
+        rule = 'must be "uniform" or "scrambler" for several columns'
+        yield Problem(key="shuffler.kind", rule=rule, value=shown(raw["shuffler"]["kind"]), hint=hint)
+
+
+def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with the columns, seen together."""
+    columns = raw["columns"]
+    if not isinstance(columns, list) or not columns:
+        value = "none" if columns == [] else shown(columns)
+        yield Problem(key="columns", rule="must be one or more tables, each [[columns]]", value=value)
+        return
+    for position, column in enumerate(columns):
+        if not isinstance(column, dict):
+            yield Problem(key=f"columns[{position}]", rule="must be a table", value=shown(column))
+    before: list[Mapping[str, Any]] = []
+    for position, column in _tables(raw):
+        here, name = f"columns[{position}]", _name(column)
+        for key in ("data", "population", "shuffler", "targets"):
+            if key in column:
+                hint = "It belongs to [population]." if key == "data" else "It belongs to the top of the file."
+                yield Problem(key=f"{here}.{key}", rule="is not a known key", value=shown(column[key]), hint=hint)
+        if any(column.get("column") == other.get("column") for other in before):
+            hint = "Everybody reports each answer once."
+            yield Problem(key=f"{here}.column", rule="must be distinct", value=shown(column.get("column")), hint=hint)
+        elif name.casefold() in {_name(other).casefold() for other in before}:
+            hint = "Reports go to folders of these names; capital letters do not tell them apart everywhere."
+            yield Problem(key=f"{here}.name", rule="must be distinct", value=shown(name), hint=hint)
+        if "name" in column or "column" in column:
+            yield from _folder(name, f"{here}.name")
+        before.append(column)
+
+
+def _folder(name: str, key: str) -> Iterator[Problem]:
+    if _NAME.fullmatch(name) is None:
+        hint = "Reports go to a folder of this name; it is that of the column if it is left out."
+        rule = "must be letters, digits, _ and -, 100 at most"
+        yield Problem(key=key, rule=rule, value=shown(name), hint=hint)
+
+
+def _keeps_order(raw: Mapping[str, Any]) -> bool:
+    """Return whether the shuffler leaves something of the order."""
+    shuffler = raw.get("shuffler")
+    return isinstance(shuffler, dict) and shuffler.get("kind") in ("mallows", "none")
+
+
+def _alone(raw: Mapping[str, Any], column: Mapping[str, Any]) -> str:
+    """Return the text of an ordinary specification with this column only."""
+    population = raw.get("population")
+    data = population.get("data", "-") if isinstance(population, dict) else "-"
+    answers = {key: value for key, value in column.items() if key not in ("name", "randomizer", "data")}
+    tables = {key: raw[key] for key in ("title", "shuffler", "targets") if key in raw}
+    tables["population"] = {**answers, "data": data}
+    if _keeps_order(raw):
+        tables["shuffler"] = {"kind": "uniform"}  # what is wrong with the other is said once
+    if "randomizer" in column:
+        tables["randomizer"] = column["randomizer"]
+    return tomli_w.dumps(tables)
+
+
+def _placed(problem: Problem, position: int) -> Problem:
+    """Return a problem of the ordinary specification of one column with the key that it has in this file."""
+    here, key = f"columns[{position}]", problem.key
+    if key.startswith("randomizer"):
+        key = f"{here}.{key}"
+    elif key.startswith("population.") and key != "population.data":
+        key = f"{here}{key.removeprefix('population')}"
+    return Problem(key=key, rule=problem.rule, value=problem.value, hint=problem.hint)
+
+
+def _without_target(specification: Specification) -> Specification:
+    """Return the specification without the epsilon that is meant for all columns together."""
+    plain = specification.plain()
+    plain["targets"].pop("epsilon", None)
+    return Specification.model_validate(plain)
+
+
+def _tables(raw: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return the columns that are tables, with their places."""
+    columns = raw["columns"] if isinstance(raw["columns"], list) else []
+    return [(position, one) for position, one in enumerate(columns) if isinstance(one, dict)]
+
+
+def _name(column: Mapping[str, Any]) -> str:
+    return str(column.get("name", column.get("column", "")))
+
+
+def _rank(problem: Problem) -> int:
+    found = _ROOT.match(problem.key)
+    root = found[0] if found else ""
+    return _SECTIONS.index(root) if root in _SECTIONS else -1

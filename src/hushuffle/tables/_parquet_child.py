@@ -31,11 +31,7 @@ _BESIDES = 1 << 32  # address space of libraries, threads and buffers
 
 
 def block(stream: BinaryIO) -> bytes:
-    """Return the next block.
-
-    Raises:
-        EOFError: whoever asks is gone.
-    """
+    """Return the next block."""
     (length,) = LENGTH.unpack(_exactly(stream, LENGTH.size))
     return _exactly(stream, length)
 

@@ -176,11 +176,7 @@ class ByNumber(Coding):
 
 
 def coding(categories: Mapping[str, str] | Sequence[str | int]) -> Coding:
-    """Return how `categories` code a column.
-
-    Raises:
-        InvalidInputError: no category, a category twice, or a condition that is not understood.
-    """
+    """Return how `categories` code a column."""
     if not categories:
         _checks.reject("categories", "at least one category", "<none>")
     if isinstance(categories, Mapping):
@@ -204,9 +200,6 @@ def missing_label(missing: str, labels: Sequence[str]) -> str | None:
     """Return the category that missing values become, or None for "refuse" and "drop".
 
     It may be one of `labels`; otherwise it is a further category, after them.
-
-    Raises:
-        InvalidInputError: no category, and almost "refuse" or "drop".
 
     >>> missing_label("no answer", ["no", "yes"])
     'no answer'
@@ -234,11 +227,7 @@ class Answers:
 
     @classmethod
     def of(cls, categories: Categories | int, missing: str) -> Self:
-        """Return what categories known beforehand (k: the codes 0..k-1) and a rule for missing values say.
-
-        Raises:
-            InvalidInputError: they are not understood.
-        """
+        """Return what categories known beforehand (k: the codes 0..k-1) and a rule for missing values say."""
         if isinstance(categories, str):
             hint = "What leaves must not depend on who is there: list the categories."
             _checks.reject("categories", "a table or a list", repr(categories), hint)
@@ -252,11 +241,7 @@ class Answers:
 
     @classmethod
     def with_coding(cls, rule: Coding, missing: str) -> Self:
-        """Return what a coding by name and a rule for missing values say.
-
-        Raises:
-            InvalidInputError: `missing` is not understood.
-        """
+        """Return what a coding by name and a rule for missing values say."""
         return cls(coding=rule, drop=missing == "drop", instead=missing_label(missing, rule.labels))
 
     @property

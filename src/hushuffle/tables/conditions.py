@@ -81,9 +81,6 @@ def parse_condition(text: str) -> Condition:
     Text is compared by == and != only, exactly; numbers are compared as 64-bit floats, and are smaller
     than 2**53 in size, so that comparisons with 64-bit integers are exact.
 
-    Raises:
-        InvalidInputError: anything else.
-
     >>> len(parse_condition(">= 18 and < 30 or == 99").alternatives)
     2
     """

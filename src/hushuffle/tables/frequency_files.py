@@ -26,11 +26,7 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII
 
 
 def check_kind(path: Path) -> None:
-    """Refuse a file whose kind is not known.
-
-    Raises:
-        InvalidInputError: another suffix than .csv, .parquet or .json.
-    """
+    """Refuse a file whose kind is not known."""
     if path.suffix not in KINDS:
         _checks.reject("out", f"a file of these kinds: {', '.join(KINDS)}", path.name)
 
@@ -75,10 +71,6 @@ def save_frequencies(path: Path, table: pl.DataFrame, facts: dict[str, Any]) -> 
     """Write the table as .csv, .parquet or .json (with `facts`); the file is whole or not there.
 
     In a .csv file texts are `in_cells`.
-
-    Raises:
-        InvalidInputError: another kind of file.
-        OSError: the file cannot be written.
     """
     check_kind(path)
     content = BytesIO()  # written by Polars into the file itself, a full disk would not be told from a mistake
@@ -112,12 +104,7 @@ def columns_text(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[st
 
 
 def save_columns(path: Path, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> None:
-    """Write the tables of several columns as .csv, .parquet (with a first field `column`) or .json (with `facts`).
-
-    Raises:
-        InvalidInputError: another kind of file.
-        OSError: the file cannot be written.
-    """
+    """Write the tables of several columns as .csv, .parquet (with a first field `column`) or .json (with `facts`)."""
     if path.suffix == ".json":
         save_text(path, columns_text(tables, facts))
         return
@@ -126,11 +113,7 @@ def save_columns(path: Path, tables: Mapping[str, pl.DataFrame], facts: Mapping[
 
 
 def save_text(path: Path, text: str) -> None:
-    """Write a text; the file is whole or not there.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write a text; the file is whole or not there."""
     with _whole(path) as file:
         file.write(text.encode())
 

@@ -50,10 +50,6 @@ def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS
         path: of the file, all that the query reads.
         name: what to call it in messages.
         rows: at a time, about.
-
-    Raises:
-        DataError: the file cannot be opened, or the process that read it was ended from outside.
-        UnreadableFile: it is no Parquet file, or damaged, or does not fit the query.
     """
     try:
         with path.open("rb"):

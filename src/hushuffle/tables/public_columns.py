@@ -24,18 +24,10 @@ _MOST_LABELS: Final = 100
 def load_numbers(
     source: str, columns: Sequence[str], *, n: int, kept: Mask | None = None, base_folder: Path | None = None
 ) -> Floats:
-    """Return public columns of numbers, shape (n, d), one row for each person.
+    """Return public columns of numbers, shape (n, d), one row for each of the n people.
 
-    Args:
-        source: as `load_column`.
-        columns: their names.
-        n: number of people: of the records that are kept.
-        kept: which records are people, shape (records,), as `Column.kept`; None: all.
-        base_folder: where relative paths start; None for the current folder.
-
-    Raises:
-        DataError: the data cannot be read, lack a column, or an entry of a person is missing or no finite number.
-        MissingDependencyError: statsmodels is not installed.
+    `source` is as for `load_column`; `kept`, shape (records,), says which records are people, as `Column.kept`; None:
+    all. An entry of a person that is missing or no finite number is refused.
 
     >>> load_numbers("statsmodels:fair", ["age", "educ"], n=6366)[0].tolist()
     [32.0, 17.0]
@@ -50,8 +42,6 @@ def load_labels(
 ) -> npt.NDArray[np.str_]:
     """Return a public column as text, shape (n,), one entry for each person.
 
-    Args and errors: as `load_numbers`, but that entries need not be numbers.
-
     >>> load_labels("statsmodels:fair", "children", n=6366)[:3].tolist()
     ['3', '3', '0']
     """
@@ -62,8 +52,6 @@ def load_codes(
     source: str, column: str, *, n: int, kept: Mask | None = None, base_folder: Path | None = None
 ) -> npt.NDArray[np.int64]:
     """Return a public column as numbers, shape (n,): the same number for the same text; for very many people.
-
-    Args and errors: as `load_labels`.
 
     >>> load_codes("statsmodels:fair", "children", n=6366)[:3].tolist()
     [0, 0, 1]
@@ -77,7 +65,7 @@ def load_attributes(
 ) -> Floats:
     """Return what somebody knows about everybody, shape (n, d): numbers, or one column of 0 and 1 for each label.
 
-    Args and errors: as `load_labels`; more than 100 different labels are refused.
+    More than 100 different labels are refused.
 
     >>> load_attributes("statsmodels:fair", "religious", n=6366).shape
     (6366, 1)
@@ -102,17 +90,8 @@ def load_edges(
 ) -> npt.NDArray[np.int64]:
     """Return the edges of a public graph, shape (m, 2), people 0..n-1: the first two columns of a file.
 
-    Edges of records that are not kept are left out.
-
-    Args:
-        source: a CSV or Parquet file, or a glob.
-        n: number of people: of the records that are kept.
-        names: how the file names the records, shape (records,), distinct; None: by number, from 0.
-        kept: which records are people, shape (records,), as `Column.kept`; None: all.
-        base_folder: where relative paths start; None for the current folder.
-
-    Raises:
-        DataError: the file cannot be read, has no two columns, or names somebody who is no record; or names twice.
+    Edges of records that are not `kept` are left out. `names`, shape (records,), distinct, say how the file calls the
+    records; None: by number, from 0.
     """
     records = n if kept is None else kept.size
     people = np.full(records, -1, dtype=np.int64)

@@ -149,9 +149,6 @@ class TableReader:
     """Columns of tables, part by part: `columns` says by which name each comes, what it is called there, and its rule.
 
     Whatever has no value by its rule is noted in `faults`, and is for the caller to refuse or to leave out.
-
-    Raises:
-        DataError: a part cannot be read, lacks a column, or has one of a type that its rule does not take.
     """
 
     def __init__(self, parts: Sequence[Part], columns: Mapping[str, tuple[str, Rule]]) -> None:

@@ -49,11 +49,7 @@ class Part:
         return self.path is None or self.path.suffix == ".parquet"
 
     def dtypes(self, *columns: str) -> list[pl.DataType]:
-        """Return the types of `columns`.
-
-        Raises:
-            DataError: the file cannot be read, or has no such column, or has it twice.
-        """
+        """Return the types of `columns`."""
         schema = self.schema()
         for column in columns:
             if column not in schema:
@@ -63,11 +59,7 @@ class Part:
         return [schema[column] for column in columns]
 
     def schema(self) -> pl.Schema:
-        """Return all columns with their types.
-
-        Raises:
-            DataError: the file cannot be read.
-        """
+        """Return all columns with their types."""
         if self._apart:
             return self._whole(self.frame.head(0)).schema
         with self.plainly():
@@ -173,12 +165,7 @@ def type_name(dtype: pl.DataType) -> str:
 
 
 def open_source(source: str, *, base_folder: Path) -> tuple[Part, ...]:
-    """Return the parts of `source`: "statsmodels:NAME", a CSV or Parquet file, or a glob of them, sorted.
-
-    Raises:
-        DataError: nothing there, or not something that can be read.
-        MissingDependencyError: statsmodels is not installed.
-    """
+    """Return the parts of `source`: "statsmodels:NAME", a CSV or Parquet file, or a glob of them, sorted."""
     scheme = _SCHEME.fullmatch(source)
     if scheme is None:
         return tuple(_file(path, name) for path, name in _paths(source, base_folder))
@@ -188,11 +175,7 @@ def open_source(source: str, *, base_folder: Path) -> tuple[Part, ...]:
 
 
 def open_folder(source: str, *, base_folder: Path) -> tuple[Part, ...]:
-    """Return the CSV and Parquet files in the folder `source`, sorted; those in folders in it are left out.
-
-    Raises:
-        DataError: there is none, or the folder cannot be read.
-    """
+    """Return the CSV and Parquet files in the folder `source`, sorted; those in folders in it are left out."""
     folder = base_folder / Path(source).expanduser()
     try:
         files = sorted(path for path in folder.iterdir() if path.name.endswith(_KINDS) and path.is_file())
@@ -204,11 +187,7 @@ def open_folder(source: str, *, base_folder: Path) -> tuple[Part, ...]:
 
 
 def open_all(sources: Sequence[str], *, base_folder: Path, called: Mapping[str, str]) -> Iterator[Part]:
-    """Yield the parts of files, folders, globs and bundled data sets, each file once, named as `called` says.
-
-    Raises:
-        DataError: a file is there twice; or as `open_source`.
-    """
+    """Yield the parts of files, folders, globs and bundled data sets, each file once, named as `called` says."""
     seen: set[Path] = set()
     for source in sources:
         opener = open_folder if (base_folder / Path(source).expanduser()).is_dir() else open_source
@@ -222,11 +201,7 @@ def open_all(sources: Sequence[str], *, base_folder: Path, called: Mapping[str, 
 
 
 def files_of(sources: Sequence[str], *, base_folder: Path = Path()) -> dict[Path, str]:
-    """Return the files that `sources` (as `open_all`) name, each once, with what messages call them.
-
-    Raises:
-        DataError: there is none, one is there twice, or a source is no file.
-    """
+    """Return the files that `sources` (as `open_all`) name, each once, with what messages call them."""
     parts = tuple(open_all(sources, base_folder=base_folder, called={}))
     if any(part.path is None for part in parts):
         fail("Batches are made of files that arrive: a bundled data set is none.")

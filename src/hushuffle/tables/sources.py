@@ -76,7 +76,8 @@ class Part:
             yield from (frame for frame in self._answers(query, rows) if frame.height)
             return
         with self.plainly():
-            yield from query.collect_batches(chunk_size=rows, maintain_order=True)
+            for frame in query.collect_batches(chunk_size=rows, maintain_order=True):
+                yield frame.drop(_LOOKED, strict=False)
 
     def distinct(self, wanted: pl.Expr) -> list[str]:
         """Return the different values of the text `wanted`, read in chunks."""

@@ -36,11 +36,7 @@ class Arrival:
 
 
 def arrival(path: Path, name: str) -> Arrival:
-    """Return a file with the digest of its content; messages call it `name`, for what it is called may be private.
-
-    Raises:
-        DataError: it cannot be read, or changes meanwhile.
-    """
+    """Return a file with the digest of its content; messages call it `name`, for what it is called may be private."""
     try:
         before = path.stat()
         with path.open("rb") as file:
@@ -94,11 +90,7 @@ class BatchState:
         return replace(self, claimed=None, coins=None)
 
     def save(self, path: Path) -> None:
-        """Write the state through to the disk, whole or not at all; only its owner can read it.
-
-        Raises:
-            DataError: it cannot be written.
-        """
+        """Write the state through to the disk, whole or not at all; only its owner can read it."""
         document = {
             "schema_version": _VERSION,
             "content": _CONTENT,
@@ -114,11 +106,7 @@ class BatchState:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Return the state in a file; that of no batches if there is none.
-
-        Raises:
-            DataError: the file cannot be read, or holds no state.
-        """
+        """Return the state in a file; that of no batches if there is none."""
         try:
             document = json.loads(path.read_bytes())
         except FileNotFoundError:
@@ -144,11 +132,7 @@ class BatchState:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Let no other collection put batches into `folder` meanwhile.
-
-    Raises:
-        DataError: another one is at it, or the folder cannot be made.
-    """
+    """Let no other collection put batches into `folder` meanwhile."""
     try:
         make_folder(folder)
     except OSError as error:

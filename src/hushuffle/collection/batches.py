@@ -76,11 +76,6 @@ def collect_batch(
         late: see `Late`.
         interrupted: see `Interrupted`; None: the run stops with an error that says so. Not asked for where key, round
             and ids are those of the interrupted run: the batch is repeated as it was.
-
-    Raises:
-        DataError: as `collect`; a file has changed since it was taken; the state is lost, or in use; a batch was
-            interrupted; a late file is refused.
-        SpecificationError, InvalidInputError, UnsupportedProtocolError: as `collect`.
     """
     if collection.shuffler.kind == "mallows":
         fail("A public order is one of all people: with a Mallows shuffle there are no batches.")

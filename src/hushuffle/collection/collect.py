@@ -140,10 +140,7 @@ class Prepared:
     def admitted(self, request: Request) -> Prepared:
         """Write all columns into the ledger of the key, all or none; what its rounds add up to goes beside them.
 
-        Without a key nothing is done.
-
-        Raises:
-            DataError: coins would be used again, or the ledger cannot be used: nothing may leave.
+        Coins that would be used again are refused: nothing may leave. Without a key nothing is done.
         """
         if request.keys is None:
             return self
@@ -191,11 +188,7 @@ def _candidate(made: Release) -> Candidate:
 
 
 def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
-    """Write the releases of all columns, and their manifest, into a new folder inside the private folder `place`.
-
-    Raises:
-        DataError, InvalidInputError, SpecificationError, UnsupportedProtocolError: as `collect`.
-    """
+    """Write the releases of all columns, and their manifest, into a new folder inside the private folder `place`."""
     if request.column is not None and collection.several:
         fail("A column is named by specifications of one column without data only: this one has [[columns]].")
     folder = place / "release"

@@ -24,11 +24,7 @@ _OLD: Final = {"record": pl.UInt64, "value": pl.UInt64, "batch": pl.UInt64}
 
 
 def leave_traces(key: bytes, key_file: Path) -> None:
-    """Note that a key is in use, where it can be noted: a folder of keys may be read-only.
-
-    Raises:
-        OSError: the folder of all memory cannot be written.
-    """
+    """Note that a key is in use, where it can be noted: a folder of keys may be read-only."""
     mark_once(_mark(key))
     text = f"The key {fingerprint(key)} is in use. What it was used for is in {key_folder(key)}: keep both.\n"
     with suppress(OSError):
@@ -36,11 +32,7 @@ def leave_traces(key: bytes, key_file: Path) -> None:
 
 
 def refuse_traces(key: bytes, key_file: Path) -> None:
-    """Refuse a key without a ledger that was in use.
-
-    Raises:
-        DataError: it was.
-    """
+    """Refuse a key without a ledger that was in use."""
     for mark in (_mark(key), _mark_beside(key, key_file)):
         if mark.exists():
             fail(
@@ -57,11 +49,7 @@ def old_ledgers(key_file: Path) -> tuple[Path, ...]:
 
 
 def tags_of_old(place: Path) -> tuple[Words, str]:
-    """Return the tags in a ledger of an earlier version, shape (n, 2), sorted by record, and a digest of them.
-
-    Raises:
-        DataError: it is damaged, or cannot be read.
-    """
+    """Return the tags in a ledger of an earlier version, shape (n, 2), sorted by record, and a digest of them."""
     try:
         tables = list(read_parquet(pl.scan_parquet(place.absolute(), glob=False), place, name=str(place)))
     except UnreadableFile:
@@ -74,11 +62,7 @@ def tags_of_old(place: Path) -> tuple[Words, str]:
 
 
 def put_away(place: Path) -> None:
-    """Give a ledger that was taken over another name: it is never read again.
-
-    Raises:
-        OSError: it cannot be renamed.
-    """
+    """Give a ledger that was taken over another name: it is never read again."""
     place.replace(place.with_name(f"{place.name}.imported"))
     flush_folder(place.parent)
 

@@ -69,11 +69,7 @@ class ColumnsManifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file.
-
-    Raises:
-        DataError: no such file, or no manifest.
-    """
+    """Return the manifest in a file."""
     document = _document(path, MANIFEST)
     known = ("schema_version", "content", "specification", "people", "dummies")
     facts = {key: value for key, value in document.items() if key not in known}
@@ -86,11 +82,7 @@ def counts_text(manifest: Manifest, counts: npt.NDArray[np.int64]) -> str:
 
 
 def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
-    """Return how the counted reports were made, and the support counts, shape (k,).
-
-    Raises:
-        DataError: no such file, or no counts.
-    """
+    """Return how the counted reports were made, and the support counts, shape (k,)."""
     document = _document(path, COUNTS)
     counts = document.get("counts")
     whole = isinstance(counts, list) and bool(counts) and all(_is_count(count) for count in counts)

@@ -33,9 +33,6 @@ def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
         path: NumPy's .npy with integers, or any other name for raw 64-bit little-endian integers.
         n: number of people.
 
-    Raises:
-        DataError: the file cannot be read, has another number of entries, or is no permutation of 0..n-1.
-
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(Path(folder, "order.npy"), [2, 0, 1])
@@ -77,12 +74,7 @@ _RELATION = "permute the values of the people in one group; which record is whos
 
 
 def refuse_order(request: Request) -> None:
-    """Refuse what does not go with an order.
-
-    Raises:
-        UnsupportedProtocolError: there is a key.
-        DataError: the data are several sources.
-    """
+    """Refuse what does not go with an order."""
     if request.keys is not None:
         message = (
             "A key does not go with a Mallows shuffle: a repetition would draw the order of the same reports again, and"
@@ -98,10 +90,6 @@ def order_shuffler(
     specification: Specification, request: Request, asked: Asked, *, n: int, dropped: int
 ) -> Arrangement:
     """Return the Mallows shuffle of n people about the order in `request.reference`, or about one that is computed.
-
-    Raises:
-        DataError: answers are missing, or the reference or the public columns cannot be used.
-        SpecificationError: groups that do not fit the data.
 
     Source: docs/theory/order.md, Theorem 1.
     """

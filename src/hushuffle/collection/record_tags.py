@@ -116,11 +116,7 @@ class TagSorter:
         self._buckets = Buckets[Words](folder, dtype=_PAIR_TYPE, count=_BUCKETS, memory=memory)
 
     def add(self, pairs: Words) -> None:
-        """Take more tags of the batch, shape (n, 2).
-
-        Raises:
-            DataError: a record is there twice.
-        """
+        """Take more tags of the batch, shape (n, 2)."""
         pairs = _sorted(pairs)
         firsts = np.arange(1, _BUCKETS, dtype=np.uint64) << np.uint64(56)
         for bucket, part in enumerate(np.split(pairs, np.searchsorted(pairs[:, 0], firsts))):
@@ -129,11 +125,7 @@ class TagSorter:
         self._buckets.make_room()
 
     def entries(self) -> Entries:
-        """Return what the ledger would hold of the batch; once.
-
-        Raises:
-            DataError: an id is there twice.
-        """
+        """Return what the ledger would hold of the batch; once."""
         file, digest, people = self._folder / "sorted.tags", hashlib.sha256(), 0
         with file.open("xb") as target:
             for bucket in range(_BUCKETS):

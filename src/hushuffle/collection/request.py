@@ -48,12 +48,7 @@ class Keys:
         _checks.integer("round", self.round, low=0, high=2**63 - 1)
 
     def begin(self) -> bytes:
-        """Return the key, which has a ledger then.
-
-        Raises:
-            DataError: the file holds no key, or others can read it; the key has no ledger and is not new, or has one
-                and is.
-        """
+        """Return the key, which has a ledger then."""
         if self.new and not self.file.exists():
             make_key(self.file)
         key = key_in_file(self.file, advice="If a key is to be made, say --new-key.")
@@ -109,11 +104,7 @@ class Asked:
 
     @classmethod
     def of(cls, specification: Specification, request: Request) -> Asked:
-        """Return what a specification and a request say.
-
-        Raises:
-            DataError, SpecificationError: they do not fit, or there is nothing to read.
-        """
+        """Return what a specification and a request say."""
         sources = request.sources
         population = specification.population
         found = population.answered(request.column, given=bool(sources))

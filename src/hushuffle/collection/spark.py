@@ -36,12 +36,7 @@ _WRONG: Final = {
 
 
 def check(specification: Specification, *, several: bool) -> None:
-    """Refuse what is not collected with Spark.
-
-    Raises:
-        MissingDependencyError: pyspark or Java is not there.
-        UnsupportedProtocolError: the order of people matters, or there are several columns.
-    """
+    """Refuse what is not collected with Spark."""
     check_installed()
     if specification.shuffler.kind == "mallows":
         message = "A Mallows shuffle needs everybody's place in one order: collect it with --engine local."
@@ -55,9 +50,6 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
     """Randomize and shuffle everybody on the cluster of a request; what it makes lies in the private folder `spill`.
 
     With the same key, ids and round the reports are those of one machine.
-
-    Raises:
-        MissingDependencyError, DataError: Spark cannot be used, or the records do not fit.
     """
     keyed = kernel.key is not None
     # Spark executes tasks again: coins are keyed always, without a file by a key that nobody will ever see.

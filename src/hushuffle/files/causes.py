@@ -30,11 +30,7 @@ def cause(error: OSError, otherwise: str = "an error") -> str:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an error of the system name `path`, which was asked for, and not a temporary file beside it.
-
-    Raises:
-        OSError: as inside, with the cause and `path`.
-    """
+    """Let an error of the system name `path`, which was asked for, and not a temporary file beside it."""
     try:
         yield
     except OSError as error:

@@ -1,10 +1,16 @@
 """The TOML specification of a deployment: read, checked all at once, written out, built into objects."""
 
-from hushuffle.specification.building import Adversaries, build_adversaries, build_protocol
 from hushuffle.specification.population import CountedPopulation, DataPopulation, People
 from hushuffle.specification.reach import Audiences, ReachPopulation
 from hushuffle.specification.reading import Collection, load, load_collection, parse, parse_collection
-from hushuffle.specification.specification import Specification, json_schema, schema_text
+from hushuffle.specification.specification import (
+    Adversaries,
+    Specification,
+    build_adversaries,
+    build_protocol,
+    json_schema,
+    schema_text,
+)
 
 __all__ = [
     "Adversaries",

@@ -1,8 +1,9 @@
-"""`Specification`: one deployment, as written in a TOML file."""
+"""`Specification`: one deployment, as written in a TOML file, and the objects it describes."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import tomli_w
@@ -10,12 +11,16 @@ from pydantic import Field, model_validator
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from hushuffle.errors import SpecificationError
+from hushuffle.mechanisms.adversaries import Guesser
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.specification._base import LARGEST_EPSILON, Name, Probability, Section, Seed, refuse
 from hushuffle.specification.kinds import AnyAdversary, AnyRandomizer, AnyShuffler, Linker, Strong, Uninformed
-from hushuffle.specification.order import with_order_adversaries
+from hushuffle.specification.order import Order, with_order_adversaries
 from hushuffle.specification.population import AnyPopulation
 from hushuffle.specification.reach import about_reach
-from hushuffle.specification.rules import broken_rules
+from hushuffle.specification.rules import broken_rules, misfits
 
 _DESCRIPTION = "One deployment: who is asked, how their answers are protected, from whom, and what is wanted."
 
@@ -48,12 +53,7 @@ class Run(Section):
 
 
 class Specification(Section):
-    """One deployment: population, randomizer, shuffler, adversaries, targets.
-
-    Raises:
-        pydantic.ValidationError: a value or a combination of values breaks a rule; `load` and `parse`
-            raise a `SpecificationError` in plain words instead.
-    """
+    """One deployment: population, randomizer, shuffler, adversaries, targets."""
 
     title: Name | None = None
     """What the report is called."""
@@ -124,3 +124,47 @@ def json_schema() -> dict[str, Any]:
 def schema_text() -> str:
     """Return the JSON schema as the text of docs/specification.schema.json."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adversaries:
+    """Who looks: `guessers` want one person's answer, `linker` says whether one wants to know who sent a report.
+
+    `order` is who reads the order of release, if anybody does.
+    """
+
+    guessers: tuple[Guesser, ...]
+    linker: bool
+    order: Order | None = None
+
+
+def build_protocol(spec: Specification, n: int, k: int, *, shuffler: Shuffler | None = None) -> Protocol:
+    """Return the protocol for n people and k categories.
+
+    `shuffler` is the one that [shuffler] describes where it depends on the data: a Mallows shuffle.
+
+    >>> from hushuffle.specification import parse
+    >>> spec = parse('''
+    ...     population = { n = 900, k = 3 }
+    ...     randomizer = { kind = "randomized-response", epsilon = 1.0 }
+    ...     shuffler = { kind = "uniform" }
+    ...     targets = { delta = 1e-6 }
+    ... ''')
+    >>> build_protocol(spec, n=900, k=3).randomizer.local_epsilon
+    1.0
+    """
+    problems = tuple(misfits(spec.plain(), n=n, k=k))
+    if problems:
+        where = f"specification, for n = {n:,} people and k = {k:,} categories"
+        raise SpecificationError(where, problems)
+    return Protocol(randomizer=spec.randomizer.build(k), shuffler=shuffler or spec.shuffler.build(), n=n)
+
+
+def build_adversaries(spec: Specification) -> Adversaries:
+    """Return the adversaries, in the order of the specification."""
+    guessers = [adversary.guesser() for adversary in spec.adversaries]
+    return Adversaries(
+        guessers=tuple(guesser for guesser in guessers if guesser is not None),
+        linker=any(isinstance(adversary, Linker) for adversary in spec.adversaries),
+        order=next((adversary for adversary in spec.adversaries if isinstance(adversary, Order)), None),
+    )

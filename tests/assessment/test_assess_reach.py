@@ -82,7 +82,7 @@ def test_what_is_said(planned_study: Assessment) -> None:
     expected = bloom.epsilon(filters=1, bits=200, p=0.1, delta=1e-5)
     assert (central.bound.lower, central.bound.upper) == (expected.lower, expected.upper)
     assert central.bound.witness is None
-    assert "; lower end at one column " in central.proof
+    assert "; lower bound at one column " in central.proof
     assert 0.5 < member.bound.upper < 0.7
     assert local.bound.upper == pytest.approx(math.log(9))
     assert planned_study.utility is None

@@ -50,7 +50,7 @@ class Capped(SearchedCurve):
     n: int
     dummies: int
     uncapped: SearchedCurve
-    proof = "a cap is a post-processing; largest likelihood ratio of an output; what a cap can change (lower end)"
+    proof = "a cap is a post-processing; largest likelihood ratio of an output; what a cap can change (lower bound)"
 
     @property
     def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]

@@ -88,7 +88,7 @@ class FiniteDivergence(SearchedCurve):
     places: tuple[Place, ...]
     trials: tuple[Trial, ...] = ()
     sources = (BLANKET,)
-    proof = "privacy blanket summed exactly (upper end), explicit neighbouring datasets (lower end)"
+    proof = "privacy blanket summed exactly (upper bound), explicit neighbouring datasets (lower bound)"
 
     @classmethod
     def of(cls, protocol: Protocol) -> FiniteDivergence:

@@ -91,7 +91,7 @@ class FlippedColumns(SearchedCurve):
     distances: tuple[int, ...] = ()
     trials: tuple[OneLogo, ...] = ()
     sources = (BLANKET,)
-    proof = "pool of common reports, moduli of characteristic functions (upper end), all others alike (lower end)"
+    proof = "pool of common reports, moduli of characteristic functions (upper bound), all others alike (lower bound)"
 
     @classmethod
     def of(cls, protocol: Protocol) -> FlippedColumns:

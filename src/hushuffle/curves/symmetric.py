@@ -184,7 +184,7 @@ class Kary(SearchedCurve):
     third: AllAtThird | None
     first: AllAtFirst | None
     sources = (BLANKET,)
-    proof = "privacy blanket summed exactly (upper end), explicit neighbouring datasets (lower end)"
+    proof = "privacy blanket summed exactly (upper bound), explicit neighbouring datasets (lower bound)"
 
     @classmethod
     def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Kary:

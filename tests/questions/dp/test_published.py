@@ -163,7 +163,7 @@ def test_closed_forms_where_they_do_not_apply() -> None:
 
 
 def test_a_closed_form_below_the_certified_figure_is_refused() -> None:
-    with pytest.raises(NumericalError, match="below the certified upper end"):
+    with pytest.raises(NumericalError, match="below the certified upper bound"):
         published._closed_form(lambda *_: 1e-3, protocol(3, 2.0, 100), 1e-6, ())
 
 

@@ -148,7 +148,7 @@ def test_sources_follow_the_formula_used() -> None:
 def test_names_the_composition_it_used() -> None:
     bracket = qif.vulnerability(protocol(300, 10, Fraction(1, 2)), adversary=hs.Strong())
     assert bracket.witness is not None
-    assert bracket.witness.family == "values of the known people at the lower end"
+    assert bracket.witness.family == "values of the known people at the lower bound"
     assert sum(bracket.witness.others) == 299
     small = qif.vulnerability(protocol(4, 3, Fraction(1, 2)), adversary=hs.Strong())
     assert small.witness is not None

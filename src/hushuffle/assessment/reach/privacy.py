@@ -22,7 +22,7 @@ _SHUFFLER: Final = "A broken or dishonest shuffler that has the key"
 def central(design: Design, *, touched: int | None = None) -> Bound:
     """Return epsilon for what `touched` columns change (None: those of one person).
 
-    The witness of the lower end is left out: its values are columns, which no label names.
+    The witness of the lower bound is left out: its values are columns, which no label names.
     """
     return replace(_epsilon(design, touched or design.hashes), witness=None)
 
@@ -57,7 +57,7 @@ def table(design: Design) -> Table:
         key="privacy",
         title="What the guarantee is for",
         caption=(
-            f"Epsilon at delta = {design.delta:g}. {first}Where several columns change, the upper end is group "
+            f"Epsilon at delta = {design.delta:g}. {first}Where several columns change, the upper bound is group "
             "privacy. The paper's pair has all columns empty, against one of them full: often the worst, no guarantee. "
             "Nobody sends a column, so that no figure says whose one is."
         ),
@@ -69,7 +69,7 @@ def table(design: Design) -> Table:
 def _central(design: Design) -> Finding:
     bound, law = central(design), divergence(design.protocol)
     factor = number(math.exp(bound.upper), up=True)
-    several = f"; group privacy over {design.hashes} columns (upper end), one column (lower end)"
+    several = f"; group privacy over {design.hashes} columns (upper bound), one column (lower bound)"
     return Finding(
         question="central-dp",
         adversary=_RELEASE,
@@ -83,9 +83,9 @@ def _central(design: Design) -> Finding:
 
 
 def _attained(design: Design) -> str:
-    """Say in words at which pair of datasets the lower end is attained; logos as bits, first publisher first."""
+    """Say in words at which pair of datasets the lower bound is attained; logos as bits, first publisher first."""
     witness = _epsilon(design, design.hashes).witness
-    return "" if witness is None else f"; lower end at {_columns(witness, design.filters)}"
+    return "" if witness is None else f"; lower bound at {_columns(witness, design.filters)}"
 
 
 def _columns(witness: Witness, filters: int) -> str:

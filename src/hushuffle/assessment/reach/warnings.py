@@ -85,12 +85,12 @@ def _about_the_guarantee(design: Design, specification: Specification, central: 
         yield Warned(
             key="wide-bracket",
             sentence=(
-                f"The true epsilon may be as small as {number(central.lower, up=False)}: the proven upper end is "
+                f"The true epsilon may be as small as {number(central.lower, up=False)}: the proven upper bound is "
                 f"{number(central.upper / central.lower, digits=2)} times that."
                 if central.lower > 0
-                else "The true epsilon may be 0: only its upper end is proven."
+                else "The true epsilon may be 0: only its upper bound is proven."
             ),
-            advice="Rely on the upper end. More flips, larger filters or fewer hash functions narrow the bracket.",
+            advice="Rely on the upper bound. More flips, larger filters or fewer hash functions narrow the bracket.",
         )
     if central.lower > 0.9 * dp.local_epsilon(design.protocol).upper:
         yield Warned(

@@ -71,7 +71,7 @@ def worst_pairs(
         answers=(
             f"{'Not always' if misses else 'In all cases here'}: in {len(misses)} of {len(rows)} cases enumerated "
             f"another pair of datasets has a larger delta at the same epsilon.{_largest_gap(misses)}",
-            f"The certified bracket holds for all pairs: its upper end is {'never' if sound else 'sometimes'} below "
+            f"The certified bracket holds for all pairs: its upper bound is {'never' if sound else 'sometimes'} below "
             "the enumerated worst case.",
         ),
         settings=(

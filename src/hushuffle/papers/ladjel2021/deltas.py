@@ -63,7 +63,7 @@ def amplification_study(
         question="How far does a delta of 1e-4 bring epsilon down, and do the paper's formulas say so?",
         answers=(
             f"{verdict(holds=not understated)}: the refinement by Bennett's inequality, as printed, is a bound. In "
-            f"{len(understated)} of {len(rows)} settings it lies below the certified lower end, at which the promise "
+            f"{len(understated)} of {len(rows)} settings it lies below the certified lower bound, at which the promise "
             "provably fails; " + _example(understated),
             _gains(rows),
             _regime(rows),
@@ -155,7 +155,7 @@ def _gains(rows: Sequence[Row]) -> str:
     return (
         f"{verdict(holds=max(share) < 1)}: a delta brings epsilon far below the pure figure: down to "
         f"{min(share):.0%} of the local one. Where the corrected Bennett form says anything it is "
-        f"{min(best, default=1.0):.2f} to {max(best, default=1.0):.2f} times the certified upper end."
+        f"{min(best, default=1.0):.2f} to {max(best, default=1.0):.2f} times the certified upper bound."
     )
 
 

@@ -109,7 +109,7 @@ def _rounds_chart(
         at = [x(figures[case][0]) for case in cases]
         for place, name in enumerate(("composed", "sum", "printed (no bound)")):
             series.append(drawn(f"sigma = {s:g}: {name}", at, [figures[case][1:][place] for case in cases]))
-    caption = "Conditional on public centroids. Composed: certified upper end; the lower end is that of one round."
+    caption = "Conditional on public centroids. Composed: certified upper bound; the lower bound is that of one round."
     return Chart(
         key=key, title=title, caption=caption, x_label=x_label, y_label=_NATS, series=tuple(series), y_log=True
     )
@@ -180,7 +180,7 @@ def grouping_study(
             "The sum over grouping sets (Theorem 1, corrected: over all clusters that an item reaches) holds, but is "
             f"{min(ratios):.1f} to {max(ratios):.1f} times what composing the losses gives.",
             f"{verdict(holds=low == 0)}: one grouping set's printed curve is a bound; at {low} of {len(dummies)} "
-            "numbers of dummies it lies below the certified lower end.",
+            "numbers of dummies it lies below the certified lower bound.",
             "If each person answers one grouping set only, chosen without looking at the data, the line of G = 1 holds "
             "for all, at the batches that are then smaller in number.",
         ),
@@ -194,7 +194,7 @@ def grouping_study(
             Table(
                 key="sets",
                 title="Grouping sets",
-                caption="delta = 1e-4 in all. A composed figure's lower end is that of one grouping set.",
+                caption="delta = 1e-4 in all. A composed figure's lower bound is that of one grouping set.",
                 columns=("G", "d", "messages", "composed", "sum", "printed (no bound)"),
                 rows=tuple(rows),
             ),

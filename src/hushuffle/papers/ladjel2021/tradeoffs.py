@@ -122,7 +122,7 @@ def aggregate_study(
             _consents_answer(consents),
             _utility_answer(utility),
             f"{verdict(holds=not below)}: the printed refinement of Theorem 4 promises what holds. In {len(below)} of "
-            f"the {len(points)} points of (a), (b) and (d) it lies below the certified lower end.",
+            f"the {len(points)} points of (a), (b) and (d) it lies below the certified lower bound.",
         ),
         settings=(
             ("targets", "20"),

@@ -110,7 +110,7 @@ def _trend(claim: str, lines: Sequence[Series], *, rising: bool) -> str:
         low, high = (line.lower, line.upper) if rising else (line.lower[::-1], line.upper[::-1])
         holds = holds and all(before <= after for before, after in zip(low[:-1], high[1:], strict=True))
     ends = "; ".join(f"{line.label}: {line.lower[0]:.3f} to {line.lower[-1]:.3f}" for line in lines)
-    return f"{'Confirmed' if holds else 'Contradicted'}: {claim}. Lower ends from left to right: {ends}."
+    return f"{'Confirmed' if holds else 'Contradicted'}: {claim}. Lower bounds from left to right: {ends}."
 
 
 def _chart(key: str, x_label: str, lines: Sequence[Series], *, x_log: bool) -> Chart:

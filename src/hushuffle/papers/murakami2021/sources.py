@@ -62,7 +62,7 @@ class Source:
 class Measured:
     """What the scores of a source say.
 
-    `bits`: the estimate of D(f_G || f_I) for all n people; `interval` of the same, without an upper end where the
+    `bits`: the estimate of D(f_G || f_I) for all n people; `interval` of the same, without an upper bound where the
     estimate has not settled; `counts`: the estimate from merged cells, which can only lose; `trend`: the estimate
     for fewer people, up to the number that all compared sources have. `wrong`: how often the best score is somebody
     else's.
@@ -237,7 +237,7 @@ def unsettled(found: Sequence[Measured]) -> tuple[Warned, ...]:
     return (
         Warned(
             key="not-settled",
-            sentence=f"{moving} of {len(found)} divergences have not settled: their intervals have no upper end.",
+            sentence=f"{moving} of {len(found)} divergences have not settled: their intervals have no upper limit.",
             advice="Read those points as the estimate at this number of people, not as the divergence.",
         ),
     )

@@ -13,7 +13,7 @@ from hushuffle.questions.bloom.privacy import person_delta, published_pair_epsil
 from hushuffle.questions.bloom.transition import law_of, published_pair_law
 
 Basis = Literal["certified", "pair"]
-"""What has to meet the target: the certified upper end for all datasets, or the figure of the published pair."""
+"""What has to meet the target: the certified upper bound for all datasets, or the figure of the published pair."""
 
 _MARGIN: Final = 3e-6
 """The search aims this much (relatively) below the target, so that the printed figure still meets it."""
@@ -44,8 +44,8 @@ def estimate_flip_prob(
     """Return the smallest flip probability whose epsilon is at most `epsilon` at `delta`, to about 1e-6 of it.
 
     By bracketing on p, deterministic: no simulation. What is returned was evaluated: on the basis "certified" the
-    upper end of the certified figure is at most the target. That no smaller p does rests on epsilon falling as p grows
-    (more flips are a post-processing), and is up to the width of the bracket.
+    upper bound of the certified figure is at most the target. That no smaller p does rests on epsilon falling as p
+    grows (more flips are a post-processing), and is up to the width of the bracket.
 
     Args:
         filters: number of filters.

@@ -31,13 +31,13 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
     with `hashes=1` a single column; replacing a person touches twice as many.
 
     For one hash function this is `dp.epsilon` of the protocol `BitFlipping(width=filters, p=p)`, `UniformShuffle()`,
-    n = bits: for one filter over all fillings, for several with the explicit pair of datasets at the lower end
-    as the witness. For more, the upper end is group privacy: HS at eps over h columns is at most the sum over
-    i < h of e**(i eps/h) HS at eps/h over one column; the lower end is that of one column, since hash functions can
+    n = bits: for one filter over all fillings, for several with the explicit pair of datasets at the lower bound
+    as the witness. For more, the upper bound is group privacy: HS at eps over h columns is at most the sum over
+    i < h of e**(i eps/h) HS at eps/h over one column; the lower bound is that of one column, since hash functions can
     agree.
 
     Args:
-        filters: number of filters, 1 to 62 (beyond 24 the upper end is the plain privacy blanket's, far above).
+        filters: number of filters, 1 to 62 (beyond 24 the upper bound is the plain privacy blanket's, far above).
         bits: number of bits of each filter.
         p: probability of a flip, in (0, 1/2); rounded up to a multiple of 2**-64, as `BitFlipping` does.
         delta: in [0, 1).
@@ -147,7 +147,7 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
 
 
 def person_delta(upper: Callable[[float], float], level: float, several: int) -> float:
-    """Return an upper end of the divergence at epsilon = `level` over up to `several` columns: group privacy.
+    """Return an upper bound of the divergence at epsilon = `level` over up to `several` columns: group privacy.
 
     `upper` gives that of one column, at any epsilon.
     """

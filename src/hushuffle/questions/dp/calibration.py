@@ -43,7 +43,7 @@ _FAR: Final = 50.0
 class Calibration:
     """A parameter solved for, on the safe side of the target, and its neighbour on the other side.
 
-    `value` meets the target: `bound`, central epsilon at `delta` of `protocol`, has its upper end at or below
+    `value` meets the target: `bound`, central epsilon at `delta` of `protocol`, has its upper bound at or below
     `epsilon`. `beyond`, within 0.01 % of it (or the next integer), was found not to meet it, with `beyond_bound`;
     past the end of the range `beyond_bound` is None. `protocol` has the value in it (but for rounds).
     """
@@ -66,7 +66,7 @@ def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta
     """Return the value of one parameter at which the certified central epsilon is still at most `epsilon`.
 
     That is the largest local epsilon, the smallest n, the smallest number of dummies or the largest number of
-    rounds. Everything else is as in `protocol`. What is returned was evaluated: its certified upper end meets the
+    rounds. Everything else is as in `protocol`. What is returned was evaluated: its certified upper bound meets the
     target. That nothing better does is up to 0.01 % and the width of the brackets. It rests on the divergence
     growing with the local epsilon (a smaller one is a post-processing) and falling with n (one more report can
     be given to the adversary), which is proven for k-ary randomized response under a uniform shuffle and no more
@@ -84,7 +84,7 @@ def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta
         UnsupportedProtocolError: the randomizer has no epsilon to choose, the shuffler takes no dummies, or the
             central figure is not available.
 
-    Source: bisection on the certified upper end, see `hushuffle.dp.epsilon`.
+    Source: bisection on the certified upper bound, see `hushuffle.dp.epsilon`.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000)

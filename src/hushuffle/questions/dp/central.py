@@ -19,7 +19,7 @@ def delta(protocol: Protocol, *, epsilon: float) -> Bound:
     """Return a certified bracket of the smallest delta for which the release is (epsilon, delta)-DP.
 
     Relation: replace one person's value, n fixed. The adversary knows everybody else's value and
-    sees everything the shuffler releases. The upper end holds for all pairs of datasets; the lower end
+    sees everything the shuffler releases. The upper bound holds for all pairs of datasets; the lower bound
     is attained at the bound's witness.
 
     Args:

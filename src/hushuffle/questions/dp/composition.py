@@ -21,7 +21,7 @@ def compose(rounds: Rounds, *, delta: float) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which all rounds together are (epsilon, delta)-DP.
 
     Relation: replace one person's values, in every round. The others' values may change from round to round and be
-    chosen in view of what was released before. The upper end holds for all datasets; the lower end
+    chosen in view of what was released before. The upper bound holds for all datasets; the lower bound
     is that of explicit datasets, the same in every round of a protocol. At delta = 0 the figure is the sum of the pure
     guarantees, which is attained. One round alone is `dp.epsilon`.
 

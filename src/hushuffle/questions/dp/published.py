@@ -176,12 +176,12 @@ def clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
 
     ln(1 + tanh(epsilon_0/2) (8 sqrt(e**epsilon_0 ln(4/delta)/n) + 8 e**epsilon_0/n)), for
     epsilon_0 <= ln(n/(16 ln(2/delta))); elsewhere the local epsilon. Before it is returned it is
-    held against the certified upper end of this protocol.
+    held against the certified upper bound of this protocol.
 
     Raises:
         InvalidInputError: delta out of range.
         UnsupportedProtocolError: nothing shuffles, no noise, or no certified figure to hold it against.
-        NumericalError: it lies below the certified upper end (never seen).
+        NumericalError: it lies below the certified upper bound (never seen).
 
     Source: Feldman, McMillan, Talwar 2021, Theorem 3.1.
 
@@ -199,12 +199,12 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
     ln(1 + (e**epsilon_0 - 1)(4 sqrt(2 ln(4/delta)/((e**epsilon_0 + 1) n)) + 4/n)), for
     epsilon_0 <= ln(n/(8 ln(2/delta)) - 1); elsewhere the local epsilon. The pair of laws that its proof goes through
     understates some divergences (docs/theory/blanket.md, Remark 8); the closed form is loose enough in all cases
-    tried, and is returned only where the certified upper end of this protocol confirms it.
+    tried, and is returned only where the certified upper bound of this protocol confirms it.
 
     Raises:
         InvalidInputError: delta out of range.
         UnsupportedProtocolError: nothing shuffles, no noise, or no certified figure to hold it against.
-        NumericalError: it lies below the certified upper end (never seen).
+        NumericalError: it lies below the certified upper bound (never seen).
 
     Source: Feldman, McMillan, Talwar 2023, section 3.
 
@@ -272,6 +272,6 @@ def _closed_form(
     found = formula(protocol.n, local, level)
     value = local if found is None else min(found, local)
     if divergence(protocol).upper(value) > level:
-        message = f"the published epsilon {value:g} lies below the certified upper end. Use dp.epsilon."
+        message = f"the published epsilon {value:g} lies below the certified upper bound. Use dp.epsilon."
         raise NumericalError(message)
     return Bound(lower=0.0, upper=value, kind="upper", unit="nats", sources=sources)

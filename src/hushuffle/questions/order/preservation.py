@@ -40,7 +40,7 @@ _DOUBT: Final = 4e-9
 """Relative error of a sum: a term has eighteen log-factorials in it, and as many roundings of 3e-11 between them."""
 
 _TRACE: Final = 1e-18
-"""Numbers of frozen and of free items rarer than this are left to the upper end."""
+"""Numbers of frozen and of free items rarer than this are left to the upper bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +190,7 @@ def preserved_share(
     """Return the largest eta for each group: the share that is preserved but with probability at most `delta`.
 
     Certified, or from simulation, as `preservation`. A simulated end is an order statistic of the preserved shares;
-    with fewer than about ln(2 / (1 - confidence)) / delta permutations the lower end says no more than what any
+    with fewer than about ln(2 / (1 - confidence)) / delta permutations the lower bound says no more than what any
     permutation preserves.
 
     Args:

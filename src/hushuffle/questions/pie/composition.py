@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
     """Return min(t alpha*, log2 n) in bits: an upper bound on what t = `reports` of one person say about who it is.
 
-    The adversary knows that the t reports belong together. alpha* is the (upper end of the) figure of `alpha`;
+    The adversary knows that the t reports belong together. alpha* is the (upper bound of the) figure of `alpha`;
     local hashing draws a new hash for every report.
 
     Raises:

@@ -1,12 +1,12 @@
 """Certified ends for any number of values and people: the privacy blanket, and an adversary who looks away.
 
-Upper end. Give the adversary the truthful reports of the known others, and which they are. Of the m known
+Upper bound. Give the adversary the truthful reports of the known others, and which they are. Of the m known
 people M ~ Bin(m, gamma) sent a uniform report instead; with the `unknown` uniform reports and the target's
 own, N = M + unknown + 1 remain. A truthful target is then one of N exchangeable reports, uniform on the k
 values: to guess the fullest cell is best and right with probability E[max h]/N = V_S(N; k). Hence
 G <= E V_S(M + unknown + 1; k).
 
-Lower end. All known people hold one value c, and the adversary does not look at its count. The
+Lower bound. All known people hold one value c, and the adversary does not look at its count. The
 J ~ Bin(m, (k-1) nu) + Bin(unknown, (k-1)/k) other reports elsewhere are uniform over k - 1 values: a truthful
 target whose value is not c is guessed with probability V_S(J + 1; k-1). Hence
 G >= (1 - 1/k) E V_S(J + 1; k-1) in the worst case.

@@ -125,7 +125,7 @@ def _witness(known: Knowledge, rates: Rates) -> Witness | None:
     if rates.known is None or known.m == 0:
         return None
     exact = rates.lower == rates.upper
-    family = "the worst values of the known people" if exact else "values of the known people at the lower end"
+    family = "the worst values of the known people" if exact else "values of the known people at the lower bound"
     return Witness(family=family, others=rates.known, target=(0, 1))
 
 

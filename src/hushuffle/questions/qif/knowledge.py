@@ -40,7 +40,7 @@ class Knowledge:
 class Rates:
     """The rate G at which a truthful target is guessed, V = nu + theta G, between two ends (equal: exact).
 
-    `known` are known values, counted by value, at which the lower end is attained, if they were asked for.
+    `known` are known values, counted by value, at which the lower bound is attained, if they were asked for.
     """
 
     lower: float

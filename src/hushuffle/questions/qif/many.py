@@ -4,8 +4,8 @@ Exact: nobody's value known, or no noise (the shuffle alone); all others at one 
 people for the torus. The worst case is exact when every composition (up to the names of the values)
 can be evaluated.
 
-Upper ends otherwise: the blanket; for a given composition also the people at its commonest value alone,
-since the adversary may be given the reports of the rest. Lower ends: compositions that can be evaluated;
+Upper bounds otherwise: the blanket; for a given composition also the people at its commonest value alone,
+since the adversary may be given the reports of the rest. Lower bounds: compositions that can be evaluated;
 an adversary who reads only the counts of a few values, of one at least: V >= (1 + theta max f)/k, f the law
 of that count among the others; for the worst case also the adversary who knows nobody (the worst case is
 not below the average), and all people at one value whose count is not looked at.
@@ -105,7 +105,7 @@ def _bracket(lower: float, upper: float) -> Rates:
 
 
 def _on_torus(knowledge: Knowledge, known: Known) -> tuple[float, bool]:
-    """Return a lower end of the rate for the known values, from as many counts as fit; True if it is exact."""
+    """Return a lower bound of the rate for the known values, from as many counts as fit; True if it is exact."""
     law, unknown = knowledge.law, knowledge.unknown
     axes = torus.affordable_axes(known, unknown, law, limit=torus.CELLS_LIMIT)
     if not axes:
@@ -124,7 +124,7 @@ def _all_at_one(knowledge: Knowledge, tolerance: float = TOLERANCE) -> float | N
 
 
 def _one_count(knowledge: Knowledge, holders: int) -> float:
-    """Return a lower end of the rate: the count of one value, which `holders` of the known people hold."""
+    """Return a lower bound of the rate: the count of one value, which `holders` of the known people hold."""
     law = knowledge.law
     counts = [[holders, knowledge.m - holders, knowledge.unknown]]
     return (1 + float(largest_probability(counts, [law.truth, law.lie, Fraction(1, law.k)])[0])) / law.k

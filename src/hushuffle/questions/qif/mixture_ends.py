@@ -2,11 +2,11 @@
 
 Let 1 be the commonest value and Y_x = Z_x - Z_1, a sum of n independent steps whose law is known.
 
-Lower end: the larger of f_1 (guess it and do not look), a guesser who tells only some reports apart
+Lower bound: the larger of f_1 (guess it and do not look), a guesser who tells only some reports apart
 (data processing), and one who guesses 1 or x: E max(Z_1, Z_x) = (f_1 + f_x + E|Y_x|)/2 with
 E|Y| >= E[Y**2]**1.5 / E[Y**4]**0.5 (Hoelder).
 
-Upper end: f_1 + E max_x [Y_x]_+, by the smallest of
+Upper bound: f_1 + E max_x [Y_x]_+, by the smallest of
 - sum_x min(E[Y_x]_+ <= (E Y_x + E[Y_x**2]**0.5)/2, E e**(s Y_x)/(e s)): [y]_+ <= e**(s y)/(e s);
 - ln(1 + sum_x E e**(s Y_x))/s, by Jensen, for the best s > 0;
 and of ln(sum_x E e**(s Z_x))/s, and of what the target's report alone would tell.

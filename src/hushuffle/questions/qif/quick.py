@@ -70,7 +70,7 @@ def _nobody(known: Knowledge) -> float:
 
 
 def _all_at_one(known: Knowledge) -> float:
-    """Return the rate when all others hold one value, 0 (a lower end like any other) if that takes too long."""
+    """Return the rate when all others hold one value, 0 (a lower bound like any other) if that takes too long."""
     try:
         return one_value_rate(known.m, known.law, tolerance=COARSE)
     except NumericalError:

@@ -67,8 +67,8 @@ class Refinement:
 
     `deficiency` is the smallest mean, over the inputs, of the total variation between rows of `second` and of
     first R, over all R; equally, the largest posterior vulnerability that `second` gives beyond `first` under the
-    uniform prior, over all gains in [0, 1]. `post_processing` is an R within its upper end, if `holds`;
-    `separation` proves the lower end, if not. `exact` says that first R = second holds entry by entry in rationals,
+    uniform prior, over all gains in [0, 1]. `post_processing` is an R within its upper bound, if `holds`;
+    `separation` proves the lower bound, if not. `exact` says that first R = second holds entry by entry in rationals,
     or that the separation was evaluated in rationals for rational channels; otherwise the answer is within
     the tolerance asked for.
     """

@@ -88,7 +88,7 @@ def cheapest(
     """Return the configuration with the fewest messages that meets (epsilon, delta) for one cluster, under limits.
 
     Both ways of hiding are tried: sampling and flooding alone, and sampling behind scramblers with dummies. The
-    figure is certified: its upper end is at most `epsilon`. That no configuration needs 2 % fewer messages rests on
+    figure is certified: its upper bound is at most `epsilon`. That no configuration needs 2 % fewer messages rests on
     epsilon falling as sampling, dummies and batches grow (each is a post-processing). Deterministic.
 
     For a plan in which a person passes G such clusters, ask for epsilon/G at delta/G; `plan_guarantee` then says how

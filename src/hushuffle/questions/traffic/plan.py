@@ -95,7 +95,7 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
     """Return the certified guarantee of a plan against somebody who watches all of its traffic.
 
     Relation: replace one data item. Every cluster and every noisy release that the item reaches counts, composed by
-    their dominating pairs; the figure is the worst over the plan's sets of data. The lower end is that of the worst
+    their dominating pairs; the figure is the worst over the plan's sets of data. The lower bound is that of the worst
     single cluster. It holds under `plan.assumptions`: show them with it.
 
     Args:

@@ -15,7 +15,7 @@ from hushuffle.curves import finite_blanket
 from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.finite_local import FiniteLocal
+from hushuffle.curves.local import FiniteLocal
 from hushuffle.curves.symmetric import Binary
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import BitFlipping, HasChannel, LocalHashing, MatrixRandomizer, Randomizer

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hushuffle as hs
-from hushuffle.curves import witness_loss
+from hushuffle.curves import symmetric_pairs
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
 from hushuffle.curves.divergence import divergence
@@ -132,7 +132,7 @@ def test_windows_leave_no_wrong_ratios_behind() -> None:
 def test_where_convolution_takes_too_long_sums_are_transformed(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = law(2, 1.0, 100)
     assert isinstance(plain, Binary)
-    monkeypatch.setattr(witness_loss, "_DIRECT", 10)
+    monkeypatch.setattr(symmetric_pairs, "_DIRECT", 10)
     dummied = replace(plain, dummies=50)
     (summed,) = dummied.datasets(log_tail=-60.0)
     monkeypatch.undo()
@@ -141,5 +141,5 @@ def test_where_convolution_takes_too_long_sums_are_transformed(monkeypatch: pyte
         assert hockey_stick(summed.p, summed.q, growth) == pytest.approx(
             hockey_stick(convolved.q, convolved.p, growth), rel=1e-9
         )
-    monkeypatch.setattr(witness_loss, "_DIRECT", 10)
+    monkeypatch.setattr(symmetric_pairs, "_DIRECT", 10)
     assert len(plain.datasets(log_tail=-60.0)) == 1

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.fair_signs import positive_part
-from hushuffle.curves.neighbours import AllAtFirst, AllAtThird
+from hushuffle.curves.symmetric_pairs import AllAtFirst, AllAtThird
 from oracles import dp_enumeration as oracle
 
 

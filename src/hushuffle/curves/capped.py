@@ -28,7 +28,7 @@ import numpy as np
 from hushuffle.curves.base import between
 from hushuffle.curves.certified_epsilon import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.symmetric import local_divergence
+from hushuffle.curves.local import local_divergence
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.model.citation import LADJEL

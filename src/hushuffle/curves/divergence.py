@@ -10,10 +10,9 @@ from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.capped import Capped
 from hushuffle.curves.certified_epsilon import SearchedCurve
 from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.finite_local import FiniteLocal
 from hushuffle.curves.flipped_columns import FlippedColumns
-from hushuffle.curves.noisy_order import NoisyOrder
-from hushuffle.curves.symmetric import Binary, Kary, Local
+from hushuffle.curves.local import FiniteLocal, Local, NoisyOrder
+from hushuffle.curves.symmetric import Binary, Kary
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.randomizers import BitFlipping, HasSymmetricLaw, Symmetric, has, require
 from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler

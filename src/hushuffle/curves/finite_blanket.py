@@ -29,7 +29,7 @@ import numpy as np
 from hushuffle.curves.certified_epsilon import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
-from hushuffle.curves.finite_local import certain
+from hushuffle.curves.local import certain
 from hushuffle.mechanisms.randomizers import HasValueLaws, ValueLaws, require
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET

@@ -10,7 +10,7 @@ import numpy as np
 
 from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.certified_epsilon import SearchedCurve
-from hushuffle.curves.symmetric import local_divergence
+from hushuffle.curves.local import local_divergence
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Citation, Witness
 from hushuffle.model.citation import BLANKET

@@ -1,28 +1,26 @@
-"""The divergences of k-ary randomized response: in the local model, for two values, for more."""
+"""The curves of k-ary randomized response behind a uniform shuffle: for two values, for more."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from decimal import Context, Decimal, localcontext
-from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
-from hushuffle.curves import binary_counts, witness_loss
+from hushuffle.curves import binary_counts
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.binary_counts import Compositions
 from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.certified_epsilon import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.exact_loss import exact_pairs
-from hushuffle.curves.neighbours import AllAtFirst, AllAtThird
+from hushuffle.curves.local import local_divergence
 from hushuffle.curves.signed_counts import SignedCounts
+from hushuffle.curves.symmetric_pairs import AllAtFirst, AllAtThird, all_alike, composition
 from hushuffle.mechanisms.randomizers import Symmetric
-from hushuffle.model import Bound, Witness
+from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET, DARROCH
-from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.binomial import Floats
 
 _EVERY: Final = 1600
 """Up to so many others every composition is evaluated; beyond, this many blocks of compositions."""
@@ -39,62 +37,6 @@ _SOME: Final = 48
 
 _TINY: Final = 5e-324
 """Below the pure epsilon delta is positive, however small."""
-
-_DIGITS: Final = Context(prec=60)
-
-
-def local_divergence(law: Symmetric, epsilon: float) -> float:
-    """Return mu - e**epsilon nu (or 0), rounded up: the divergence of one report seen with its sender.
-
-    >>> local_divergence(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), 0.0)
-    0.5
-    """
-    with localcontext(_DIGITS):
-        truth, lie = (Decimal(part.numerator) / Decimal(part.denominator) for part in (law.truth, law.lie))
-        value = truth - Decimal(epsilon).exp() * lie
-        if value <= 0:
-            return 0.0
-        nearest = float(value)
-        return nearest if Decimal(nearest) >= value else math.nextafter(nearest, math.inf)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Local(SearchedCurve):
-    """Nothing hides the sender (or there is no noise to hide in): the randomizer's own divergence, exact."""
-
-    law: Symmetric
-    local_epsilon: float
-    n: int
-    exact = True
-    proof = "the report is seen with its sender, so the local figure is the central one"
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
-
-    def upper(self, epsilon: float) -> float:
-        if self.law.lie == 0:
-            return 1.0
-        return 0.0 if epsilon >= self.pure else local_divergence(self.law, epsilon)
-
-    @property
-    def certain(self) -> float:  # type: ignore[override]
-        return 1.0 if self.law.lie == 0 else 0.0
-
-    def epsilon(self, delta: float) -> Bound:
-        """Return ln((mu - delta)/nu), rounded up, at least 0."""
-        smallest = math.inf
-        if self.law.lie > 0:
-            odds = (self.law.truth - Fraction(delta)) / self.law.lie - 1
-            smallest = 0.0 if odds <= 0 else min(self.pure, math.log1p(odds) * (1 + 8 * EPS))
-        return Bound.exact(smallest, unit="nats", witness=self.lower(0.0)[1])
-
-    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        del log_tail
-        return (witness_loss.alone(self.law, self.n),)
-
-    def lower(self, epsilon: float) -> tuple[float, Witness]:
-        return self.upper(epsilon), Witness(family="any dataset", others=(self.n - 1,), target=(0, 1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,14 +88,15 @@ class Binary(SearchedCurve):
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         if self.dummies:
-            listed = witness_loss.composition(self.law, self.n, 0, self.dummies, log_tail)
-            return listed or _all_alike(self.law, self.n, self.dummies, log_tail)
-        ends = witness_loss.all_at_first(self.law, self.n, log_tail)
+            listed = composition(self.law, self.n, 0, self.dummies, log_tail)
+            return listed or all_alike(self.law, self.n, self.dummies, log_tail)
+        truth, lie, theta = float(self.law.truth), float(self.law.lie), float(self.law.theta)
+        ends = AllAtFirst.of(n=self.n, truth=truth, lie=lie, theta=theta).pair(k=2, log_tail=log_tail)
         if self.n > _BEST:
             return (ends,)
         others = self.lower(self.guess())[1].others
         ones = others[1] if len(others) > 1 else 0
-        return (ends, *witness_loss.composition(self.law, self.n, ones, 0, log_tail))
+        return (ends, *composition(self.law, self.n, ones, 0, log_tail))
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         if not often or self.starts.size <= _OFTEN:
@@ -228,24 +171,6 @@ class Kary(SearchedCurve):
         return first, Witness(family="all others at the target's value", others=(self.n - 1,), target=(0, 1))
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        if self.dummies:
-            return _all_alike(self.law, self.n, self.dummies, log_tail)
-        first = witness_loss.all_at_first(self.law, self.n, log_tail)
-        return (witness_loss.all_at_third(self.law, self.n, log_tail), first)
-
-
-def _all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
-    """All others at a third value, or at the target's first one, and uniform dummies."""
-    k, truth, lie = law.k, float(law.truth), float(law.lie)
-    rows = [np.array([truth, lie, lie, (k - 3) * lie]), np.array([lie, truth, lie, (k - 3) * lie])]
-    rows.append(np.array([lie, lie, truth, (k - 3) * lie]))
-    uniform = np.array([1.0, 1.0, 1.0, k - 3.0]) / k
-    if k == 2:
-        rows, uniform = [row[:2] for row in rows[:2]], uniform[:2]
-    pairs: list[DatasetPair] = []
-    for held in (2, 0) if k > 2 else (0,):
-        name = "all others at a third value" if held else "all others at the target's value"
-        others = (0,) * held + (n - 1,) + (0,) * (k - 1 - held)
-        witness = Witness(family=name, others=others, target=(0, 1))
-        pairs += exact_pairs(witness, (rows[0], rows[1]), ((n - 1, rows[held]), (dummies, uniform)), log_tail=log_tail)
-    return tuple(pairs)
+        known = [dataset for dataset in (self.third, self.first) if dataset is not None]
+        pairs = tuple(dataset.pair(k=self.law.k, log_tail=log_tail) for dataset in known)
+        return pairs or all_alike(self.law, self.n, self.dummies, log_tail)

@@ -1,0 +1,205 @@
+"""Where nothing hides the sender, or not all: the curve of one report, exact; and an order that says something."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hushuffle.curves.base import PrivacyCurve, between
+from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.exact_loss import exact_pairs
+from hushuffle.mechanisms.randomizers import HasValueLaws, Symmetric, ValueLaws, require
+from hushuffle.model import Bound, Citation, Witness
+from hushuffle.numerics.binomial import EPS
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
+
+_DIGITS: Final = Context(prec=60)
+
+
+def local_divergence(law: Symmetric, epsilon: float) -> float:
+    """Return mu - e**epsilon nu (or 0), rounded up: the divergence of one report seen with its sender.
+
+    >>> local_divergence(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), 0.0)
+    0.5
+    """
+    with localcontext(_DIGITS):
+        truth, lie = (Decimal(part.numerator) / Decimal(part.denominator) for part in (law.truth, law.lie))
+        value = truth - Decimal(epsilon).exp() * lie
+        if value <= 0:
+            return 0.0
+        nearest = float(value)
+        return nearest if Decimal(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Local(SearchedCurve):
+    """Nothing hides the sender (or there is no noise to hide in): the randomizer's own divergence, exact."""
+
+    law: Symmetric
+    local_epsilon: float
+    n: int
+    exact = True
+    proof = "the report is seen with its sender, so the local figure is the central one"
+
+    @property
+    def pure(self) -> float:
+        return self.local_epsilon
+
+    def upper(self, epsilon: float) -> float:
+        if self.law.lie == 0:
+            return 1.0
+        return 0.0 if epsilon >= self.pure else local_divergence(self.law, epsilon)
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return 1.0 if self.law.lie == 0 else 0.0
+
+    def epsilon(self, delta: float) -> Bound:
+        """Return ln((mu - delta)/nu), rounded up, at least 0."""
+        smallest = math.inf
+        if self.law.lie > 0:
+            odds = (self.law.truth - Fraction(delta)) / self.law.lie - 1
+            smallest = 0.0 if odds <= 0 else min(self.pure, math.log1p(odds) * (1 + 8 * EPS))
+        return Bound.exact(smallest, unit="nats", witness=self.lower(0.0)[1])
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        del log_tail
+        law, n = self.law, self.n
+        truth, lie, rest = float(law.truth), float(law.lie), (law.k - 2) * float(law.lie)
+        others = (n - 1,) + (0,) * (law.k - 1)
+        p, q = np.array([lie, truth, rest]), np.array([truth, lie, rest])
+        keep = p > 0
+        pair = DatasetPair(
+            witness=Witness(family="any dataset", others=others, target=(1, 0)), p=p[keep], q=q[keep], doubt=8 * EPS
+        )
+        return (pair,)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        return self.upper(epsilon), Witness(family="any dataset", others=(self.n - 1,), target=(0, 1))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FiniteLocal(SearchedCurve):
+    """max over pairs of sum_y [Q(y|a) - e**eps Q(y|b)]_+, up to the rounding of the sums."""
+
+    laws: tuple[ValueLaws, ...]
+    local_epsilon: float
+    n: int
+    exact = True
+    proof = "the report is seen with its sender, so the local figure is the central one"
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> FiniteLocal:
+        """Return the divergence of a protocol whose shuffler reveals the senders.
+
+        Raises:
+            UnsupportedProtocolError: the randomizer's pairs of values are not known.
+
+        >>> import hushuffle as hs
+        >>> from hushuffle.mechanisms.randomizers import BitFlipping
+        >>> columns = hs.Protocol(randomizer=BitFlipping(width=2, p=0.25), shuffler=hs.NoShuffle(), n=9)
+        >>> round(FiniteLocal.of(columns).upper(1.0), 6)
+        0.392607
+        """
+        laws = require(protocol.randomizer, HasValueLaws, for_what="Central differential privacy").value_laws()
+        return cls(laws=laws, local_epsilon=protocol.randomizer.local_epsilon, n=protocol.n)
+
+    @property
+    def pure(self) -> float:
+        return self.local_epsilon
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return certain(self.laws, self.pure)
+
+    def upper(self, epsilon: float) -> float:
+        return 0.0 if epsilon >= self.pure else self._worst(epsilon, 1)[0]
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        value, *place = self._worst(epsilon, -1)
+        return 0.0 if epsilon >= self.pure else value, self._witness(*place)
+
+    def _witness(self, i: int, a: int, b: int) -> Witness:
+        labels = self.laws[i].labels
+        return Witness(family="any dataset", others=(self.n - 1,), target=(labels[a], labels[b]))
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        """Return the pairs that are worst in one round at small and at middling epsilon."""
+        pairs: list[DatasetPair] = []
+        for i, a, b in dict.fromkeys(self._worst(level, -1)[1:] for level in (0.0, self.guess())):
+            rows = self.laws[i].rows
+            pairs += exact_pairs(self._witness(i, a, b), (rows[a], rows[b]), (), log_tail=log_tail)
+        return tuple(pairs)
+
+    def _worst(self, epsilon: float, side: int) -> tuple[float, int, int, int]:
+        """Return the largest divergence, rounded up (`side` = 1) or down (-1), and its law and rows."""
+        found = []
+        for i, law in enumerate(self.laws):
+            for a, b in law.pairs:
+                first, second = law.rows[a], law.rows[b]
+                rounding = side * 8 * EPS * (first + np.exp(epsilon) * second)
+                gain = (first - second) - np.expm1(epsilon) * second + rounding
+                found.append((min(float(np.maximum(gain, 0.0).sum()), 1.0), i, a, b))
+        return max(found)
+
+
+def certain(laws: tuple[ValueLaws, ...], pure: float) -> float:
+    """Return the largest chance of a report that the other value of a pair cannot give; 0 if `pure` is finite."""
+    if math.isfinite(pure):  # a probability that floats round to 0 is not certain to be 0
+        return 0.0
+    chances = [float(law.rows[a][law.rows[b] == 0].sum()) for law in laws for a, b in law.pairs]
+    return max(chances) * (1 - 64 * EPS)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyOrder(PrivacyCurve):
+    """`hidden` is the divergence of the same reports shuffled uniformly, `seen` that of one seen with its sender."""
+
+    hidden: PrivacyCurve
+    seen: PrivacyCurve
+    proof = "post-processing: a uniform shuffle hides more, the reports with their senders say more"
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
+        return self.hidden.sources
+
+    @property
+    def pure(self) -> float:
+        return self.seen.pure
+
+    def pure_bound(self) -> Bound:
+        hidden = self.hidden.pure_bound()
+        return between(
+            hidden.lower,
+            self.pure,
+            unit="nats",
+            sources=self.sources,
+            witness=hidden.witness,
+            exact=hidden.lower == self.pure,
+        )
+
+    def upper(self, epsilon: float) -> float:
+        return self.seen.upper(epsilon)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        return self.hidden.lower(epsilon)
+
+    def epsilon(self, delta: float) -> Bound:
+        hidden, high = self.hidden.epsilon(delta), self.pure
+        exact = hidden.lower == high
+        return between(hidden.lower, high, unit="nats", sources=self.sources, witness=hidden.witness, exact=exact)
+
+    def delta(self, epsilon: float) -> Bound:
+        hidden, high = self.hidden.delta(epsilon), self.seen.delta(epsilon).upper
+        return between(hidden.lower, high, unit="probability", sources=self.sources, witness=hidden.witness)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        return self.hidden.datasets(log_tail=log_tail)

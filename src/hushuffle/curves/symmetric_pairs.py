@@ -1,0 +1,314 @@
+"""k-ary randomized response: explicit neighbouring datasets, one class for each.
+
+Each gives the hockey-stick divergence at one dataset, rounded downwards, and the law of what tells the two datasets
+apart (for composition). lambda = mu/nu; the target's value is a in one dataset and b in the other; n people in all.
+
+All others at a third value c, with S reports at a or b, R = (reports at a) - (reports at b), C at c:
+
+    (1/n) E [(lambda - 1)(1 + e**eps)/2 R - (e**eps - 1)((lambda - 1) S/2 + n - C (1 - 1/lambda))]_+ ;
+
+p and q are proportional to W + (lambda - 1) R/2 and W - (lambda - 1) R/2, W = (lambda + 1) S/2 + (n - S)(k - 2) nu/(1 -
+2 nu) (how the other reports divide does not depend on R, so that only their mean enters).
+
+All others at a, with A and B reports at a and b and ell = 1 + (B (lambda - 1) - A (1 - 1/lambda))/n
+the likelihood ratio of "target at b" to "target at a":
+
+    max(E_a [ell - e**eps]_+, E_a [1 - e**eps ell]_+).
+
+Bins are rounded downwards: Jensen's inequality for C (the value is convex in it), ends for S and B. The ratios are
+linear in the counts, so an event made of many counts needs only its mass and mean; where neighbouring counts S
+(or n - B) share a row, the larger binomial is completed with coins (or the smaller thinned) to the same size for the
+whole row, which keeps the means in closed form.
+
+Source: docs/theory/datasets.md, Corollaries 2 and 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.exact_loss import exact_pairs
+from hushuffle.curves.fair_signs import positive_part
+from hushuffle.mechanisms.randomizers import Symmetric
+from hushuffle.model import Witness
+from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.count_rows import CountRows
+
+_FEW: Final = 400
+"""Up to so many people every count at c is a bin of its own."""
+
+_TRACE: Final = 1e-45
+"""Cells lighter than this are dropped: a lower end may lose mass."""
+
+_FINE: Final = 1 / 20
+"""Width of a cell in standard deviations: loses at most 1/4800 of the variance of the loss."""
+
+_ROW: Final = 1 / 16
+"""Width of a row in standard deviations of the count that it groups, and four times that at large counts."""
+
+_DIRECT: Final = 20_000
+"""Windows up to this long are convolved directly."""
+
+_SHARP: Final = 256.0
+"""Cells whose mass is known less well than this many times `binomial.margin` are left out."""
+
+_FAINT: Final = 1e-11
+"""A relative error of likelihood ratios that hardly counts."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AllAtThird:
+    """All others at a third value: masses and conditional means by (row of S, bin of C)."""
+
+    n: int
+    truth: float
+    lie: float
+    rise: float  # lambda - 1
+    signs: Floats
+    weight: Floats
+    bias: Floats
+
+    @classmethod
+    def of(cls, *, n: int, truth: float, lie: float, theta: float | None = None) -> AllAtThird:
+        """Tabulate the law of the counts.
+
+        >>> round(AllAtThird.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
+        0.25
+        """
+        gap = truth - lie if theta is None else theta
+        rise, fall = gap / lie, gap / truth
+        rows = CountRows.of(n, 2 * lie)
+        mass, mean = _bins(n - rows.last, min(truth / (1 - 2 * lie), 1.0), _cuts(n, truth, lie))
+        weight = rows.at_least[:, None] * mass
+        bias = rise / 2 * rows.last[:, None] + n - mean * fall
+        keep = weight > _TRACE
+        signs = np.broadcast_to(rows.first[:, None], weight.shape)
+        return cls(n=n, truth=truth, lie=lie, rise=rise, signs=signs[keep], weight=weight[keep], bias=bias[keep])
+
+    def without_traces(self, delta: float) -> AllAtThird:
+        """Return the same end without the lightest cells, which lose it at most delta/10**6."""
+        order = np.argsort(self.weight)
+        keep = np.sort(order[np.cumsum(self.weight[order]) > 1e-6 * delta / (1 + self.rise)])
+        return replace(self, signs=self.signs[keep], weight=self.weight[keep], bias=self.bias[keep])
+
+    def lower(self, epsilon: float) -> float:
+        """Return a lower end of the divergence at epsilon."""
+        slope = self.rise * (1 + float(np.exp(epsilon))) / 2
+        threshold = float(np.expm1(epsilon)) * self.bias
+        most = slope * self.signs
+        value = positive_part(self.signs, slope, threshold, (most - threshold, most + threshold))[0]
+        total = float(np.sum(self.weight * value)) / self.n
+        return total * (1 - EPS * (64 + self.weight.size))
+
+    def pair(self, *, k: int, log_tail: float) -> DatasetPair:
+        """Return what tells the two datasets apart: p with the target at 0, q at 1, the others at 2."""
+        n, truth, lie = self.n, self.truth, self.lie
+        rows = _Cells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=_row_width(2 * n * lie))
+        mean, last = rows.mean[0], rows.last[0]
+        # The reports at 0 or 1, completed with coins to the same number for the whole row.
+        coins = _Cells.of(last, 0.5, log_tail=log_tail, width=_FINE)
+        ratio, real = truth / lie, mean / np.maximum(last, 1.0)
+        weight = ((ratio + 1) / 2 * mean + (n - mean) * (k - 2) * lie / (1 - 2 * lie))[:, None] / n
+        gap = (ratio - 1) / 2 * real[:, None] * (2 * coins.mean - last[:, None]) / n
+        slopes = (ratio * (1 + rows.blur[0])[:, None] - ratio + (ratio - 1) * real[:, None] * coins.blur) / n
+        witness = Witness(family="all others at a third value", others=(0, 0, n - 1) + (0,) * (k - 3), target=(0, 1))
+        return _assemble(witness, rows.mass[0][:, None] * coins.mass, (weight + gap, weight - gap), slopes=slopes, n=n)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AllAtFirst:
+    """All others at the target's own first value: B in `rows`."""
+
+    n: int
+    truth: float
+    lie: float
+    theta: float
+    rows: CountRows
+
+    @classmethod
+    def of(cls, *, n: int, truth: float, lie: float, theta: float | None = None) -> AllAtFirst:
+        """Tabulate the law of B.
+
+        >>> round(AllAtFirst.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
+        0.25
+        """
+        gap = truth - lie if theta is None else theta
+        return cls(n=n, truth=truth, lie=lie, theta=gap, rows=CountRows.of(n, lie))
+
+    def lower(self, epsilon: float) -> float:
+        """Return a lower end of the divergence at epsilon, the better of both directions."""
+        growth, excess = float(np.exp(epsilon)), float(np.expm1(epsilon))
+        chance, slope = min(self.truth / (1 - self.lie), 1.0), self.theta / self.truth / self.n
+        lift, first, last = self.theta / self.lie / self.n, self.rows.first, self.rows.last
+        toward = _positive_mean(self.n - first, chance, slope=-slope, offset=first * lift - excess)
+        away = _positive_mean(self.n - last, chance, slope=growth * slope, offset=-excess - growth * lift * last)
+        weight = self.rows.at_least
+        best = max(float(np.sum(weight * toward)), float(np.sum(weight * away)))
+        return best * (1 - EPS * (64 + weight.size))
+
+    def pair(self, *, k: int, log_tail: float) -> DatasetPair:
+        """Return what tells the two datasets apart: p with the target at 1, q at 0, the others at 0."""
+        n, truth, lie = self.n, self.truth, self.lie
+        rows = _Cells.of(np.array([float(n)]), lie, log_tail=log_tail, width=_FINE if k == 2 else _row_width(n * lie))
+        mean, last = rows.mean[0], rows.last[0]
+        # Those who did not report 1, thinned to the same number for the whole row.
+        firsts = _Cells.of(n - last, min(truth / (1 - lie), 1.0), log_tail=log_tail, width=_FINE)
+        zeros = firsts.mean + ((last - mean) * min(truth / (1 - lie), 1.0))[:, None]
+        ratio = truth / lie
+        likelihood = 1 + (mean[:, None] * (ratio - 1) - zeros * (1 - 1 / ratio)) / n
+        slopes = ((ratio - 1) * rows.blur[0][:, None] + (1 - 1 / ratio) * firsts.blur) / n
+        witness = Witness(family="all others at the target's value", others=(n - 1,) + (0,) * (k - 1), target=(1, 0))
+        mass = rows.mass[0][:, None] * firsts.mass
+        return _assemble(witness, mass, (likelihood, np.ones_like(likelihood)), slopes=slopes, n=n)
+
+
+def all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
+    """All others at a third value, or at the target's first one, and uniform dummies."""
+    k, truth, lie = law.k, float(law.truth), float(law.lie)
+    rows = [np.array([truth, lie, lie, (k - 3) * lie]), np.array([lie, truth, lie, (k - 3) * lie])]
+    rows.append(np.array([lie, lie, truth, (k - 3) * lie]))
+    uniform = np.array([1.0, 1.0, 1.0, k - 3.0]) / k
+    if k == 2:
+        rows, uniform = [row[:2] for row in rows[:2]], uniform[:2]
+    pairs: list[DatasetPair] = []
+    for held in (2, 0) if k > 2 else (0,):
+        name = "all others at a third value" if held else "all others at the target's value"
+        others = (0,) * held + (n - 1,) + (0,) * (k - 1 - held)
+        witness = Witness(family=name, others=others, target=(0, 1))
+        pairs += exact_pairs(witness, (rows[0], rows[1]), ((n - 1, rows[held]), (dummies, uniform)), log_tail=log_tail)
+    return tuple(pairs)
+
+
+def composition(report: Symmetric, n: int, ones: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
+    """Two values, `ones` ones among the others: nothing if direct convolution would take too long."""
+    law = np.ones(1)
+    groups = ((ones, float(report.truth)), (n - 1 - ones, float(report.lie)), (dummies, 0.5))
+    for trials, chance in groups:
+        low, high = binomial.window(trials, chance, log_tail)
+        if high - low > _DIRECT:
+            return ()
+        law = np.convolve(law, binomial.pmf(np.arange(low, high + 1, dtype=np.float64), trials, chance))
+    truth, lie = float(report.truth), float(report.lie)
+    doubt = 3 * binomial.margin(n + dummies) + EPS * (16 + 3 * law.size)
+    witness = Witness(family="one composition", others=(n - 1 - ones, ones), target=(1, 0))
+    p, q = np.convolve(law, [lie, truth]), np.convolve(law, [truth, lie])
+    # At the ends of the window the two laws lack different terms: their ratio would be wrong there.
+    inner = slice(None) if law.size == n + dummies else slice(1, -1)
+    return (DatasetPair(witness=witness, p=p[inner], q=q[inner], doubt=doubt),)
+
+
+def _positive_mean(trials: Floats, chance: float, *, slope: float, offset: Floats) -> Floats:
+    """Return a lower end of E[offset + slope A]_+, A ~ Bin(trials, chance), shape of `trials`."""
+    mean = trials * chance
+    if slope > 0:
+        start = np.floor(-offset / slope) + 1
+        tail = binomial.upper_tail(start, trials, chance)
+        edge = np.maximum(start, 0.0) * (1 - chance) * binomial.pmf(start, trials, chance)
+    else:
+        stop = np.ceil(offset / -slope) - 1
+        tail = binomial.lower_tail(stop, trials, chance)
+        edge = -(trials - stop) * chance * binomial.pmf(stop, trials, chance)
+    # E[A - mean; A in the set] is `edge`, by summation by parts.
+    drift, swing = (offset + slope * mean) * tail, slope * edge
+    rounding = (binomial.margin(float(np.max(trials, initial=1.0))) + 16 * EPS) * (np.abs(drift) + np.abs(swing))
+    spilled = 16 * EPS * (np.abs(offset) + abs(slope) * mean) * tail
+    rounded_down: Floats = np.maximum(drift + swing - rounding - spilled, 0.0)
+    return rounded_down
+
+
+def _cuts(n: int, truth: float, lie: float) -> Floats:
+    """Return where bins of C end, in standard deviations: C matters less the smaller epsilon will be."""
+    size = 8 * (truth - lie) / np.sqrt(2 * lie * n + 1)
+    spacing = min(3.0, max(0.35, 0.07 / size))
+    return np.concatenate([[-14.0, -11.0, -9.0, -7.5], np.arange(-6.5, 6.6, spacing), [9.0]])
+
+
+def _bins(trials: Floats, chance: float, deviations: Floats) -> tuple[Floats, Floats]:
+    """Return mass and mean, both rounded down, of Bin(trials, chance) in the bins between cuts, both (rows, bins)."""
+    mean = (trials * chance)[:, None]
+    if float(trials.max()) <= _FEW:
+        inner = np.broadcast_to(np.arange(trials.max()), (trials.size, int(trials.max())))
+    else:
+        spread = np.sqrt(np.maximum(trials * chance * (1 - chance), 0.0))[:, None]
+        inner = np.floor(mean + deviations * spread)
+    inner = np.clip(inner, -1.0, trials[:, None])
+    cuts = np.hstack([np.full_like(mean, -1.0), inner, trials[:, None]])
+    below = binomial.lower_tail(cuts, trials[:, None], chance)
+    # E[Bin - mean; Bin <= x] = -(trials - x) chance P(Bin = x)
+    lever = np.where(cuts < 0, 0.0, (trials[:, None] - cuts) * chance * binomial.pmf(cuts, trials[:, None], chance))
+    noise = binomial.margin(float(np.max(trials, initial=1.0)))
+    mass = np.diff(below, axis=1)
+    doubt = noise * (below[:, 1:] + below[:, :-1])
+    safe = np.where(mass > 4 * doubt, mass, 1.0)
+    shift = (lever[:, :-1] - lever[:, 1:] - noise * (lever[:, :-1] + lever[:, 1:])) / safe
+    shift = shift - np.abs(shift) * doubt / safe
+    point = np.clip(mean + shift - 8 * EPS * mean, np.maximum(cuts[:, :-1] + 1, 0.0), cuts[:, 1:].clip(min=0.0))
+    return np.where(mass > 4 * doubt, mass - doubt, 0.0), point
+
+
+def _row_width(count: float) -> float:
+    """Return the width, in standard deviations, of rows of a count of this size: coins cost width/(2 sqrt(count))."""
+    return max(_ROW, min(4 * _ROW, 2e-4 * math.sqrt(count)))
+
+
+def _assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, slopes: Floats, n: int) -> DatasetPair:
+    """Return the events (p, q) = mass * factors, the factors known up to `slopes`, if known well."""
+    first, second = factors
+    least = np.minimum(first, second)
+    sound = (mass > 0) & (least > 0)
+    error = np.where(sound, slopes / np.where(sound, least, 1.0), np.inf)
+    allowed = max(8 * float(error[sound] @ mass[sound]), _FAINT)
+    keep = sound & (error <= allowed)
+    return DatasetPair(
+        witness=witness,
+        p=(mass * first)[keep],
+        q=(mass * second)[keep],
+        doubt=2 * allowed + 64 * EPS,
+        common=3 * _SHARP * binomial.margin(n),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Cells:
+    """Bin(trials[i], chance) in cells ending at `last`, all of shape (rows, cells): mass, mean and its error `blur`.
+
+    Cells whose mass is not known up to _SHARP margins are given mass 0.
+    """
+
+    last: Floats
+    mass: Floats
+    mean: Floats
+    blur: Floats
+
+    @classmethod
+    def of(cls, trials: Floats, chance: float, *, log_tail: float, width: float) -> _Cells:
+        mean = (trials * chance)[:, None]
+        spread = np.sqrt(np.maximum(mean * (1 - chance), 0.0))
+        reach = -log_tail / 3 + np.sqrt((log_tail / 3) ** 2 - 2 * log_tail * spread**2)
+        low, high = np.maximum(np.floor(mean - reach), 0.0), np.minimum(np.ceil(mean + reach), trials[:, None])
+        step = max(1.0, float(np.floor(width * spread.max())))
+        ends = low + step * (1 + np.arange(int(((high - low).max() + 1) // step) + 1)) - 1
+        last = np.minimum(ends, trials[:, None])
+        first = np.minimum(ends - step, trials[:, None]) + 1
+        count, noise = trials[:, None], binomial.margin(float(trials.max(initial=1.0)))
+        if step == 1:
+            mass = np.where(first > last, 0.0, binomial.pmf(last, count, chance))
+            return cls(last=last, mass=mass, mean=last, blur=8 * EPS * last)
+        left = last < mean
+        below = binomial.lower_tail(last, count, chance), binomial.lower_tail(first - 1, count, chance)
+        above = binomial.upper_tail(first, count, chance), binomial.upper_tail(last + 1, count, chance)
+        mass = np.where(left, below[0] - below[1], above[0] - above[1])
+        doubt = noise * np.where(left, below[0] + below[1], above[0] + above[1])
+        mass = np.where((first <= last) & (doubt <= _SHARP * noise * mass), mass, 0.0)
+        safe = np.where(mass > 0, mass, 1.0)
+        # E[X - mean; X <= x] = -(trials - x) chance P(X = x)
+        lever = [(count - x) * chance * binomial.pmf(x, count, chance) for x in (first - 1, last)]
+        shift = (lever[0] - lever[1]) / safe
+        blur = (noise * (lever[0] + lever[1]) + 2 * doubt * np.abs(shift)) / safe + 8 * EPS * mean
+        return cls(last=last, mass=mass, mean=np.clip(mean + shift, first, last), blur=blur)

@@ -12,9 +12,8 @@ import hushuffle as hs
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.flipped_columns import FlippedColumns
-from hushuffle.curves.flipped_pairs import PairFamily, Pool
+from hushuffle.curves.flipped_pairs import AllAlike, OneLogo, PairFamily, Pool
 from hushuffle.curves.mixed_sums import MixedSums
-from hushuffle.curves.one_logo import AllAlike, OneLogo
 from hushuffle.curves.symmetric import Binary
 from oracles import bloom_enumeration as oracle
 from oracles.dp_enumeration import hockey_stick

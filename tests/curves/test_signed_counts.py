@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.signed_counts import SignedCounts
+from hushuffle.curves.tilted_counts import SignedCounts
 from oracles import dp_enumeration as oracle
 
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import gammaln
 
 from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.fair_signs import positive_part
 from hushuffle.curves.symmetric_pairs import AllAtFirst, AllAtThird
+from hushuffle.numerics.binomial import fair_signs
 from oracles import dp_enumeration as oracle
 
 
@@ -37,7 +37,7 @@ def test_positive_part_by_the_definition() -> None:
             law = [(math.comb(signs, a) / 2**signs, 2 * a - signs) for a in range(signs + 1)]
             exact = sum(mass * max(0.0, 1.7 * r - threshold) for mass, r in law)
             head = np.array([1.7 * signs - threshold]), np.array([1.7 * signs + threshold])
-            lower, upper = positive_part(np.array([float(signs)]), 1.7, np.array([threshold]), head)
+            lower, upper = fair_signs(np.array([float(signs)]), 1.7, np.array([threshold]), head)
             assert lower[0] - 1e-15 <= exact <= upper[0] + 1e-15
             assert upper[0] - lower[0] <= 1e-11
 

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from hushuffle.numerics.count_rows import CountRows
+from hushuffle.numerics.binomial import CountRows
 from oracles import binomial_mp as oracle
 
 

@@ -19,10 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushuffle.curves.fair_signs import positive_part
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.count_rows import LOG_TAIL, CountRows, row_step
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats, fair_signs, row_step
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,7 +95,7 @@ class BlanketBound:
         common = excess * self.k * self.lie * self.total
         threshold = excess * pull / 2 * self.low + common
         known = pull * self.low + slope * (self.high - self.low)
-        value = positive_part(self.high, slope, threshold, (known - common, known + common))[1]
+        value = fair_signs(self.high, slope, threshold, (known - common, known + common))[1]
         each = float(np.sum(self.mass * value / self.total)) * (1 + EPS * (16 + self.mass.size))
         result = each + pull * self.outside  # no cell can weigh more than k theta
         gap, price = self.theta, excess * self.lie

@@ -25,8 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hushuffle.curves.base import between
-from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.base import SearchedCurve, between
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.local import local_divergence
 from hushuffle.mechanisms.randomizers import Symmetric

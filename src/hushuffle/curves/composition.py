@@ -16,8 +16,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve, between
-from hushuffle.curves.certified_epsilon import LARGEST
+from hushuffle.curves.base import LARGEST, PrivacyCurve, between
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
 from hushuffle.curves.profile import DOMINATING, DOTS, Profile, common_step
 from hushuffle.errors import NumericalError

@@ -6,9 +6,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.capped import Capped
-from hushuffle.curves.certified_epsilon import SearchedCurve
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.flipped_columns import FlippedColumns
 from hushuffle.curves.local import FiniteLocal, Local, NoisyOrder

@@ -26,15 +26,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.curves.local import certain
 from hushuffle.mechanisms.randomizers import HasValueLaws, ValueLaws, require
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
-from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.count_rows import LOG_TAIL, CountRows
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats
 from hushuffle.numerics.score_sums import FAINT, Crowd, Scores, advantage, positive_part
 
 if TYPE_CHECKING:

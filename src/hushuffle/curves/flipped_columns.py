@@ -28,12 +28,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.flipped_pairs import MOST, PairFamily, Pool
+from hushuffle.curves.flipped_pairs import MOST, OneLogo, PairFamily, Pool
 from hushuffle.curves.mixed_sums import MixedSums
-from hushuffle.curves.one_logo import OneLogo
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET

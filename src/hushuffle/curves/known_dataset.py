@@ -3,7 +3,7 @@
 Others' values are known, so the law of the counts is a convolution of their reports. For the pair of values
 (a, b) of the person that changes, with m_a and m_b others at a and b:
 
-* k = 2: the number of ones, see `binary_counts`.
+* k = 2: the number of ones, see `tilted_counts`.
 * k = 3: the counts at a and b say everything: both ends are the same number up to rounding.
 * k > 3, below: the other counts are merged, which is post-processing.
 * k > 3, above: the adversary is given the truthful reports of everybody whose value is neither a nor b. M of
@@ -22,12 +22,12 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves import binary_counts
-from hushuffle.curves.binary_counts import Compositions
+from hushuffle.curves import tilted_counts
+from hushuffle.curves.tilted_counts import Compositions
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial
-from hushuffle.numerics.count_rows import LOG_TAIL, CountRows
+from hushuffle.numerics.binomial import LOG_TAIL, CountRows
 from hushuffle.numerics.pair_counts import Group, PairLaw, cells
 
 FAMILY: Final = "this dataset only, no guarantee"
@@ -94,7 +94,7 @@ class BinaryDataset:
 
     def ends(self, epsilon: float) -> tuple[float, float, Witness]:
         """Return certified ends of delta(epsilon), and where the lower one is attained."""
-        low, high = binary_counts.hockey_stick(self.rows, truth=self.truth, lie=self.lie, epsilon=epsilon)
+        low, high = tilted_counts.hockey_stick(self.rows, truth=self.truth, lie=self.lie, epsilon=epsilon)
         best = int(low.argmax())
         return float(low[best]), float(high.max()), self.changes[best % len(self.changes)].witness
 

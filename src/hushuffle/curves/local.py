@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve, between
-from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve, SearchedCurve, between
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import HasValueLaws, Symmetric, ValueLaws, require

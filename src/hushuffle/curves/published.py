@@ -25,8 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.count_rows import LOG_TAIL, CountRows
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats
 
 _ROUND_UP = 1 + 1e-12
 

@@ -8,8 +8,8 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 
 import numpy as np
 
+from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.certified_epsilon import SearchedCurve
 from hushuffle.curves.local import local_divergence
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Citation, Witness

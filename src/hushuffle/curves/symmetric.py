@@ -8,15 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves import binary_counts
-from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.binary_counts import Compositions
+from hushuffle.curves import tilted_counts
+from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.certified_epsilon import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.local import local_divergence
-from hushuffle.curves.signed_counts import SignedCounts
 from hushuffle.curves.symmetric_pairs import AllAtFirst, AllAtThird, all_alike, composition
+from hushuffle.curves.tilted_counts import Compositions, SignedCounts
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET, DARROCH
@@ -111,7 +109,7 @@ class Binary(SearchedCurve):
     def _ends(self, ones: Floats, doubt: int, epsilon: float) -> tuple[Floats, Floats]:
         others = Compositions(ones=ones, zeros=np.maximum(self.n - 1 - ones - doubt, 0.0), dummies=self.dummies)
         truth, lie = float(self.law.truth), float(self.law.lie)
-        return binary_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon, theta=float(self.law.theta))
+        return tilted_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon, theta=float(self.law.theta))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

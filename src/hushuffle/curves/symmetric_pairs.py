@@ -33,12 +33,10 @@ import numpy as np
 
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
-from hushuffle.curves.fair_signs import positive_part
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.count_rows import CountRows
+from hushuffle.numerics.binomial import EPS, CountRows, Floats, fair_signs
 
 _FEW: Final = 400
 """Up to so many people every count at c is a bin of its own."""
@@ -102,7 +100,7 @@ class AllAtThird:
         slope = self.rise * (1 + float(np.exp(epsilon))) / 2
         threshold = float(np.expm1(epsilon)) * self.bias
         most = slope * self.signs
-        value = positive_part(self.signs, slope, threshold, (most - threshold, most + threshold))[0]
+        value = fair_signs(self.signs, slope, threshold, (most - threshold, most + threshold))[0]
         total = float(np.sum(self.weight * value)) / self.n
         return total * (1 - EPS * (64 + self.weight.size))
 

@@ -1,4 +1,4 @@
-"""Binomial probabilities and tails, accurate in relative terms far into the tails.
+"""Binomial probabilities, tails, counts in rows and sums of fair signs, accurate in relative terms far into the tails.
 
 Floats throughout; `margin(n)` is the relative error that the tests hold every function here to
 (against 40-digit arithmetic, n up to 10**9, probabilities down to 10**-200). Callers that
@@ -8,6 +8,7 @@ certify a bound inflate by it.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,15 @@ from scipy.special import betainc, betaincc, xlog1py, xlogy
 Floats = npt.NDArray[np.float64]
 
 EPS: Final = float(np.finfo(np.float64).eps)
+
+LOG_TAIL: Final = -95.0
+"""Natural logarithm of what a window leaves outside at each end: e**-95 < 1e-41."""
+
+_SINGLE: Final = 1500
+"""How many values of a count are summed one by one; beyond, neighbours share a row."""
+
+_NARROW: Final = 3e-5
+"""Rows narrower than this share of the count would gain nothing that a figure shows."""
 
 _EXACT_UP_TO = 32
 _NOT_SMALL = 0.01
@@ -109,6 +119,104 @@ def window(n: int, p: float, log_tail: float) -> tuple[int, int]:
     # The inequality solved for the deviation x.
     x = reach / 3 + math.sqrt((reach / 3) ** 2 + 2 * reach * variance)
     return max(0, math.floor(mean - x)), min(n, math.ceil(mean + x))
+
+
+def row_step(low: int, high: int) -> int:
+    """Return how many neighbouring integers of low..high share a row.
+
+    >>> row_step(0, 1000), row_step(170_000_000, 170_200_000)
+    (1, 5100)
+    """
+    return max(1, -(-(high - low + 1) // _SINGLE), int(_NARROW * low))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountRows:
+    """Bin(n, p) from `first[i]` to `last[i]` with probability `mass[i]`, known up to `doubt[i]`, shapes (rows,).
+
+    What lies outside the window has probability at most e**-95 on each side.
+    """
+
+    first: Floats
+    last: Floats
+    mass: Floats
+    doubt: Floats
+
+    @classmethod
+    def of(cls, n: int, chance: float, *, step: int | None = None) -> CountRows:
+        """Return the rows; `step` integers share one, by default as many as keep the number of rows small.
+
+        >>> CountRows.of(2, 0.5).mass.round(12).tolist()
+        [0.25, 0.5, 0.25]
+        """
+        low, high = window(n, chance, LOG_TAIL)
+        width = row_step(low, high) if step is None else step
+        first = np.arange(low, high + 1, width, dtype=np.float64)
+        last = np.minimum(first + width - 1, high)
+        if width == 1:
+            mass = pmf(first, n, chance)
+            return cls(first=first, last=last, mass=mass, doubt=margin(n) * mass)
+        # Differences of the tail on the row's own side of the mean, so that light rows keep their accuracy.
+        below = lower_tail(last, n, chance), lower_tail(first - 1, n, chance)
+        above = upper_tail(first, n, chance), upper_tail(last + 1, n, chance)
+        left = last < n * chance
+        mass = np.where(left, below[0] - below[1], above[0] - above[1])
+        doubt = margin(n) * np.where(left, below[0] + below[1], above[0] + above[1])
+        return cls(first=first, last=last, mass=np.maximum(mass, 0.0), doubt=doubt)
+
+    @property
+    def at_most(self) -> Floats:
+        """Return the masses rounded up."""
+        return self.mass + self.doubt
+
+    @property
+    def at_least(self) -> Floats:
+        """Return the masses rounded down."""
+        return np.maximum(self.mass - self.doubt, 0.0)
+
+
+def fair_signs(signs: Floats, slope: float, threshold: Floats, head: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Return certified lower and upper ends of E[slope R - threshold]_+, R a sum of `signs` fair signs.
+
+    Arrays broadcast; slope > 0, threshold >= 0. `head` is slope * signs - threshold, the largest value in the
+    bracket, and the sum of magnitudes it was computed from. The expectation grows with `signs` (convex order),
+    falls with `threshold` and is convex in it.
+
+    Two forms are evaluated, each with its own rounding error, and the better one is taken: from the middle
+    (accurate for many signs) and from the head (accurate when slope and threshold are huge and nearly cancel).
+
+    >>> one, two = np.array([1.0]), np.array([2.0])
+    >>> [end.round(12).tolist() for end in fair_signs(two, 1.0, one, (one, two + one))]
+    [[0.25], [0.25]]
+    """
+    noise = margin(float(np.max(signs, initial=1.0))) + 16 * EPS
+    lower, upper = _from_the_middle(signs, slope, threshold, noise)
+    if slope * float(np.max(signs, initial=0.0)) * EPS > 1e-9 * float(np.max(head[0], initial=0.0)):
+        other_lower, other_upper = _from_the_head(signs, slope, head, noise)
+        lower, upper = np.maximum(lower, other_lower), np.minimum(upper, other_upper)
+    return lower, upper
+
+
+def _from_the_middle(signs: Floats, slope: float, threshold: Floats, noise: float) -> tuple[Floats, Floats]:
+    """Sum over the positive signs A >= first: slope first P(A = first) - threshold P(A >= first)."""
+    first = np.floor((signs + threshold / slope) / 2) + 1
+    gain = slope * first * pmf(first, signs, 0.5)
+    loss = threshold * upper_tail(first, signs, 0.5)
+    error = noise * (gain + loss)
+    # `first` may be rounded one too high: then a term that is zero but for rounding was left out.
+    skipped = 16 * EPS * slope * signs * pmf(first - 1, signs, 0.5)
+    return np.maximum(gain - loss - error, 0.0), np.maximum(gain - loss, 0.0) + error + skipped
+
+
+def _from_the_head(signs: Floats, slope: float, head: tuple[Floats, Floats], noise: float) -> tuple[Floats, Floats]:
+    """Sum over the negative signs B <= last: head P(B <= last) - 2 slope E[B; B <= last]."""
+    most, magnitude = head
+    last = np.ceil(most / (2 * slope)) - 1
+    gain = np.maximum(most, 0.0) * lower_tail(last, signs, 0.5)
+    loss = slope * signs * lower_tail(last - 1, np.maximum(signs - 1, 0.0), 0.5)
+    # A wrong `last` leaves out a term no larger than the rounding of the head itself.
+    error = noise * (gain + loss) + 16 * EPS * magnitude * lower_tail(last + 1, signs, 0.5)
+    return np.maximum(gain - loss - error, 0.0), np.maximum(gain - loss, 0.0) + error
 
 
 def deviance(x: Floats, mean: Floats) -> Floats:

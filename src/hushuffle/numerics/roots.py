@@ -42,6 +42,11 @@ def crossing(function: Callable[[float], float], level: float, *, high: float, g
     return _below(function, level, root, left), _above(function, level, root, high)
 
 
+def smallest_above(upper: Callable[[float], float], delta: float, *, high: float, guess: float) -> float:
+    """Return about the smallest epsilon with upper(epsilon) <= delta, evaluated; `high` is known to do."""
+    return 0.0 if upper(0.0) <= delta else crossing(upper, delta, high=high, guess=guess)[1]
+
+
 def _surround(excess: Callable[[float], float], high: float, guess: float) -> tuple[float, float]:
     """Step away from the guess, in growing steps, until the crossing lies between."""
     stride, left, right = 1.02, guess, guess

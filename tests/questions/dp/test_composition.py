@@ -6,8 +6,7 @@ from fractions import Fraction
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import inscribed
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.profile import Profile, common_step

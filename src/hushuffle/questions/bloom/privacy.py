@@ -8,12 +8,11 @@ from typing import Final
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, between
-from hushuffle.curves.certified_epsilon import smallest_above
 from hushuffle.curves.known_dataset import BinaryDataset
 from hushuffle.mechanisms.randomizers import BitFlipping, Symmetric
 from hushuffle.model import Bound, Guarantee
 from hushuffle.model.citation import DARROCH
-from hushuffle.numerics.roots import crossing
+from hushuffle.numerics.roots import crossing, smallest_above
 from hushuffle.questions.bloom.transition import BUFFLING, columns, law_of, pair_law, published_pair_law
 
 FILLING: Final = "nats, this filling only"

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.divergence import divergence
-from hushuffle.curves.one_logo import AllAlike
+from hushuffle.curves.flipped_pairs import AllAlike
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping

@@ -26,8 +26,7 @@ from hushuffle.curves.published import Loss
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.model import Bound
 from hushuffle.model.citation import BLANKET, LADJEL
-from hushuffle.numerics.binomial import Floats
-from hushuffle.numerics.count_rows import CountRows
+from hushuffle.numerics.binomial import CountRows, Floats
 from hushuffle.numerics.roots import crossing
 
 Inequality = Literal["hoeffding", "bennett"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from hushuffle.curves.certified_epsilon import SearchedCurve
+from hushuffle.curves.base import SearchedCurve
 from hushuffle.model import Witness
 
 

@@ -33,19 +33,12 @@ def key_in_file(path: Path, *, advice: str = _MAKE) -> bytes:
     """Return the key that the file holds as hexadecimal digits, 32 bytes or more.
 
     `advice` says what to do where there is no such file.
-
-    Raises:
-        DataError: no such file, one that others can read, or no such key; the message shows nothing of it.
     """
     return _key(_contents(path, advice), str(path))
 
 
 def make_key(path: Path) -> None:
-    """Write a new key into a file that only its owner can read.
-
-    Raises:
-        DataError: there is a file already, or it cannot be written.
-    """
+    """Write a new key into a file that only its owner can read."""
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(number, "wb") as file:
@@ -58,11 +51,7 @@ def make_key(path: Path) -> None:
 
 
 def key_in_environment(variable: str) -> bytes:
-    """Return the key that the environment variable holds as hexadecimal digits, 32 bytes or more.
-
-    Raises:
-        DataError: no such variable, or no such key; the message shows nothing of it.
-    """
+    """Return the key that the environment variable holds as hexadecimal digits, 32 bytes or more."""
     text = os.environ.get(variable)
     if text is None:
         fail(f"the environment variable {variable} is not set: it holds the secret key. {_MAKE}")
@@ -79,11 +68,7 @@ def derived(key: bytes, purpose: str) -> bytes:
 
 
 def text_of_secret(where: str) -> str:
-    """Return a secret of several lines: `where` is a path, or "env:NAME" for an environment variable.
-
-    Raises:
-        DataError: not there, or a file that others than its owner can read; the message shows nothing of it.
-    """
+    """Return a secret of several lines: `where` is a path, or "env:NAME" for an environment variable."""
     if where.startswith("env:"):
         text = os.environ.get(where.removeprefix("env:"))
         if text is None:
@@ -132,11 +117,7 @@ def fingerprint(key: bytes) -> str:
 
 
 def state_folder() -> Path:
-    """Return $HUSHUFFLE_STATE, or hushuffle in $XDG_STATE_HOME, or ~/.local/state/hushuffle.
-
-    Raises:
-        DataError: none of them is known.
-    """
+    """Return $HUSHUFFLE_STATE, or hushuffle in $XDG_STATE_HOME, or ~/.local/state/hushuffle."""
     if named := os.environ.get(STATE):
         return Path(named).absolute()
     base = Path(os.environ.get("XDG_STATE_HOME", ""))
@@ -149,21 +130,13 @@ def state_folder() -> Path:
 
 
 def key_folder(key: bytes) -> Path:
-    """Return the folder of what is remembered about a key; it need not be there.
-
-    Raises:
-        DataError: nobody knows where it would be.
-    """
+    """Return the folder of what is remembered about a key; it need not be there."""
     return state_folder() / "keys" / fingerprint(key)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Make a folder if it is missing, and let nobody else remember anything there meanwhile: others wait.
-
-    Raises:
-        DataError: the folder cannot be written.
-    """
+    """Make a folder if it is missing, and let nobody else remember anything there meanwhile: others wait."""
     try:
         make_folder(folder, mode=0o700)
         number = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -180,11 +153,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def read_memory(path: Path, content: str) -> dict[str, Any] | None:
-    """Return what `write_memory` has written; None if there is nothing.
-
-    Raises:
-        DataError: it cannot be read, or is damaged.
-    """
+    """Return what `write_memory` has written; None if there is nothing."""
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -201,21 +170,12 @@ def read_memory(path: Path, content: str) -> dict[str, Any] | None:
 
 
 def write_memory(path: Path, content: str, fields: Mapping[str, Any]) -> None:
-    """Write a document through to the disk, whole or not at all. Only for whoever holds the lock of its folder.
-
-    Raises:
-        OSError: it cannot be written; what was there before is still there, or (if only its name could not be
-            flushed) all of the new.
-    """
+    """Write a document through to the disk, whole or not at all. Only for whoever holds the lock of its folder."""
     remove_unfinished(path)
     document = {"schema_version": _VERSION, "content": content, **fields}
     write_private(path, json.dumps(document, indent=1).encode())
 
 
 def damaged(path: Path) -> NoReturn:
-    """Refuse to go on with a memory that has holes.
-
-    Raises:
-        DataError: always.
-    """
+    """Refuse to go on with a memory that has holes."""
     fail(f"{path} is damaged. Without it nobody knows what the key was used for: put it back, or take a new key.")

@@ -15,7 +15,7 @@ from hushuffle.model import Bound, Groups
 from hushuffle.questions import order
 from hushuffle.questions.order.groups import Metric
 from hushuffle.randomness import Randomness, reproducible, secure
-from hushuffle.specification import DataPopulation, People, Specification
+from hushuffle.specification import People, Specification
 from hushuffle.specification import order as asked
 from hushuffle.tables.public_columns import load_edges, load_labels, load_numbers
 
@@ -83,8 +83,9 @@ class Source:
     @classmethod
     def of(cls, specification: Specification, people: People, base_folder: Path) -> Source:
         """Return the source of a specification whose population is data."""
-        assert isinstance(specification.population, DataPopulation)  # a rule of the specification
-        return cls(people=people, data=specification.population.data, base_folder=base_folder)
+        data = specification.population.files
+        assert data is not None  # a rule of the specification
+        return cls(people=people, data=data, base_folder=base_folder)
 
 
 def arranged(specification: Specification, people: People, base_folder: Path) -> Arrangement | None:
@@ -97,7 +98,7 @@ def arranged(specification: Specification, people: People, base_folder: Path) ->
     Source: docs/theory/order.md, Theorem 5.
     """
     wanted = specification.shuffler
-    if not isinstance(wanted, asked.MallowsShuffle):
+    if wanted.kind != "mallows":
         return None
     source = Source.of(specification, people, base_folder)
     metric: Metric = wanted.groups.metric or "euclidean"

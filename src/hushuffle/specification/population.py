@@ -143,10 +143,8 @@ class CountedPopulation(Section):
 
 
 def _kind(value: Any) -> str | None:
-    if isinstance(value, Section):
-        return _TAGS.get(type(value))
     if not isinstance(value, dict):
-        return None
+        return _TAGS.get(type(value))
     if "publishers" in value or "audiences" in value:
         return "<publishers>" if "publishers" in value else "<audiences>"
     return "<data>" if {"data", "column"} & value.keys() else "<counted>" if "n" in value else None

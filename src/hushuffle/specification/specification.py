@@ -165,6 +165,6 @@ def build_adversaries(spec: Specification) -> Adversaries:
     guessers = [adversary.guesser() for adversary in spec.adversaries]
     return Adversaries(
         guessers=tuple(guesser for guesser in guessers if guesser is not None),
-        linker=any(isinstance(adversary, Linker) for adversary in spec.adversaries),
-        order=next((adversary for adversary in spec.adversaries if isinstance(adversary, Order)), None),
+        linker=any(adversary.kind == "linker" for adversary in spec.adversaries),
+        order=next((adversary for adversary in spec.adversaries if adversary.kind == "order"), None),
     )

@@ -68,7 +68,7 @@ def test_rows_of_people_elsewhere_only_raise_the_upper_end_of_a_known_dataset(
     ends = []
     for fine in (1e-9, 0.02, 0.1, 0.5):
         monkeypatch.setattr(known_dataset, "_FINE", fine)
-        dataset = known_dataset.KaryDataset.of((30, 20, 10, 25, 15), law, 0, 1e-9)
+        dataset = known_dataset.KaryDataset.of((30, 20, 10, 25, 15), law, 0, 1e-8, local_epsilon=1.5)
         low, high, _ = dataset.ends(epsilon)
         ends.append((low, high))
     print(ends)

@@ -17,15 +17,19 @@ Source: docs/theory/datasets.md, Theorem 5.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from hushuffle.curves import tilted_counts
+from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.tilted_counts import Compositions
+from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
+from hushuffle.model.citation import DARROCH
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import LOG_TAIL, CountRows
 from hushuffle.numerics.pair_counts import Group, PairLaw, cells
@@ -35,6 +39,9 @@ FAMILY: Final = "this dataset only, no guarantee"
 
 _FINE: Final = 5e-3
 """Neighbouring M share a row while they change the variance of a count by less than this share."""
+
+_HIDDEN: Final = 1e-3
+"""Rounding errors up to this share of a divergence are accepted."""
 
 _WORK: Final = 1 << 24
 """Most cells of all rows of M together: about ten seconds."""
@@ -76,60 +83,80 @@ def changes(people: tuple[int, ...]) -> list[Change]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BinaryDataset:
-    """k = 2, certified ends in one row per change and direction."""
+class KnownDataset(SearchedCurve):
+    """The changes of one dataset; both ends come from the same tables."""
 
     changes: list[Change]
+    local_epsilon: float
+    sources = (DARROCH,)
+
+    @property
+    def pure(self) -> float:
+        return self.local_epsilon
+
+    @abstractmethod
+    def ends(self, epsilon: float) -> tuple[float, float, Witness]:
+        """Return certified ends of delta(epsilon), and where the lower one is attained."""
+
+    def upper(self, epsilon: float) -> float:
+        return self.ends(epsilon)[1]
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        low, _, witness = self.ends(epsilon)
+        return low, witness
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BinaryDataset(KnownDataset):
+    """k = 2, certified ends in one row per change and direction."""
+
     rows: Compositions
     truth: float
     lie: float
 
     @classmethod
-    def of(cls, people: tuple[int, ...], law: Symmetric, dummies: int) -> BinaryDataset:
+    def of(cls, people: tuple[int, ...], law: Symmetric, dummies: int, *, local_epsilon: float) -> BinaryDataset:
         """Return the divergence of the dataset with `people[x]` people at x."""
         found = changes(people)
         ones, zeros = np.array([change.others[::-1] for change in found], dtype=np.float64).T
         rows = Compositions(ones=np.concatenate([ones, zeros]), zeros=np.concatenate([zeros, ones]), dummies=dummies)
-        return cls(changes=found, rows=rows, truth=float(law.truth), lie=float(law.lie))
+        return cls(changes=found, local_epsilon=local_epsilon, rows=rows, truth=float(law.truth), lie=float(law.lie))
 
     def ends(self, epsilon: float) -> tuple[float, float, Witness]:
-        """Return certified ends of delta(epsilon), and where the lower one is attained."""
         low, high = tilted_counts.hockey_stick(self.rows, truth=self.truth, lie=self.lie, epsilon=epsilon)
         best = int(low.argmax())
         return float(low[best]), float(high.max()), self.changes[best % len(self.changes)].witness
 
-    def error(self, epsilon: float) -> float:
-        """Return nothing to worry about: the ends are accurate in relative terms."""
-        del epsilon
-        return 0.0
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KaryDataset:
+class KaryDataset(KnownDataset):
     """k >= 3: for each change a law that gives the lower end and one that gives the upper end."""
 
-    changes: list[Change]
     below: list[PairLaw]
     above: list[PairLaw]
 
     @classmethod
-    def of(cls, people: tuple[int, ...], law: Symmetric, dummies: int, level: float) -> KaryDataset:
-        """Return the divergence of the dataset with `people[x]` people at x, for values of about `level`."""
+    def of(
+        cls, people: tuple[int, ...], law: Symmetric, dummies: int, level: float, *, local_epsilon: float
+    ) -> KaryDataset:
+        """Return the divergence of the dataset with `people[x]` people at x, for values of about `level`.
+
+        Raises:
+            NumericalError: rounding hides values of this size.
+        """
         found = changes(people)
         below = [_merged(change, law, dummies, level) for change in found]
         above = below if law.k == 3 else [_revealed(change, law, dummies, level) for change in found]
-        return cls(changes=found, below=below, above=above)
+        if max(pair.error(0.0) for pair in (*below, *above)) > _HIDDEN * level:
+            message = f"rounding hides a divergence of {level:g} at this n. Ask for a larger delta, or for a smaller n."
+            raise NumericalError(message)
+        return cls(changes=found, local_epsilon=local_epsilon, below=below, above=above)
 
     def ends(self, epsilon: float) -> tuple[float, float, Witness]:
-        """Return certified ends of delta(epsilon), and where the lower one is attained."""
         lows = [law.hockey_stick(epsilon)[0] for law in self.below]
         best = int(np.argmax(lows))
         high = max(law.hockey_stick(epsilon)[1] for law in self.above)
         return lows[best], max(high, lows[best]), self.changes[best].witness
-
-    def error(self, epsilon: float) -> float:
-        """Return the rounding error in the ends."""
-        return max(law.error(epsilon) for law in (*self.below, *self.above))
 
 
 def _merged(change: Change, law: Symmetric, dummies: int, level: float) -> PairLaw:

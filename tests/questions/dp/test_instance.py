@@ -68,9 +68,9 @@ def test_enumeration_lies_inside(people: tuple[int, ...], dummies: int) -> None:
     for epsilon_0 in (0.4, 1.5, 4.0):
         symmetric = law(k, epsilon_0)
         dataset: BinaryDataset | KaryDataset = (
-            BinaryDataset.of(people, symmetric, dummies)
+            BinaryDataset.of(people, symmetric, dummies, local_epsilon=9.0)
             if k == 2
-            else KaryDataset.of(people, symmetric, dummies, level=1e-3)
+            else KaryDataset.of(people, symmetric, dummies, level=1e-3, local_epsilon=9.0)
         )
         for share in (0.0, 0.3, 0.8):
             growth = math.exp(share * epsilon_0)
@@ -108,7 +108,7 @@ def test_the_transform_agrees_with_direct_sums() -> None:
 
 def test_the_lower_end_is_attained_at_the_witness() -> None:
     people, symmetric = (3, 1, 0, 2), law(4, 2.0)
-    low, _, witness = KaryDataset.of(people, symmetric, 0, level=1e-3).ends(0.5)
+    low, _, witness = KaryDataset.of(people, symmetric, 0, level=1e-3, local_epsilon=9.0).ends(0.5)
     rows = dp_enumeration.channel(4, float(symmetric.truth))
     base = dp_enumeration.counts_law(witness.others, rows)
     one, other = (dp_enumeration.add_report(base, rows[value]) for value in witness.target)
@@ -135,7 +135,7 @@ def test_no_other_change_is_worse(people: tuple[int, ...]) -> None:
     """The upper end holds for every pair of values: compared with the lower ends of all of them."""
     symmetric, k = law(len(people), 2.5), len(people)
     for epsilon in (0.2, 1.0):
-        high = KaryDataset.of(people, symmetric, 0, level=1e-4).ends(epsilon)[1]
+        high = KaryDataset.of(people, symmetric, 0, level=1e-4, local_epsilon=9.0).ends(epsilon)[1]
         for before in (value for value in range(k) if people[value]):
             for after in (value for value in range(k) if value != before):
                 # Merge all other values into one: a dataset of three values' counts, up to the noise there.

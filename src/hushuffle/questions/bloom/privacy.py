@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from hushuffle import _checks
@@ -11,8 +12,7 @@ from hushuffle.curves.base import PrivacyCurve, between
 from hushuffle.curves.known_dataset import BinaryDataset
 from hushuffle.mechanisms.randomizers import BitFlipping, Symmetric
 from hushuffle.model import Bound, Guarantee
-from hushuffle.model.citation import DARROCH
-from hushuffle.numerics.roots import crossing, smallest_above
+from hushuffle.numerics.roots import smallest_above
 from hushuffle.questions.bloom.transition import BUFFLING, columns, law_of, pair_law, published_pair_law
 
 FILLING: Final = "nats, this filling only"
@@ -133,16 +133,9 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
     held = _checks.integer("ones", ones, low=0, high=bits)
     assert isinstance(protocol.randomizer, BitFlipping)
     flip = protocol.randomizer.flip
-    dataset = BinaryDataset.of((bits - held, held), Symmetric(k=2, truth=1 - flip, lie=flip), 0)
-    pure = protocol.randomizer.local_epsilon
-    low, high, witness = dataset.ends(0.0)
-    lower = upper = 0.0
-    if low > level:
-        lower = crossing(lambda e: dataset.ends(e)[0], level, high=pure, guess=pure / 50)[0]
-        witness = dataset.ends(lower)[2]
-    if high > level:
-        upper = crossing(lambda e: dataset.ends(e)[1], level, high=pure, guess=max(lower, pure / 1e6))[1]
-    return between(lower, upper, unit=FILLING, sources=(DARROCH,), witness=witness)
+    law, pure = Symmetric(k=2, truth=1 - flip, lie=flip), protocol.randomizer.local_epsilon
+    dataset = BinaryDataset.of((bits - held, held), law, 0, local_epsilon=pure)
+    return replace(dataset.epsilon(level), unit=FILLING)
 
 
 def person_delta(upper: Callable[[float], float], level: float, several: int) -> float:

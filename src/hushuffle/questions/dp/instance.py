@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from hushuffle import _checks
 from hushuffle.curves.base import in_order
-from hushuffle.curves.known_dataset import FAMILY, BinaryDataset, KaryDataset
-from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.curves.known_dataset import FAMILY, BinaryDataset, KaryDataset, KnownDataset
+from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import HasSymmetricLaw, Symmetric, require
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Histogram, Witness
-from hushuffle.model.citation import DARROCH
-from hushuffle.numerics.roots import crossing
 from hushuffle.questions.dp.central import epsilon
 
 if TYPE_CHECKING:
@@ -82,21 +80,15 @@ def _alike(protocol: Protocol, people: tuple[int, ...], level: float) -> Bound:
 
 def _shuffled(protocol: Protocol, law: Symmetric, people: tuple[int, ...], level: float) -> Bound:
     pure, dummies = protocol.randomizer.local_epsilon, protocol.shuffler.dummies
-    dataset: BinaryDataset | KaryDataset
-    dataset = BinaryDataset.of(people, law, dummies) if law.k == 2 else KaryDataset.of(people, law, dummies, level)
-    if dataset.error(0.0) > 0.001 * level:
-        message = f"rounding hides a divergence of {level:g} at this n. Ask for a larger delta, or for a smaller n."
-        raise NumericalError(message)
-    low, high, witness = dataset.ends(0.0)
-    lower = upper = 0.0
-    guess = pure / 4
-    if low > level:
-        lower = crossing(lambda e: dataset.ends(e)[0], level, high=pure, guess=guess)[0]
-        witness, guess = dataset.ends(lower)[2], lower
-    if high > level:
-        upper = crossing(lambda e: dataset.ends(e)[1], level, high=pure, guess=guess)[1]
+    dataset: KnownDataset
+    if law.k == 2:
+        dataset = BinaryDataset.of(people, law, dummies, local_epsilon=pure)
+    else:
+        dataset = KaryDataset.of(people, law, dummies, level, local_epsilon=pure)
+    found = dataset.epsilon(level)
+    upper = found.upper
     if law.k > 3:
         with suppress(UnsupportedProtocolError):  # what holds for every dataset holds here
             upper = min(upper, epsilon(protocol, delta=level).upper)
-    low = in_order(lower, upper)
-    return Bound(lower=low, upper=upper, kind="bracket", unit=UNIT, sources=(DARROCH,), witness=witness)
+    low = in_order(found.lower, upper)
+    return Bound(lower=low, upper=upper, kind="bracket", unit=UNIT, sources=found.sources, witness=found.witness)

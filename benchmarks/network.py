@@ -26,7 +26,7 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hushuffle.network.nodes.connections import Connection, connect
-from hushuffle.network.nodes.document import Aggregate, Batch, RunDocument, Server, Step
+from hushuffle.network.nodes.document import Batch, RunDocument, Server, Step
 from hushuffle.network.nodes.frames import Control, Kind, Message
 from hushuffle.network.nodes.identities import Authority, Identity
 from hushuffle.network.nodes.journal import Journal
@@ -34,6 +34,7 @@ from hushuffle.network.nodes.listening import listen
 from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.seals import SealKey, Seals
 from hushuffle.plans import GroupingQuery, GroupingSet
+from hushuffle.queries import Aggregate
 
 TARGETS: Final = 4
 AT_ONCE: Final = 24

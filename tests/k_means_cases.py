@@ -16,7 +16,7 @@ from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.result import ResultNode
 from hushuffle.network.nodes.source import Person, SourceNode, coins
 from hushuffle.network.nodes.tally import Counts, Told, ToldCodec
-from hushuffle.network.run import Loopback
+from hushuffle.network.processes import Loopback
 from hushuffle.network.setup import Deployment, deploy
 from hushuffle.plans import Plan
 from hushuffle.plans.centroids import Floats, nearest, sums_and_counts

@@ -29,6 +29,7 @@ from hushuffle.network import run as network_run
 from hushuffle.network.nodes.document import Server
 from hushuffle.network.nodes.seals import PublicSealKey
 from hushuffle.network.nodes.source import SourceNode
+from hushuffle.network.processes import Process, statuses
 from hushuffle.network.setup import draw_up
 from hushuffle.papers.meehan2022.census import load_census
 from hushuffle.papers.meehan2022.graphs import load_graph
@@ -241,16 +242,16 @@ def test_a_whole_run_over_the_network(watch: Watch, monkeypatch: pytest.MonkeyPa
     (watch.folder / "plan.toml").write_text(f"{text}\n        [network]\n        collect = 60\n        processes = 1")
     rows = [f"{SECRET}{number},{'ab'[number % 2]},{number},{SECRET}" for number in range(12)]
     watch.put(".csv", "\n".join([f"id,answer,x,{SECRET}", *rows, ""]).encode())
-    statuses, logs = network_run._statuses, list[str]()
+    logs = list[str]()
 
-    def looked_at(processes: list[network_run.Process]) -> Any:
+    def looked_at(processes: list[Process]) -> Any:
         for path in processes[0].configuration.parent.rglob("*"):
             if path.is_file():
                 assert SECRET.encode() not in path.read_bytes(), path
                 logs.append(path.name)
         return statuses(processes)
 
-    monkeypatch.setattr(network_run, "_statuses", looked_at)
+    monkeypatch.setattr(network_run, "statuses", looked_at)
     assert watch.run("plan", "run", "plan.toml", "--network", "--out", "out") == Exit.DONE
     assert "run.json" in logs
     assert sum(name.endswith(".log") for name in logs) == 4

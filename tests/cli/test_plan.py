@@ -12,6 +12,7 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.files.private_files import write_private
 from hushuffle.network import run as network_run
+from hushuffle.network.processes import Process, statuses
 from hushuffle.randomness import reproducible
 
 SPEC = """
@@ -138,13 +139,12 @@ def test_run_with_real_nodes_says_and_writes_no_key(
 ) -> None:
     (folder / "small.toml").write_text(SMALL, encoding="utf-8")
     private, logs = dict[str, bytes](), list[str]()
-    statuses = network_run._statuses
 
     def remember(path: Path, content: bytes, *, durable: bool = True) -> None:
         private[path.name] = content
         write_private(path, content, durable=durable)
 
-    def read_logs(processes: list[network_run.Process]) -> Any:
+    def read_logs(processes: list[Process]) -> Any:
         logs.extend(one.configuration.with_suffix(".log").read_text() for one in processes)
         place = processes[0].configuration.parent
         modes = {one.stat().st_mode & 0o777 for one in (place / "identities").iterdir() if one.suffix != ".pem"}
@@ -154,8 +154,8 @@ def test_run_with_real_nodes_says_and_writes_no_key(
         assert modes == {0o600}
         return statuses(processes)
 
-    monkeypatch.setattr(network_run, "write_private", remember)
-    monkeypatch.setattr(network_run, "_statuses", read_logs)
+    monkeypatch.setattr("hushuffle.network.processes.write_private", remember)
+    monkeypatch.setattr(network_run, "statuses", read_logs)
     ran, run = list[network_run.NetworkRun](), network_run.run_on_network
 
     def run_once(*arguments: Any, **options: Any) -> network_run.NetworkRun:

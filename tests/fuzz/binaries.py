@@ -17,6 +17,7 @@ from hushuffle.collection.order import load_reference
 from hushuffle.collection.record_tags import Tags, TagSorter
 from hushuffle.files.secret_keys import key_folder, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder
+from hushuffle.network.check import _check_authority
 from hushuffle.network.nodes import source as sources
 from hushuffle.network.nodes.connections import Connection
 from hushuffle.network.nodes.frames import Control, Kind
@@ -25,12 +26,11 @@ from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.seals import PublicSealKey, SealKey
 from hushuffle.network.nodes.tally import ToldCodec
 from hushuffle.network.odometer import Odometer, Spending
-from hushuffle.network.policy import _check_authority
-from hushuffle.network.records import read_prepared, write_prepared
+from hushuffle.network.setup import read_prepared, write_prepared
+from hushuffle.network.specification import Policy
 from hushuffle.papers.murakami2021.score_matrices import load_scores
 from hushuffle.plans import GroupingQuery, GroupingSet
 from hushuffle.queries import Aggregate, KMeans
-from hushuffle.specification.node import Policy
 from hushuffle.tables.sketch_files import load_filter, save_filter
 from network.network_tools import deployed, held, plan_text
 

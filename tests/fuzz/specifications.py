@@ -14,15 +14,13 @@ from typing import Any, Final
 import tomli_w
 
 from fuzz.fuzzing import Fuzzer, Input, Maker, changed_text, changed_tree
-from hushuffle.network.check import check_promise
+from hushuffle.network.check import check_policy, check_promise
 from hushuffle.network.nodes.document import RunDocument, read_document
 from hushuffle.network.nodes.identities import Identity
-from hushuffle.network.policy import check_policy
-from hushuffle.network.records import held_records
+from hushuffle.network.setup import held_records
+from hushuffle.network.specification import NodeConfiguration, Policy, load_hosts, load_node
 from hushuffle.queries import parse_plan
 from hushuffle.specification import CountedPopulation, DataPopulation
-from hushuffle.specification.hosts import load_hosts
-from hushuffle.specification.node import NodeConfiguration, Policy, load_node
 from hushuffle.specification.reading import parse_collection
 from network.network_tools import deployed, plan_text
 

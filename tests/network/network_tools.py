@@ -25,7 +25,7 @@ from hushuffle.network.nodes.recorder import Recorder, Trace, record_size
 from hushuffle.network.nodes.result import ResultNode, RunResult
 from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.source import Entry, Person, SourceNode, coins, entries_of
-from hushuffle.network.run import Loopback
+from hushuffle.network.processes import Loopback
 from hushuffle.network.setup import Deployment, deploy
 from hushuffle.plans import GroupStatistics, Plan, group_statistics, use_chance
 from hushuffle.queries import Aggregate, parse_plan

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.network.certificates import make_certificates
+from hushuffle.network.hosts import make_certificates
 from hushuffle.network.nodes.identities import read_identity
 from hushuffle.network.nodes.seals import PublicSealKey, SealKey
 

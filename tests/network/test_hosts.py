@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
-from hushuffle.network.certificates import make_certificates
-from hushuffle.network.hosts import Prepared, prepare
+from hushuffle.network.hosts import Prepared, make_certificates, prepare
 from hushuffle.network.node import ask_health
 from hushuffle.network.nodes.document import read_document
 from hushuffle.network.nodes.seals import SealKey
+from hushuffle.network.specification import load_node
 from hushuffle.queries import KMeans, KMeansQuery, PlanSpecification, parse_plan
-from hushuffle.specification.node import load_node
 
 PLAN = """
 [query]

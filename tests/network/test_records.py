@@ -15,12 +15,11 @@ from hushuffle.network.check import check_promise
 from hushuffle.network.nodes.document import RunDocument, Server
 from hushuffle.network.nodes.seals import SealKey
 from hushuffle.network.nodes.source import Entry, Person, entries_of
-from hushuffle.network.records import held_records, read_prepared, write_prepared
-from hushuffle.network.setup import Deployment, deploy, draw_up
+from hushuffle.network.setup import Deployment, deploy, draw_up, held_records, read_prepared, write_prepared
+from hushuffle.network.specification import NodeConfiguration
 from hushuffle.queries import Aggregate, parse_plan
 from hushuffle.queries.query import Records
 from hushuffle.randomness import reproducible
-from hushuffle.specification.node import NodeConfiguration
 
 AGES = """
 [query]

@@ -65,7 +65,7 @@ def certs(
         days: how long the certificates are valid.
     """
     from hushuffle.errors import InvalidInputError  # noqa: PLC0415 - only when needed
-    from hushuffle.network.certificates import make_certificates  # noqa: PLC0415
+    from hushuffle.network.hosts import make_certificates  # noqa: PLC0415
     from hushuffle.network.nodes.document import read_document  # noqa: PLC0415
 
     wanted = dict.fromkeys(names or ())

@@ -1,24 +1,78 @@
-"""Prepare a run on hosts of their own: the document, and a configuration for each node."""
+"""Prepare a run on hosts of their own: certificates, the document, and a configuration for each node."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
 import tomli_w
 
+from hushuffle import _checks
 from hushuffle.errors import DataError, Problem, SpecificationError
 from hushuffle.files.causes import cause
+from hushuffle.files.private_files import write_private
+from hushuffle.files.secret_keys import text_of_secret
 from hushuffle.network.check import check_promise
 from hushuffle.network.nodes.document import RunDocument, Server
-from hushuffle.network.nodes.seals import PublicSealKey
-from hushuffle.network.run import DOCUMENT, RESULT_FILE
+from hushuffle.network.nodes.identities import Authority
+from hushuffle.network.nodes.seals import PublicSealKey, SealKey
+from hushuffle.network.processes import DOCUMENT, RESULT_FILE
 from hushuffle.network.setup import RESULT, draw_up, server_names
+from hushuffle.network.specification import NAME_RULE, Hosts, is_name, load_hosts
 from hushuffle.queries import PlanSpecification
 from hushuffle.randomness import secure
-from hushuffle.specification.hosts import NAME_RULE, Hosts, is_name, load_hosts
+
+AUTHORITY: Final = "authority"
+_ENDINGS: Final = (".pem", ".key", ".seal", ".seal.pub")
+
+
+def make_certificates(names: Sequence[str], *, out: Path, days: float = 30.0) -> list[Path]:
+    """Write NAME.pem, NAME.key, NAME.seal and NAME.seal.pub for each node, with the authority of the folder.
+
+    An authority that is in the folder already is used again; a node's files are never overwritten.
+
+    `names`: of nodes, as in the run's document; one that is there twice counts once.
+    `out`: the folder; made if it is not there.
+    `days`: how long the certificates are valid.
+    """
+    _checks.positive("days", days)
+    nodes = list(dict.fromkeys(names))
+    for name in nodes:
+        if not is_name(name) or name == AUTHORITY:
+            _checks.reject("names", f"of {NAME_RULE}, and not {AUTHORITY!r}", name)
+    try:
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in (out / f"{name}{ending}" for name in nodes for ending in _ENDINGS):
+            if path.exists():
+                _fail(f"{path} is there already: a node's files are never overwritten.")
+        authority, written = _authority(out, days)
+        for name in nodes:
+            identity, seal = authority.issue(name), SealKey.generate()
+            (out / f"{name}.pem").write_text(identity.certificate, encoding="ascii")
+            (out / f"{name}.seal.pub").write_text(seal.public.text + "\n", encoding="ascii")
+            write_private(out / f"{name}.key", identity.key.encode())
+            write_private(out / f"{name}.seal", seal.text.encode())
+            written += [out / f"{name}{ending}" for ending in _ENDINGS]
+    except OSError as error:
+        _fail(f"{error.filename or out} cannot be used: {cause(error)}.")
+    return written
+
+
+def _authority(out: Path, days: float) -> tuple[Authority, list[Path]]:
+    """Return the authority of a folder, and its files if they were written just now."""
+    place, key = out / f"{AUTHORITY}.pem", out / f"{AUTHORITY}.key"
+    if key.exists():
+        certificate = place.read_text("ascii", errors="replace")
+        return Authority.read(certificate=certificate, key=text_of_secret(str(key)), days=days), []
+    if place.exists():
+        _fail(f"{place} is there without {key.name}: only whoever holds that key can make certificates for it.")
+    authority = Authority(days=days)
+    write_private(key, authority.key.encode())
+    place.write_text(authority.certificate, encoding="ascii")
+    return authority, [place, key]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,17 +94,9 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: 
     The plan's own data are not read: every source brings its own. How many people there are is how many sources the
     hosts' file lists.
 
-    Args:
-        specification: of the plan.
-        hosts: a TOML file, see `hushuffle.specification.hosts`.
-        out: a folder that is not there yet, or empty.
-        start: the moment from which all times of the run are counted; `AHEAD` from now by default.
-
-    Raises:
-        SpecificationError: the file of hosts is wrong, or names not all nodes.
-        DataError: a file cannot be read or written, holds names that cannot be nodes', or the plan misses its own
-            `targets.epsilon` with so many people.
-        UnsupportedProtocolError: this plan cannot run on a network.
+    `hosts`: a TOML file, see `hushuffle.network.specification`.
+    `out`: a folder that is not there yet, or empty.
+    `start`: the moment from which all times of the run are counted; `AHEAD` from now by default.
     """
     wanted = load_hosts(hosts)
     names = _sources(wanted, hosts.parent)

@@ -18,7 +18,7 @@ from hushuffle.errors import DataError, HushuffleError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import flush_folder
 from hushuffle.files.secret_keys import derived, key_in_environment, key_in_file, text_of_secret
-from hushuffle.network.check import Promise, check_promise
+from hushuffle.network.check import Promise, check_policy, check_promise, spend
 from hushuffle.network.nodes.compute import ComputeNode
 from hushuffle.network.nodes.document import RunDocument, read_document
 from hushuffle.network.nodes.identities import Identity, read_identity
@@ -29,9 +29,8 @@ from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.seals import SealKey
 from hushuffle.network.nodes.source import Person, SourceNode
 from hushuffle.network.nodes.spool import Room
-from hushuffle.network.policy import check_policy, spend
-from hushuffle.network.records import held_records
-from hushuffle.specification.node import NodeConfiguration, Policy, load_node
+from hushuffle.network.setup import held_records
+from hushuffle.network.specification import NodeConfiguration, Policy, load_node
 
 AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode
 
@@ -51,10 +50,6 @@ def run_nodes(configuration: Path) -> Ran:
     Nodes that were killed go on where they were when they are started again with the same state folder.
 
     Writes `status` (and `result`) if the configuration names them.
-
-    Raises:
-        SpecificationError: the configuration is wrong.
-        DataError: a file cannot be used, does not fit the others, or the document does not keep what its plan promises.
     """
     config, folder = load_node(configuration), configuration.parent
     document = read_document(folder / config.document)
@@ -79,7 +74,7 @@ def run_nodes(configuration: Path) -> Ran:
 
 
 async def _run(nodes: Sequence[AnyNode]) -> Ran:
-    loop, failures, results = asyncio.get_running_loop(), dict[str, str](), list[RunResult]()
+    loop, failures, results = asyncio.get_running_loop(), dict[str, str](), list[RunResult | None]()
 
     def stop() -> None:
         for node in nodes:
@@ -88,23 +83,17 @@ async def _run(nodes: Sequence[AnyNode]) -> Ran:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop)
     loop.set_exception_handler(_unexpected)
-    places = Places()
 
     async def one(node: AnyNode) -> None:
         try:
-            if isinstance(node, SourceNode):
-                await node.run(places)
-                return
-            found = await node.run()
-            if found is not None:
-                results.append(found)
+            results.append(await node.run())
         except HushuffleError as error:
             node.journal.enter("failed", reason=str(error))
             failures[node.name] = str(error)
 
     await asyncio.gather(*(one(node) for node in nodes))
     counters = {node.name: node.journal.counters() for node in nodes}
-    return Ran(counters=counters, failures=failures, result=results[0] if results else None)
+    return Ran(counters=counters, failures=failures, result=next((one for one in results if one), None))
 
 
 def _unexpected(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
@@ -114,12 +103,7 @@ def _unexpected(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> Non
 
 
 def ask_health(configuration: Path) -> dict[str, dict[str, Any]]:
-    """Return what each node of a configuration that others connect to says of itself; "failure" if it does not.
-
-    Raises:
-        SpecificationError: the configuration is wrong.
-        DataError: a file cannot be used.
-    """
+    """Return what each node of a configuration that others connect to says of itself; "failure" if it does not."""
     config, folder = load_node(configuration), configuration.parent
     document = read_document(folder / config.document)
     identities = {name: _identity(config, name, folder) for name in config.nodes if name in document.servers}
@@ -190,7 +174,7 @@ def _nodes(
     config: NodeConfiguration, document: RunDocument, promise: Promise, folder: Path, sockets: _Sockets
 ) -> list[AnyNode]:
     scramblers = {batch.scrambler for step in document.steps for batch in step.batches}
-    held, coins, state = None, b"", folder / config.state
+    held, coins, state, places = None, b"", folder / config.state, Places()
     nodes: list[AnyNode] = []
     for name in config.nodes:
         journal, identity = Journal(node=name, out=sys.stderr), _identity(config, name, folder)
@@ -202,7 +186,7 @@ def _nodes(
                 held = held_records(config, document, promise.specification.query, folder)
                 coins = _coins(config, folder)
             own = held.get(name, ())
-            nodes.append(_source(config, document, identity, own, coins, folder))
+            nodes.append(_source(config, document, identity, own, coins, folder, places))
             if policy is not None and config.records is not None and config.records.data is not None:
                 spend(policy, promise, document, own, key=coins, state=folder / config.records.state)
             continue
@@ -231,6 +215,7 @@ def _source(
     held: Sequence[Person],
     key: bytes,
     folder: Path,
+    places: Places,
 ) -> SourceNode:
     assert config.records is not None
     state = folder / config.records.state
@@ -238,7 +223,7 @@ def _source(
         # The rows of every table are numbered from 0 on: nodes that share a key must not share their coins.
         key = derived(key, f"node {identity.name}")
     journal = Journal(node=identity.name)  # there may be thousands: what they say is in their counters
-    return SourceNode(document, identity, held, key=key, state=state, journal=journal)
+    return SourceNode(document, identity, held, key=key, state=state, journal=journal, places=places)
 
 
 def _identity(config: NodeConfiguration, name: str, folder: Path) -> Identity:
@@ -279,11 +264,7 @@ def room_file(path: Path) -> Path:
 
 
 def result_room(path: Path, document: RunDocument) -> Room:
-    """Keep room for a result, from before anything is sent for it.
-
-    Raises:
-        DataError: there is none.
-    """
+    """Keep room for a result, from before anything is sent for it."""
     figures = len(document.steps) * document.query.figures
     return Room(room_file(path), (1 << 16) + figures * _FIGURE)
 

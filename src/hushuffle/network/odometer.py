@@ -60,19 +60,11 @@ class Odometer:
 
     @classmethod
     def of(cls, key: bytes) -> Self:
-        """Return the odometer of a key, wherever the key lies; see `hushuffle.files.secret_keys`.
-
-        Raises:
-            DataError: nobody knows where it would be.
-        """
+        """Return the odometer of a key, wherever the key lies; see `hushuffle.files.secret_keys`."""
         return cls(folder=key_folder(key))
 
     def begin(self) -> bool:
-        """Begin a record of nothing spent, and say whether there was none. Only for keys that were never used.
-
-        Raises:
-            DataError: it cannot be read or written.
-        """
+        """Begin a record of nothing spent, and say whether there was none. Only for keys that were never used."""
         with locked(self.folder):
             if self._read() is not None:
                 return False
@@ -80,11 +72,7 @@ class Odometer:
             return True
 
     def spendings(self) -> tuple[Spending, ...]:
-        """Return what was spent, in this order.
-
-        Raises:
-            DataError: there is no record, or it cannot be read.
-        """
+        """Return what was spent, in this order."""
         spendings = self._read()
         if spendings is None:
             fail(
@@ -94,22 +82,12 @@ class Odometer:
         return spendings
 
     def total(self) -> tuple[float, float]:
-        """Return the sums of epsilon and delta, which hold for all runs together.
-
-        Raises:
-            DataError: as `spendings`.
-        """
+        """Return the sums of epsilon and delta, which hold for all runs together."""
         epsilon, delta = _sums(self.spendings())
         return float(epsilon), float(delta)
 
     def spend(self, spending: Spending, *, max_epsilon: float = math.inf, max_delta: float = 1.0) -> bool:
-        """Note a run before anything of it leaves; return False if it was noted before, for the same use.
-
-        Raises:
-            DataError: with it the sums would be above `max_epsilon` or `max_delta`; the run was noted before with
-                other figures or for another use; there is no record, or it cannot be read or written. Nothing is
-                noted then.
-        """
+        """Note a run before anything of it leaves; return False if it was noted before, for the same use."""
         with locked(self.folder):
             before = self.spendings()
             for earlier in before:

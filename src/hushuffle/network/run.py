@@ -10,28 +10,22 @@ import os
 import secrets
 import shutil
 import signal
-import socket
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import tomli_w
-
 from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
-from hushuffle.files.private_files import write_private
 from hushuffle.network.check import check_promise
 from hushuffle.network.node import result_room, room_file
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.identities import Authority, Identity
 from hushuffle.network.nodes.recorder import Recorder, Trace, record_size
 from hushuffle.network.nodes.result import RunFailedError
 from hushuffle.network.nodes.spool import Room
-from hushuffle.network.records import write_prepared
+from hushuffle.network.processes import DOCUMENT, RESULT_FILE, Loopback, Process, configure, ended, start, statuses
 from hushuffle.network.setup import RESULT, Deployment, deploy
 from hushuffle.network.watcher import watched
 from hushuffle.plans import Plan
@@ -43,8 +37,6 @@ from hushuffle.randomness import Randomness, reproducible, secure
 Progress = Callable[[str, float], None]
 
 TRACE: Final = "trace.parquet"
-RESULT_FILE: Final = "result.json"
-DOCUMENT: Final = "run.json"
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a private folder in it
 _EACH: Final = 1 << 16
@@ -76,67 +68,8 @@ class NetworkRun:
     coins: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Process:
-    """One process of a run: its name, the nodes in it, and its configuration file."""
-
-    name: str
-    nodes: tuple[str, ...]
-    configuration: Path
-    sockets: tuple[socket.socket, ...] = ()
-
-
 Interference = Callable[[Mapping[str, asyncio.subprocess.Process], Path], Coroutine[Any, Any, None]]
 """Runs beside the run, told the processes by name and the folder of their files, for tests that kill some."""
-
-
-class Loopback:
-    """Addresses of this machine alone: every node has one of its own in 127.0.0.0/8, as hosts on a network have.
-
-    Args:
-        recorded: whether others reach a node through the recorder, at its own address, or directly.
-    """
-
-    def __init__(self, *, recorded: bool = True) -> None:
-        self._recorded = recorded
-        self._hosts: dict[str, str] = {}
-        self.public: dict[str, socket.socket] = {}
-        self.private: dict[str, socket.socket] = {}
-
-    def host(self, name: str) -> str:
-        """Return the address of a node, the same one every time."""
-        number = len(self._hosts)
-        return self._hosts.setdefault(name, f"127.{1 + number // 62_500}.{1 + number // 250 % 250}.{1 + number % 250}")
-
-    def listening(self, name: str) -> str:
-        """Return host and port at which others reach a node; the port is bound at once, so that nobody can take it."""
-        own = socket.create_server((self.host(name), 0), backlog=4096)
-        self.private[name] = own
-        if self._recorded:
-            own = socket.create_server((self.host(name), 0), backlog=4096)
-            self.public[name] = own
-        host, port = own.getsockname()[:2]
-        return f"{host}:{port}"
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The names of all addresses."""
-        return {host: name for name, host in self._hosts.items()}
-
-    def routes(self) -> list[tuple[socket.socket, tuple[str, int]]]:
-        """Return the sockets of the recorder, each with the place of the node behind it."""
-        return [(one, self.private[name].getsockname()[:2]) for name, one in self.public.items()]
-
-    def close_private(self) -> None:
-        """Close the sockets of the nodes: those who run them have their own."""
-        for one in self.private.values():
-            one.close()
-
-    def close(self) -> None:
-        """Close all sockets."""
-        self.close_private()
-        for one in self.public.values():
-            one.close()
 
 
 def run_on_network(
@@ -151,20 +84,11 @@ def run_on_network(
 ) -> NetworkRun:
     """Run a plan with real nodes on this machine, and write `run.json`, `result.json` and `trace.parquet` into `out`.
 
-    Args:
-        specification: of the plan.
-        out: a folder; made if it is not there.
-        base_folder: the folder that relative paths of data are relative to.
-        trace: the file for what was seen on the wire; `trace.parquet` in `out` by default.
-        coins: the secret key of the sources' coins, for tests; else from `specification.run.seed`.
-        interfere: run beside the processes when all have been started, for tests.
-        progress: told what is going on.
-
-    Raises:
-        DataError, MissingDependencyError: the data cannot be used, a file not be written, or the plan misses its own
-            `targets.epsilon`.
-        RunFailedError: there is no result; the message says who was missing, and which node said what.
-        UnsupportedProtocolError: this plan cannot run on a network.
+    `out`: a folder; made if it is not there.
+    `base_folder`: the folder that relative paths of data are relative to.
+    `trace`: the file for what was seen on the wire; `trace.parquet` in `out` by default.
+    `coins`: the secret key of the sources' coins, for tests; else from `specification.run.seed`.
+    `interfere`: run beside the processes when all have been started, for tests.
     """
     tell = progress or (lambda _what, _share: None)
     tell("reading the records", 0.0)
@@ -187,12 +111,12 @@ def run_on_network(
         group = clean.enter_context(watched(place, room_file(out / RESULT_FILE)))
         room = _room(out, deployment.document)
         clean.callback(room.give)
-        processes = _configure(deployment, loopback, place, key, (specification.network or Network()).processes)
+        processes = configure(deployment, loopback, place, key, (specification.network or Network()).processes)
         deployment = replace(deployment, document=deployment.document.starting(_soon(len(deployment.people))))
         (place / DOCUMENT).write_text(deployment.document.text, encoding="utf-8")
         seen = Trace(hosts=loopback.names, cell=record_size(deployment.document.message))
         failures = asyncio.run(_watch(processes, group, loopback, seen, deployment, interfere, tell))
-        counters, said = _statuses(processes)
+        counters, said = statuses(processes)
         failures |= said
         result_file = place / RESULT_FILE
         if not result_file.exists():
@@ -224,11 +148,7 @@ def run_on_network(
 
 
 def _room(out: Path, document: RunDocument) -> Room:
-    """Make the folder of results, and keep room in it.
-
-    Raises:
-        DataError: it cannot be made, or there is no room.
-    """
+    """Make the folder of results, and keep room in it."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -254,62 +174,6 @@ def _copy(path: Path, to: Path) -> None:
         raise
 
 
-def _configure(deployment: Deployment, loopback: Loopback, place: Path, key: bytes, count: int) -> list[Process]:
-    """Write keys, certificates and one configuration for each process; return the processes, sources last."""
-    document, authority = deployment.document, Authority(days=1)
-    computes = list(dict.fromkeys(name for step in document.steps for name in step.computes))
-    scramblers = [batch.scrambler for step in document.steps for batch in step.batches if batch.scrambler is not None]
-    (place / "identities").mkdir(mode=0o700)
-    write_private(place / "identities" / "authority.pem", authority.certificate.encode(), durable=False)
-    write_private(place / "coins.key", key.hex().encode(), durable=False)
-    processes = [_servers("result", [RESULT], deployment, loopback, place, authority, result=RESULT_FILE)]
-    for kind, names in (("compute", computes), ("scrambler", scramblers)):
-        for number, own in enumerate(_shared(names, count), start=1):
-            processes.append(_servers(f"{kind}-nodes-{number}", own, deployment, loopback, place, authority))
-    for number, own in enumerate(_shared(list(deployment.people), count), start=1):
-        name = f"source-nodes-{number}"
-        for one in own:
-            _identify(place, authority.issue(one, address=loopback.host(one)))
-        write_prepared(place / f"{name}.npz", {one: deployment.people[one] for one in own})
-        records = {"prepared": f"{name}.npz", "coins": "coins.key", "state": f"{name}.state"}
-        more = {"records": records, "addresses": {one: loopback.host(one) for one in own}}
-        processes.append(_process(name, own, place, more))
-    return processes
-
-
-def _servers(
-    name: str,
-    own: list[str],
-    deployment: Deployment,
-    loopback: Loopback,
-    place: Path,
-    authority: Authority,
-    **more: str,
-) -> Process:
-    sockets = tuple(loopback.private[one] for one in own)
-    for one in own:
-        _identify(place, authority.issue(one))
-        if one in deployment.seals:
-            write_private(place / "identities" / f"{one}.seal", deployment.seals[one].text.encode(), durable=False)
-    listen = {one: f"fd:{where.fileno()}" for one, where in zip(own, sockets, strict=True)}
-    addresses = {one: loopback.host(one) for one in own}
-    return _process(name, own, place, {"listen": listen, "addresses": addresses, **more}, sockets)
-
-
-def _process(
-    name: str, own: list[str], place: Path, more: Mapping[str, Any], sockets: tuple[socket.socket, ...] = ()
-) -> Process:
-    configuration = place / f"{name}.toml"
-    table = {"document": DOCUMENT, "nodes": own, "identities": "identities", "status": f"{name}.status.json", **more}
-    configuration.write_text(tomli_w.dumps(table), encoding="utf-8")
-    return Process(name=name, nodes=tuple(own), configuration=configuration, sockets=sockets)
-
-
-def _identify(place: Path, identity: Identity) -> None:
-    write_private(place / "identities" / f"{identity.name}.pem", identity.certificate.encode(), durable=False)
-    write_private(place / "identities" / f"{identity.name}.key", identity.key.encode(), durable=False)
-
-
 def _in_memory(sources: int) -> Path | None:
     """Return a folder in memory with room for a run: some disks take long to delete thousands of small files."""
     try:
@@ -317,13 +181,6 @@ def _in_memory(sources: int) -> Path | None:
     except OSError:
         return None
     return _MEMORY if roomy and os.access(_MEMORY, os.W_OK | os.X_OK) else None
-
-
-def _shared(names: Sequence[str], count: int) -> Iterator[list[str]]:
-    """Yield the names in at most `count` parts, none empty."""
-    parts = min(count, len(names))
-    for start in range(parts):
-        yield list(names[start::parts])
 
 
 async def _watch(
@@ -341,7 +198,7 @@ async def _watch(
         async with Recorder(seen, loopback.routes()):
             tell("starting nodes", 0.1)
             for one in processes:
-                running[one.name] = await _start(one, group)
+                running[one.name] = await start(one, group)
             loopback.close_private()  # where a node's process has ended, nobody listens any more
             folder = processes[0].configuration.parent
             beside = None if interfere is None else asyncio.create_task(interfere(running, folder))
@@ -362,25 +219,7 @@ async def _watch(
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-    return {name: _ended(process) for name, process in running.items() if process.returncode not in (0, 1)}
-
-
-async def _start(process: Process, group: int) -> asyncio.subprocess.Process:
-    log = process.configuration.with_suffix(".log")
-    with log.open("wb") as file:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "hushuffle",
-            "node",
-            "start",
-            str(process.configuration),
-            pass_fds=[one.fileno() for one in process.sockets],
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            process_group=group,
-        )
+    return {name: ended(process) for name, process in running.items() if process.returncode not in (0, 1)}
 
 
 async def _progress(
@@ -403,28 +242,6 @@ async def _progress(
             running[RESULT].send_signal(signal.SIGTERM)
             told = True
         tell("running", 0.15 + 0.8 * min(seen.cells / expected, 1.0))
-
-
-def _ended(process: asyncio.subprocess.Process) -> str:
-    code = process.returncode or 0
-    return f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
-
-
-def _statuses(processes: list[Process]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return the counters and failures that the processes wrote; the last words of one that wrote none."""
-    counters, failures = dict[str, dict[str, Any]](), dict[str, str]()
-    for process in processes:
-        try:
-            status = json.loads(process.configuration.with_name(f"{process.name}.status.json").read_bytes())
-        except FileNotFoundError:
-            lines = process.configuration.with_suffix(".log").read_text("utf-8", errors="replace").splitlines()
-            said = [line for line in lines if not line.startswith("{")]
-            if said:
-                failures[process.name] = said[-1]
-            continue
-        counters |= status["nodes"]
-        failures |= status["failures"]
-    return counters, failures
 
 
 _LINES: Final = 10

@@ -3,11 +3,9 @@
 from hushuffle.plans.aggregates import GroupingQuery, GroupingSet, GroupStatistics, generate_table, group_statistics
 from hushuffle.plans.builders import aggregate, k_means, messages
 from hushuffle.plans.centroids import CentroidNoise
-from hushuffle.plans.cluster import Cluster
-from hushuffle.plans.costs import Costs, cluster_costs, plan_costs, sources_needed, use_chance
+from hushuffle.plans.cluster import Cluster, Traffic, TrafficNumbers
 from hushuffle.plans.drawing import Drawing, describe, layout, svg
-from hushuffle.plans.plan import Data, Edge, Plan, Release
-from hushuffle.plans.traffic import Traffic, TrafficNumbers
+from hushuffle.plans.plan import Costs, Data, Edge, Plan, Release, cluster_costs, plan_costs, sources_needed, use_chance
 
 __all__ = [
     "CentroidNoise",

@@ -7,9 +7,8 @@ from typing import Literal, Unpack, get_args
 from hushuffle import _checks
 from hushuffle.plans.aggregates import GroupingQuery
 from hushuffle.plans.centroids import CentroidNoise
-from hushuffle.plans.cluster import Cluster
+from hushuffle.plans.cluster import Cluster, Traffic, TrafficNumbers
 from hushuffle.plans.plan import Carries, Data, Edge, Plan
-from hushuffle.plans.traffic import Traffic, TrafficNumbers
 
 PerPerson = Literal["all", "one"]
 Variant = Literal["private-centroids", "public-centroids", "hidden"]

@@ -203,8 +203,9 @@ class HistogramQuery(Query):
 
     def task(self, records: Records | None = None) -> Histogram:
         del records
-        (first, one), (second, other) = ((name, column.intervals) for name, column in self.columns.items())
-        return Histogram(columns=(first, second), sizes=(one, other), partitions=self.partitions)
+        (slow, slow_cut), (fast, fast_cut) = self.columns.items()
+        sizes = slow_cut.intervals, fast_cut.intervals
+        return Histogram(columns=(slow, fast), sizes=sizes, partitions=self.partitions)
 
     def promises(self, task: Any) -> bool:
         return bool(task == self.task())

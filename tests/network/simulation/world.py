@@ -132,10 +132,7 @@ class World:
     async def _live(self, process: Process) -> None:
         try:
             process.node = self._built(process)
-            if self.places is not None and isinstance(process.node, SourceNode):
-                await process.node.run(self.places)
-            else:
-                process.outcome = await process.node.run()
+            process.outcome = await process.node.run()
         except DiedError as error:
             process.error = error
         except asyncio.CancelledError as error:
@@ -170,8 +167,8 @@ class World:
         journal, identity = Ledger(self, process), badge(name)
         role = scene.role(name)
         if role == "source":
-            options: dict[str, Any] = {"key": secret(f"coins of {name}"), "state": self.state(name), "journal": journal}
-            return SourceNode(document, identity, scene.people[name], **options)
+            options: dict[str, Any] = {"state": self.state(name), "journal": journal, "places": self.places}
+            return SourceNode(document, identity, scene.people[name], key=secret(f"coins of {name}"), **options)
         address, port = document.servers[name].place
         where: Any = Listener(self.network, process, (address, port))
         if role == "scrambler":

@@ -28,18 +28,9 @@ class ComputeNode(Node):
     A batch counts when all of it came: what a scrambler had sent before it failed is dropped, and the batch is lost;
     what a source had sent before its connection broke is dropped too, and counts when it comes again as a whole.
 
-    Args:
-        document: of the run.
-        identity: its own.
-        where: a listening socket.
-        key: opens what is sealed for it.
-        journal: where to count.
-        rng: of the noise, `secure()` unless given.
-        state: a private folder for the batches that came, sealed as they were, and, in rounds, for what was released:
-            started again after it was killed, it tells the same, with the same noise.
-
-    Raises:
-        DataError: the document does not list the node as a target, or another key.
+    `rng`: of the noise, `secure()` unless given.
+    `state`: a private folder for the batches that came, sealed as they were, and, in rounds, for what was released:
+    started again after it was killed, it tells the same, with the same noise.
     """
 
     def __init__(
@@ -79,16 +70,11 @@ class ComputeNode(Node):
         self._released = self.kept(".released") if self._task.rounds else None
 
     async def run(self) -> None:
-        """Serve step by step until everybody has sent all, or time is over; then tell what was found.
-
-        Raises:
-            ConnectionLostError: the result cannot be reached, or refuses.
-            DataError: what was kept cannot be read, or what has noise not be kept before it is told.
-        """
+        """Serve step by step until everybody has sent all, or time is over; then tell what was found."""
         if self._told is not None and self._told.exists():
             self._journal.enter("done", before=True)
             return
-        before = {} if self._released is None else dict(enumerate(self._released.read(), start=1))
+        before = self._released_before()
         with self._journal.resuming():
             restored(self._batches, self._intakes, self._document)
         numbers: Floats | None = None
@@ -96,8 +82,8 @@ class ComputeNode(Node):
             for step, intake in self._intakes.items():
                 self._journal.enter("computing", step=step)
                 if step in before:
-                    contents = self._codec.cut(step, before[step])
-                    numbers = self._codec.unpack(self._place, contents).numbers
+                    numbers = before[step].numbers
+                    contents = self._codec.pack(before[step])
                     intake.close()
                 else:
                     await self._wait(intake.all_ended, self._left(self._document.target_deadline(step)))
@@ -128,6 +114,12 @@ class ComputeNode(Node):
     def _merge(self, step: int, contents: list[bytes], used: list[bool]) -> None:
         """Add the records of a batch that came whole."""
         self._merged[step] = self._task.merge(step, self._merged[step], contents, used)
+
+    def _released_before(self) -> dict[int, Told]:
+        """Return what was released before this node was killed, by step."""
+        records = [] if self._released is None else self._released.read()
+        told = [self._codec.unpack(self._place, [record]) for record in records]
+        return {one.step: one for one in told}
 
     async def _keep_released(self, contents: list[bytes]) -> None:
         if not await self.keep(self._released, [b"".join(contents)]) and self._task.noisy:

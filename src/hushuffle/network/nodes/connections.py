@@ -54,13 +54,7 @@ class Connection:
         self._writer.write(self._layout.pack(self._layout.hello))
 
     async def receive(self, *, patience: float | None = None) -> Frame | None:
-        """Return the next frame; None where the other end has closed between two frames.
-
-        Raises:
-            ConnectionLostError: the connection broke within a frame, nothing came in time, or the other end did not
-                say first that it holds the same document.
-            DataError: this is no frame.
-        """
+        """Return the next frame; None where the other end has closed between two frames."""
         frame = self._next()
         if frame is not None:
             return frame
@@ -82,12 +76,7 @@ class Connection:
         return frame
 
     def _next(self) -> Frame | None:
-        """Return the next frame of what was read, None where it is not there as a whole.
-
-        Raises:
-            ConnectionLostError: the first one is not the greeting of this run.
-            DataError: this is no frame.
-        """
+        """Return the next frame of what was read, None where it is not there as a whole."""
         first = self._place + HEAD
         head = self._block[self._place : first]
         if len(head) < HEAD:
@@ -105,11 +94,7 @@ class Connection:
         return self._next()
 
     async def send(self, *frames: Frame) -> None:
-        """Send frames, each a record of TLS of its own; wait while the other end is behind.
-
-        Raises:
-            ConnectionLostError: the connection broke, or the other end took nothing in time.
-        """
+        """Send frames, each a record of TLS of its own; wait while the other end is behind."""
         writer, transport = self._writer, self._writer.transport
         # Of asyncio's ways to write, this one makes a record of every line, and one call of the system of them all.
         writer.writelines([self._layout.pack(frame) for frame in frames])
@@ -126,11 +111,7 @@ class Connection:
             raise _lost(self.peer, Reason.TRUNCATED) from None
 
     async def answer(self) -> Control:
-        """Return the control frame that the other end answers with.
-
-        Raises:
-            ConnectionLostError: it closed, or sent something else.
-        """
+        """Return the control frame that the other end answers with."""
         try:
             frame = await self.receive()
         except DataError:
@@ -179,9 +160,6 @@ async def connect(
     """Return a connection to the node `name`, tried again until the loop's time is `until`, or until `stop`.
 
     Who answers with a wrong certificate is told nothing; it may be somebody on the way, who is not there the next time.
-
-    Raises:
-        ConnectionLostError: the node that was wanted could not be reached in time.
     """
     loop, context, pauses = asyncio.get_running_loop(), identity.client(), Pauses()
     local = None if identity.address is None else (identity.address, 0)

@@ -126,9 +126,6 @@ class RunDocument(_Part):
 
     Every node holds the same bytes. Their digest is part of every seal, so that a message of one run, plan, roster or
     step is worth nothing in another. Nothing in it depends on anybody's data.
-
-    Raises:
-        pydantic.ValidationError: a value or combination breaks a rule; `read_document` says so in plain words.
     """
 
     schema_version: Literal[2] = 2
@@ -285,11 +282,7 @@ class RunDocument(_Part):
 
 
 def read_document(path: Path) -> RunDocument:
-    """Return the document in a file.
-
-    Raises:
-        DataError: no such file, or no document that makes sense, with every problem.
-    """
+    """Return the document in a file."""
     try:
         text = path.read_bytes().decode("utf-8")
         document = RunDocument.model_validate_json(text)

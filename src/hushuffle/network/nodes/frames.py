@@ -111,9 +111,6 @@ class Layout:
     `digest` is the SHA-256 of the run's document, 32 bytes. Each end of a connection says it first, whole: whoever
     holds another document, however alike, is not heard, nor are nodes of an earlier run on the same hosts.
 
-    Raises:
-        InvalidInputError: not from 256 to 16,384 bytes, or no digest of 32 bytes.
-
     >>> Layout(size=1024).sealed, len(Layout(size=1024).pack(Control(kind=Kind.END)))
     (1008, 64)
     """
@@ -145,11 +142,7 @@ class Layout:
         return _HEAD.pack(VERSION, frame.kind, frame.step, 0, 0) + _REST.pack(frame.reason, *numbers)
 
     def left(self, head: bytes) -> int:
-        """Return how many bytes follow the first `HEAD` ones.
-
-        Raises:
-            DataError: this is no frame.
-        """
+        """Return how many bytes follow the first `HEAD` ones."""
         version, kind, *_ = _HEAD.unpack(head)
         if version != VERSION or kind not in _KINDS:
             message = "these bytes are no frame of this protocol."
@@ -157,11 +150,7 @@ class Layout:
         return self.sealed if kind == Kind.MESSAGE else _REST.size
 
     def unpack(self, head: bytes, rest: bytes) -> Frame:
-        """Return the frame of `HEAD` bytes and what follows them.
-
-        Raises:
-            DataError: this is no frame.
-        """
+        """Return the frame of `HEAD` bytes and what follows them."""
         _version, kind, step, slot, target = _HEAD.unpack(head)
         if kind == Kind.MESSAGE:
             return Message(step, slot, target, rest)

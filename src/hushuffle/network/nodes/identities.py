@@ -50,21 +50,13 @@ class Identity:
     address: str | None = None
 
     def server(self) -> ssl.SSLContext:
-        """Return a context that accepts TLS 1.3 and clients with a certificate of the same authority, nothing else.
-
-        Raises:
-            DataError: certificate or key cannot be used.
-        """
+        """Return a context that accepts TLS 1.3 and clients with a certificate of the same authority, nothing else."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.num_tickets = 0  # no resumption: every connection shows its certificate
         return self._loaded(context)
 
     def client(self) -> ssl.SSLContext:
-        """Return a context that shows this certificate, and checks that a server is the node that was wanted.
-
-        Raises:
-            DataError: certificate or key cannot be used.
-        """
+        """Return a context that shows this certificate, and checks that a server is the node that was wanted."""
         return self._loaded(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     def _loaded(self, context: ssl.SSLContext) -> ssl.SSLContext:
@@ -81,11 +73,7 @@ class Identity:
 
 
 def read_identity(name: str, *, certificate: Path, authority: Path, key: str, address: str | None = None) -> Identity:
-    """Return the identity in files; `key` is a path, or "env:NAME" for an environment variable that holds the PEM.
-
-    Raises:
-        DataError: a file cannot be read, or others than its owner can read the key.
-    """
+    """Return the identity in files; `key` is a path, or "env:NAME" for an environment variable that holds the PEM."""
     return Identity(
         name=name,
         certificate=_text(certificate),
@@ -133,11 +121,7 @@ class Authority:
 
     @classmethod
     def read(cls, *, certificate: str, key: str, days: float = 30.0) -> Authority:
-        """Return an authority that was made before, from its PEM texts.
-
-        Raises:
-            DataError: these are no certificate and key, or do not belong together.
-        """
+        """Return an authority that was made before, from its PEM texts."""
         found = cls(days=days)
         try:
             loaded, own = load_pem_private_key(key.encode(), None), x509.load_pem_x509_certificate(certificate.encode())

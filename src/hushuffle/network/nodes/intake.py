@@ -27,16 +27,10 @@ class Intake:
     `sources` stand behind the batches that came whole, with so many different `messages`, dummies among them;
     `counts` says it of each batch. `all_ended` is set when nothing more is to come.
 
-    Args:
-        document: of the run.
-        number: of the step.
-        name: of the target.
-        key: opens what is sealed for it.
-        check: refuses a content that is no record of this target (DataError).
-        merge: takes the records of a batch that came whole, and which of them count.
-        sample: some record of this target. A dummy is worked on as if it held this one, so that the time until the
-            target answers does not tell how many of its messages carried data.
-        journal: where to count.
+    `check`: refuses a content that is no record of this target (DataError).
+    `merge`: takes the records of a batch that came whole, and which of them count.
+    `sample`: some record of this target. A dummy is worked on as if it held this one, so that the time until the
+    target answers does not tell how many of its messages carried data.
     """
 
     def __init__(
@@ -181,16 +175,11 @@ async def take_batch(
 ) -> Control:
     """Take what one sender has for one step, and return the answer.
 
-    Args:
-        messages: of one connection, `ends` with the frame that ends them.
-        ends: filled when the messages are over.
-        peer: the sender.
-        intakes: by number of step, one or more.
-        journal: where to count; it answers questions after health.
-        keep: takes the sender, the frame that ends its batch, and the sealed messages, before the batch counts.
-
-    Raises:
-        ConnectionLostError: the connection broke, or there are more messages than a sender can have.
+    `messages`: of one connection, `ends` with the frame that ends them.
+    `ends`: filled when the messages are over.
+    `intakes`: by number of step, one or more.
+    `journal`: where to count; it answers questions after health.
+    `keep`: takes the sender, the frame that ends its batch, and the sealed messages, before the batch counts.
     """
     arrived, count, intake, sealed = Arrived(), 0, next(iter(intakes.values())), list[bytes]()
     try:
@@ -221,11 +210,7 @@ async def take_batch(
 
 
 def restored(spool: Spool | None, intakes: Mapping[int, Intake], document: RunDocument) -> None:
-    """Take the batches that a node had kept before it was killed.
-
-    Raises:
-        DataError: they cannot be read.
-    """
+    """Take the batches that a node had kept before it was killed."""
     for record in () if spool is None else spool.read():
         peer, number, sources, sealed = unpack_batch(record, document.layout.sealed)
         intake, arrived = intakes[number], Arrived()

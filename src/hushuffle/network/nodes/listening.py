@@ -190,11 +190,7 @@ class _Members:
         self._open: dict[Connection, None] = {}  # in the order in which they came
 
     async def serve(self, handler: Handler, connection: Connection) -> None:
-        """Give a connection to `handler` when it has a place.
-
-        Raises:
-            ConnectionLostError: there is none in time.
-        """
+        """Give a connection to `handler` when it has a place."""
         self._of[connection.peer] += 1
         try:
             if self._of[connection.peer] > OF_ONE or self._waiting == MOST:
@@ -281,11 +277,7 @@ async def _readable(one: socket.socket) -> None:
 
 
 async def _spoken(accepted: socket.socket) -> None:
-    """Wait for the first byte: before it comes, nothing is spent on the other end.
-
-    Raises:
-        OSError: the other end is gone.
-    """
+    """Wait for the first byte: before it comes, nothing is spent on the other end."""
     await _readable(accepted)
     if not accepted.recv(1, socket.MSG_PEEK):
         raise ConnectionResetError

@@ -45,13 +45,9 @@ class Places:
 class Node:
     """One node of a run.
 
-    Args:
-        document: of the run.
-        identity: its own.
-        journal: where to count.
-        where: a listening socket, if others connect to it.
-        known: who may connect; the node's own name may, to ask after its health.
-        state: a private folder for what the node must not forget if it is killed; None: it forgets.
+    `where`: a listening socket, if others connect to it.
+    `known`: who may connect; the node's own name may, to ask after its health.
+    `state`: a private folder for what the node must not forget if it is killed; None: it forgets.
     """
 
     def __init__(
@@ -89,11 +85,7 @@ class Node:
         self._stop.set()
 
     async def _messages(self, connection: Connection, frames: list[Control]) -> AsyncIterator[Message]:
-        """Yield the messages of a connection; the control frame that ends them goes to `frames`.
-
-        Raises:
-            ConnectionLostError: the connection ended before that.
-        """
+        """Yield the messages of a connection; the control frame that ends them goes to `frames`."""
         while not isinstance(frame := await connection.receive(), Control):
             if frame is None:
                 message = f"{connection.peer} ended the connection early."
@@ -203,11 +195,7 @@ class Node:
         )
 
     async def _report(self, contents: list[bytes], *, number: int = 0) -> None:
-        """Send what was found to the result, sealed, and count it; `number` tells one time from another.
-
-        Raises:
-            ConnectionLostError: the result cannot be reached in time, or refuses.
-        """
+        """Send what was found to the result, sealed, and count it; `number` tells one time from another."""
         document, name = self._document, self._document.result
         seals, key = document.seals(RESULT), document.seal_key(name)
         messages = [
@@ -226,15 +214,10 @@ class Node:
     ) -> Control:
         """Send messages to a node until it has answered, the same ones at every try.
 
-        Args:
-            name: of the node.
-            messages: all of one step.
-            sources: how many stand behind them.
-            until: the loop's time at which there is no use in trying again.
-            places: of all nodes of this process; one of them is taken for each try, and given back after it.
-
-        Raises:
-            ConnectionLostError: it could not be reached in time, or there is no use in trying again.
+        `messages`: all of one step.
+        `sources`: how many stand behind them.
+        `until`: the loop's time at which there is no use in trying again.
+        `places`: of all nodes of this process; one of them is taken for each try, and given back after it.
         """
         loop, pauses = asyncio.get_running_loop(), Pauses()
         place: AbstractAsyncContextManager[None] = nullcontext() if places is None else places.of(name)
@@ -264,22 +247,14 @@ class Node:
 
 
 def check_key(document: RunDocument, identity: Identity, key: SealKey, *, part: bool) -> None:
-    """Refuse a node that has no part in a run, or whose seal key is not the one that others seal for.
-
-    Raises:
-        DataError: one or the other.
-    """
+    """Refuse a node that has no part in a run, or whose seal key is not the one that others seal for."""
     if not part or key.public.text != document.servers[identity.name].seal:
         message = f"{identity.name} has no such part in this run, or its seal key is not the one in the document."
         raise DataError(message)
 
 
 async def health(document: RunDocument, identity: Identity) -> dict[str, Any]:
-    """Ask a node, under its own name, how it is: its state and counters.
-
-    Raises:
-        ConnectionLostError: nobody answers.
-    """
+    """Ask a node, under its own name, how it is: its state and counters."""
     connection = await connect(
         identity.name,
         document.servers[identity.name].place,

@@ -71,11 +71,7 @@ class Trace:
         return cells.group_by("sender", "receiver").agg(pl.len().alias("messages")).sort("sender", "receiver")
 
     def write(self, path: Path) -> None:
-        """Write the table as Parquet.
-
-        Raises:
-            DataError: the file cannot be written, for example because the disk is full.
-        """
+        """Write the table as Parquet."""
         whole = BytesIO()
         self.table().write_parquet(whole)
         try:
@@ -123,9 +119,8 @@ class _Records:
 class Recorder:
     """Passes connections on to nodes and writes down what anybody could who sees the traffic.
 
-    Args:
-        trace: where to write.
-        routes: listening sockets, each with the place (host, port) of the node behind it.
+    `trace`: where to write.
+    `routes`: listening sockets, each with the place (host, port) of the node behind it.
     """
 
     def __init__(self, trace: Trace, routes: list[tuple[socket.socket, tuple[str, int]]]) -> None:

@@ -65,17 +65,8 @@ class RunResult:
 class ResultNode(Node):
     """Where everything comes together; it sees what groups of records come to, never a record.
 
-    Args:
-        document: of the run.
-        identity: its own.
-        where: a listening socket.
-        key: opens what is sealed for it.
-        journal: where to count.
-        state: a private folder for what the compute nodes found, sealed as it came, in case the node is killed or the
-            result cannot be written.
-
-    Raises:
-        DataError: the document names another result, or another key; or there is no room in the folder.
+    `state`: a private folder for what the compute nodes found, sealed as it came, in case the node is killed or the
+    result cannot be written.
     """
 
     def __init__(
@@ -101,12 +92,7 @@ class ResultNode(Node):
         self._kept_parts = KeptParts(self, self._codec.all_messages)
 
     async def run(self) -> RunResult:
-        """Wait for all compute nodes and return the result.
-
-        Raises:
-            RunFailedError: a compute node is missing, too many sources are, or the numbers of a batch do not add up.
-            DataError: what was kept cannot be read.
-        """
+        """Wait for all compute nodes and return the result."""
         document = self._document
         self._journal.enter("gathering", nodes=len(self._nodes))
         seals = document.seals(RESULT)
@@ -230,12 +216,8 @@ class ResultNode(Node):
 class KeptParts:
     """What compute nodes have told, sealed as it came, in the result's private folder; with room for all of it.
 
-    Args:
-        node: the result.
-        messages: how many there will be.
-
-    Raises:
-        DataError: there is no room.
+    `node`: the result.
+    `messages`: how many there will be.
     """
 
     def __init__(self, node: Node, messages: int) -> None:
@@ -244,11 +226,7 @@ class KeptParts:
         self._room = None if place is None else Room(place, messages * (self._sealed + _EACH_PART))
 
     def read(self) -> list[tuple[str, int, list[bytes]]]:
-        """Return sender, number and sealed messages of every part.
-
-        Raises:
-            DataError: they cannot be read.
-        """
+        """Return sender, number and sealed messages of every part."""
         records = [] if self._spool is None else self._spool.read()
         return [
             (peer, number, sealed) for peer, number, _, sealed in (unpack_batch(one, self._sealed) for one in records)
@@ -273,11 +251,7 @@ class KeptParts:
 
 
 def came_through(document: RunDocument, number: int, told: Sequence[Counts], journal: Journal) -> Tally:
-    """Return what came of a step to all its targets.
-
-    Raises:
-        RunFailedError: fewer sources than the run asks for, or numbers of a batch that do not add up.
-    """
+    """Return what came of a step to all its targets."""
     step = document.step(number)
     try:
         came = tally(step, told)

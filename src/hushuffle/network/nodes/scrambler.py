@@ -29,10 +29,8 @@ _TOGETHER: Final = 16
 class Gathering:
     """One batch on its way: the message in each place, and whether it can still grow.
 
-    Args:
-        number: of the step.
-        batch: who may fill which place.
-        targets: number of targets.
+    `batch`: who may fill which place.
+    `targets`: number of targets.
     """
 
     def __init__(self, number: int, batch: Batch, targets: int) -> None:
@@ -82,15 +80,10 @@ class ScramblerNode(Node):
     during a release is lost, and counted. Until then it is held in memory, some 1,350 bytes for a message of 1,024,
     and in `state`, sealed as it came; nothing of it stays afterwards.
 
-    Args:
-        document: of the run.
-        identity: its own.
-        where: a listening socket.
-        journal: where to count.
-        state: a private folder for what came, and that remembers which batches were released, also if the node is
-            killed and started again: what was not released yet is still there, and what was is not released a second
-            time, which would show what the dummies hide. None: for as long as this object lives.
-        rng: of the order and the dummies, `secure()` unless given.
+    `state`: a private folder for what came, and that remembers which batches were released, also if the node is
+    killed and started again: what was not released yet is still there, and what was is not released a second time,
+    which would show what the dummies hide. None: for as long as this object lives.
+    `rng`: of the order and the dummies, `secure()` unless given.
     """
 
     def __init__(

@@ -31,10 +31,9 @@ class Seals:
     Sealed with HPKE in base mode (X25519, HKDF-SHA256, AES-256-GCM). What a seal is bound to goes into
     HPKE's `info`, from which its key is derived: a text sealed for another run, plan, step or target does not open.
 
-    Args:
-        digest: of the run's document (its number, plan, roster and keys), 32 bytes.
-        step: number of the step.
-        size: bytes of every sealed text.
+    `digest`: of the run's document (its number, plan, roster and keys), 32 bytes.
+    `step`: number of the step.
+    `size`: bytes of every sealed text.
 
     Source: RFC 9180 (Barnes, Bhargavan, Lipp, Wood 2022), sections 5.1 and 8.1.
 
@@ -60,12 +59,7 @@ class Seals:
         return b"hushuffle seal 1|" + self.digest + _LENGTH.pack(self.step) + target.encode()
 
     def seal(self, content: bytes | None, key: PublicSealKey, *, target: str) -> bytes:
-        """Return `content`, or a dummy for None, sealed for `target`.
-
-        Raises:
-            InvalidInputError: more than `room` bytes.
-            DataError: the key is one of the few that hide nothing.
-        """
+        """Return `content`, or a dummy for None, sealed for `target`."""
         if content is not None and len(content) > self.room:
             rule = f"at most {self.room} bytes, so that all messages have one size"
             _checks.reject("content", rule, f"<{len(content)} bytes>", "Make the messages of the plan larger.")
@@ -78,11 +72,7 @@ class Seals:
             raise DataError(message) from None
 
     def open(self, sealed: bytes, key: SealKey, *, target: str) -> bytes | None:
-        """Return what is in a seal; None for a dummy.
-
-        Raises:
-            DataError: not sealed for this target in this step of this run, or damaged.
-        """
+        """Return what is in a seal; None for a dummy."""
         try:
             padded = _SUITE.decrypt(sealed, key.key, info=self._info(target))
         except (InvalidTag, ValueError):
@@ -110,11 +100,7 @@ class PublicSealKey:
 
     @classmethod
     def of(cls, text: str) -> PublicSealKey:
-        """Return the key of 64 hexadecimal digits.
-
-        Raises:
-            DataError: this is no key.
-        """
+        """Return the key of 64 hexadecimal digits."""
         try:
             return cls(key=X25519PublicKey.from_public_bytes(bytes.fromhex(text)))
         except ValueError:
@@ -148,11 +134,7 @@ class SealKey:
 
     @classmethod
     def of(cls, text: str) -> SealKey:
-        """Return the key of 64 hexadecimal digits.
-
-        Raises:
-            DataError: this is no key; the message shows nothing of it.
-        """
+        """Return the key of 64 hexadecimal digits."""
         try:
             return cls(key=X25519PrivateKey.from_private_bytes(bytes.fromhex(text.strip())))
         except ValueError:

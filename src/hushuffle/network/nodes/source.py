@@ -73,11 +73,9 @@ def entries_of(
 def coins(key: bytes, *, run: str, step: int, records: Sequence[int]) -> KeyedRandomness:
     """Return the coins of records in one step of one run: drawn again, they fall as they fell.
 
-    Args:
-        key: at least 32 secret bytes.
-        run: what the coins are for, `RunDocument.drawn`; every run has coins of its own.
-        step: its step.
-        records: their numbers, distinct.
+    `key`: at least 32 secret bytes.
+    `run`: what the coins are for, `RunDocument.drawn`; every run has coins of its own.
+    `records`: their numbers, distinct.
     """
     return keyed(key=derived(key, f"run {run}"), records=np.asarray(records, dtype=np.uint64), round=step)
 
@@ -117,16 +115,10 @@ class SourceNode(Node):
     after it was killed or a connection broke, sends the same bytes: nobody ever sees a second, differently randomized
     message for the same record.
 
-    Args:
-        document: of the run.
-        identity: its own.
-        people: the records and their places, all of `document.places[identity.name]`.
-        key: secret bytes of this node, for its coins.
-        state: a private folder.
-        journal: where to count.
-
-    Raises:
-        DataError: the records are not this node's.
+    `people`: the records and their places, all of `document.places[identity.name]`.
+    `key`: secret bytes of this node, for its coins.
+    `state`: a private folder.
+    `places`: those of the process, where many nodes share one.
     """
 
     def __init__(
@@ -138,6 +130,7 @@ class SourceNode(Node):
         key: bytes,
         state: Path,
         journal: Journal,
+        places: Places | None = None,
     ) -> None:
         placed = [(step, *place) for one in people for step, place in one.places.items()]
         if sorted(placed) != sorted(document.places.get(identity.name, ())) or not placed:
@@ -145,36 +138,28 @@ class SourceNode(Node):
             raise DataError(message)
         super().__init__(document, identity, journal)
         self._people, self._key, self._folder = tuple(people), key, state
+        self._places = places or Places()
 
-    async def run(self, places: Places | None = None) -> None:
-        """Send everything, each node its own messages, until it is taken, refused, or time is over; stage by stage.
-
-        `places`: those of the process, where many nodes share one.
-
-        Raises:
-            DataError: the state cannot be read or written; nothing was sent.
-            ConnectionLostError: what a step starts from could not be had in time.
-            NotDeliveredError: nobody took anything.
-        """
-        document, places = self._document, places or Places()
-        known = document.query.start
+    async def run(self) -> None:
+        """Send everything, each node its own messages, until it is taken, refused, or time is over; stage by stage."""
+        document, known = self._document, self._document.query.start
         for stage in document.stages:
             number = stage[0]
             until = self._at(document.deadline(number))
             if number > 1:
-                known = await self._known_before(number, until, places)
+                known = await self._known_before(number, until)
             which = f"-{number}" if document.query.rounds else ""
             path = self._folder / f"{document.run}-{self.name}{which}.messages"
-            await self._settle(path, entries_of(document, self._people, stage, known), until, places)
+            await self._settle(path, entries_of(document, self._people, stage, known), until)
         self._conclude()
 
-    async def _known_before(self, number: int, until: float, places: Places) -> Floats:
+    async def _known_before(self, number: int, until: float) -> Floats:
         """Ask the result until it has what a step starts from."""
         loop = asyncio.get_running_loop()
         while True:
             over = loop.time() >= until or self._stop.is_set()
             try:
-                async with places.of(self._document.result):
+                async with self._places.of(self._document.result):
                     return await self._asked(number)
             except ConnectionLostError as error:
                 if error.final or over:
@@ -202,11 +187,7 @@ class SourceNode(Node):
         return query.known(np.frombuffer(shown, dtype="<f8"))
 
     def _conclude(self) -> None:
-        """Say how the node ends: all was taken, or some of it.
-
-        Raises:
-            NotDeliveredError: nothing was.
-        """
+        """Say how the node ends: all was taken, or some of it."""
         lost = self._journal.facts.get("undelivered", 0)
         if lost and not self._journal.sent:
             reasons = ", ".join(reason.words for reason in sorted(self._journal.rejected))
@@ -214,20 +195,20 @@ class SourceNode(Node):
             raise NotDeliveredError(message)
         self._journal.enter("done", **({"undelivered": lost} if lost else {}))
 
-    async def _settle(self, path: Path, entries: Sequence[Entry], until: float, places: Places) -> None:
+    async def _settle(self, path: Path, entries: Sequence[Entry], until: float) -> None:
         """Send records, or what was sent for them before if `path` is there."""
-        async with places.work:
+        async with self._places.work:
             # What is sent is what was read: another process of this node may have been faster to write.
             while (found := _read(path, self._document)) is None:
                 made = deliveries(self._document, entries, self._key)
                 await asyncio.to_thread(_write, path, self._document, made)  # waits for the disk
         self._journal.enter("sending", messages=sum(len(one.messages) for one in found))
-        await asyncio.gather(*(self._send(delivery, until, places) for delivery in found))
+        await asyncio.gather(*(self._send(delivery, until) for delivery in found))
 
-    async def _send(self, delivery: Delivery, until: float, places: Places) -> None:
+    async def _send(self, delivery: Delivery, until: float) -> None:
         count, messages = len(delivery.messages), list(delivery.messages)
         try:
-            answer = await self._deliver(delivery.to, messages, sources=count, until=until, places=places)
+            answer = await self._deliver(delivery.to, messages, sources=count, until=until, places=self._places)
         except ConnectionLostError as error:
             reason = error.reason
         else:

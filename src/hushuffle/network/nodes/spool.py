@@ -25,8 +25,7 @@ class Spool:
     Several that come at the same time wait for the disk together. A record that was being written when the process
     ended is dropped when the file is read.
 
-    Args:
-        path: the file; made, with its folder, when the first record comes.
+    `path`: the file; made, with its folder, when the first record comes.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -40,11 +39,7 @@ class Spool:
         self._waiting: list[tuple[bytes, asyncio.Future[OSError | None]]] = []
 
     def read(self) -> list[bytes]:
-        """Return the records, and cut off what is none.
-
-        Raises:
-            DataError: the file cannot be read.
-        """
+        """Return the records, and cut off what is none."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -65,11 +60,7 @@ class Spool:
         return found
 
     async def append(self, records: Sequence[bytes]) -> None:
-        """Add records, through to the disk.
-
-        Raises:
-            OSError: they cannot be written.
-        """
+        """Add records, through to the disk."""
         done: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
         self._waiting.append((b"".join(_HEAD.pack(len(one), _digest(one)) + one for one in records), done))
         async with self._lock:
@@ -139,12 +130,8 @@ def unpack_batch(record: bytes, size: int) -> tuple[str, int, int, list[bytes]]:
 class Room:
     """Room on a disk that is kept for what must be written later.
 
-    Args:
-        path: a file that takes the room.
-        size: in bytes.
-
-    Raises:
-        DataError: there is not so much room.
+    `path`: a file that takes the room.
+    `size`: in bytes.
     """
 
     def __init__(self, path: Path, size: int) -> None:

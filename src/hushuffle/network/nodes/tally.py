@@ -55,9 +55,6 @@ class ToldCodec:
 
     In rounds the number of the step comes first, then counts and numbers, 8 bytes each, up to the most that a node of
     the step can have.
-
-    Args:
-        document: of the run.
     """
 
     def __init__(self, document: RunDocument) -> None:
@@ -94,9 +91,6 @@ class ToldCodec:
         """Return what the node in a place told: (step, node), in rounds its place in the first step.
 
         A step that the run does not have is returned as it is, its numbers unread.
-
-        Raises:
-            DataError: these are not all bytes of it, or numbers that cannot be.
         """
         (step, node), whole = place, b"".join(contents)
         if len(whole) != self.size(step):
@@ -126,9 +120,6 @@ def tally(step: Step, told: Sequence[Counts]) -> Tally:
     A batch has one message for each source and the planned dummies, all targets together; it came to all targets or
     to none. A scrambler that keeps messages back, so that the result shows those that it chose, cannot make that so;
     one that puts dummies of its own in their place can.
-
-    Raises:
-        DataError: the numbers of a batch do not add up, with what is wrong.
 
     >>> step = Step(name="ages", computes=("a", "b"), sigma=0.2, min_batch=1, dummies=1,
     ...             batches=(Batch(scrambler="s", holders=("ann", "bob")),))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import SpecificationError
-from hushuffle.specification.hosts import load_hosts
+from hushuffle.network.specification import load_hosts
 
 GOOD = """
 seals = "seals"

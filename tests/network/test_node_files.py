@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from hushuffle.errors import SpecificationError
-from hushuffle.specification.node import NodeConfiguration, Policy, load_node
+from hushuffle.network.specification import NodeConfiguration, Policy, load_node
 
 BEGIN = """
 document = "run.json"

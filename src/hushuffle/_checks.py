@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import NoReturn, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -82,6 +83,12 @@ def codes(name: str, values: npt.ArrayLike, *, k: int) -> npt.NDArray[np.int64]:
         wrong = int(np.count_nonzero((array < 0) | (array >= k)))
         reject(name, f"integers from 0 to {k - 1}", f"<{wrong} of {array.size} values outside>")
     return array.astype(np.int64, copy=False)
+
+
+def no_nan(name: str, *lists: Iterable[float]) -> None:
+    """Refuse lists of numbers with one that is nan; infinity is a number here."""
+    if any(value != value for values in lists for value in values):  # noqa: PLR0124 - nan alone is not itself
+        reject(name, "numbers", "nan")
 
 
 def _number(name: str, value: SupportsFloat, rule: str, hint: str) -> float:

@@ -10,7 +10,7 @@ import hushuffle as hs
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.trials import deviation
 from hushuffle.assessment.warnings import _about_accuracy
-from hushuffle.model import Assessment, Utility, number
+from hushuffle.model import Report, Utility, number
 from hushuffle.model.bound import percent
 from hushuffle.specification import load, parse
 
@@ -36,7 +36,7 @@ def planned(
     shuffler: str = "uniform",
     extra: str = "",
     targets: str = "delta = 1e-6",
-) -> Assessment:
+) -> Report:
     return assess(
         parse(f"""
             population = {{ {people} }}
@@ -48,7 +48,7 @@ def planned(
     )
 
 
-def warned(assessment: Assessment) -> set[str]:
+def warned(assessment: Report) -> set[str]:
     return {warning.key for warning in assessment.warnings}
 
 
@@ -56,6 +56,7 @@ def warned(assessment: Assessment) -> set[str]:
 def test_the_main_job_on_real_data() -> None:
     stages: list[tuple[str, float]] = []
     result = assess(load(EXAMPLES / "affairs.toml"), base_folder=EXAMPLES, progress=lambda *told: stages.append(told))
+    assert result.population is not None
     assert result.population.counts == (4313, 2053)
     by_question = {finding.question: finding for finding in result.findings}
     survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=6366)
@@ -73,7 +74,7 @@ def test_the_main_job_on_real_data() -> None:
     shares = [share for _, share in stages]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
-    assert result.citations
+    assert result.sources
     lines = {chart.key: chart.series[0].x for chart in result.charts}
     assert len(lines["privacy-against-people"]) == len(lines["privacy-against-noise"]) == 9
     banded(result)
@@ -84,6 +85,7 @@ def test_a_second_survey_with_seven_answers() -> None:
     assert result.utility is not None
     assert result.utility.z is not None
     assert float(np.abs(result.utility.z).max()) < 5.5
+    assert result.population is not None
     assert sum(result.population.counts or ()) == 944
     assert {chart.key for chart in result.charts} == {
         "privacy-against-people",
@@ -95,7 +97,7 @@ def test_a_second_survey_with_seven_answers() -> None:
     banded(result)
 
 
-def banded(assessment: Assessment) -> None:
+def banded(assessment: Report) -> None:
     for chart in assessment.charts:
         for series in chart.series:
             assert all(low <= high for low, high in zip(series.lower, series.upper, strict=True))

@@ -10,16 +10,14 @@ from hushuffle.assessment.assess import assess
 from hushuffle.assessment.charts import privacy_charts
 from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.warnings import _about_accuracy
-from hushuffle.model import Assessment, Utility
+from hushuffle.model import Report, Utility
 from hushuffle.specification import load, parse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = pytest.mark.usefixtures("few_points")
 
 
-def planned(
-    people: str = "n = 3000, k = 50", randomizer: str = "epsilon = 1.0", shuffler: str = "uniform"
-) -> Assessment:
+def planned(people: str = "n = 3000, k = 50", randomizer: str = "epsilon = 1.0", shuffler: str = "uniform") -> Report:
     return assess(
         parse(f"""
             population = {{ {people} }}
@@ -30,7 +28,7 @@ def planned(
     )
 
 
-def warned(assessment: Assessment) -> set[str]:
+def warned(assessment: Report) -> set[str]:
     return {warning.key for warning in assessment.warnings}
 
 
@@ -55,7 +53,7 @@ def test_the_example() -> None:
         "accuracy-against-noise",
     }
     assert warned(result) == {"rare-values-hidden"}
-    assert any(source.key == "wang2017" for source in result.citations)
+    assert any(source.key == "wang2017" for source in result.sources)
     assert result.utility is not None
     assert result.utility.met is True
 

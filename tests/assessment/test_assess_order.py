@@ -18,7 +18,7 @@ from hushuffle.assessment.calibrate import calibrate
 from hushuffle.assessment.order import charts as order_charts
 from hushuffle.assessment.order import findings as order_findings
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
-from hushuffle.model import Assessment
+from hushuffle.model import Report
 from hushuffle.papers.meehan2022.synthetic import crescents
 from hushuffle.specification import load, parse
 
@@ -54,7 +54,7 @@ def made(
     randomizer: str = 'kind = "randomized-response", epsilon = 2.0',
     more: str = "",
     run: str = "repetitions = 3, seed = 5",
-) -> Assessment:
+) -> Report:
     spec = parse(f"""
         {more}
         population = {{ data = "people.csv", column = "answer", categories = ["no", "yes"], missing = "drop" }}
@@ -66,11 +66,11 @@ def made(
     return assess(spec, base_folder=folder)
 
 
-def warned(assessment: Assessment) -> set[str]:
+def warned(assessment: Report) -> set[str]:
     return {warning.key for warning in assessment.warnings}
 
 
-def questions(assessment: Assessment) -> list[str]:
+def questions(assessment: Report) -> list[str]:
     return [finding.question for finding in assessment.findings]
 
 
@@ -93,6 +93,7 @@ def test_everything_that_can_be_asked(folder: Path) -> None:
     by_question = {finding.question: finding.bound for finding in result.findings}
     assert by_question["order-privacy"].upper == pytest.approx(3.0, rel=1e-12)
     assert by_question["order-privacy"].kind == "exact"
+    assert result.population is not None
     n = result.population.n
     uniform = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=n)
     assert by_question["central-dp"].lower == hs.dp.epsilon(uniform, delta=1e-6).lower

@@ -22,7 +22,7 @@ from hushuffle.assessment.reach import warnings as reach_warnings
 from hushuffle.assessment.reach.design import Design
 from hushuffle.errors import NumericalError
 from hushuffle.estimation.reach import Reach, planned
-from hushuffle.model import Assessment, Bound
+from hushuffle.model import Bound, Report
 from hushuffle.papers.buffling.worst_pairs import every_pair
 from hushuffle.questions import bloom, dp
 from hushuffle.specification import ReachPopulation, load, parse
@@ -61,18 +61,18 @@ def text(
     """
 
 
-def warned(assessment: Assessment) -> set[str]:
+def warned(assessment: Report) -> set[str]:
     return {warning.key for warning in assessment.warnings}
 
 
 @pytest.fixture(scope="module")
-def planned_study() -> Assessment:
+def planned_study() -> Report:
     """Return one publisher's study: fast, since one filter has a fast law."""
     return assess(parse(text(targets="delta = 1e-5\nstandard_error = 0.2")))
 
 
-def test_what_is_said(planned_study: Assessment) -> None:
-    assert planned_study.deployment == (
+def test_what_is_said(planned_study: Report) -> None:
+    assert planned_study.question == (
         "One Bloom filter of 200 bits (one hash function): every bit is flipped with probability 0.1000, and the "
         "columns of all filters are released in random order."
     )
@@ -90,7 +90,7 @@ def test_what_is_said(planned_study: Assessment) -> None:
     assert "p = 0.1" in planned_study.specification
 
 
-def test_tables(planned_study: Assessment) -> None:
+def test_tables(planned_study: Report) -> None:
     reach, privacy = planned_study.tables
     assert reach.columns == ("Audience", "True", "Estimate", "Interval", "Predicted error", "Measured error", "z")
     ((label, truth, estimate, interval, predicted, measured, z),) = reach.rows
@@ -110,7 +110,7 @@ def test_tables(planned_study: Assessment) -> None:
     ]
 
 
-def test_charts(planned_study: Assessment) -> None:
+def test_charts(planned_study: Report) -> None:
     assert [chart.key for chart in planned_study.charts] == [
         "privacy-against-flips",
         "accuracy-against-flip-probability",
@@ -125,7 +125,7 @@ def test_charts(planned_study: Assessment) -> None:
     assert flips.series[0].upper[flips.series[0].x.index(200.0)] == 0.1
 
 
-def test_rendered(planned_study: Assessment) -> None:
+def test_rendered(planned_study: Report) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator(report.json_schema()).validate(json.loads(report.to_json(planned_study)))
     page = report.html(planned_study)

@@ -14,7 +14,7 @@ from hushuffle import report
 from hushuffle.assessment import assess as workflow
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers.base import Randomizer
-from hushuffle.model import Assessment
+from hushuffle.model import Report
 from hushuffle.specification import parse
 from report.outline import outline
 
@@ -46,7 +46,7 @@ def protocol(randomizer: Any, shuffler: Any = None) -> hs.Protocol:
     return hs.Protocol(randomizer=randomizer, shuffler=shuffler or hs.UniformShuffle(), n=PEOPLE)
 
 
-def assessed(made: hs.Protocol, monkeypatch: pytest.MonkeyPatch, targets: str = "") -> Assessment:
+def assessed(made: hs.Protocol, monkeypatch: pytest.MonkeyPatch, targets: str = "") -> Report:
     monkeypatch.setattr(workflow, "build_protocol", lambda *_args, **_named: made)
     return workflow.assess(
         parse(f"""
@@ -59,7 +59,7 @@ def assessed(made: hs.Protocol, monkeypatch: pytest.MonkeyPatch, targets: str = 
     )
 
 
-def refused(assessment: Assessment) -> set[str]:
+def refused(assessment: Report) -> set[str]:
     return {row.question for row in assessment.unanswered}
 
 

@@ -11,7 +11,7 @@ import pytest
 from hushuffle.attacks import results as attack_results
 from hushuffle.attacks.attack import link, load_traces
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.model import Bound, Study
+from hushuffle.model import Bound, Report
 from hushuffle.model.traces import Traces
 
 NOISES = (0.5, 4.0, math.inf)
@@ -24,7 +24,7 @@ def town(n: int, k: int = 40, length: int = 24) -> Traces:
     return Traces.of([rng.choice(places, length).tolist() for places in habits], k=k)
 
 
-def column(study: Study, name: str) -> list[Any]:
+def column(study: Report, name: str) -> list[Any]:
     (table,) = study.tables
     return [row[table.columns.index(name)] for row in table.rows]
 

@@ -54,21 +54,19 @@ class Fakes:
     def write(self, _: Any, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         for name in FILES:
-            (folder / name).write_text(name, encoding="utf-8")
+            text = '{"schema_version": 1}\n' if name == "result.json" else name
+            (folder / name).write_text(text, encoding="utf-8")
         return [folder / name for name in FILES]
 
     def terminal(self, _: Any, width: int = 80, *, color: bool = False) -> str:
         self.width, self.color = width, color
         return "summary\n"
 
-    def to_json(self, _: Any) -> str:
-        return '{"schema_version": 1}\n'
-
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fakes:
     found = Fakes()
-    for name, functions in (("assessment.assess", ["assess"]), ("report", ["write", "terminal", "to_json"])):
+    for name, functions in (("assessment.assess", ["assess"]), ("report", ["write", "terminal"])):
         module = ModuleType(f"hushuffle.{name}")
         for function in functions:
             setattr(module, function, getattr(found, function))

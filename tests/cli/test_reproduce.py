@@ -10,18 +10,18 @@ import pytest
 from hushuffle import papers as tools
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
-from hushuffle.model import Study
+from hushuffle.model import Report
 from hushuffle.papers import Request, Target
 
 
-def quick(request: Request) -> Study:
+def quick(request: Request) -> Report:
     request.tell("half", 0.5)
-    return Study(key="jurado2023/figure-1", title="Quick", question="Is it?", answers=(f"Seed {request.seed}.",))
+    return Report(key="jurado2023/figure-1", title="Quick", question="Is it?", answers=(f"Seed {request.seed}.",))
 
 
-def needs_data(request: Request) -> Study:
+def needs_data(request: Request) -> Report:
     folder = request.folder("adult")
-    return Study(key="jurado2023/figure-10a", title="Slow", question="Is it?", answers=(folder.name,))
+    return Report(key="jurado2023/figure-10a", title="Slow", question="Is it?", answers=(folder.name,))
 
 
 MADE = (

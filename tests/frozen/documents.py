@@ -14,7 +14,7 @@ import polars as pl
 import hushuffle as hs
 from contracts.examples import RANDOMIZERS
 from hushuffle.cli import main
-from hushuffle.report import json_schema, study_json_schema
+from hushuffle.report import json_schema
 
 _KEY: Final = bytes(range(32))
 
@@ -109,7 +109,7 @@ def schemas() -> dict[str, list[str]]:
         return own.union(*(names(inner) for inner in schema.values()))
 
     specification = json.loads((Path(__file__).parents[2] / "docs" / "specification.schema.json").read_text("utf-8"))
-    given = {"result.json": json_schema(), "study.json": study_json_schema(), "specification": specification}
+    given = {"result.json": json_schema(), "study.json": json_schema("study"), "specification": specification}
     return {name: sorted(names(schema)) for name, schema in given.items()}
 
 

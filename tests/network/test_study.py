@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushuffle.model import Study, Table
+from hushuffle.model import Report, Table
 from hushuffle.network.node import result_table
 from hushuffle.network.nodes.recorder import Trace, record_size
 from hushuffle.network.nodes.result import RunResult, StepResult
@@ -19,7 +19,7 @@ from hushuffle.network.study import network_study
 from hushuffle.plans import group_statistics
 from hushuffle.queries import Aggregate, PlanSpecification, parse_plan
 from hushuffle.randomness import reproducible
-from hushuffle.report import study_json, study_terminal, write_study
+from hushuffle.report import terminal, to_json, write
 
 AGES = """
 title = "Ages"
@@ -101,11 +101,11 @@ def fabricated(text: str, **changes: Any) -> tuple[PlanSpecification, NetworkRun
     return specification, NetworkRun(**(values | changes))
 
 
-def table(study: Study, key: str) -> Table:
+def table(study: Report, key: str) -> Table:
     return next(one for one in study.tables if one.key == key)
 
 
-def rows(study: Study, key: str) -> dict[Any, tuple[Any, ...]]:
+def rows(study: Report, key: str) -> dict[Any, tuple[Any, ...]]:
     return {row[0]: row[1:] for row in table(study, key).rows}
 
 
@@ -206,8 +206,8 @@ def test_true_values_are_warned_of(tmp_path: Path) -> None:
 def test_reports_are_written_without_any_key(text: str, tmp_path: Path) -> None:
     specification, run = fabricated(text)
     study = network_study(specification, run)
-    write_study(study, tmp_path)
-    said = study_json(study) + study_terminal(study, width=80, color=False) + repr(run)
+    write(study, tmp_path)
+    said = to_json(study) + terminal(study, width=80, color=False) + repr(run)
     said += "".join(path.read_text(encoding="utf-8") for path in tmp_path.iterdir())
     assert COINS.hex() not in said
     assert repr(COINS) not in said
@@ -244,7 +244,7 @@ def test_what_one_scrambler_could_do_is_said_beside_the_numbers() -> None:
     assert "one scrambler alone" in caution
     study = network_study(specification, replace(run, result=table))
     assert caution in [one.sentence for one in study.warnings if one.key == "one-scrambler"]
-    assert "one scrambler alone" in " ".join(study_terminal(study, width=100, color=False).split())
+    assert "one scrambler alone" in " ".join(terminal(study, width=100, color=False).split())
     specification, run = fabricated(CLUSTERS)  # without scramblers
     result = RunResult(run=document.run, people=12, steps=())
     assert result_table(run.deployment.document, result)["cautions"] == []

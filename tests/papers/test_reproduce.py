@@ -14,8 +14,8 @@ import pytest
 from hushuffle import papers as tools
 from hushuffle import report
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.model import Study
-from hushuffle.model.study import software
+from hushuffle.model import Report
+from hushuffle.model.report import software
 from hushuffle.papers import Request, Target, find, reproduce, targets
 
 QUICK = 3.0
@@ -23,8 +23,8 @@ TARGETS = targets()
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "reproduce.md"
 
 
-def build(_: Request) -> Study:
-    return Study(key="jurado2023/figure-1", title="T", question="Q?", answers=())
+def build(_: Request) -> Report:
+    return Report(key="jurado2023/figure-1", title="T", question="Q?", answers=())
 
 
 def test_names_are_those_of_papers_and_in_order() -> None:
@@ -47,11 +47,11 @@ def test_quick_targets_build_render_and_validate(name: str) -> None:
     assert study.question.endswith("?")
     assert all(0 <= share <= 1 for share in shares)
     assert shares == sorted(shares)
-    jsonschema.Draft202012Validator(report.study_json_schema()).validate(json.loads(report.study_json(study)))
-    page = report.study_html(study)
+    jsonschema.Draft202012Validator(report.json_schema("study")).validate(json.loads(report.to_json(study)))
+    page = report.html(study)
     assert "No point of this" not in page
     assert len(page) < 2_000_000
-    assert max(map(len, report.study_terminal(study).splitlines())) <= 80
+    assert max(map(len, report.terminal(study).splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -126,7 +126,7 @@ def test_close_names_are_suggested() -> None:
 def test_software_is_filled_in_where_a_target_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
     own = (("magic", "1"),)
 
-    def with_own(request: Request) -> Study:
+    def with_own(request: Request) -> Report:
         return replace(build(request), software=own)
 
     made = {

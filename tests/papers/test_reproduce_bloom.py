@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hushuffle import report
-from hushuffle.model import Bound, Study
+from hushuffle.model import Bound, Report
 from hushuffle.papers import Request
 from hushuffle.papers.buffling.bloom import TARGETS, figure_2, figure_3, figure_4
 from hushuffle.papers.buffling.worst_pairs import every_pair, worst_pairs
@@ -13,21 +13,21 @@ from oracles.bloom_reach import flip_law
 
 
 @pytest.fixture(scope="module")
-def studies() -> dict[str, Study]:
+def studies() -> dict[str, Report]:
     return {target.name: target.build(Request()) for target in TARGETS}
 
 
-def test_they_render(studies: dict[str, Study]) -> None:
+def test_they_render(studies: dict[str, Report]) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     for name, study in studies.items():
         assert study.key == name
         assert study.sources
-        jsonschema.Draft202012Validator(report.study_json_schema()).validate(json.loads(report.study_json(study)))
-        assert "No point of this" not in report.study_html(study)
-        assert max(map(len, report.study_terminal(study).splitlines())) <= 80
+        jsonschema.Draft202012Validator(report.json_schema("study")).validate(json.loads(report.to_json(study)))
+        assert "No point of this" not in report.html(study)
+        assert max(map(len, report.terminal(study).splitlines())) <= 80
 
 
-def test_observation_1(studies: dict[str, Study]) -> None:
+def test_observation_1(studies: dict[str, Report]) -> None:
     assert (
         studies["buffling/figure-2"].answers[0].startswith("Confirmed in our family of inputs, for 2, 3, 4, 5 filters")
     )
@@ -35,7 +35,7 @@ def test_observation_1(studies: dict[str, Study]) -> None:
     assert figure_2(Request(), publishers=(2,)).charts[0].title.endswith("2 filters")
 
 
-def test_observation_2(studies: dict[str, Study]) -> None:
+def test_observation_2(studies: dict[str, Report]) -> None:
     study = studies["buffling/figure-3"]
     assert study.answers[0].startswith(
         "Not always. For uniform and for empty filters it is in every case here, and for"
@@ -50,7 +50,7 @@ def test_observation_2(studies: dict[str, Study]) -> None:
     assert len(always.answers) == len(study.answers) - 1
 
 
-def test_observation_3(studies: dict[str, Study]) -> None:
+def test_observation_3(studies: dict[str, Report]) -> None:
     study = studies["buffling/figure-4"]
     assert "checked to nine digits" in study.answers[2]
     rows = {row[0]: row[1:] for row in study.tables[0].rows}
@@ -59,7 +59,7 @@ def test_observation_3(studies: dict[str, Study]) -> None:
     assert figure_4(Request()).tables == study.tables
 
 
-def test_worst_pairs(studies: dict[str, Study]) -> None:
+def test_worst_pairs(studies: dict[str, Report]) -> None:
     study = studies["buffling/figure-3-worst-pairs"]
     assert study.answers[0].startswith("Not always: in 3 of ")
     assert "0.1370 against 0.1574" in study.answers[0]

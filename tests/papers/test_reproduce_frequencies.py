@@ -49,7 +49,7 @@ def test_errors_fall_with_epsilon_and_the_page_renders(people: Crowd) -> None:
     assert isinstance(predicted[2], float)
     assert predicted[2] < predicted[0]
     assert "No epsilon tried" in study.answers[0]
-    assert len(report.study_html(study)) < 2_000_000
+    assert len(report.html(study)) < 2_000_000
 
 
 def test_a_small_loss_is_found(people: Crowd) -> None:

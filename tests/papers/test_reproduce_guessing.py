@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from hushuffle.model import Bound, Chart, Study
+from hushuffle.model import Bound, Chart, Report
 from hushuffle.papers import Request, reproduce
 from hushuffle.papers.jurado2023.limits import normal_maximum
 from hushuffle.papers.parts import first_below, said, sizes, smallest, verdict
@@ -18,7 +18,7 @@ from oracles.qif_max_load import by_partitions
 
 
 @cache
-def study(name: str) -> Study:
+def study(name: str) -> Report:
     return reproduce(name, Request())
 
 
@@ -28,7 +28,7 @@ def at(chart: Chart, label: str, x: float) -> tuple[float, float]:
     return line.lower[place], line.upper[place]
 
 
-def chart(made: Study, key: str) -> Chart:
+def chart(made: Report, key: str) -> Chart:
     (found,) = (one for one in made.charts if one.key == key)
     return found
 

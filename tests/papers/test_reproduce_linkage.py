@@ -17,7 +17,7 @@ import pytest
 from hushuffle import report
 from hushuffle.attacks import linkage
 from hushuffle.mechanisms.randomizers import Symmetric
-from hushuffle.model import Bound, Study, Table
+from hushuffle.model import Bound, Report, Table
 from hushuffle.papers.base import Request
 from hushuffle.papers.murakami2021 import linkage as figures
 from hushuffle.papers.murakami2021 import noise as linkage_noise
@@ -53,7 +53,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def studies(data: Path) -> dict[str, Study]:
+def studies(data: Path) -> dict[str, Report]:
     return {name: TARGETS[name].build(Request(data=data)) for name in TARGETS if name < "murakami2021/figure-8"}
 
 
@@ -65,23 +65,23 @@ def column(shown: Table, name: str) -> list[Any]:
 @pytest.mark.parametrize(
     "name", ["murakami2021/figure-5", "murakami2021/figure-5-sources", "murakami2021/figure-6", "murakami2021/figure-7"]
 )
-def test_studies_without_noise_are_built_rendered_and_validated(studies: dict[str, Study], name: str) -> None:
+def test_studies_without_noise_are_built_rendered_and_validated(studies: dict[str, Report], name: str) -> None:
     check(studies[name], name)
 
 
-def check(study: Study, name: str) -> None:
+def check(study: Report, name: str) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     assert study.key == name
     assert study.question.endswith("?")
     assert study.tables
     assert study.charts
     assert any("in place of" in value for _, value in study.settings)
-    jsonschema.Draft202012Validator(report.study_json_schema()).validate(json.loads(report.study_json(study)))
-    assert "No point of this" not in report.study_html(study)
+    jsonschema.Draft202012Validator(report.json_schema("study")).validate(json.loads(report.to_json(study)))
+    assert "No point of this" not in report.html(study)
     assert any(word in " ".join(study.answers) for word in ("Confirmed", "Contradicted", "most identifying"))
 
 
-def test_the_failed_enrolment_is_left_out_and_said_so(studies: dict[str, Study]) -> None:
+def test_the_failed_enrolment_is_left_out_and_said_so(studies: dict[str, Report]) -> None:
     study = studies["murakami2021/figure-5"]
     assert "1 more left out because they failed to enrol" in dict(study.settings)["face"]
     shown = dict(zip(column(study.tables[0], "what is sent"), column(study.tables[0], "people"), strict=True))
@@ -89,13 +89,13 @@ def test_the_failed_enrolment_is_left_out_and_said_so(studies: dict[str, Study])
     assert shown["fingerprint"] == PEOPLE
 
 
-def test_people_with_too_few_events_are_left_out(studies: dict[str, Study]) -> None:
+def test_people_with_too_few_events_are_left_out(studies: dict[str, Report]) -> None:
     assert dict(studies["murakami2021/figure-5"].settings)["location traces"].startswith(
         f"check-ins of {PEOPLE} people"
     )
 
 
-def test_dividing_by_the_length_names_the_same_person(studies: dict[str, Study]) -> None:
+def test_dividing_by_the_length_names_the_same_person(studies: dict[str, Report]) -> None:
     shown = studies["murakami2021/figure-6"].tables[0]
     wrong = dict(zip(column(shown, "what is sent"), column(shown, "identification error"), strict=True))
     for known in (5, 50):

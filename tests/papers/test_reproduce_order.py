@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from hushuffle.errors import DataError
-from hushuffle.model import Series, Study
+from hushuffle.model import Report, Series
 from hushuffle.papers.base import Request
 from hushuffle.papers.meehan2022 import attack as order_attack
 from hushuffle.papers.meehan2022 import cases as order_cases
@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def told(study: Study, key: str, charts: int, tables: int) -> None:
+def told(study: Report, key: str, charts: int, tables: int) -> None:
     assert study.key == key
     assert study.answers
     assert all(answer.endswith(".") for answer in study.answers)

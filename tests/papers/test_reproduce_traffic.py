@@ -14,7 +14,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle import report
-from hushuffle.model import Bound, Study, Table
+from hushuffle.model import Bound, Report, Table
 from hushuffle.papers.base import Request
 from hushuffle.papers.ladjel2021 import deltas as traffic_deltas
 from hushuffle.papers.ladjel2021 import outputs as traffic_outputs
@@ -41,26 +41,26 @@ MODULES = (
 REQUEST = Request()
 
 
-def check(study: Study) -> None:
+def check(study: Report) -> None:
     """A study renders, validates, and its charts have points."""
     jsonschema = pytest.importorskip("jsonschema")
     assert study.question.endswith("?")
     assert all(answer.endswith((".", "?")) for answer in study.answers)
     assert study.tables
-    jsonschema.Draft202012Validator(report.study_json_schema()).validate(json.loads(report.study_json(study)))
-    assert report.study_html(study)
+    jsonschema.Draft202012Validator(report.json_schema("study")).validate(json.loads(report.to_json(study)))
+    assert report.html(study)
     for chart in study.charts:
         assert any(series.x for series in chart.series)
         assert len({series.label for series in chart.series}) == len(chart.series)
 
 
-def line(study: Study, key: str, label: str) -> dict[float, tuple[float, float]]:
+def line(study: Report, key: str, label: str) -> dict[float, tuple[float, float]]:
     (chart,) = (one for one in study.charts if one.key == key)
     (found,) = (series for series in chart.series if series.label == label)
     return {x: (low, high) for x, low, high in zip(found.x, found.lower, found.upper, strict=True)}
 
 
-def rows(study: Study, key: str) -> list[tuple[Any, ...]]:
+def rows(study: Report, key: str) -> list[tuple[Any, ...]]:
     (found,) = (table for table in study.tables if table.key == key)
     assert isinstance(found, Table)
     return list(found.rows)

@@ -10,7 +10,7 @@ import pytest
 
 from hushuffle import report
 from hushuffle.errors import DataError
-from hushuffle.model import Study, Table
+from hushuffle.model import Report, Table
 from hushuffle.queries import parse_plan
 from hushuffle.queries.simulate import simulate_plan
 
@@ -37,16 +37,16 @@ NOISE = 'noise = { kind = "gaussian", radius = 1.5, scale = 10.0 }\n'
 BATCHES = "dummies = 20\nbatch = 100\n"
 
 
-def study(query: str, *, sigma: float = 0.2, traffic: str = BATCHES, seed: str = "1", folder: Path = Path()) -> Study:
+def study(query: str, *, sigma: float = 0.2, traffic: str = BATCHES, seed: str = "1", folder: Path = Path()) -> Report:
     text = f"run = {{ seed = {seed} }}\n{query}\n[traffic]\nsigma = {sigma}\n{traffic}\n[targets]\ndelta = 1e-6\n"
     made = simulate_plan(parse_plan(text), base_folder=folder)
-    report.study_html(made)
-    report.study_json(made)
-    assert max(map(len, report.study_terminal(made).splitlines())) <= 80
+    report.html(made)
+    report.to_json(made)
+    assert max(map(len, report.terminal(made).splitlines())) <= 80
     return made
 
 
-def table(made: Study, key: str) -> Table:
+def table(made: Report, key: str) -> Table:
     return next(one for one in made.tables if one.key == key)
 
 

@@ -45,9 +45,9 @@ def table(analysis: PlanAnalysis, key: str) -> Table:
 
 
 def show(analysis: PlanAnalysis) -> str:
-    report.study_html(analysis.study)
-    report.study_json(analysis.study)
-    text = report.study_terminal(analysis.study)
+    report.html(analysis.study)
+    report.to_json(analysis.study)
+    text = report.terminal(analysis.study)
     assert max(map(len, text.splitlines())) <= 80
     return text
 

@@ -7,13 +7,13 @@ import math
 import numpy as np
 
 from hushuffle.model import (
-    Assessment,
     Bound,
     Chart,
     Citation,
     Estimate,
     Finding,
     Population,
+    Report,
     Series,
     Utility,
     Warned,
@@ -221,12 +221,12 @@ def assessment(
     noise: bool = True,
     target: float | None = 0.02,
     wrong: bool = False,
-) -> Assessment:
+) -> Report:
     weights = 1.0 / np.arange(1, k + 1) ** 1.2
     counts = tuple(int(count) for count in np.random.default_rng(k).multinomial(6366, weights / weights.sum()))
-    return Assessment(
+    return Report(
         title="Affairs survey of 1974",
-        deployment="6,366 people each answer one question with 2 possible answers; every device tells the truth with "
+        question="6,366 people each answer one question with 2 possible answers; every device tells the truth with "
         "probability 76.2 % (k-ary randomized response, epsilon 2.000), and a uniform shuffle hides who sent what.",
         population=Population(
             n=6366,
@@ -255,5 +255,5 @@ def assessment(
         else (),
         specification=SPECIFICATION,
         software=(("hushuffle", "0.1.0"), ("Python", "3.11.9"), ("numpy", "2.4.6"), ("scipy", "1.17.1")),
-        further_citations=(FAIR,) if data else (),
+        citations=(FAIR,) if data else (),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hushuffle.model import Bound, Diagram, HeatMap, Panel, PointMap, Study, Table, Warned
+from hushuffle.model import Bound, Diagram, HeatMap, Panel, PointMap, Report, Table, Warned
 from hushuffle.model.citation import QIF
 from report.assessments import charts, findings
 
@@ -70,8 +70,8 @@ def diagram() -> Diagram:
     return Diagram(key="built", title="A diagram", caption="One box.", svg=svg, text=lines)
 
 
-def study(*, points: int = 6) -> Study:
-    return Study(
+def study(*, points: int = 6) -> Report:
+    return Report(
         key="meehan2022/figure-9",
         title="A study of <everything>",
         question="Does it look right?",
@@ -89,4 +89,4 @@ def study(*, points: int = 6) -> Study:
     )
 
 
-EMPTY = Study(key="jurado2023/table-1", title="Nothing", question="What?", answers=())
+EMPTY = Report(key="jurado2023/table-1", title="Nothing", question="What?", answers=())

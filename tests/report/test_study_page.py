@@ -15,7 +15,7 @@ from report.studies import EMPTY, heat_map, panel, point_map, study, table
 
 @cache
 def page() -> str:
-    return report.study_html(study())
+    return report.html(study())
 
 
 def read(text: str) -> Outline:
@@ -69,29 +69,29 @@ def test_self_contained_without_scripts() -> None:
     assert "default-src 'none'" in text
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
-    assert text == report.study_html(study())
+    assert text == report.html(study())
 
 
 def test_only_the_kinds_in_use_are_explained() -> None:
-    found = read(report.study_html(replace(EMPTY, tables=(table(1),))))
+    found = read(report.html(replace(EMPTY, tables=(table(1),))))
     assert found.text("dt")[:2] == ["certified bracket", "estimate (interval)"]
-    assert "How to read the figures" not in report.study_html(EMPTY)
+    assert "How to read the figures" not in report.html(EMPTY)
 
 
 def test_nothing_to_show_is_a_page_too() -> None:
-    found = read(report.study_html(EMPTY))
+    found = read(report.html(EMPTY))
     assert found.text("h2") == ["Answers"]
     assert "None." in found.text("p")
 
 
 def test_one_answer_makes_no_list() -> None:
-    found = read(report.study_html(replace(EMPTY, answers=("Yes.",))))
+    found = read(report.html(replace(EMPTY, answers=("Yes.",))))
     assert found.text("strong") == ["Yes."]
     assert found.all("ul") == []
 
 
 def test_long_tables_are_cut_and_that_is_said() -> None:
-    text = report.study_html(replace(EMPTY, tables=(table(450),)))
+    text = report.html(replace(EMPTY, tables=(table(450),)))
     assert "Shown: the first 200 rows; 250 more are in study.json." in text
     assert len(read(text).all("tr")) == 201
 
@@ -103,7 +103,7 @@ def test_pictures_of_nothing_say_so() -> None:
         maps=(point_map(nowhere),),
         heat_maps=(replace(heat_map(1, 1, log=True), values=((0.0,),)),),
     )
-    text = report.study_html(made)
+    text = report.html(made)
     assert "No point of this map is finite." in text
     assert "No point of this chart is finite." in text
     assert "<svg" not in text
@@ -111,22 +111,22 @@ def test_pictures_of_nothing_say_so() -> None:
 
 def test_a_page_of_many_points_stays_small() -> None:
     panels = [panel(f"panel {place}", points=12_000) for place in range(6)]
-    text = report.study_html(replace(EMPTY, maps=(point_map(*panels),)))
+    text = report.html(replace(EMPTY, maps=(point_map(*panels),)))
     print(len(text))
     assert len(text) < 2_000_000
 
 
 def test_both_files_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = replace(EMPTY, tables=(Table(key="t", title="T", caption="", columns=("a",), rows=((1,),)),))
-    paths = report.write_study(made, tmp_path / "new" / "deep")
+    paths = report.write(made, tmp_path / "new" / "deep")
     assert [path.name for path in paths] == ["study.html", "study.json"]
-    assert paths[0].read_text(encoding="utf-8") == report.study_html(made)
-    assert paths[1].read_text(encoding="utf-8") == report.study_json(made)
+    assert paths[0].read_text(encoding="utf-8") == report.html(made)
+    assert paths[1].read_text(encoding="utf-8") == report.to_json(made)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match=r"No space left.*study\.html"):
-        report.write_study(made, tmp_path / "other")
+        report.write(made, tmp_path / "other")
     assert [path.name for path in tmp_path.iterdir()] == ["new"]

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from hushuffle import report
 from hushuffle.errors import InvalidInputError
-from hushuffle.model import Assessment
+from hushuffle.model import Report
 from report.assessments import assessment
 
 CASES = {
@@ -18,14 +18,14 @@ CASES = {
     "no data": assessment(5, data=False),
     "no noise": assessment(3, data=False, noise=False),
     "long labels": assessment(3, names=("x" * 200, "日本語" * 50, "a label of many words " * 9)),
-    "long title": replace(assessment(2), title="t" * 300, deployment="d" * 300),
+    "long title": replace(assessment(2), title="t" * 300, question="d" * 300),
 }
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @pytest.mark.parametrize("width", [40, 57, 80, 132])
 @pytest.mark.parametrize("made", CASES.values(), ids=CASES.keys())
-def test_no_line_is_longer_than_the_width(made: Assessment, width: int) -> None:
+def test_no_line_is_longer_than_the_width(made: Report, width: int) -> None:
     text = report.terminal(made, width)
     assert max(cell_len(line) for line in text.splitlines()) <= width
     assert "\x1b" not in text

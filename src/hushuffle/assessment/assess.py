@@ -10,8 +10,8 @@ from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.guessing_charts import guessing_charts
 from hushuffle.assessment.order.report import OrderReport, order_report
 from hushuffle.assessment.reach.study import assess_reach
-from hushuffle.model import Assessment
-from hushuffle.model.study import software
+from hushuffle.model import Report
+from hushuffle.model.report import software
 from hushuffle.specification import ReachPopulation, Specification, build_adversaries, build_protocol
 from hushuffle.specification.order_setup import arranged
 
@@ -19,7 +19,7 @@ Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
 
 
-def assess(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Assessment:
+def assess(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Report:
     """Return everything there is to say about one deployment.
 
     A question that has no answer for this mechanism becomes a row that says why.
@@ -98,9 +98,9 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         protocol, people=people, specification=specification, findings=order.findings, utility=utility
     )
     tell("done", 1.0)
-    return Assessment(
+    return Report(
         title=specification.title or "Assessment of a shuffled collection",
-        deployment=protocol.describe(),
+        question=protocol.describe(),
         population=people.population,
         findings=order.findings,
         utility=utility,
@@ -108,7 +108,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         warnings=(*order.warnings, *concerns),
         specification=specification.effective(),
         software=software("polars", "cryptography"),
-        further_citations=trials.sources(protocol),
+        citations=trials.sources(protocol),
         tables=order.tables,
         maps=order.maps,
         unanswered=tuple(questions.unanswered),

@@ -35,7 +35,7 @@ from hushuffle.errors import DataError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.mechanisms.shufflers import UniformShuffle
-from hushuffle.model import Study
+from hushuffle.model import Report
 from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
 from hushuffle.questions import pie, pse
@@ -138,7 +138,7 @@ def link(
     at_least: int = 10,
     seed: int | None = None,
     progress: Tell | None = None,
-) -> Study:
+) -> Report:
     """Return how often a Markov-model attacker names the right person, for every combination of the lists.
 
     Every person of `traces` with `at_least` events sends the first `events` of the personal data, each
@@ -207,7 +207,7 @@ def link(
         ("repetitions", str(times)),
         ("coins", "cryptographic" if seed is None else f"reproducible, seed {seed}"),
     )
-    return Study(
+    return Report(
         key="linkage",
         title=f"Linkage attack on {source}",
         question="How often does an attacker who knows people's past events find out whose reports are whose?",

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, UsageError, color, progress, width
+from hushuffle.cli.console import Exit, UsageError, progress
+from hushuffle.cli.delivery import deliver, refuse_file
 
 if TYPE_CHECKING:
-    from hushuffle.model import Assessment
+    from hushuffle.model import Report
 
 _Flag = Parameter(negative=(), show_default=False)
 _MISSED = {
@@ -43,7 +44,6 @@ def assess(
         strict: end with exit code 3 if the epsilon or the standard error asked for is missed, or not known to be met.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
-    from hushuffle import report  # noqa: PLC0415
     from hushuffle.assessment.assess import assess as run  # noqa: PLC0415
     from hushuffle.specification import load  # noqa: PLC0415
 
@@ -52,33 +52,21 @@ def assess(
     _refuse_folder(folder, specification)
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        assessment = run(spec, base_folder=specification.parent, progress=tell)
-        files = report.write(assessment, folder)
-    if json:
-        sys.stdout.write(report.to_json(assessment).rstrip("\n") + "\n")
-    else:
-        _print_summary(report.terminal(assessment, width=width(), color=color()), files)
-    return _verdict(assessment, strict=strict)
+        report = run(spec, base_folder=specification.parent, progress=tell)
+    deliver(report, folder, json=json)
+    return _verdict(report, strict=strict)
 
 
 def _refuse_folder(folder: Path, specification: Path) -> None:
     """Complain before the work starts, not after it."""
-    if folder.exists() and not folder.is_dir():
-        message = f"--out must be a folder, {folder} is a file."
-        raise UsageError(message)
+    refuse_file(folder)
     written = folder / "specification.toml"
     if written.exists() and written.samefile(specification):
         message = f"--out {folder} would overwrite {specification} with the effective specification."
         raise UsageError(message)
 
 
-def _print_summary(summary: str, files: list[Path]) -> None:
-    sys.stdout.write(summary.rstrip("\n") + "\n\n")
-    for file in files:
-        sys.stdout.write(f"Wrote {file}\n")
-
-
-def _verdict(assessment: Assessment, *, strict: bool) -> Exit:
-    missed = [sentence for key, sentence in _MISSED.items() if any(warned.key == key for warned in assessment.warnings)]
+def _verdict(report: Report, *, strict: bool) -> Exit:
+    missed = [sentence for key, sentence in _MISSED.items() if any(warned.key == key for warned in report.warnings)]
     sys.stderr.write("".join(f"hushuffle: {sentence}\n" for sentence in missed))
     return Exit.MISSED if missed and strict else Exit.DONE

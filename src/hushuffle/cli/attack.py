@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from hushuffle.cli.console import Exit, UsageError, color, progress, width
+from hushuffle.cli.console import Exit, UsageError, progress
+from hushuffle.cli.delivery import deliver, refuse_file
 from hushuffle.errors import InvalidInputError
 
 _Flag = Parameter(negative=(), show_default=False)
@@ -71,13 +72,10 @@ def linkage(
         json: print study.json instead of the summary, and nothing else, to standard output.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
-    from hushuffle import report  # noqa: PLC0415
     from hushuffle.attacks.attack import link, load_traces  # noqa: PLC0415
 
     folder = Path("hushuffle-out") / f"linkage-{traces.name.partition('.')[0]}" if out is None else out
-    if folder.exists() and not folder.is_dir():
-        message = f"--out must be a folder, {folder} is a file."
-        raise UsageError(message)
+    refuse_file(folder)
     epsilons, sent = [_epsilon(text) for text in epsilon], [_events(text) for text in events]
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         people = load_traces(traces, kind=kind, user=user, item=item, time=time, stars=stars)
@@ -100,13 +98,7 @@ def linkage(
             )
         except InvalidInputError as error:  # the options are the only input of `link` that can be wrong
             raise UsageError(str(error)) from None
-        files = report.write_study(study, folder)
-    if json:
-        sys.stdout.write(report.study_json(study).rstrip("\n") + "\n")
-        return Exit.DONE
-    sys.stdout.write(report.study_terminal(study, width=width(), color=color()).rstrip("\n") + "\n\n")
-    for file in files:
-        sys.stdout.write(f"Wrote {file}\n")
+    deliver(study, folder, json=json)
     return Exit.DONE
 
 

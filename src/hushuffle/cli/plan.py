@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from hushuffle.cli.console import Exit, UsageError, color, progress, termination, width
+from hushuffle.cli.console import Exit, UsageError, progress, termination
+from hushuffle.cli.delivery import deliver, refuse_file
 
 if TYPE_CHECKING:
-    from hushuffle.model import Study
     from hushuffle.queries import PlanSpecification
 
 _Flag = Parameter(negative=(), show_default=False)
@@ -53,7 +53,7 @@ def analyse(
     folder = _folder(out, f"plan-{specification.stem}")
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         analysis = analyse_plan(spec, base_folder=specification.parent, progress=tell)
-    _write(analysis.study, folder, json=json)
+    deliver(analysis.study, folder, json=json)
     if analysis.refusals:
         sys.stderr.write("hushuffle: no guarantee can be stated for this plan.\n")
         return Exit.FAILED
@@ -90,7 +90,7 @@ def simulate(
     folder = _folder(out, f"plan-{specification.stem}-run")
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         study = simulate_plan(spec, base_folder=specification.parent, progress=tell)
-    _write(study, folder, json=json)
+    deliver(study, folder, json=json)
     return Exit.DONE
 
 
@@ -143,7 +143,7 @@ def run(
     with termination(), progress(enabled=not json and sys.stderr.isatty()) as tell:
         ran = run_on_network(spec, out=folder, base_folder=specification.parent, trace=trace, progress=tell)
         study = network_study(spec, ran)
-    _write(study, folder, json=json)
+    deliver(study, folder, json=json)
     if not json:
         for file in ran.files:
             sys.stdout.write(f"Wrote {file}\n")
@@ -182,19 +182,5 @@ def _prepare(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime
 def _folder(out: Path | None, name: str) -> Path:
     """Return the folder to write into; complain before the work starts, not after it."""
     folder = _ROOT / name if out is None else out
-    if folder.exists() and not folder.is_dir():
-        message = f"--out must be a folder, {folder} is a file."
-        raise UsageError(message)
+    refuse_file(folder)
     return folder
-
-
-def _write(study: Study, folder: Path, *, json: bool) -> None:
-    from hushuffle import report  # noqa: PLC0415 - only when needed
-
-    files = report.write_study(study, folder)
-    if json:
-        sys.stdout.write(report.study_json(study).rstrip("\n") + "\n")
-        return
-    sys.stdout.write(report.study_terminal(study, width=width(), color=color()).rstrip("\n") + "\n\n")
-    for file in files:
-        sys.stdout.write(f"Wrote {file}\n")

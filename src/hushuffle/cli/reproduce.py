@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, Tell, UsageError, color, progress, width
+from hushuffle.cli.console import Exit, Tell, UsageError, progress
+from hushuffle.cli.delivery import document, refuse_file, summary
 from hushuffle.errors import DataError, InvalidInputError
 
 if TYPE_CHECKING:
-    from hushuffle.model import Study
+    from hushuffle.model import Report
     from hushuffle.papers import Target
 
 _Flag = Parameter(negative=(), show_default=False)
@@ -68,7 +69,7 @@ def reproduce(
     single = chosen[0].name == name
     folders = [_folder(target, out, single=single) for target in chosen]
     for folder in folders:
-        _refuse_file(folder)
+        refuse_file(folder)
     return _run(chosen, folders, data=data, seed=seed, json=json, single=single)
 
 
@@ -92,18 +93,17 @@ def _run(
                 sys.stderr.write(f"hushuffle: skipped {target.name}: {error}\n")
                 skipped = True
                 continue
-            files = report.write_study(study, folder)
+            files = report.write(study, folder)
         if json:
-            texts.append(report.study_json(study).rstrip("\n"))
+            texts.append(document(files).rstrip("\n"))
         else:
-            sys.stdout.write("\n" if place else "")
-            _print(report.study_terminal(study, width=width(), color=color()), files)
+            sys.stdout.write(("\n" if place else "") + summary(study, files))
     if json:
         sys.stdout.write((texts[0] if single else "[" + ",\n".join(texts) + "]") + "\n")
     return Exit.FAILED if skipped else Exit.DONE
 
 
-def _computed(target: Target, data: Path | None, seed: int, tell: Tell) -> Study:
+def _computed(target: Target, data: Path | None, seed: int, tell: Tell) -> Report:
     from hushuffle import papers as tools  # noqa: PLC0415 - only when needed
 
     return tools.reproduce(target.name, tools.Request(data=data, seed=seed, tell=tell))
@@ -125,19 +125,6 @@ def _folder(target: Target, out: Path | None, *, single: bool) -> Path:
     if out is None:
         return _ROOT / own
     return out if single else out / own
-
-
-def _refuse_file(folder: Path) -> None:
-    """Complain before the work starts, not after it."""
-    if folder.exists() and not folder.is_dir():
-        message = f"--out must be a folder, {folder} is a file."
-        raise UsageError(message)
-
-
-def _print(summary: str, files: Sequence[Path]) -> None:
-    sys.stdout.write(summary.rstrip("\n") + "\n\n")
-    for file in files:
-        sys.stdout.write(f"Wrote {file}\n")
 
 
 def _listed(chosen: Sequence[Target]) -> Iterator[str]:

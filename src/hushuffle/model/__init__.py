@@ -1,21 +1,17 @@
 """Values that everything speaks: frozen, keyword-only, validated when made."""
 
-from hushuffle.model.assessment import Assessment, Chart, Population, Series, Utility, Warned
 from hushuffle.model.bound import Bound, Guarantee, Kind, Witness, number
 from hushuffle.model.channel import Channel
 from hushuffle.model.citation import Citation
-from hushuffle.model.diagram import Diagram
 from hushuffle.model.domain import Domain
-from hushuffle.model.finding import Finding, Unanswered
 from hushuffle.model.groups import Groups, GroupsLike
-from hushuffle.model.point_map import Panel, PointMap
+from hushuffle.model.pictures import Chart, Diagram, HeatMap, Panel, PointMap, Series
 from hushuffle.model.release import Estimate, Histogram, Transcript
-from hushuffle.model.study import HeatMap, Study
+from hushuffle.model.report import Finding, Population, Report, Unanswered, Utility, Warned
 from hushuffle.model.table import Cell, Table
 from hushuffle.model.traces import Traces
 
 __all__ = [
-    "Assessment",
     "Bound",
     "Cell",
     "Channel",
@@ -34,8 +30,8 @@ __all__ = [
     "Panel",
     "PointMap",
     "Population",
+    "Report",
     "Series",
-    "Study",
     "Table",
     "Traces",
     "Transcript",

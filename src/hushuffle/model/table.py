@@ -16,7 +16,7 @@ class Table:
     """Rows of cells under named columns; `caption` is one plain sentence.
 
     Raises:
-        InvalidInputError: a row has not one cell for each column.
+        InvalidInputError: a row has not one cell for each column, or a number is nan.
 
     >>> Table(key="k", title="Errors", caption="", columns=("n", "error"), rows=((10, 0.5), (100, 0.25))).rows[1]
     (100, 0.25)
@@ -32,6 +32,7 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 _checks.reject("rows", f"{len(self.columns)} cells each", len(row))
+            _checks.no_nan("rows", [cell for cell in row if isinstance(cell, float)])
 
     @property
     def bounds(self) -> tuple[Bound, ...]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from hushuffle.model import Cell, Finding, Guarantee, HeatMap, Study, Table, Warned
+from hushuffle.model import Cell, Finding, Guarantee, HeatMap, Report, Table, Warned
 from hushuffle.model.citation import LADJEL
-from hushuffle.model.study import software
+from hushuffle.model.report import software
 from hushuffle.network.run import NetworkRun
 from hushuffle.plans import cluster_costs
 from hushuffle.queries import PlanSpecification
@@ -22,12 +22,12 @@ _MOST_SHOWN: Final = 30
 _ROLES: Final = ("source", "scrambler", "compute", "result")
 
 
-def network_study(specification: PlanSpecification, run: NetworkRun) -> Study:
+def network_study(specification: PlanSpecification, run: NetworkRun) -> Report:
     """Return the report of a run: answers beside the truth, the guarantee, counters, the observed graph."""
     found = specification.query.compared(_steps(run), run.records)
     seen = {(sender, receiver): count for sender, receiver, count in run.trace.messages().iter_rows()}
     guarantee = plan_guarantee(run.plan, delta=specification.targets.delta) if run.plan.applies else None
-    return Study(
+    return Report(
         key="plan-network",
         title=specification.title or run.plan.name,
         question=_QUESTION,

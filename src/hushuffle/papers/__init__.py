@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.model import Study
-from hushuffle.model.study import software
+from hushuffle.model import Report
+from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target
 
 __all__ = ["Request", "Target", "find", "reproduce", "targets", "today"]
@@ -94,7 +94,7 @@ def find(name: str) -> tuple[Target, ...]:
     raise InvalidInputError(message)
 
 
-def reproduce(name: str, request: Request) -> Study:
+def reproduce(name: str, request: Request) -> Report:
     """Return the study of the target `name`. A name of before (`today`) will do.
 
     Raises:

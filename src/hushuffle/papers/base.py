@@ -10,7 +10,7 @@ from typing import Final
 
 from hushuffle import _checks
 from hushuffle.errors import DataError
-from hushuffle.model import Study
+from hushuffle.model import Report
 
 _NAME: Final = re.compile(
     r"(?P<paper>[a-z]+(\d{4})?)/(?P<what>figure|table)-(?P<number>\d+)(?P<suffix>[a-z]?(-[a-z0-9]+)*)"
@@ -55,7 +55,7 @@ class Target:
 
     name: str
     title: str
-    build: Callable[[Request], Study]
+    build: Callable[[Request], Report]
     data: tuple[str, ...] = ()
     seconds: float = 1.0
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hushuffle.model import Bound, Cell, Finding, Guarantee, Study, Table, Warned, number
+from hushuffle.model import Bound, Cell, Finding, Guarantee, Report, Table, Warned, number
 from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
-from hushuffle.model.study import software
+from hushuffle.model.report import software
 from hushuffle.plans import Cluster, Costs, Plan, cluster_costs, plan_costs
 from hushuffle.queries.charts import trade_offs
 from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings
@@ -29,7 +29,7 @@ _QUESTION: Final = "What does somebody who watches every message of the plan, bu
 class PlanAnalysis:
     """The study; why there is no guarantee (empty: there is one); whether targets.epsilon is met, if it is given."""
 
-    study: Study
+    study: Report
     refusals: tuple[str, ...]
     met: bool | None
 
@@ -91,7 +91,7 @@ def analyse_plan(
             tell=lambda share: tell("other settings", 0.2 + 0.8 * share),
         )
     )
-    study = Study(
+    study = Report(
         key="plan",
         title=specification.title or plan.name,
         question=_QUESTION,

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.model import Cell, HeatMap, Study, Table, Warned
+from hushuffle.model import Cell, HeatMap, Report, Table, Warned
 from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
-from hushuffle.model.study import software
+from hushuffle.model.report import software
 from hushuffle.plans import Costs, Plan, cluster_costs
 from hushuffle.queries.exchange import Exchange
 from hushuffle.queries.parts import about_run, no_guarantee, settings
@@ -28,7 +28,7 @@ _QUESTION: Final = "What does the plan return under its protection, compared wit
 
 def simulate_plan(
     specification: PlanSpecification, *, base_folder: Path = Path(), progress: Progress | None = None
-) -> Study:
+) -> Report:
     """Return one run of a plan on its data: results, effective tuples, costs counted, the communication graph.
 
     Args:
@@ -65,7 +65,7 @@ def simulate_plan(
     done = specification.query.simulate(
         plan, records, rng=rng, tell=lambda share: tell("running the plan", 0.1 + 0.8 * share)
     )
-    study = Study(
+    study = Report(
         key="plan-run",
         title=specification.title or plan.name,
         question=_QUESTION,

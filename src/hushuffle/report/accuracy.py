@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.model import Assessment, Population, Utility, number
+from hushuffle.model import Population, Utility, number
 from hushuffle.report.formatting import decimals, fixed, plain, plural, short
 
 MOST_ROWS = 30
@@ -41,9 +41,8 @@ class Accuracy:
     order: str
 
 
-def accuracy(assessment: Assessment, utility: Utility, *, most: int = MOST_ROWS) -> Accuracy:
+def accuracy(population: Population, utility: Utility, *, most: int = MOST_ROWS) -> Accuracy:
     """Return the words and the table for `utility`, with at most `most` rows."""
-    population = assessment.population
     rows, order = _rows(population, utility, most)
     columns = _columns(population, utility, rows)
     sentences = (

@@ -1,4 +1,4 @@
-"""Write a report or a study: all of its files or none."""
+"""Write a report: all of its files or none."""
 
 from __future__ import annotations
 
@@ -11,37 +11,25 @@ from functools import partial
 from pathlib import Path
 
 from hushuffle.files.causes import naming
-from hushuffle.model import Assessment, Study
-from hushuffle.report import page, result, study_document, study_page
+from hushuffle.model import Report
+from hushuffle.report.document import Names, to_json
+from hushuffle.report.page import html
 
 
-def write(assessment: Assessment, folder: Path) -> list[Path]:
-    """Write `report.html`, `result.json` and `specification.toml` into `folder`; return their paths.
+def write(report: Report, folder: Path) -> list[Path]:
+    """Write the page and the document of `report` into `folder`; return their paths.
 
-    If anything fails (or Ctrl-C is pressed) the folder is left as it was.
-
-    Raises:
-        InvalidInputError: a number of the assessment is nan.
-        OSError: the folder cannot be made or written.
-    """
-    texts = {
-        "report.html": page.html(assessment),
-        "result.json": result.to_json(assessment),
-        "specification.toml": assessment.specification.rstrip("\n") + "\n",
-    }
-    return _write(texts, folder)
-
-
-def write_study(study: Study, folder: Path) -> list[Path]:
-    """Write `study.html` and `study.json` into `folder`; return their paths.
-
-    If anything fails (or Ctrl-C is pressed) the folder is left as it was.
+    An assessment: `report.html`, `result.json`, `specification.toml`; any other report: `study.html`, `study.json`. If
+    anything fails (or Ctrl-C is pressed) the folder is left as it was.
 
     Raises:
-        InvalidInputError: a number of the study is nan.
+        InvalidInputError: a number of the report is nan.
         OSError: the folder cannot be made or written.
     """
-    texts = {"study.html": study_page.study_html(study), "study.json": study_document.study_json(study)}
+    names = Names.of(report)
+    texts = {names.page: html(report), names.numbers: to_json(report)}
+    if report.specification:
+        texts["specification.toml"] = report.specification.rstrip("\n") + "\n"
     return _write(texts, folder)
 
 

@@ -11,12 +11,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.model import Assessment, Estimate, Population, Utility
+from hushuffle.model import Estimate, Population, Utility
 from hushuffle.report.accuracy import MOST_ROWS
-from hushuffle.report.drawing import svg
+from hushuffle.report.charts import shares
+from hushuffle.report.drawing import FONT_SIZE, INK, QUIET, svg
 from hushuffle.report.formatting import plain, plural, short
-from hushuffle.report.shares import draw
-from hushuffle.report.styling import FONT_SIZE, INK, QUIET
 
 _NAMESPACE: Final = "http://www.w3.org/2000/svg"
 _HEAD: Final = 52
@@ -99,18 +98,7 @@ def _chart(part: Frequencies, name: str) -> str:
     """Return the chart of shares that reports have."""
     population = Population(n=part.people, labels=tuple(part.labels), source="reports")
     utility = Utility(predicted=part.estimate.standard_errors, estimate=part.estimate, confidence=part.confidence)
-    assessment = Assessment(
-        title=part.title,
-        deployment="",
-        population=population,
-        findings=(),
-        utility=utility,
-        charts=(),
-        warnings=(),
-        specification="",
-        software=(),
-    )
-    drawing = draw(assessment, utility, part.rows)
+    drawing = shares(population, utility, part.rows)
     assert drawing is not None  # there is an estimate
     return svg(replace(drawing, description=f"{plain(part.title)}: {part.said}."), name)
 

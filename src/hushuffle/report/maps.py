@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.model import Panel, PointMap
+from hushuffle.report.drawing import COLORS, FONT_SIZE, GRID, QUIET, WIDTH, KeyEntry
 from hushuffle.report.formatting import plain
 from hushuffle.report.scales import Scale, drawable, scale, steps, tick
-from hushuffle.report.styling import COLORS, FONT_SIZE, GRID, QUIET, WIDTH, KeyEntry
 from hushuffle.report.svg_parts import picture, short, stroke, text, width
 
 POINTS_PER_PANEL = 10_000

@@ -1,62 +1,88 @@
-"""The summary for a terminal."""
+"""The summary of a report for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from hushuffle import _checks
-from hushuffle.model import Assessment
+from hushuffle.model import Finding, Report, Table, Unanswered, Warned
 from hushuffle.report.accuracy import Accuracy, accuracy
-from hushuffle.report.formatting import asked, plain
-from hushuffle.report.printing import findings, item, printed, table, text, warning
-from hushuffle.report.result import refuse_nan
-from hushuffle.report.table_lines import table_lines
+from hushuffle.report.cells import CellColumn, CellText, cell_columns
+from hushuffle.report.diagrams import wrapped
+from hushuffle.report.document import Names
+from hushuffle.report.formatting import asked, columns, figure, plain, refusal
+from hushuffle.report.printing import item, printed, table, text
 
-_MOST_ROWS = 12
-# The interval and the full headings do not fit in 80 columns; the page and result.json have them.
-_LEFT_OUT = "Interval"
+_MOST_VALUES: Final = 12
+_MOST_ROWS: Final = 20
+_MOST_WORDS: Final = 34
+_GAP: Final = 2
+# The interval and the full headings do not fit in 80 columns; the page and the document have them.
+_LEFT_OUT: Final = "Interval"
 
 
-def terminal(assessment: Assessment, width: int = 80, *, color: bool = False) -> str:
+def terminal(report: Report, width: int = 80, *, color: bool = False) -> str:
     """Return the summary as text, no line longer than `width` columns.
 
-    Plain text, unless `color` asks for ANSI escapes (when the text goes to a terminal).
+    Plain text, unless `color` asks for ANSI escapes (when the text goes to a terminal). Columns of a table
+    that do not fit are left out, and it says so.
 
     Raises:
-        InvalidInputError: `width` below 40, or a number of the assessment is nan.
+        InvalidInputError: `width` below 40.
     """
-    refuse_nan(assessment)
     _checks.integer("width", width, low=40)
-    return printed(_parts(assessment, width), width, color=color)
+    return printed(_parts(report, width), width, color=color)
 
 
-def _parts(assessment: Assessment, width: int) -> Iterable[RenderableType]:
-    yield text(assessment.title, "bold")
-    yield text(assessment.deployment)
-    yield text(asked(assessment.population))
+def _parts(report: Report, width: int) -> Iterable[RenderableType]:
+    names, population = Names.of(report), report.population
+    yield text(report.title, "bold")
+    yield text(report.question)
+    if population is not None:
+        yield text(asked(population))
     yield Text()
-    if assessment.findings or assessment.unanswered:
-        yield findings(assessment.findings, assessment.unanswered)
-    else:
-        yield Text("No adversary was asked for.")
-    for warned in assessment.warnings:
-        yield from warning(warned)
-    if not assessment.warnings:
-        yield Padding(Text("No warnings."), (1, 0, 0, 0))
-    if assessment.utility is not None:
-        yield from _utility(accuracy(assessment, assessment.utility, most=_MOST_ROWS))
-    for made in assessment.tables:
-        yield from table_lines(made, width, page="report.html", numbers="result.json")
-    if assessment.maps:
+    for answer in report.answers:
+        yield item(answer)
+    yield from _learned(report)
+    if population is not None and report.utility is not None:
+        yield from _utility(accuracy(population, report.utility, most=_MOST_VALUES), names.numbers)
+    for drawn in report.diagrams:
         yield Text()
-        yield text(f"Maps, in report.html: {'; '.join(plain(drawn.title) for drawn in assessment.maps)}.")
+        yield text(drawn.title, "bold")
+        yield from map(Text, wrapped(drawn.text, width))
+    for made in report.tables:
+        yield from _table_lines(made, width, names)
+    titles = [
+        *(drawn.title for drawn in report.diagrams),
+        *(chart.title for chart in report.charts),
+        *(heat_map.title for heat_map in report.heat_maps),
+        *(point_map.title for point_map in report.maps),
+    ]
+    if titles:
+        yield Text()
+        yield text(f"Pictures, in {names.page}: {'; '.join(map(plain, titles))}.")
 
 
-def _utility(reading: Accuracy) -> Iterable[RenderableType]:
+def _learned(report: Report) -> Iterable[RenderableType]:
+    """Yield findings and warnings; an assessment says where there are none."""
+    if report.findings or report.unanswered:
+        if report.answers:
+            yield Text()
+        yield _findings(report.findings, report.unanswered)
+    elif report.population is not None:
+        yield Text("No adversary was asked for.")
+    for warned in report.warnings:
+        yield from _warning(warned)
+    if report.population is not None and not report.warnings:
+        yield Padding(Text("No warnings."), (1, 0, 0, 0))
+
+
+def _utility(reading: Accuracy, numbers: str) -> Iterable[RenderableType]:
     yield Text()
     yield Text("Utility, predicted and measured", "bold")
     for sentence in filter(None, (reading.verdict, *reading.sentences)):
@@ -73,4 +99,72 @@ def _utility(reading: Accuracy) -> Iterable[RenderableType]:
         shown.add_row(*(Text(cell) for cell in cells))
     yield shown
     if reading.more:
-        yield text(f"Shown: {len(reading.rows)} values, {reading.order}; {reading.more:,} more in result.json.")
+        yield text(f"Shown: {len(reading.rows)} values, {reading.order}; {reading.more:,} more in {numbers}.")
+
+
+def _table_lines(made: Table, width: int, names: Names) -> Iterable[RenderableType]:
+    """Yield the title and the rows of `made`; `names` are those of the files that have all of it."""
+    yield Text()
+    yield text(made.title, "bold")
+    found = cell_columns(made)
+    shown = _fitting(found, width)
+    rows = table(expand=False)
+    for column in shown:
+        heading = Text.assemble(column.heading, *([("\n" + column.kind, "cyan")] if column.kind else []))
+        rows.add_column(heading, justify="left" if column.words else "right", overflow="fold")
+    for row in zip(*(column.cells[:_MOST_ROWS] for column in shown), strict=True):
+        rows.add_row(*(Text.assemble(cell.text, *([(f"\n{cell.kind}", "cyan")] if cell.kind else [])) for cell in row))
+    yield rows
+    left_out = [column.heading for column in found[len(shown) :]]
+    more = len(made.rows) - _MOST_ROWS
+    if more > 0:
+        yield text(f"{more:,} more rows are in {names.numbers}.")
+    if left_out:
+        yield text(f"Columns in {names.page} and {names.numbers} only: {', '.join(left_out)}.")
+
+
+def _fitting(found: Sequence[CellColumn], width: int) -> list[CellColumn]:
+    """Return the first columns, as many as fit, one at least; a column of words may be folded."""
+    shown: list[CellColumn] = []
+    used = 0
+    for column in found:
+        used += _width(column) + (_GAP if shown else 0)
+        if used > width and shown:
+            break
+        shown.append(column)
+    return shown
+
+
+def _width(column: CellColumn) -> int:
+    wide = max((_cell(cell) for cell in column.cells[:_MOST_ROWS]), default=0)
+    if column.words:
+        wide = min(wide, _MOST_WORDS)
+    return max(wide, columns(column.kind), *(columns(word) for word in column.heading.split() or [""]))
+
+
+def _cell(cell: CellText) -> int:
+    return max(columns(cell.text), columns(cell.kind))
+
+
+def _findings(learned: Iterable[Finding], unanswered: Iterable[Unanswered] = ()) -> RenderableType:
+    """Return the table of what each adversary learns, and of what is not answered."""
+    rows = table(leading=1)
+    rows.add_column("Adversary", ratio=9, overflow="fold")
+    rows.add_column("What they learn", ratio=20, overflow="fold")
+    rows.add_column("Figure", ratio=11, overflow="fold")
+    for finding in learned:
+        shown = figure(finding.bound)
+        rows.add_row(
+            text(finding.adversary),
+            text(finding.sentence),
+            Text.assemble((shown.value, "bold"), "\n", (shown.kind, "cyan")),
+        )
+    for row in unanswered:
+        rows.add_row(text(row.topic), text(refusal(row)), Text("not answered", "cyan"))
+    return rows
+
+
+def _warning(warned: Warned) -> Iterable[RenderableType]:
+    """Yield a warning and what to do."""
+    yield Padding(text(f"Warning: {warned.sentence}", "bold yellow"), (1, 0, 0, 0))
+    yield Padding(text(warned.advice), (0, 0, 0, 2))

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Literal
 
+from hushuffle.report.drawing import FONT_SIZE, INK, WIDTH
 from hushuffle.report.formatting import columns, plain
-from hushuffle.report.styling import FONT_SIZE, INK, WIDTH
 
 COLUMN_WIDTH = 0.6
 """About how wide one column of text is, in font sizes."""

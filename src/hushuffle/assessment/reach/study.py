@@ -12,7 +12,7 @@ from hushuffle.assessment.reach import trials as reach_trials
 from hushuffle.assessment.reach import warnings as reach_warnings
 from hushuffle.assessment.reach.design import Design
 from hushuffle.estimation.reach import WHANG
-from hushuffle.model import Assessment, number
+from hushuffle.model import Report, number
 from hushuffle.questions import bloom
 from hushuffle.specification import ReachPopulation, Specification
 from hushuffle.specification.kinds import BitFlipping
@@ -27,7 +27,7 @@ def assess_reach(
     base_folder: Path,
     tell: Progress,
     software: tuple[tuple[str, str], ...],
-) -> Assessment:
+) -> Report:
     """Return everything there is to say about one reach study; see `hushuffle.assessment.assess`.
 
     Raises:
@@ -54,9 +54,9 @@ def assess_reach(
     )
     written = specification.model_copy(update={"randomizer": BitFlipping(kind="bit-flipping", p=design.p)})
     target = specification.targets.standard_error
-    result = Assessment(
+    result = Report(
         title=specification.title or "Assessment of a reach study",
-        deployment=describe(design),
+        question=describe(design),
         population=audiences.population,
         findings=findings,
         utility=None,
@@ -66,7 +66,7 @@ def assess_reach(
         ),
         specification=written.effective(),
         software=software,
-        further_citations=(WHANG,),
+        citations=(WHANG,),
         tables=(
             reach_trials.table(figures, design, target=target, confidence=specification.run.confidence),
             *(() if privacy is None else (privacy,)),

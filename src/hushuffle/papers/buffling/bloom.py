@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.model import Cell, Chart, HeatMap, Series, Study, Table, number
+from hushuffle.model import Cell, Chart, HeatMap, Report, Series, Table, number
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.buffling.worst_pairs import worst_pairs
 from hushuffle.papers.parts import verdict
@@ -30,13 +30,13 @@ _SETTINGS: Final = (
 )
 
 
-def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Study:
+def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Report:
     """Return figure 2: the largest ratio grows with the skewness of the input."""
     request.tell("ratios", 0.1)
     grows = {(k, p): _grows([_largest(k, p, s).ratio for s in _SKEWS]) for k in publishers for p in _NOISES}
     k = 3 if 3 in publishers else publishers[0]
     closed = max(abs(_largest(k, p, 1.0).ratio / snr.ratio_from_empty(k, bits=_BITS, p=p) - 1) for p in _NOISES)
-    return Study(
+    return Report(
         key="buffling/figure-2",
         title="Signal to noise against the skewness of the input",
         question="Is one changed column more visible where the input is more skewed?",
@@ -68,7 +68,7 @@ def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> S
     )
 
 
-def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Study:
+def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Report:
     """Return figure 3: heat maps of the ratio of every change, and where the largest is."""
     request.tell("heat maps", 0.1)
     places = {(k, p): [s for s in _SKEWS if not _at_ends(k, p, s)] for k in publishers for p in _NOISES}
@@ -80,7 +80,7 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> S
         after == (1 << k) - 1 for k, p in elsewhere for s in places[k, p] for _, after in _largest(k, p, s).changes
     )
     settings = [(3, 0.1, s) for s in (0.0, 0.5, 0.9, 1.0)] + [(3, 0.02, 0.7), (4, 0.05, 0.8)]
-    return Study(
+    return Report(
         key="buffling/figure-3",
         title="Signal to noise of every change of one column",
         question="Is the change from 0...0 to 1...1 always the most visible one?",
@@ -101,7 +101,7 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> S
     )
 
 
-def figure_4(request: Request) -> Study:
+def figure_4(request: Request) -> Report:
     """Return figure 4: the coefficients that read the change 0...0 to 1...1 best."""
     request.tell("coefficients", 0.1)
     k, p, skews = 3, 0.1, (0.0, 0.5, 0.9, 1.0)
@@ -111,7 +111,7 @@ def figure_4(request: Request) -> Study:
     centred = closed - closed.mean()
     off = float(np.abs(found[1.0] - centred / np.linalg.norm(centred)).max())
     quiet, loud = _likeness(k, 0.02, 1.0), _likeness(k, 0.3, 1.0)
-    return Study(
+    return Report(
         key="buffling/figure-4",
         title="Coefficients that read one changed column best",
         question="Do the best coefficients concentrate at 1...1, in proportion to (s, ..., s, -1)?",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.mechanisms.shufflers import UniformShuffle
-from hushuffle.model import Cell, Study, Table, number
+from hushuffle.model import Cell, Report, Table, number
 from hushuffle.papers.base import Request
 from hushuffle.questions import dp
 from hushuffle.questions.bloom import transition_matrix
@@ -45,7 +45,7 @@ def worst_pairs(
     sizes: Sequence[int] = (2, 3, 4, 5, 6),
     noises: Sequence[float] = (0.1, 0.25, 0.4),
     epsilons: Sequence[float] = (0.5, 1.0),
-) -> Study:
+) -> Report:
     """Return the paper's pair of datasets beside the worst pair, by enumeration."""
     cases = [(p, epsilon, m) for p in noises for epsilon in epsilons for m in sizes]
     rows: list[tuple[Cell, ...]] = []
@@ -64,7 +64,7 @@ def worst_pairs(
         if worst.delta > published * (1 + 1e-9):
             where = f"p = {p:g}, epsilon = {epsilon:g}, {m} columns: {number(published)} against {number(worst.delta)}"
             misses.append((worst.delta - published, f"{where} for {worst}"))
-    return Study(
+    return Report(
         key="buffling/figure-3-worst-pairs",
         title="Two filters, few columns: every pair of datasets",
         question="Is the pair of all columns empty, against one of them full, the worst for privacy?",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final
 
-from hushuffle.model import Channel, HeatMap, Study, Table
+from hushuffle.model import Channel, HeatMap, Report, Table
 from hushuffle.model.citation import QIF
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.parts import verdict
@@ -17,7 +17,7 @@ _TRUTH: Final = Fraction(4, 5)
 _SETTINGS: Final = (("people", "3"), ("values", "2, named a and b"), ("probability of the truth p", str(_TRUTH)))
 
 
-def single(_request: Request) -> Study:
+def single(_request: Request) -> Report:
     """Return table I: noise N, shuffle S, reduced shuffle S^r."""
     noise, shuffle, reduced = qif.noise(_N, _K, _TRUTH), qif.shuffle(_N, _K), qif.reduced_shuffle(_N, _K)
     merged = qif.merge_proportional_columns(shuffle) == reduced
@@ -36,7 +36,7 @@ def single(_request: Request) -> Study:
     )
 
 
-def combined(_request: Request) -> Study:
+def combined(_request: Request) -> Report:
     """Return table II: NS, which is SN."""
     first, second = qif.noise_then_shuffle(_N, _K, _TRUTH), qif.shuffle_then_noise(_N, _K, _TRUTH)
     finer = qif.refines(qif.noise(_N, _K, _TRUTH), first)
@@ -56,7 +56,7 @@ def combined(_request: Request) -> Study:
     )
 
 
-def reduced_cascade(_request: Request) -> Study:
+def reduced_cascade(_request: Request) -> Report:
     """Return table III: NS^r."""
     channel = qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     same = qif.equivalent(qif.noise_then_shuffle(_N, _K, _TRUTH), channel)
@@ -75,7 +75,7 @@ def reduced_cascade(_request: Request) -> Study:
     )
 
 
-def reduced_noise(_request: Request) -> Study:
+def reduced_noise(_request: Request) -> Report:
     """Return table IV: N^r."""
     reduced, cascade = qif.reduced_noise(_N, _K, _TRUTH), qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     ends = bool((reduced.matrix[0] == cascade.matrix[0]).all() and (reduced.matrix[-1] == cascade.matrix[-1]).all())
@@ -94,7 +94,7 @@ def reduced_noise(_request: Request) -> Study:
     )
 
 
-def commuting(_request: Request) -> Study:
+def commuting(_request: Request) -> Report:
     """Return table V: NS^r, which is S^r N^r."""
     direct = qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     cascade = qif.reduced_shuffle(_N, _K).cascade(qif.reduced_noise(_N, _K, _TRUTH))
@@ -120,8 +120,8 @@ def _study(
     answers: tuple[str, ...],
     channels: tuple[tuple[str, Channel], ...],
     where: str,
-) -> Study:
-    return Study(
+) -> Report:
+    return Report(
         key=f"jurado2023/table-{number}",
         title=title,
         question=question,

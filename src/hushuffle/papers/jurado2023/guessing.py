@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from hushuffle.mechanisms.adversaries import Strong
-from hushuffle.model import Bound, Chart, Histogram, Series, Study, Table, number
+from hushuffle.model import Bound, Chart, Histogram, Report, Series, Table, number
 from hushuffle.model.citation import QIF
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.parts import deployment, first_below, guessed, said, sizes, verdict
@@ -17,7 +17,7 @@ _OTHERS: Final = 200
 _RIGHT: Final = "probability of a right guess"
 
 
-def against_people(request: Request) -> Study:
+def against_people(request: Request) -> Report:
     """Return figure 2: two values, noise and shuffle against the number of people, somebody who knows nobody."""
     few, many = range(1, 51), sizes(1, 10**6, 4)
     request.tell("lines", 0.1)
@@ -34,7 +34,7 @@ def against_people(request: Request) -> Study:
     )
     slope = math.log10((guessed(2, 0.8, 10**6).upper - 0.5) / (guessed(2, 0.8, 1000).upper - 0.5)) / 3
     two, apart = guessed(2, 0.8, 2).upper, guessed(2, 1.0, 10**6).upper - guessed(2, 0.6, 10**6).upper
-    return Study(
+    return Report(
         key="jurado2023/figure-2",
         title="Two values: what noise and shuffling each do to a guesser who knows nobody",
         question="How often does somebody who knows nobody's answer guess one person's answer right, against the "
@@ -60,7 +60,7 @@ def against_people(request: Request) -> Study:
     )
 
 
-def strong_against_composition(request: Request) -> Study:
+def strong_against_composition(request: Request) -> Report:
     """Return figure 3: two values, 201 people, somebody who knows everybody else, by what the others hold."""
     truths, held = (1.0, 0.99, 0.9, 0.8, 0.7, 0.6), list(range(0, _OTHERS + 1, 5))
     figures: dict[float, list[Bound]] = {}
@@ -72,7 +72,7 @@ def strong_against_composition(request: Request) -> Study:
     protects = all(bound.upper < p for p, row in figures.items() if p < 1 for bound in row)
     useless = all(bound.upper == 1.0 for bound in figures[1.0])
     agree = f"{edge:.5f}" == "0.52111" and f"{middle:.5f}" == "0.52116"
-    return Study(
+    return Report(
         key="jurado2023/figure-3",
         title="Two values: a guesser who knows everybody else",
         question="201 people answer yes or no. How often does somebody who knows the 200 other answers guess the last "
@@ -113,7 +113,7 @@ def strong_against_composition(request: Request) -> Study:
     )
 
 
-def more_values(request: Request) -> Study:
+def more_values(request: Request) -> Report:
     """Return figure 4: 5 and 10 values, noise and shuffle against the number of people."""
     truths, few = {5: (1.0, 0.9, 0.7, 0.5, 0.3), 10: (1.0, 0.9, 0.7, 0.5, 0.2)}, [*range(1, 21), *range(22, 51, 2)]
     charts, tables, answers = [], [], []
@@ -132,7 +132,7 @@ def more_values(request: Request) -> Study:
             f"{number(alone)} (1/k is {1 / k:g}), below noise alone with p = 0.5; it needs "
             f"{first_below(near[-1], k):,} people to pass below p = {near[-1]:g}, noise that is next to useless."
         )
-    return Study(
+    return Report(
         key="jurado2023/figure-4",
         title="More values: what noise and shuffling each do to a guesser who knows nobody",
         question="Does shuffling alone remain better than noise alone with 5 and with 10 values?",
@@ -151,7 +151,7 @@ def more_values(request: Request) -> Study:
     )
 
 
-def shuffle_alone(request: Request) -> Study:
+def shuffle_alone(request: Request) -> Report:
     """Return figure 5: the shuffle alone, several numbers of values, against the number of people."""
     values, within, beyond = (2, 5, 10, 20, 50, 100), sizes(10, 1000, 8), sizes(10, 10**6, 3)
     figures = {}
@@ -164,7 +164,7 @@ def shuffle_alone(request: Request) -> Study:
         for (_, earlier), (_, later) in zip(sorted(row.items())[:-1], sorted(row.items())[1:], strict=True)
     )
     columns = (10, 100, 1000, 10**4, 10**6)
-    return Study(
+    return Report(
         key="jurado2023/figure-5",
         title="The shuffle alone against a guesser who knows nobody",
         question="How does the shuffle without noise do as the number of people and of values grows?",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
-from hushuffle.model import Bound, Chart, Finding, Series, Study, Table, number
+from hushuffle.model import Bound, Chart, Finding, Report, Series, Table, number
 from hushuffle.model.citation import QIF
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.parts import deployment, guessed, said, sizes
@@ -15,7 +15,7 @@ _CASES: Final = ((2, 0.8), (5, 0.9), (5, 0.5), (20, 0.5))
 _PEOPLE: Final = 201
 
 
-def by_knowledge(request: Request) -> Study:
+def by_knowledge(request: Request) -> Report:
     """Return the figure of a deployment by how many of the others the guesser knows."""
     charts = []
     for place, (k, p) in enumerate(_CASES):
@@ -26,7 +26,7 @@ def by_knowledge(request: Request) -> Study:
     learned = _findings(5, 0.9)
     nobody, half, everybody = (finding.bound for finding in learned)
     bare, bare_known = _known(5, 1.0, _PEOPLE, 0), _known(5, 1.0, _PEOPLE, _PEOPLE - 1)
-    return Study(
+    return Report(
         key="jurado2023/figure-3-knowledge",
         title="The same deployment, guessers who know nobody, some, everybody else",
         question="When does noise matter, and when is shuffling alone enough?",

@@ -8,7 +8,7 @@ from typing import Final
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from hushuffle.model import Cell, Chart, Series, Study, Table, Warned
+from hushuffle.model import Cell, Chart, Report, Series, Table, Warned
 from hushuffle.model.citation import QIF, Citation
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.parts import deployment, guessed, sizes, verdict
@@ -23,12 +23,12 @@ _RAAB: Final = Citation(
 )
 
 
-def shuffle_limit(request: Request) -> Study:
+def shuffle_limit(request: Request) -> Report:
     """Return figure 6: the shuffle alone, exact and by the approximation."""
     people = sizes(10, 1000, 8)
     request.tell("lines", 0.1)
     far = {k: max(abs(_approximate(k, 1.0, n) - guessed(k, 1.0, n).upper) for n in people) for k in _VALUES}
-    return Study(
+    return Report(
         key="jurado2023/figure-6",
         title="The shuffle alone: the approximation for many people against exact values",
         question="How close is 1/k + sqrt(2 ln k/(n k)) to what somebody who knows nobody can guess?",
@@ -69,14 +69,14 @@ def shuffle_limit(request: Request) -> Study:
     )
 
 
-def noise_limit(request: Request) -> Study:
+def noise_limit(request: Request) -> Report:
     """Return figure 7: noise and shuffle, exact and by the approximation, for several p."""
     people, truths = sizes(10, 1000, 8), (0.8, 0.6)
     request.tell("lines", 0.1)
     ratios = {(k, p): [_ratio(k, p, n) for n in people] for k in _VALUES for p in truths}
     few = [ratios[k, p] for k in (2, 10) for p in truths]
     holds = all(ratio > 1 for row in few for ratio in row) and all(row[-1] < row[0] for row in few)
-    return Study(
+    return Report(
         key="jurado2023/figure-7",
         title="Noise and shuffle: the approximation for many people against exact values",
         question="How close is the approximation when the reports are noisy as well?",

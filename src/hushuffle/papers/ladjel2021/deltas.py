@@ -9,7 +9,7 @@ from hushuffle.curves.divergence import divergence
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.shufflers import Scrambler
-from hushuffle.model import Bound, Chart, Study, Table, number
+from hushuffle.model import Bound, Chart, Report, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.ladjel2021.parts import (
@@ -42,7 +42,7 @@ def amplification_study(
     dummies: Sequence[int] = _DUMMIES,
     rates: Sequence[float] = _RATES,
     samples: int = SAMPLES,
-) -> Study:
+) -> Report:
     """Return figure 7: against n (d = 50, sigma = 0.2), d (n = 100, sigma = 0.2) and sigma (n = 500, d = 50)."""
     sweeps: tuple[tuple[str, str, Sequence[float], list[Case]], ...] = (
         ("n", "Against sources, d = 50, sigma = 0.2 (figure 7a)", batches, [(n, 0.2, 50) for n in batches]),
@@ -57,7 +57,7 @@ def amplification_study(
         charts.append(_chart(key, title, x, made))
     understated = [row for row in rows if row[5] < row[3].lower]
     errors = _errors(samples)
-    return Study(
+    return Report(
         key="ladjel2021/figure-7",
         title="A scrambler at delta = 1e-4: every formula beside the certified figure",
         question="How far does a delta of 1e-4 bring epsilon down, and do the paper's formulas say so?",

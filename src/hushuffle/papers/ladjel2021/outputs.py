@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.model import Bound, Chart, Series, Study, Table, number
+from hushuffle.model import Bound, Chart, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.ladjel2021.parts import verdict
@@ -23,7 +23,7 @@ _DRAWN: Final = 300
 _INPUTS: Final = {"uniform": (5, 5, 5, 5), "skewed": (13, 4, 2, 1), "all at one target": (20, 0, 0, 0)}
 
 
-def every_output(request: Request) -> Study:
+def every_output(request: Request) -> Report:
     """Return figure 6: T = 4, sigma = 0.2, n = 20, d = 20, three inputs."""
     return output_study(request, inputs=_INPUTS, sigma=0.2, dummies=20)
 
@@ -90,7 +90,7 @@ def _step(law: Floats, row: Sequence[float]) -> Floats:
     return result
 
 
-def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sigma: float, dummies: int) -> Study:
+def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sigma: float, dummies: int) -> Report:
     """Return the study of each of `inputs`, counts of sources by own target; the first is drawn in full."""
     pairs = {}
     for place, (name, own) in enumerate(inputs.items()):
@@ -105,7 +105,7 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
     certified = {e: _certified(targets, n, sigma, dummies, e) for e in (1e-2, 1e-4, 1e-6)}
     rare = main.above(worst[first_name] * 2 / 3)
     spread = {level: [pair.delta(level) for pair in pairs.values()] for level in (1.0, 2.0)}
-    return Study(
+    return Report(
         key="ladjel2021/figure-6",
         title="Every output of a small scrambler, with its exact probability",
         question=f"{n} messages, {dummies} dummies, {targets} targets, sigma = {sigma:g}: which outputs tell two "

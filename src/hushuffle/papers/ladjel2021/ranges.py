@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hushuffle.mechanisms.randomizers import TargetSampling
-from hushuffle.model import Bound, Cell, Study, Table, number
+from hushuffle.model import Bound, Cell, Report, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.ladjel2021.parts import TARGETS_OF, certified
@@ -13,7 +13,7 @@ from hushuffle.papers.ladjel2021.savings import USED, costs
 from hushuffle.plans import k_means, sources_needed
 
 
-def ranges(request: Request) -> Study:
+def ranges(request: Request) -> Report:
     """Return Table I: the corners of its ranges, with what they give and cost."""
     request.tell("corners", 0.1)
     corners = [(n, s, d) for n in (10, 600) for s in (0.0, 0.2, 0.9) for d in (0, 1000)]
@@ -25,7 +25,7 @@ def ranges(request: Request) -> Study:
     figures = [row[3] for row in rows if isinstance(row[3], Bound)]
     outside = sum(figure.lower > 5 for figure in figures)
     hidden = k_means(people=USED, centroids=20, iterations=10, variant="hidden", sigma=0.9, dummies=50, batch=100)
-    return Study(
+    return Report(
         key="ladjel2021/table-1",
         title="The ranges of the evaluation",
         question="What do the corners of the parameter ranges give, and what do they cost?",

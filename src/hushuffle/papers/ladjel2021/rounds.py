@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
 
-from hushuffle.model import Bound, Chart, Study, Table, number
+from hushuffle.model import Bound, Chart, Report, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.ladjel2021.parts import DELTA, TARGETS_OF, as_printed, drawn, verdict
@@ -29,7 +29,7 @@ def iteration_study(
     rounds: int = ITERATIONS,
     dummies: Sequence[int] = (0, 50, 200, 500),
     batches: Sequence[int] = (20, 50, 100, 300, 600),
-) -> Study:
+) -> Report:
     """Return figures 8e and 8f, conditional on public centroids: `people` points, all of them asked in every round."""
     load = {s: [(100, s, d) for d in dummies] for s in rates}
     node = {s: [(n, s, 50) for n in batches] for s in rates}
@@ -55,7 +55,7 @@ def iteration_study(
     )
     gain = [figures[case][2].upper / figures[case][1].upper for case in cases]
     rows = [(*case, plan_costs(figures[case][0]).messages) for case in cases]
-    return Study(
+    return Report(
         key="ladjel2021/figure-8-k-means",
         title=f"K-means, {rounds} iterations: privacy against network load and load of a node",
         question="What do the messages of ten iterations tell, if the centroids are public?",
@@ -143,7 +143,7 @@ def grouping_study(
     sigma: float = 0.2,
     dummies: Sequence[int] = (0, 50, 150, 400, 1000),
     most: int = 4,
-) -> Study:
+) -> Report:
     """Return figure 9: whole plans of 1 to `most` grouping sets, `used` tuples in each, batches of `n`."""
     rows, series, ratios, low = [], [], [], 0
     for sets in range(1, most + 1):
@@ -172,7 +172,7 @@ def grouping_study(
             drawn(f"G = {sets}: sum", at, sums),
             drawn(f"G = {sets}: printed (no bound)", at, printed),
         ]
-    return Study(
+    return Report(
         key="ladjel2021/figure-9",
         title="Aggregate over several grouping sets: privacy against network load",
         question="What does a person who answers G grouping sets give away, against all messages sent?",

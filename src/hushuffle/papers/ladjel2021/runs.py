@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from hushuffle.mechanisms.randomizers import TargetSampling
-from hushuffle.model import Chart, Study, Table, number
+from hushuffle.model import Chart, Report, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.ladjel2021.parts import DELTA, drawn, verdict
@@ -37,7 +37,7 @@ _SCALES: Final = (50.0, 100.0, 200.0)
 
 def generated_study(
     request: Request, *, sizes: Sequence[int] = (10_000, 30_000, 100_000), rates: Sequence[float] = (0.1, 0.2, 0.5)
-) -> Study:
+) -> Report:
     """Return one run for each size, distribution and rate: 4 grouping attributes of 20 intervals."""
     sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in _COLUMNS)
     functions: Any = ("count", "avg", "min", "max")
@@ -65,7 +65,7 @@ def generated_study(
         rows.append((kind, size, sigma, sum(run.used) / (4 * size), sent, counts, averages, total))
     smallest, largest = min(sizes), max(sizes)
     first, last = (_worst(rows, size) for size in (smallest, largest))
-    return Study(
+    return Report(
         key="ladjel2021/figure-8-aggregate",
         title="Aggregate over generated records",
         question="What do the answers lose, and do counted messages and used tuples agree with the formulas?",
@@ -123,7 +123,7 @@ def _worst(rows: Sequence[tuple[Any, ...]], size: int) -> float:
     return float(max(row[6] for row in rows if row[1] == size))
 
 
-def digits(request: Request) -> Study:
+def digits(request: Request) -> Report:
     """Return K-means on MNIST: K = 10, I = 10, Rand index on the test images."""
     folder = request.folder("mnist")
     return digits_study(request, load_digits(folder), load_digits(folder, part="t10k"))
@@ -138,7 +138,7 @@ def digits_study(
     iterations: int = 10,
     rates: Sequence[float] = _RATES,
     scales: Sequence[float] = _SCALES,
-) -> Study:
+) -> Report:
     """Return Rand indices without sampling, with it, and with released centroids under noise, for several starts."""
     images, known = (part.images.astype(np.float32) / 255 for part in (train, test))
     size: dict[str, Any] = {"people": train.n, "centroids": 10, "iterations": iterations, "dummies": 50, "batch": 500}
@@ -175,7 +175,7 @@ def digits_study(
     plain = found["no sampling"]
     lost = max(abs(a - b) for s in rates for a, b in zip(plain, found[_public(s)], strict=True))
     between = max(plain) - min(plain)
-    return Study(
+    return Report(
         key="ladjel2021/figure-8-mnist",
         title="K-means on MNIST: what sampling costs in the Rand index",
         question="How well do ten centroids tell the digits apart, with and without sampling?",

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from hushuffle.mechanisms.randomizers import TargetSampling
-from hushuffle.model import Cell, Chart, Study, Table
+from hushuffle.model import Cell, Chart, Report, Table
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.ladjel2021.parts import (
@@ -91,7 +91,7 @@ def savings_study(
     rates: Sequence[float] = _RATES,
     dummies: Sequence[int] = _DUMMIES,
     samples: int = SAMPLES,
-) -> Study:
+) -> Report:
     """Return the dummies needed at each batch and rate, and the sampling needed at each batch and number of dummies."""
     find = partial(needed, samples=samples, seed=request.seed)
     cells = [(n, s) for n in batches for s in rates]
@@ -107,7 +107,7 @@ def savings_study(
     ratios = [c.exact / c.bennett for c in by_dummies.values() if c.bennett] or [1.0]
     share = [_messages(*key, c.exact) / _messages(*key, c.bennett) for key, c in by_dummies.items()]
     short = [(key, c) for key, c in by_dummies.items() if _fails(*key, c)]
-    return Study(
+    return Report(
         key="ladjel2021/table-1-savings",
         title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4",
         question="Over the ranges of Table I, how many dummies or how much sampling does the exact sum save?",

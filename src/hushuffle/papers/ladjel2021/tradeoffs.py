@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from hushuffle.mechanisms.randomizers import TargetSampling
-from hushuffle.model import Bound, Chart, Series, Study, Table, number
+from hushuffle.model import Bound, Chart, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.ladjel2021.parts import TARGETS_OF, as_printed, bennett, certified, drawn, verdict
@@ -88,7 +88,7 @@ def aggregate_study(
     batches: Sequence[int] = _BATCHES,
     dummies: Sequence[int] = _DUMMIES,
     steps: int = 9,
-) -> Study:
+) -> Report:
     """Return figures 8a to 8d: the four trade-offs for `used` tuples, one grouping set."""
     few, many = 100, max(batches)
     request.tell("network load", 0.0)
@@ -112,7 +112,7 @@ def aggregate_study(
     utility = {d: [Setting(sources=used, n=few, sigma=s, dummies=d) for s in rates] for d in (10, 50, 200)}
     points = [setting for line in (*load.values(), *node.values(), *utility.values()) for setting in line]
     below = [setting for setting in points if setting.printed < setting.exact.lower]
-    return Study(
+    return Report(
         key="ladjel2021/figure-8",
         title="Aggregate: privacy against network load, load of a node, consents and utility",
         question=f"What does epsilon cost in messages, channels, consents or tuples, for {used:,} tuples to be used?",

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from hushuffle.mechanisms.randomizers import Convention
-from hushuffle.model import Bound, Chart, Series, Study, Table, number
+from hushuffle.model import Bound, Chart, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.ladjel2021.parts import TARGETS_OF, capped, drawn, verdict
@@ -20,7 +20,7 @@ _NATS: Final = "epsilon (nats, pure)"
 _CONVENTIONS: Final[tuple[Convention, ...]] = ("exclusive", "uniform")
 
 
-def sampling_and_flooding(request: Request) -> Study:
+def sampling_and_flooding(request: Request) -> Report:
     """Return figure 3: epsilon of sampling alone, and of sampling with flooding."""
     request.tell("lines", 0.5)
     targets, floods, rates = (5, 10, 20, 50, 100), range(19), (0.1, 0.2, 0.5, 0.8)
@@ -30,7 +30,7 @@ def sampling_and_flooding(request: Request) -> Study:
     shares = {s: line[1] / line[0] for s, line in drops.items()}
     faster = all(shares[a] > shares[b] for a, b in pairwise(rates))
     uniform, exclusive = (traffic.sampling_epsilon(20, 0.2, convention=c).upper for c in ("uniform", "exclusive"))
-    return Study(
+    return Report(
         key="ladjel2021/figure-3",
         title="Sampling and flooding without scramblers",
         question="What epsilon do random targets and further messages give, when it is seen who sends?",
@@ -87,7 +87,7 @@ def cap_study(
     rates: Sequence[float] = _RATES,
     dummies: Sequence[int] = (0, 1, 2, 5, 10, 20, 30, 50, 60, 70, 80, 90, 95, 99),
     batches: Sequence[int] = (51, 60, 80, 100, 150, 200, 300, 500, 700, 1000),
-) -> Study:
+) -> Report:
     """Return figure 5: pure epsilon with a cap, for batches of `n` (a, b) and for `batches` with 50 dummies (c)."""
     request.tell("against sigma", 0.0)
     middle, most = dummies[len(dummies) // 2], dummies[-1]
@@ -101,7 +101,7 @@ def cap_study(
     fixed = batches[0] - 1
     by_batch = [_three_lines(f"sigma = {s:g}, ", batches, [(m, s, fixed) for m in batches]) for s in (0.2, 0.5)]
     rows = tuple(_row(n, s, d) for s in shown for d in (dummies[1], middle, most))
-    return Study(
+    return Report(
         key="ladjel2021/figure-5",
         title="A scrambler with a cap, pure epsilon: as printed and as it is",
         question="What does a scrambler whose targets get at most n messages promise without any delta?",

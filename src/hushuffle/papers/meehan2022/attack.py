@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hushuffle.attacks.inference import ATTACK
-from hushuffle.model import Chart, Study
-from hushuffle.model.study import software
+from hushuffle.model import Chart, Report
+from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.meehan2022.cases import Case, adult, closest_friends, next_in_line, twitch
 from hushuffle.papers.meehan2022.runs import (
@@ -56,7 +56,7 @@ def twitch_study(
     repetitions: int = REPETITIONS,
     trees: int = TREES,
     people: int | None = None,
-) -> Study:
+) -> Report:
     """Return the study of the graph: groups of the closest friends, then any alpha for groups of five."""
     case, close = twitch(request.folder("twitch_musae"), people=people)
     sized = []
@@ -69,7 +69,7 @@ def twitch_study(
     best = order.reference_order(groups)
     weaker = [step(alpha, groups, best, alpha=alpha, basis="exact", label="groups of 5") for alpha in alphas]
     scores = _scores(case, (*sized, *weaker), repetitions, trees, request)
-    return Study(
+    return Report(
         key="meehan2022/figure-4",
         title="Friends: inference attack and learnability",
         question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
@@ -105,7 +105,7 @@ def adult_study(
     repetitions: int = REPETITIONS,
     trees: int = TREES,
     people: int | None = None,
-) -> Study:
+) -> Report:
     """Return the study of the census: groups by age, groups of the next in age, and any alpha within one year."""
     case, age = adult(request.folder("adult"), people=people)
     line = stands(age)
@@ -119,7 +119,7 @@ def adult_study(
     groups = order.radius_groups(age, 1)
     weaker = [step(alpha, groups, line, alpha=alpha, basis="exact", label="within 1 year") for alpha in alphas]
     scores = _scores(case, (*yearly, *sized, *weaker), repetitions, trees, request)
-    return Study(
+    return Report(
         key="meehan2022/figure-8",
         title="Ages: inference attack and learnability",
         question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",

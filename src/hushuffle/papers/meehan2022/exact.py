@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hushuffle.attacks.inference import ATTACK
-from hushuffle.model import Study, Table
+from hushuffle.model import Report, Table
 from hushuffle.model.groups import Groups
-from hushuffle.model.study import software
+from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.meehan2022.attack import UNAVAILABLE
 from hushuffle.papers.meehan2022.cases import Case, Integers, adult, closest_friends, next_in_line, syn, twitch
@@ -36,7 +36,7 @@ _BEST: Final = "best"
 
 def exact_study(
     request: Request, *, repetitions: int = _REPETITIONS, trees: int = TREES, people: int | None = None
-) -> Study:
+) -> Report:
     """Return the comparison on the census, the friendship graph and generated people."""
     blocks = [
         (case, [_pair(grouping, name) for grouping in groupings for name in grouping[2]])
@@ -52,7 +52,7 @@ def exact_study(
         rows += [_row(case, exact, published, scores) for exact, published in pairs]
         answers.append(_answer(case, pairs, scores))
     case = blocks[0][0]
-    return Study(
+    return Report(
         key="meehan2022/figure-4-exact",
         title="Exact sensitivity against the published bound",
         question="By how much does the exact sensitivity improve the trade-off at equal alpha?",

@@ -9,8 +9,8 @@ from hushuffle.attacks.inference import ATTACK
 from hushuffle.attacks.learnability import accuracy
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import Shuffler
-from hushuffle.model import Chart, Study, Table
-from hushuffle.model.study import software
+from hushuffle.model import Chart, Report, Table
+from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.meehan2022.cases import Case, Floats, Integers, syn
 from hushuffle.papers.meehan2022.runs import (
@@ -50,7 +50,7 @@ def syn_study(
     repetitions: int = REPETITIONS,
     wide: float = _WIDE,
     trees: int = _TREES,
-) -> Study:
+) -> Report:
     """Return the study of `people` to train on and as many to test on."""
     case, places, test = syn(people, seed=request.seed)
     request.tell("reference orders", 0.0)
@@ -64,7 +64,7 @@ def syn_study(
         steps.append(step(radius, groups, common, alpha=ALPHA, basis="exact", label=COMMON))
     shufflers = {**ends(), **{each.label: each.shuffler for each in steps}}
     found = _accuracies(case, places, test, shufflers, repetitions, trees, request)
-    return Study(
+    return Report(
         key="meehan2022/figure-5",
         title="Granularity: which classes can be told apart",
         question="Does the radius of the groups set the granularity at which people can be classified?",

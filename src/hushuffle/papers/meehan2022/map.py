@@ -10,8 +10,8 @@ import numpy as np
 from hushuffle.attacks.inference import ATTACK
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle, Shuffler, UniformShuffle
-from hushuffle.model import Panel, PointMap, Study, Table
-from hushuffle.model.study import software
+from hushuffle.model import Panel, PointMap, Report, Table
+from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.meehan2022.cases import Floats, Integers, syn
 from hushuffle.papers.meehan2022.gaussian_process import smoothed_guess
@@ -28,7 +28,7 @@ _WIDE: Final = 0.4
 
 def map_study(
     request: Request, *, people: int = 800, radii: tuple[float, float] = (0.04, 0.12), wide: float = _WIDE
-) -> Study:
+) -> Report:
     """Return the map of `people`, shuffled within a small and a larger radius."""
     case, places, _ = syn(people, seed=request.seed)
     common = order.reference_order(order.radius_groups(places, wide), places)
@@ -45,7 +45,7 @@ def map_study(
         request.tell(f"Gaussian process: {name}", position / len(released))
         guesses[name] = smoothed_guess(places, values, k=case.k)
     right = {name: tuple(_right(guess, case.values, ways) for ways in (8, 4, 2)) for name, guess in guesses.items()}
-    return Study(
+    return Report(
         key="meehan2022/figure-1",
         title="A map of people, and what an attacker reads from it",
         question="Does shuffling within a radius thwart inference at a chosen granularity?",

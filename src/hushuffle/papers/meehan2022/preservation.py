@@ -9,7 +9,7 @@ import numpy as np
 
 from hushuffle.attacks.inference import ATTACK
 from hushuffle.mechanisms.shufflers import MallowsShuffle
-from hushuffle.model import Bound, Chart, Series, Study, Table
+from hushuffle.model import Bound, Chart, Report, Series, Table
 from hushuffle.model.groups import Groups
 from hushuffle.papers.base import Request, Target
 from hushuffle.questions.order.preservation import preserved_share
@@ -34,7 +34,7 @@ def preservation_study(
     samples: int = _SAMPLES,
     alphas: Sequence[float] = _ALPHAS,
     widths: Sequence[int] = _WIDTHS,
-) -> Study:
+) -> Report:
     """Return eta at delta = 0.01 for subsets in the middle of `people`, from so many permutations each."""
     settings = [(alpha, width) for width in _SWEPT for alpha in alphas] + [(ALPHA, width) for width in widths]
     settings = list(dict.fromkeys(settings))
@@ -50,7 +50,7 @@ def preservation_study(
         Series.through(f"{share:.0%} of all", widths, [found[ALPHA, w][share] for w in widths]) for share in _LINES
     ]
     by_size = [Series.through(f"width {w}", _SHARES, [found[ALPHA, w][share] for share in _SHARES]) for w in widths]
-    return Study(
+    return Report(
         key="meehan2022/figure-7",
         title="Preservation of a subset",
         question=f"What share of a subset stays inside it, but with probability {DELTA:g}?",

@@ -9,7 +9,7 @@ from typing import Final
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
-from hushuffle.model import Series, Study
+from hushuffle.model import Report, Series
 from hushuffle.model.citation import PIE
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.murakami2021.crowd import EXPONENT, PEOPLE, VALUES, Crowd, Losses, chart, losses, zipf
@@ -18,7 +18,7 @@ from hushuffle.questions import pie
 _SWEEP: Final = (2**10, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9, 2 * 10**9)
 
 
-def identification(request: Request) -> Study:
+def identification(request: Request) -> Report:
     """Return figure 4: what LDP alone, the published bound, and the exact capacity say about alpha."""
     request.tell("alpha at every epsilon", 0.1)
     epsilons = tuple(float(step) / 2 for step in range(1, 61))
@@ -37,7 +37,7 @@ def identification(request: Request) -> Study:
     )
     one = at_scale(RandomizedResponse(k=VALUES, epsilon=1.0))
     loose, exact = pie.rr_alpha(one).upper, pie.alpha(one).upper
-    return Study(
+    return Report(
         key="murakami2021/figure-4",
         title="What local differential privacy says about identification, and what the mechanism says",
         question="How many bits about who sent it can one report carry, at each local epsilon?",
@@ -57,12 +57,12 @@ def at_scale(randomizer: RandomizedResponse) -> Protocol:
     return Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=PEOPLE)
 
 
-def against_buckets(request: Request) -> Study:
+def against_buckets(request: Request) -> Report:
     """Return figure 12: local hashing with ever more buckets at theta = 1/2, beside randomized response."""
     return losses_by_buckets(zipf(PEOPLE, VALUES, EXPONENT, request.seed), _SWEEP, request)
 
 
-def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> Study:
+def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> Report:
     """Return the losses of local hashing at each number of buckets of `sweep`, theta = 1/2."""
     k = people.counts.size
     found: list[tuple[int, Losses]] = []
@@ -84,7 +84,7 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
     expected = [loss.predicted[1] for loss in hashed]
     falls = expected == sorted(expected, reverse=True)
     verdict = "Confirmed: it falls with every step," if falls else "Contradicted: it does not fall with every step,"
-    return Study(
+    return Report(
         key="murakami2021/figure-12",
         title="More buckets at the same promise",
         question="At theta = 1/2 (the same bound on identification), what do more buckets buy?",

@@ -9,7 +9,7 @@ import numpy as np
 
 from hushuffle.attacks import linkage
 from hushuffle.attacks.detection import Detection, matrix_equal_error_rate
-from hushuffle.model import Bound, Chart, Series, Study, Table
+from hushuffle.model import Bound, Chart, Report, Series, Table
 from hushuffle.model.citation import PIE
 from hushuffle.papers.base import Request
 from hushuffle.papers.murakami2021.sources import (
@@ -36,7 +36,7 @@ _AWARDED: Final = {0.01: 0.15, 0.1: 0.1}
 _POINTS: Final = 60
 
 
-def detection(request: Request) -> Study:
+def detection(request: Request) -> Report:
     """Return figure 7: detection error tradeoffs with partial knowledge, and those of the face and the finger."""
     places, scores = checkins(request, CHECKINS), matrices(request)
     scene = linkage.scene(places, training=PLACES, events=None)
@@ -52,7 +52,7 @@ def detection(request: Request) -> Study:
         request.tell(f"detection error tradeoff, {source.label}", done / len(sources))
         curves[source.label] = source.detection()
         rates[source.label] = matrix_equal_error_rate(source.scores, seed=request.seed)
-    return Study(
+    return Report(
         key="murakami2021/figure-7",
         title="Detection error tradeoff: check-ins, a face, a fingerprint",
         question="At the same rate of false accepts, which matcher misses fewer: one of traces, faces or fingers?",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, Randomizer
 from hushuffle.mechanisms.shufflers import NoShuffle
-from hushuffle.model import Chart, Series, Study, Table
+from hushuffle.model import Chart, Report, Series, Table
 from hushuffle.model.citation import PIE
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.murakami2021.crowd import EXPONENT, PEOPLE, VALUES, Crowd, Losses, chart, crowd, losses, zipf
@@ -26,13 +26,13 @@ _EPSILONS: Final = (4.0, 8.0, 10.0, 11.0, 12.0, 13.0, 14.0, 16.0, 18.0, 20.0)
 _EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
-def against_epsilon(request: Request) -> Study:
+def against_epsilon(request: Request) -> Report:
     """Return figure 10: errors at each epsilon and at each promised error of identification, simulated check-ins."""
     people = zipf(PEOPLE, VALUES, EXPONENT, request.seed)
     return errors(people, key="murakami2021/figure-10", g=BUCKETS, epsilons=_EPSILONS, request=request)
 
 
-def checkins(request: Request) -> Study:
+def checkins(request: Request) -> Report:
     """Return figure 10 on the real check-ins of one city: each check-in reported once."""
     visits = load_checkins(request.folder("foursquare_nyc"))
     people = crowd(visits.events, visits.k, f"{visits.events.size:,} check-ins at {visits.k:,} places in New York")
@@ -50,7 +50,7 @@ class Row:
     exact: float
 
 
-def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], request: Request) -> Study:
+def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], request: Request) -> Report:
     """Return the errors of randomized response and local hashing (g buckets) at each epsilon."""
     n, k = people.values.size, people.counts.size
     kinds: tuple[tuple[str, float, Randomizer], ...] = tuple(
@@ -69,7 +69,7 @@ def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], reques
         rows.append(Row(name=name, epsilon=epsilon, loss=loss, published=published, exact=exact))
     top = [row.loss.top / row.loss.predicted[0] for row in rows]
     every = [row.loss.every / row.loss.predicted[1] for row in rows]
-    return Study(
+    return Report(
         key=key,
         title="Accuracy of frequencies at each local epsilon and at each promised error of identification",
         question="What does accuracy cost under local differential privacy, and under a promise about identification?",
@@ -171,13 +171,13 @@ def _charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
     )
 
 
-def most_frequent(request: Request) -> Study:
+def most_frequent(request: Request) -> Report:
     """Return figure 11: the 20 most frequent values at epsilon = 10 and where 0.92 is promised."""
     people = zipf(PEOPLE, VALUES, EXPONENT, request.seed)
     return shares_of_the_top(people, {"epsilon = 10": 10.0, **epsilons_for(PROMISED)}, request)
 
 
-def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Request) -> Study:
+def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Request) -> Report:
     """Return the 20 most frequent values under randomized response at each named epsilon."""
     rows, k = [], people.counts.size
     found: dict[str, npt.NDArray[np.float64]] = {}
@@ -186,7 +186,7 @@ def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Requ
         request.tell(name, position / len(choices))
         found[name] = losses(people, RandomizedResponse(k=k, epsilon=epsilon), request.seed).shares[:20]
         rows.append((name, epsilon, float(np.mean(np.abs(found[name] - truth) / truth))))
-    return Study(
+    return Report(
         key="murakami2021/figure-11",
         title="The 20 most frequent values",
         question=f"How accurate are the 20 most frequent values where an error above {PROMISED} is promised?",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hushuffle.attacks import linkage
-from hushuffle.model import Chart, Series, Study
+from hushuffle.model import Chart, Report, Series
 from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
 from hushuffle.papers.base import Request, Target
@@ -42,7 +42,7 @@ _BITS: Final = "D(genuine || impostor), bits"
 _ESTIMATE: Final = "Points are the estimate for this number of people, settled or not."
 
 
-def maximum(request: Request) -> Study:
+def maximum(request: Request) -> Report:
     """Return figure 5: the attacker was trained on the very events; all of them are sent, or the first few."""
     places, movies, scores = checkins(request), ratings(request), matrices(request)
     sent = _firsts(places, movies)
@@ -62,7 +62,7 @@ def maximum(request: Request) -> Study:
             *(level(name, _SENT, found[name].compared) for name in ("face", "fingerprint")),
         ),
     )
-    return Study(
+    return Report(
         key="murakami2021/figure-5",
         title="Traces, ratings, a face, a fingerprint: an attacker who knows everything",
         question="How identifying are unprotected traces, if the attacker was trained on these very events?",
@@ -149,7 +149,7 @@ def _trends(found: Sequence[Measured]) -> Chart:
     )
 
 
-def compared(request: Request) -> Study:
+def compared(request: Request) -> Report:
     """Return one chart of all sources: the attacker knows everything, or past events only."""
     places, movies, scores = checkins(request, CHECKINS), ratings(request, RATINGS), matrices(request)
     first = [matched(f"check-ins, first {m}, all known", _known_places(places, m)) for m in (1, 3)]
@@ -166,7 +166,7 @@ def compared(request: Request) -> Study:
     order = sorted(found, key=lambda one: -one.compared)
     people = found[0].trend.sizes[-1]
     listed = "; ".join(f"{one.label} {one.compared:.1f}" for one in order)
-    return Study(
+    return Report(
         key="murakami2021/figure-5-sources",
         title="Identifiability across sources, in one unit",
         question="Which of these identifies people most: where they go, what they like, their face, their finger?",
@@ -197,7 +197,7 @@ def _ranked(found: Sequence[Measured]) -> tuple[str, ...]:
     return (f"The equal error rates rank them differently, the least first: {listed}.",)
 
 
-def partial(request: Request) -> Study:
+def partial(request: Request) -> Report:
     """Return figure 6: the attacker knows earlier check-ins only, or the first ratings."""
     places, movies, scores = checkins(request, CHECKINS), ratings(request, RATINGS), matrices(request)
     sweeps = {"check-ins": _PLACES_KNOWN, "ratings": _MOVIES_KNOWN}
@@ -227,7 +227,7 @@ def partial(request: Request) -> Study:
         for name, sizes in sweeps.items()
     )
     answers = [_grows(found, name, sizes, how) for name, sizes in sweeps.items() for how in (LIKELIHOOD, PER_EVENT)]
-    return Study(
+    return Report(
         key="murakami2021/figure-6",
         title="Traces, ratings, a face, a fingerprint: an attacker who knows some events",
         question="How identifying are unprotected traces, if the attacker knows only some events of each person?",

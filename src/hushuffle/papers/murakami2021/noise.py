@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hushuffle.attacks import linkage
-from hushuffle.model import Chart, Series, Study, Table, number
+from hushuffle.model import Chart, Report, Series, Table, number
 from hushuffle.model.citation import PIE
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.murakami2021.attempts import BUCKETS_PER_VALUE, MECHANISMS, ROUNDS, Attempt, attempts
@@ -18,10 +18,10 @@ _CLOSE: Final = 3.0
 _IMPROVED: Final = 1.5
 
 
-def bits(request: Request) -> Study:
+def bits(request: Request) -> Report:
     """Return figure 8: upper bounds on PIE, and the divergence of scores."""
     scene, found = attempts(request)
-    return Study(
+    return Report(
         key="murakami2021/figure-8",
         title="Bits about the sender in one randomized place: promised and found",
         question="How close are the promised bounds on PIE to what there is to find?",
@@ -124,10 +124,10 @@ def _bits_chart(found: Sequence[Attempt], name: str) -> Chart:
     )
 
 
-def errors(request: Request) -> Study:
+def errors(request: Request) -> Report:
     """Return figure 9: identification errors, and what bounds them from below."""
     scene, found = attempts(request)
-    return Study(
+    return Report(
         key="murakami2021/figure-9",
         title="Who sent this place? Errors promised and found",
         question="How often does the attack name the wrong person, and how often must every attack?",

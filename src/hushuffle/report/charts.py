@@ -1,22 +1,30 @@
-"""The drawing of a `Chart`: lines with their certified bands."""
+"""The drawings of a `Chart` (lines with their certified bands) and of estimated shares (intervals)."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import altair as alt
 
-from hushuffle.model import Chart, Series
-from hushuffle.report.formatting import plain
+from hushuffle.model import Chart, Population, Series, Utility
+from hushuffle.report.accuracy import true_shares
+from hushuffle.report.drawing import COLORS, DASHES, FONT_SIZE, INK, Drawing, KeyEntry, base, domain, finish, ruler
+from hushuffle.report.formatting import columns, plain, plural, short
 from hushuffle.report.scales import Scale, drawable, scale
-from hushuffle.report.styling import COLORS, DASHES, FONT_SIZE, INK, Drawing, KeyEntry, base, domain, finish, ruler
 
 _HEIGHT = 280
 _GAP, _GAP_WITH_NAME = 10, 20
 _POINTS_UP_TO = 12
+_ROW = 20
+_FEW = 8
+_LABEL_COLUMNS = 18
+# Browsers bring fonts of their own, some wider than the one the layout is measured with.
+_COLUMN_WIDTH = 0.66 * FONT_SIZE
 
 
-def draw(chart: Chart, *, numbers: str = "result.json") -> Drawing | None:
+def lines(chart: Chart, *, numbers: str) -> Drawing | None:
     """Return the drawing of `chart`: a line or a band for each series; None if no point has a place on it.
 
     `numbers` names the file that holds the numbers, for those who do not see the picture.
@@ -118,3 +126,44 @@ def _color(position: int) -> str:
 
 def _dash(position: int) -> list[int]:
     return list(DASHES[position % len(DASHES)])
+
+
+def shares(population: Population, utility: Utility, rows: Sequence[int]) -> Drawing | None:
+    """Return the drawing of the estimates of the values `rows`; None if there is no estimate."""
+    estimate, true = utility.estimate, true_shares(population)
+    if estimate is None:
+        return None
+    ends = estimate.interval(utility.confidence)
+    values = {"estimate": estimate.frequencies, "low": ends[:, 0], "high": ends[:, 1]}
+    values |= {} if true is None else {"true": true}
+    data = [{"row": f"r{row}", **{key: float(column[row]) for key, column in values.items()}} for row in rows]
+    x_scale = scale([0.0, *(float(column[row]) for column in values.values() for row in rows)], log=False)
+    assert x_scale is not None  # 0 has a place on it
+    # Rows have names of their own: two labels may look alike once they are cut or cleaned.
+    labels = {f"r{row}": short(population.labels[row], _LABEL_COLUMNS) for row in rows}
+    room = _COLUMN_WIDTH * max(columns(label) for label in labels.values())
+    names = alt.Axis(labelExpr=f"({json.dumps(labels)})[datum.value]", minExtent=room, title=None, ticks=False)
+    y = alt.Y("row:N", sort=list(labels), axis=names)
+    axis = ruler(x_scale, "share of people")
+
+    def x(field: str) -> alt.X:
+        return alt.X(f"{field}:Q", scale=domain(x_scale), axis=axis)
+
+    step = _ROW if len(rows) > _FEW else 2 * _ROW
+    marks = base(data)
+    layers = [
+        marks.mark_rule(color=COLORS[0], strokeWidth=7, opacity=0.35).encode(x=x("low"), x2="high:Q", y=y),
+        marks.mark_point(color=COLORS[0], filled=True, size=36, opacity=1).encode(x=x("estimate"), y=y),
+    ]
+    confidence = f"{utility.confidence:.0%} interval"
+    key = [KeyEntry(mark="interval", color=COLORS[0], text=f"estimate and {confidence}")]
+    if true is not None:
+        layers.append(marks.mark_tick(color=COLORS[1], thickness=2.5, size=18, opacity=1).encode(x=x("true"), y=y))
+        key.append(KeyEntry(mark="tick", color=COLORS[1], text="true share in the data"))
+    also = "" if true is None else " and the true shares"
+    return Drawing(
+        specification=finish(layers, height=step * len(rows) + 60),
+        key=tuple(key),
+        description=f"Estimated shares of {plural(len(rows), 'value')} with their {confidence}s{also}; "
+        "the table above has the numbers.",
+    )

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.model import Bound, Citation, Finding, HeatMap, Panel, PointMap, Study, Table
+from hushuffle.model import Bound, Citation, Finding, HeatMap, Panel, PointMap, Population, Report, Table, Utility
 
 FIRST, SECOND, THIRD = (Citation(key=name, text=name) for name in ("one", "two", "three"))
+
+
+def finding(*sources: Citation) -> Finding:
+    bound = Bound.exact(0.5, unit="probability", sources=sources)
+    return Finding(question="vulnerability", adversary="anyone", sentence="Half.", bound=bound, proof="by hand")
 
 
 def test_rows_have_one_cell_for_each_column() -> None:
@@ -40,7 +46,7 @@ def test_a_heat_map_has_a_value_for_each_name(values: tuple[tuple[float, ...], .
 def test_the_sources_of_a_study_are_those_of_its_figures_and_its_own() -> None:
     learned = Bound.exact(0.5, unit="probability", sources=(SECOND,))
     cell = Bound.exact(0.25, unit="probability", sources=(FIRST, SECOND))
-    study = Study(
+    study = Report(
         key="k",
         title="t",
         question="q",
@@ -51,3 +57,19 @@ def test_the_sources_of_a_study_are_those_of_its_figures_and_its_own() -> None:
     )
     assert study.bounds == (learned, cell)
     assert study.sources == (SECOND, FIRST, THIRD)
+
+
+def test_citations_are_those_used_once_each_in_order() -> None:
+    made = Report(
+        title="T",
+        question="Q",
+        population=Population(n=3, labels=("no", "yes"), source="none"),
+        findings=(finding(SECOND), finding(FIRST, SECOND.at("Theorem 1")), finding(SECOND)),
+        citations=(FIRST, SECOND.at("Theorem 2")),
+    )
+    assert made.sources == (SECOND, FIRST, SECOND.at("Theorem 1"), SECOND.at("Theorem 2"))
+
+
+@pytest.mark.parametrize(("target", "met"), [(None, None), (0.02, True), (0.0199, False)])
+def test_a_target_is_met_by_the_largest_error(target: float | None, met: bool | None) -> None:
+    assert Utility(predicted=np.array([0.01, 0.02]), target=target).met is met

@@ -1,0 +1,41 @@
+"""What becomes of a report: its files, and the summary or the document on standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hushuffle.cli.console import UsageError, color, width
+
+if TYPE_CHECKING:
+    from hushuffle.model import Report
+
+
+def refuse_file(folder: Path) -> None:
+    """Complain about an --out that is a file, before the work starts, not after it."""
+    if folder.exists() and not folder.is_dir():
+        message = f"--out must be a folder, {folder} is a file."
+        raise UsageError(message)
+
+
+def deliver(made: Report, folder: Path, *, json: bool) -> None:
+    """Write the files of `made`; print its document and nothing else, or its summary and what was written."""
+    from hushuffle import report  # noqa: PLC0415 - only when needed
+
+    files = report.write(made, folder)
+    sys.stdout.write(document(files) if json else summary(made, files))
+
+
+def document(files: Sequence[Path]) -> str:
+    """Return the document among the files of a report."""
+    return next(file for file in files if file.suffix == ".json").read_text(encoding="utf-8")
+
+
+def summary(made: Report, files: Sequence[Path]) -> str:
+    """Return the summary of `made` and what was written."""
+    from hushuffle import report  # noqa: PLC0415 - only when needed
+
+    text = report.terminal(made, width=width(), color=color()).rstrip("\n")
+    return "\n".join([text, "", *(f"Wrote {file}" for file in files), ""])

@@ -1,0 +1,158 @@
+"""`Report`: everything a report shows, as values. Computed by the jobs, rendered by the room `report`."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.model.bound import Bound
+from hushuffle.model.citation import Citation
+from hushuffle.model.pictures import Chart, Diagram, HeatMap, PointMap
+from hushuffle.model.release import Estimate
+from hushuffle.model.table import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What one adversary learns: the question, one plain sentence, and the figure behind it.
+
+    `question` is a short stable name ("central-dp", "vulnerability", "re-identification", ...);
+    `adversary` names who asks it in plain words; `proof` names the theorem or argument.
+    The sources of `bound` are the citations.
+    """
+
+    question: str
+    adversary: str
+    sentence: str
+    bound: Bound
+    proof: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unanswered:
+    """A question, or a figure of a report, that has no answer for this mechanism.
+
+    `question` is the name that the finding or chart would have had; `topic` says in plain words who asked, or what is
+    missing; `reason` is the message of what refused.
+    """
+
+    question: str
+    topic: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warned:
+    """A warning that matters: a stable `key`, one plain sentence, and what to do."""
+
+    key: str
+    sentence: str
+    advice: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """Who was asked: n people, the labels of their k values, where the data came from.
+
+    `counts` are the true counts by value, shape (k,), if there is data; `dropped` records were left out. `label_of`
+    says what a label names: a value, or for example a publisher, of which a person may have several or none.
+    """
+
+    n: int
+    labels: tuple[str, ...]
+    source: str
+    counts: tuple[int, ...] | None = None
+    dropped: int = 0
+    label_of: str = "value"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Utility:
+    """Predicted against measured error of the estimated frequencies.
+
+    `predicted` are standard errors by value, shape (k,), at the true frequencies if there is data, else at
+    the worst frequency. `measured` are root mean square errors over `repetitions` runs; `z` says for
+    each value how many standard deviations the measured mean square lies from the predicted one.
+    `target` is the standard error asked for.
+
+    Raises:
+        InvalidInputError: a number is nan.
+    """
+
+    predicted: npt.NDArray[np.float64]
+    target: float | None = None
+    repetitions: int = 0
+    measured: npt.NDArray[np.float64] | None = None
+    z: npt.NDArray[np.float64] | None = None
+    estimate: Estimate | None = None
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        for name in ("predicted", "measured", "z"):
+            values = getattr(self, name)
+            if values is not None:
+                _checks.no_nan(name, values)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the largest predicted standard error is within the target (None without a target)."""
+        return None if self.target is None else bool(self.predicted.max() <= self.target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What was asked, what came out, and everything it takes to repeat it.
+
+    `question` is one plain sentence: what was asked, or which deployment is assessed; `answers` are plain sentences,
+    the first one the most important. `settings` are names and values of everything that was chosen (sizes, seeds,
+    rules), `software` names and versions of what computed it, `citations` the sources beside those of the figures.
+
+    The assessment of a deployment has a `population`, the effective `specification` as TOML text and, where
+    frequencies are estimated, `utility`; a study (a figure of a paper, an attack, a plan) has a stable `key` instead.
+    `maps` of an assessment show the values of persons: only for whoever holds them anyway.
+    """
+
+    title: str
+    question: str
+    key: str = ""
+    answers: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
+    warnings: tuple[Warned, ...] = ()
+    population: Population | None = None
+    utility: Utility | None = None
+    tables: tuple[Table, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    heat_maps: tuple[HeatMap, ...] = ()
+    maps: tuple[PointMap, ...] = ()
+    diagrams: tuple[Diagram, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    specification: str = ""
+    citations: tuple[Citation, ...] = ()
+    software: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The figures of the findings, then those in the tables."""
+        in_tables = [bound for table in self.tables for bound in table.bounds]
+        return (*(finding.bound for finding in self.findings), *in_tables)
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:
+        """Every source in use, each once per place, in order of use: of the figures, then `citations`."""
+        used = [source for bound in self.bounds for source in bound.sources]
+        return tuple(dict.fromkeys([*used, *self.citations]))
+
+
+def software(*packages: str) -> tuple[tuple[str, str], ...]:
+    """Return what computed a study, with versions: Python, hushuffle, numpy, scipy and `packages`."""
+    from importlib.metadata import version  # noqa: PLC0415 - slow to load
+
+    return (
+        ("python", platform.python_version()),
+        *((name, version(name)) for name in ("hushuffle", "numpy", "scipy", *packages)),
+    )

@@ -67,19 +67,16 @@ def hockey_stick(
     a, doubt = gap - b * lie, 4 * EPS * (gap + b * lie)
     if a <= 0:
         return np.zeros(others.ones.shape), np.full(others.ones.shape, doubt if a > -doubt else 0.0)
-    coins = (
-        Steps(count=others.ones, plus=truth),
-        Steps(count=others.zeros, plus=lie),
-        Steps(count=np.full_like(others.ones, others.dummies), plus=0.5),
-    )
+    coins: tuple[Steps, ...] = (Steps(count=others.ones, plus=truth), Steps(count=others.zeros, plus=lie))
+    if others.dummies:
+        coins += (Steps(count=np.full_like(others.ones, others.dummies), plus=0.5),)
     total = others.ones + others.zeros + others.dummies
     best, variance = moments(coins, np.full_like(total, np.log1p(b / a)))
     # The tail sum needs some tilt of its own when epsilon is small; the candidates stay those of `best`.
     law = TiltedSum.of(coins, np.maximum(np.log1p(b / a), 2 / (np.sqrt(variance) + 1)))
     low, high = np.zeros_like(total), np.zeros_like(total)
-    for shift in (-1, 0, 1, 2):
-        u = np.clip(np.floor(best) + shift, 0, total)
-        value, error = law.difference(u, (a, 0.0), b, doubt)
+    candidates = (np.clip(np.floor(best) + shift, 0, total) for shift in (-1, 0, 1, 2))
+    for value, error in law.differences(candidates, (a, 0.0), b, doubt):
         low, high = np.maximum(low, value - error), np.maximum(high, value + error)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 

@@ -14,6 +14,7 @@ Gaussian, so some hundred nodes near angle 0 matter, whatever the number of step
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -99,12 +100,23 @@ class TiltedSum:
         )
 
     def difference(self, u: Floats, weights: tuple[float, float], b: float, doubt: float) -> tuple[Floats, Floats]:
-        """Return w0 P(X = u) + w1 P(X = u - 1) - b P(X > u) and a bound of its error, each (B,).
+        """Return what `differences` does at one u."""
+        return next(self.differences([u], weights, b, doubt))
+
+    def differences(
+        self, places: Iterable[Floats], weights: tuple[float, float], b: float, doubt: float
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """Yield w0 P(X = u) + w1 P(X = u - 1) - b P(X > u) and a bound of its error, each (B,), for each u of `places`.
 
         `u` are integers, shape (B,); b >= 0; `doubt` is the absolute error of the weights themselves.
         """
         ratio = np.exp(-self.tilt[:, None] - 1j * self.nodes)
         kernel = weights[0] + weights[1] / ratio - (b * ratio / (1 - ratio) if b > 0 else 0.0)
+        return (self._difference(u, kernel, weights, b, doubt) for u in places)
+
+    def _difference(
+        self, u: Floats, kernel: npt.NDArray[np.complex128], weights: tuple[float, float], b: float, doubt: float
+    ) -> tuple[Floats, Floats]:
         terms = self.transform * np.exp(-1j * self.nodes * (u - self.mean)[:, None]) * kernel
         scale = np.exp(self.log_mass - self.tilt * u)
         step = np.exp(self.tilt) if weights[1] else np.zeros_like(self.tilt)

@@ -185,7 +185,7 @@ def test_dummies_need_a_shuffler() -> None:
 
 @pytest.mark.parametrize(
     ("n", "target", "delta"),
-    # The large one is on the page of calibration as well.
+    # The large one takes ten seconds, and goes the same way.
     [(100, 1.0, 1e-3), pytest.param(20_000, 0.3, 1e-6, marks=pytest.mark.slow)],
 )
 def test_the_most_rounds(n: int, target: float, delta: float) -> None:

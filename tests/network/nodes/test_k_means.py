@@ -420,39 +420,57 @@ def test_only_a_node_of_the_run_with_its_own_key_can_be_one() -> None:
                 ComputeNode(one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name))
 
 
+async def released(one: Clusters, told: list[list[bytes]], state: Path, *, kills: int = 0, lost: int = 0) -> None:
+    """Run a node that adds what it tells to `told`; `kills`: where it dies; `lost`: a step that it cannot keep."""
+    key, name = one.deployment.seals["compute-1"], "compute-1"
+    node = ComputeNode(one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name), state=state)
+    keep, kept = node.keep, 0
+
+    async def at_once(*_: object) -> None:
+        pass
+
+    async def report(contents: list[bytes], **_: object) -> None:
+        told.append(contents)
+        if len(told) == kills:
+            raise ConnectionLostError(name, reason=Reason.SLOW)
+
+    async def not_always(spool: Any, records: Any) -> bool:
+        nonlocal kept
+        kept += 1
+        return kept != lost and await keep(spool, records)
+
+    for what, instead in (("_listening", nullcontext), ("_wait", at_once), ("_report", report), ("keep", not_always)):
+        setattr(node, what, instead)
+    for step in node._merged:
+        node._merge(step, [one.task.sample(step, 0)] * 5, [True] * 5)
+    await node.run()
+
+
 def test_a_released_centroid_is_the_same_after_a_new_start(tmp_path: Path) -> None:
     """Released anew it would have other noise, and two of them show more than one."""
     with clusters(plan_text(traffic=SCRAMBLED, private=True)) as one:
         told: list[list[bytes]] = []
-
-        async def work(kills: int, state: Path) -> None:
-            key, name = one.deployment.seals["compute-1"], "compute-1"
-            node = ComputeNode(
-                one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name), state=state
-            )
-
-            async def at_once(*_: object) -> None:
-                pass
-
-            async def report(contents: list[bytes], **_: object) -> None:
-                told.append(contents)
-                if len(told) == kills:
-                    raise ConnectionLostError(name, reason=Reason.SLOW)
-
-            for what, instead in (("_listening", nullcontext), ("_wait", at_once), ("_report", report)):
-                setattr(node, what, instead)
-            for step in node._merged:
-                node._merge(step, [one.task.sample(step, 0)] * 5, [True] * 5)
-            await node.run()
-
         with pytest.raises(ConnectionLostError):
-            bounded(work(1, tmp_path))
-        bounded(work(0, tmp_path))
+            bounded(released(one, told, tmp_path, kills=1))
+        bounded(released(one, told, tmp_path))
         assert len(told) == 3  # the first, the same again, and that of the second iteration
         assert told[0] == told[1]
-        bounded(work(0, tmp_path / "another"))
+        bounded(released(one, told, tmp_path))
+        assert len(told) == 3  # all is told: it knows
+        bounded(released(one, told, tmp_path / "another"))
         assert told[3] != told[0]
         (tmp_path / "file").write_text("")  # where it cannot be kept, nothing is released
         with pytest.raises(DataError, match=r"file/.* cannot be read"):
-            bounded(work(0, tmp_path / "file"))
-        assert len(told) == 5
+            bounded(released(one, told, tmp_path / "file"))
+        with pytest.raises(DataError, match="cannot keep what it releases, and releases nothing"):
+            bounded(released(one, told, tmp_path / "third", lost=2))
+        assert len(told) == 6
+
+
+def test_a_step_that_could_not_be_kept_is_not_taken_for_a_later_one(tmp_path: Path) -> None:
+    with clusters(plan_text(traffic=SCRAMBLED)) as one:
+        told: list[list[bytes]] = []
+        with pytest.raises(ConnectionLostError):
+            bounded(released(one, told, tmp_path, kills=2, lost=1))
+        bounded(released(one, told, tmp_path))
+        assert told[2:] == told[:2]

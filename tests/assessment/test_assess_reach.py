@@ -19,7 +19,7 @@ from hushuffle.assessment.reach import privacy as reach_privacy
 from hushuffle.assessment.reach import study as reach_study
 from hushuffle.assessment.reach import trials as reach_trials
 from hushuffle.assessment.reach import warnings as reach_warnings
-from hushuffle.assessment.reach.design import Design
+from hushuffle.assessment.reach.privacy import Design
 from hushuffle.errors import NumericalError
 from hushuffle.estimation.reach import Reach, planned
 from hushuffle.model import Bound, Report

@@ -9,8 +9,8 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.assessment.order import charts as order_charts
-from hushuffle.assessment.order import maps as order_maps
-from hushuffle.assessment.order.maps import people_map
+from hushuffle.assessment.order import charts as order_charts_module
+from hushuffle.assessment.order.charts import people_map
 from hushuffle.model import Chart
 from hushuffle.questions import order
 from hushuffle.specification.order import Groups as Asked
@@ -111,7 +111,7 @@ def test_the_map(metric: Literal["euclidean", "great-circle"], monkeypatch: pyte
         assert panel.x == tuple(PLACES[:, across].tolist())
         assert panel.y == tuple(PLACES[:, up].tolist())
     assert "evenly chosen" not in made.caption
-    monkeypatch.setattr(order_maps, "MOST", 20)
+    monkeypatch.setattr(order_charts_module, "MOST_SHOWN", 20)
     few = people_map(protocol, found, values=values, labels=labels, rng=hs.reproducible(3))
     assert [len(panel.x) for panel in few.panels] == [20] * 4
     assert "20 of 90 people, evenly chosen" in few.caption

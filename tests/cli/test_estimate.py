@@ -163,10 +163,10 @@ def test_charts_of_many_values_draw_those_that_count() -> None:
     labels = [f"{one}" for one in range(40)]
     chart = Frequencies(title="", estimate=estimate, labels=labels, confidence=0.95, people=400, above=above)
     assert sorted(chart.rows) == [3, 5]
-    assert chart.said.startswith("the 2 most frequent of 40 values; 400 people")
+    assert chart.caption.startswith("the 2 most frequent of 40 values; 400 people")
     none = Frequencies(title="", estimate=estimate, labels=labels, confidence=0.95, people=400, above=above & False)
     assert len(none.rows) == 30
-    assert "none is told from noise" in none.said
+    assert "none is told from noise" in none.caption
 
 
 def test_no_cell_is_a_formula(capsys: pytest.CaptureFixture[str]) -> None:

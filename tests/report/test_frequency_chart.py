@@ -34,12 +34,12 @@ def test_a_picture_of_its_own() -> None:
 def test_the_largest_of_many() -> None:
     many = part(31)
     assert many.rows == tuple(range(30, 0, -1))
-    assert many.said == "the 30 most frequent of 31 values; 1,000 people; estimate and 90% interval"
+    assert many.caption == "the 30 most frequent of 31 values; 1,000 people; estimate and 90% interval"
     shown = texts(frequency_svg([many]))
     assert "label 30" in shown
     assert "label 0" not in shown
     assert part(30).rows == tuple(range(30))
-    assert part(people=1).said.startswith("1 person; ")
+    assert part(people=1).caption.startswith("1 person; ")
 
 
 def test_a_page_around_it() -> None:

@@ -7,8 +7,7 @@ from hushuffle.model.domain import Domain
 from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, Panel, PointMap, Series
 from hushuffle.model.release import Estimate, Histogram, Transcript
-from hushuffle.model.report import Finding, Population, Report, Unanswered, Utility, Warned
-from hushuffle.model.table import Cell, Table
+from hushuffle.model.report import Cell, Finding, Population, Report, Table, Unanswered, Utility, Warned
 from hushuffle.model.traces import Traces
 
 __all__ = [

@@ -48,12 +48,12 @@ def page_diagrams(made: Iterable[Diagram]) -> list[PageDiagram]:
     """
     return [
         PageDiagram(
-            title=plain(one.title),
-            caption=plain(one.caption),
-            svg=inline(one, f"diagram-{place}"),
-            text=block(one.text),
+            title=plain(diagram.title),
+            caption=plain(diagram.caption),
+            svg=inline(diagram, f"diagram-{place}"),
+            text=block(diagram.text),
         )
-        for place, one in enumerate(made)
+        for place, diagram in enumerate(made)
     ]
 
 
@@ -74,7 +74,7 @@ def inline(diagram: Diagram, name: str) -> str:
     except ET.ParseError:
         _refuse("no XML")
     width = _width(root)
-    names = {one.attrib["id"]: f"{name}-{place}" for place, one in enumerate(root.iter()) if "id" in one.attrib}
+    names = {part.attrib["id"]: f"{name}-{place}" for place, part in enumerate(root.iter()) if "id" in part.attrib}
     _clean(root, names)
     if root.tag != "svg":
         _refuse(f"<{root.tag}>")
@@ -112,14 +112,14 @@ def _clean(element: ET.Element, names: dict[str, str]) -> None:
         if _SUSPECT.search(_REFERENCE.sub("", value)):
             _refuse(f"an address in {key}")
         element.attrib[key] = (
-            names[value] if key == "id" else _REFERENCE.sub(lambda found: _renamed(found, names), value)
+            names[value] if key == "id" else _REFERENCE.sub(lambda match: _renamed(match, names), value)
         )
     for child in element:
         _clean(child, names)
 
 
-def _renamed(found: re.Match[str], names: dict[str, str]) -> str:
-    return f"url(#{names.get(found[1], 'nothing')})"
+def _renamed(match: re.Match[str], names: dict[str, str]) -> str:
+    return f"url(#{names.get(match[1], 'nothing')})"
 
 
 def _width(root: ET.Element) -> float:

@@ -1,17 +1,19 @@
-"""What the charts have in common (size, colours, axes, key), and how a specification becomes inline SVG."""
+"""What all pictures have in common: size, colours, axes, key; inline SVG from a specification or from parts."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import Any, Literal
 
 import altair as alt
 import vl_convert
 
+from hushuffle.report.formatting import columns, plain
 from hushuffle.report.scales import Scale
 
 # Drawn at the width of a phone, so that the text can be read there; wider screens show charts side by side.
@@ -37,6 +39,8 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 # Said once for the whole picture, set by the page's style sheet, or of no effect.
 _DROPPED = {"aria-hidden", "aria-label", "aria-roledescription", "class", "font-family", "pointer-events", "role"}
 _EMPTY = {"path", "g", "text"}
+_COLUMN_WIDTH = 0.6
+"""About how wide one column of text is, in font sizes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,3 +157,55 @@ def _unseen(element: ET.Element) -> bool:
         return True
     drawn = attributes.get("d", "") not in {"", "M0,0h0v0h0Z"}
     return element.tag in _EMPTY and not drawn and not len(element) and not element.text
+
+
+def picture(parts: Iterable[str], height: float, description: str) -> str:
+    """Return the picture: it takes the width it is given."""
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {short(height)}" role="img" aria-label="{escape(plain(description))}" '
+        f'class="chart">{"".join(parts)}</svg>'
+    )
+
+
+def text(
+    x: float,
+    y: float,
+    content: str,
+    *,
+    anchor: Literal["start", "middle", "end"] = "start",
+    size: float = FONT_SIZE,
+    color: str = INK,
+    turned: bool = False,
+) -> str:
+    """Return `content` at (x, y); `turned` reads upwards."""
+    turn = f' transform="rotate(-90 {short(x)} {short(y)})"' if turned else ""
+    return (
+        f'<text x="{short(x)}" y="{short(y)}" font-size="{short(size)}" fill="{color}" text-anchor="{anchor}"{turn}>'
+        f"{escape(plain(content), quote=False)}</text>"
+    )
+
+
+def width(content: str, size: float = FONT_SIZE) -> float:
+    """Return about how wide `content` is."""
+    return _COLUMN_WIDTH * size * columns(content)
+
+
+def stroke(path: str, color: str, thickness: float = 1, *, round_ends: bool = False) -> str:
+    """Return the line along `path`."""
+    ends = ' stroke-linecap="round"' if round_ends else ""
+    return f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{short(thickness)}"{ends}/>'
+
+
+def fill(path: str, color: str) -> str:
+    """Return the area inside `path`, its edges sharp."""
+    return f'<path d="{path}" fill="{color}" shape-rendering="crispEdges"/>'
+
+
+def short(value: float) -> str:
+    """Return `value` to tenths, without a needless point.
+
+    >>> short(12.04), short(0.25), short(-0.01)
+    ('12', '0.2', '0')
+    """
+    shown = f"{value:.1f}".removesuffix(".0")
+    return "0" if shown == "-0" else shown

@@ -141,13 +141,13 @@ def fixed(value: float, places: int) -> str:
     return text.removeprefix("-") if float(text) == 0 else text
 
 
-def plural(count: int, one: str, many: str = "") -> str:
+def plural(count: int, noun: str, many: str = "") -> str:
     """Return "1 run", "1,000 runs".
 
     >>> plural(1, "person", "people"), plural(1000, "run")
     ('1 person', '1,000 runs')
     """
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 def asked(population: Population) -> str:

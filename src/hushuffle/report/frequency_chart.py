@@ -49,7 +49,7 @@ class Frequencies:
         return tuple(order[:MOST_ROWS].tolist())
 
     @property
-    def said(self) -> str:
+    def caption(self) -> str:
         """What is shown, in a few words."""
         shown = len(self.rows)
         which = "" if shown == len(self.labels) else f"the {shown} most frequent of {len(self.labels):,} values; "
@@ -74,7 +74,7 @@ def frequency_svg(parts: Sequence[Frequencies]) -> str:
         inner = ET.fromstring(_chart(part, f"chart-{position}"))  # noqa: S314 - drawn here
         width, height = (float(number) for number in inner.attrib["viewBox"].split()[2:])
         _text(root, short(part.title, _TITLE_COLUMNS), y=top + 22, size=FONT_SIZE + 3, color=INK, weight="bold")
-        _text(root, part.said, y=top + 42, size=FONT_SIZE - 1, color=QUIET)
+        _text(root, part.caption, y=top + 42, size=FONT_SIZE - 1, color=QUIET)
         inner.attrib |= {"x": "0", "y": f"{top + _HEAD:g}", "width": f"{width:g}", "height": f"{height:g}"}
         root.append(inner)
         top, widest = top + _HEAD + height + _MARGIN, max(widest, width)
@@ -100,7 +100,7 @@ def _chart(part: Frequencies, name: str) -> str:
     utility = Utility(predicted=part.estimate.standard_errors, estimate=part.estimate, confidence=part.confidence)
     drawing = shares(population, utility, part.rows)
     assert drawing is not None  # there is an estimate
-    return svg(replace(drawing, description=f"{plain(part.title)}: {part.said}."), name)
+    return svg(replace(drawing, description=f"{plain(part.title)}: {part.caption}."), name)
 
 
 def _text(root: ET.Element, text: str, *, y: float, size: int, color: str, weight: str = "normal") -> None:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hushuffle.model import HeatMap
-from hushuffle.report.drawing import FONT_SIZE, INK, QUIET, WIDTH
+from hushuffle.report.drawing import FONT_SIZE, INK, QUIET, WIDTH, fill, picture, short, text, width
 from hushuffle.report.formatting import short as cut
 from hushuffle.report.scales import Scale, drawable, tick
-from hushuffle.report.svg_parts import fill, picture, short, text, width
 
 # Light to dark blue, even steps to the eye and in print.
 _RAMP = ((247, 251, 255), (198, 219, 239), (107, 174, 214), (33, 113, 181), (8, 48, 107))

@@ -10,10 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.model import Panel, PointMap
-from hushuffle.report.drawing import COLORS, FONT_SIZE, GRID, QUIET, WIDTH, KeyEntry
+from hushuffle.report.drawing import (
+    COLORS,
+    FONT_SIZE,
+    GRID,
+    QUIET,
+    WIDTH,
+    KeyEntry,
+    picture,
+    short,
+    stroke,
+    text,
+    width,
+)
 from hushuffle.report.formatting import plain
 from hushuffle.report.scales import Scale, drawable, scale, steps, tick
-from hushuffle.report.svg_parts import picture, short, stroke, text, width
 
 POINTS_PER_PANEL = 10_000
 POINTS_PER_MAP = 60_000

@@ -249,8 +249,8 @@ def _references(citations: Iterable[Citation]) -> tuple[_Reference, ...]:
 def _mentions(citations: Iterable[Citation], sources: Iterable[Citation]) -> tuple[_Mention, ...]:
     """Return where `sources` stand among `_references(citations)`, each once."""
     works = list(dict.fromkeys(_work(citation) for citation in citations))
-    found = (_Mention(number=works.index(_work(source)) + 1, where=plain(source.where)) for source in sources)
-    return tuple(dict.fromkeys(found))
+    places = (_Mention(number=works.index(_work(source)) + 1, where=plain(source.where)) for source in sources)
+    return tuple(dict.fromkeys(places))
 
 
 def _work(citation: Citation) -> tuple[str, str]:

@@ -106,8 +106,8 @@ def _table_lines(made: Table, width: int, names: Names) -> Iterable[RenderableTy
     """Yield the title and the rows of `made`; `names` are those of the files that have all of it."""
     yield Text()
     yield text(made.title, "bold")
-    found = cell_columns(made)
-    shown = _fitting(found, width)
+    every = cell_columns(made)
+    shown = _fitting(every, width)
     rows = table(expand=False)
     for column in shown:
         heading = Text.assemble(column.heading, *([("\n" + column.kind, "cyan")] if column.kind else []))
@@ -115,7 +115,7 @@ def _table_lines(made: Table, width: int, names: Names) -> Iterable[RenderableTy
     for row in zip(*(column.cells[:_MOST_ROWS] for column in shown), strict=True):
         rows.add_row(*(Text.assemble(cell.text, *([(f"\n{cell.kind}", "cyan")] if cell.kind else [])) for cell in row))
     yield rows
-    left_out = [column.heading for column in found[len(shown) :]]
+    left_out = [column.heading for column in every[len(shown) :]]
     more = len(made.rows) - _MOST_ROWS
     if more > 0:
         yield text(f"{more:,} more rows are in {names.numbers}.")
@@ -123,11 +123,11 @@ def _table_lines(made: Table, width: int, names: Names) -> Iterable[RenderableTy
         yield text(f"Columns in {names.page} and {names.numbers} only: {', '.join(left_out)}.")
 
 
-def _fitting(found: Sequence[CellColumn], width: int) -> list[CellColumn]:
+def _fitting(every: Sequence[CellColumn], width: int) -> list[CellColumn]:
     """Return the first columns, as many as fit, one at least; a column of words may be folded."""
     shown: list[CellColumn] = []
     used = 0
-    for column in found:
+    for column in every:
         used += _width(column) + (_GAP if shown else 0)
         if used > width and shown:
             break

@@ -1,12 +1,18 @@
-"""The order of release at other promises: how far reports move, and whom else it protects."""
+"""Pictures of the order of release: other promises, other groups, and everybody's place for whoever holds the data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from hushuffle.assessment.order.findings import uniform_mean
-from hushuffle.model import Chart, Groups, Series
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import NoShuffle, UniformShuffle
+from hushuffle.model import Chart, Groups, Panel, PointMap, Series
 from hushuffle.questions import order
 from hushuffle.randomness import Randomness
 from hushuffle.specification import order as asked
@@ -16,6 +22,8 @@ _ALPHAS: Final = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 16.0, 50.0)
 _RADII: Final = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 _MOST_MEMBERSHIPS: Final = 4_000_000
 _MANY: Final = 100_000
+MOST_SHOWN: Final = 10_000
+"""So many people are shown on a map at most, evenly chosen."""
 
 
 def order_charts(arrangement: Arrangement, *, asked_for: asked.Groups, rng: Randomness) -> tuple[Chart, ...]:
@@ -111,3 +119,45 @@ def _others(label: str, x: Sequence[float], alphas: Sequence[float], *, here: fl
         y_log=min(alphas) > 0,
         here=here,
     )
+
+
+def people_map(
+    protocol: Protocol,
+    arrangement: Arrangement,
+    *,
+    values: npt.NDArray[np.int64],
+    labels: tuple[str, ...],
+    rng: Randomness,
+) -> PointMap:
+    """Return four pictures of the people: true values, reports, and what two shuffles release in their places.
+
+    The groups are made from two columns; with the great-circle metric the first, the latitude, points up.
+
+    Source: Meehan et al. 2022, figure 1.
+    """
+    assert arrangement.places is not None
+    n = protocol.n
+    shown = np.arange(min(n, MOST_SHOWN)) * n // min(n, MOST_SHOWN)
+    sphere = arrangement.metric == "great-circle"
+    across, up = (1, 0) if sphere else (0, 1)
+    x, y = (tuple(arrangement.places[shown, axis].tolist()) for axis in (across, up))
+    pictures = (
+        ("true values", values),
+        ("reports, with their senders", _released(replace(protocol, shuffler=NoShuffle()), values, rng)),
+        ("released by this shuffle", _released(protocol, values, rng)),
+        ("released by a uniform shuffle", _released(replace(protocol, shuffler=UniformShuffle()), values, rng)),
+    )
+    more = f" {shown.size:,} of {n:,} people, evenly chosen." if shown.size < n else ""
+    return PointMap(
+        key="people",
+        title="What a release shows of places",
+        caption=f"Everybody at their own place, in the colour of what the release says there; one run.{more}",
+        x_label=arrangement.names[across],
+        y_label=arrangement.names[up],
+        labels=labels,
+        panels=tuple(Panel(label=label, x=x, y=y, values=tuple(seen[shown].tolist())) for label, seen in pictures),
+    )
+
+
+def _released(protocol: Protocol, values: npt.NDArray[np.int64], rng: Randomness) -> npt.NDArray[np.int64]:
+    return protocol.collect(values, rng=rng).reports

@@ -163,11 +163,7 @@ def uniform_mean(n: int) -> float:
 
 
 def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness) -> Table:
-    """Return what is left of groups, the smallest to the largest, and of stretches of the public order.
-
-    Raises:
-        NumericalError: the Hamming distance and more than 20,000 people.
-    """
+    """Return what is left of groups, the smallest to the largest, and of stretches of the public order."""
     sets = _sets(arrangement)
     shares = order.preserved_share(
         arrangement.shuffler,

@@ -74,13 +74,6 @@ def measured(
     in 90 % of 50 releases. The learner: gradient-boosted trees on one release, noise taken out; lambda is their mean
     total variation to the true shares nearby, over that of the uniform guess. Both three times, Student's intervals.
 
-    Args:
-        protocol: with randomized response and the shuffle.
-        scene: what it is run on.
-        confidence: of the intervals.
-        rng: of the releases.
-        done: told the share of the work done.
-
     Source: Meehan et al. 2022, section 5.
     """
     voters = choose_voters(scene.near, scene.known, size=VOTES)

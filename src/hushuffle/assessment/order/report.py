@@ -13,10 +13,8 @@ import numpy as np
 from hushuffle.assessment import findings
 from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.order import findings as order_findings
-from hushuffle.assessment.order.charts import order_charts
-from hushuffle.assessment.order.maps import people_map
+from hushuffle.assessment.order.charts import order_charts, people_map
 from hushuffle.assessment.order.measures import Measured, Scene, measured
-from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Chart, Finding, PointMap, Table, Warned, number
 from hushuffle.model.bound import percent
@@ -52,11 +50,7 @@ def order_report(
     base_folder: Path,
     done: Callable[[float], None],
 ) -> OrderReport:
-    """Return every adversary's figure for a protocol with a Mallows shuffle, and what else there is to say.
-
-    Raises:
-        DataError: the column that an attacker knows cannot be used.
-    """
+    """Return every adversary's figure for a protocol with a Mallows shuffle, and what else there is to say."""
     run, delta = specification.run, specification.targets.delta
     adversaries = build_adversaries(specification)
     rows = _learned(questions, protocol, adversaries, delta)
@@ -75,16 +69,16 @@ def order_report(
         moved=moved,
     )
     done(0.2)
-    tables: list[Table] = []
-    try:
-        tables.append(order_findings.groups_table(arrangement, confidence=run.confidence, rng=coins(run.seed)))
-    except NumericalError as error:
-        concerns.append(_left_out(error))
+    preserved = questions.ask(
+        "order-preservation",
+        "The table of what stays together",
+        lambda: order_findings.groups_table(arrangement, confidence=run.confidence, rng=coins(run.seed)),
+    )
     done(0.4)
     attack = _attack(specification, protocol, arrangement, adversaries.order, people, base_folder, done)
     return OrderReport(
         findings=(*rows, *reader, *(attack.findings if attack else ())),
-        tables=(*tables, *(attack.tables if attack else ())),
+        tables=(*(() if preserved is None else (preserved,)), *(attack.tables if attack else ())),
         charts=order_charts(arrangement, asked_for=_grouping(specification), rng=coins(run.seed)),
         maps=maps,
         warnings=(*concerns, *(attack.warnings if attack else ())),
@@ -154,10 +148,6 @@ def _attack(
 def _grouping(specification: Specification) -> asked.Groups:
     assert isinstance(specification.shuffler, asked.MallowsShuffle)
     return specification.shuffler.groups
-
-
-def _left_out(error: NumericalError) -> Warned:
-    return Warned(key="preservation-left-out", sentence="What stays in a group was not computed.", advice=str(error))
 
 
 def _concerns(arrangement: Arrangement, moved: Displacement, *, shown: bool) -> Iterator[Warned]:

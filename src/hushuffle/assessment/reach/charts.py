@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.assessment.findings import Questions
-from hushuffle.assessment.reach.design import Design
-from hushuffle.assessment.reach.privacy import central
+from hushuffle.assessment.reach.privacy import Design, central
 from hushuffle.errors import NumericalError
 from hushuffle.estimation.reach import Question, planned
 from hushuffle.model import Bound, Chart, Series, number

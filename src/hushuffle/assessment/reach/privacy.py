@@ -1,15 +1,17 @@
-"""What the release of a reach study says about one person: findings, and a table of figures beside each other."""
+"""The `Design` of a reach study, and what its release says about one person: findings, and a table of figures."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 from hushuffle.assessment.findings import Questions
-from hushuffle.assessment.reach.design import Design
 from hushuffle.curves.divergence import divergence
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import BitFlipping
+from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.model import Bound, Cell, Finding, Table, Witness, number
 from hushuffle.model.bound import percent
 from hushuffle.questions import bloom, dp
@@ -17,6 +19,27 @@ from hushuffle.questions import bloom, dp
 _RELEASE: Final = "Anyone who sees the released counts"
 _STRONG: Final = "Somebody who knows everyone else's audiences, and the key"
 _SHUFFLER: Final = "A broken or dishonest shuffler that has the key"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """Filters of the publishers `names`, their bits and hash functions, the flip probability, and delta."""
+
+    names: tuple[str, ...]
+    bits: int
+    hashes: int
+    p: float
+    delta: float
+
+    @property
+    def filters(self) -> int:
+        """Number of filters."""
+        return len(self.names)
+
+    @property
+    def protocol(self) -> Protocol:
+        """The collection of columns: each of them is what a person's report is elsewhere."""
+        return Protocol(randomizer=BitFlipping(width=self.filters, p=self.p), shuffler=UniformShuffle(), n=self.bits)
 
 
 def central(design: Design, *, touched: int | None = None) -> Bound:

@@ -10,7 +10,7 @@ from hushuffle.assessment.reach import charts as reach_charts
 from hushuffle.assessment.reach import privacy as reach_privacy
 from hushuffle.assessment.reach import trials as reach_trials
 from hushuffle.assessment.reach import warnings as reach_warnings
-from hushuffle.assessment.reach.design import Design
+from hushuffle.assessment.reach.privacy import Design
 from hushuffle.estimation.reach import WHANG
 from hushuffle.model import Report, number
 from hushuffle.questions import bloom
@@ -28,11 +28,7 @@ def assess_reach(
     tell: Progress,
     software: tuple[tuple[str, str], ...],
 ) -> Report:
-    """Return everything there is to say about one reach study; see `hushuffle.assessment.assess`.
-
-    Raises:
-        DataError: the files or the key cannot be used.
-    """
+    """Return everything there is to say about one reach study; see `hushuffle.assessment.assess`."""
     tell("reading the audiences", 0.0)
     audiences = population.meet(base_folder)
     tell("looking for the flip probability", 0.1)

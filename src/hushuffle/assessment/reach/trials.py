@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.assessment.reach.design import Design
+from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.trials import deviation
 from hushuffle.errors import NumericalError
 from hushuffle.estimation.reach import Question, Reach, exclusive, overlap, planned, reach
@@ -104,9 +104,9 @@ def released(people: npt.NDArray[np.int64], design: Design, rng: Randomness) -> 
     return Histogram(counts=np.bincount(flipped, minlength=people.size))
 
 
-def table(found: tuple[Figure, ...], design: Design, *, target: float | None, confidence: float) -> Table:
+def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, confidence: float) -> Table:
     """Return the answers side by side; what was refused is left out."""
-    rows = [figure for figure in found if not figure.refused]
+    rows = [figure for figure in figures if not figure.refused]
     columns: list[tuple[str, list[Cell]]] = [
         ("Audience", [figure.asked.label for figure in rows]),
         ("True", [round(figure.truth) for figure in rows]),
@@ -132,7 +132,7 @@ def table(found: tuple[Figure, ...], design: Design, *, target: float | None, co
         key="reach",
         title="Reach and overlaps, in people",
         caption=(
-            f"{verdict(found, target)}{several}Errors are standard errors, over hash functions and flips; z says "
+            f"{verdict(figures, target)}{several}Errors are standard errors, over hash functions and flips; z says "
             "how many standard deviations the measured mean square lies from the predicted one."
         ),
         columns=tuple(heading for heading, _ in columns),
@@ -140,16 +140,16 @@ def table(found: tuple[Figure, ...], design: Design, *, target: float | None, co
     )
 
 
-def relative_error(found: tuple[Figure, ...]) -> float | None:
+def relative_error(figures: tuple[Figure, ...]) -> float | None:
     """Return the predicted standard error of the reach of all, relative to it; None if it was refused."""
-    return None if found[0].refused else found[0].predicted / found[0].truth
+    return None if figures[0].refused else figures[0].predicted / figures[0].truth
 
 
-def verdict(found: tuple[Figure, ...], target: float | None) -> str:
+def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
     """Say whether the target of accuracy is met ("" without one)."""
     if target is None:
         return ""
-    relative = relative_error(found)
+    relative = relative_error(figures)
     size = "unknown" if relative is None else number(relative, up=True)
     met = relative is not None and relative <= target
     word = "met" if met else "missed"

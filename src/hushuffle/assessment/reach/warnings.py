@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import NormalDist
 from typing import Final
 
-from hushuffle.assessment.reach.design import Design
+from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.reach.trials import Figure, relative_error
 from hushuffle.assessment.warnings import FALSE_ALARM, SMALL_CROWD, unknown_privacy
 from hushuffle.model import Bound, Warned, number

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import importlib.util
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +54,32 @@ def test_the_readme_names_commands_that_exist() -> None:
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def resolved(name: str) -> bool:
+    """Whether a dotted name is that of a module, or of something in one."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        try:
+            for part in parts[cut:]:
+                found = getattr(found, part)
+        except AttributeError:
+            return False
+        return True
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_and_paths_on_the_page_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    names = {name.replace("hs.", "hushuffle.", 1) for name in re.findall(r"`((?:hushuffle|hs)(?:\.\w+)+)", text)}
+    assert not [name for name in sorted(names) if not name.endswith(".toml") and not resolved(name)]
+    paths = re.findall(r"`((?:src|tests|benchmarks|docs|examples)/[\w./-]+)`", text)
+    assert not [path for path in paths if not (ROOT / path).exists()]
 
 
 STATEMENT = r"(?:Theorem|Lemma|Corollary|Remark) \d+"

@@ -117,7 +117,7 @@ def any_randomizer_delta(protocol: Protocol, *, epsilon: float) -> Bound:
         InvalidInputError: epsilon not finite, or < 0.
         UnsupportedProtocolError: nothing shuffles, or no noise.
 
-    Source: Balle, Bell, Gascon, Nissim 2019, section 5, with the argument in `laws.published.any_randomizer`.
+    Source: Balle, Bell, Gascon, Nissim 2019, section 5; docs/theory/blanket.md, Theorem 7.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)

@@ -54,6 +54,8 @@ def test_the_readme_names_commands_that_exist() -> None:
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+        inside = page.parent == ROOT or (page.parent / target).resolve().is_relative_to(ROOT / "docs")
+        assert inside or target.startswith("https://"), f"{target} is not among the pages"
 
 
 def resolved(name: str) -> bool:

@@ -209,3 +209,17 @@ def test_three_rounds_agree_with_another_accountant(
     ours = hs.dp.compose([(hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=people), 3)], delta=1e-5)
     print(f"{randomizer.describe()}: {ours}, {theirs:.6f} for the witness")
     assert ours.lower <= theirs <= ours.lower * 1.006
+
+
+def test_masses_that_no_tilt_knows_are_left_out() -> None:
+    scrambled = hs.Protocol(
+        randomizer=hs.TargetSampling(targets=20, sigma=0.9, convention="uniform"),
+        shuffler=hs.Scrambler(dummies=50),
+        n=300,
+    )
+    for log_tail in (-18.0, -25.0, -40.0):
+        for pair in divergence(scrambled).datasets(log_tail=log_tail):
+            assert pair.p.max() <= 1 >= pair.q.max()
+            assert pair.p.sum() == pytest.approx(1, abs=1e-6)
+    several = hs.dp.compose([scrambled] * 2, delta=1e-4)
+    assert 0.12 < several.lower <= several.upper < 0.1262

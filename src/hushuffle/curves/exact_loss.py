@@ -176,7 +176,8 @@ def _summed(
     mass, error = np.zeros(stop - start + 1), np.full(stop - start + 1, np.inf)
     for table in tables:
         table.improve(mass, error, start)
-    error = np.minimum(error, 1.0)
+    unknown = error >= 1  # such a mass is only known to be one
+    mass, error = np.where(unknown, 0.0, np.minimum(mass, 1.0)), np.minimum(error, 1.0)
     # At the ends of a window not all terms of an event are there.
     inside = slice(wide if start > -lowest else 0, -wide if stop < highest and wide else None)
 

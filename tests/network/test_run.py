@@ -69,7 +69,7 @@ def nothing(out: Path) -> bool:
 
 def test_a_whole_run_gives_what_the_simulation_gives(tmp_path: Path) -> None:
     sets = '[["age"], ["sex"], ["age", "sex"]]'
-    made = run(tmp_path / "out", sets=sets, more=VALUES)
+    made = run(tmp_path / "out", sets=sets, more=VALUES, collect=120.0)  # nobody waits where all come
     query = aggregate_of(made.deployment.document).query
     for answer, (received, estimated) in zip(made.result["answers"], simulated(made), strict=True):
         assert answer["received"] == received.count.tolist()

@@ -12,6 +12,8 @@ import pytest
 import hushuffle as hs
 from hushuffle import report
 from hushuffle.assessment import assess as workflow
+from hushuffle.assessment import findings
+from hushuffle.curves.divergence import divergence
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers.base import Randomizer
 from hushuffle.model import Report
@@ -131,3 +133,11 @@ def test_the_row_stands_on_the_page_on_the_terminal_and_in_the_document(monkeypa
     assert all(row["topic"] and row["reason"] for row in document["unanswered"])
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator(report.json_schema()).validate(document)
+
+
+def test_the_central_row_makes_its_law_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = Mock(side_effect=divergence)
+    monkeypatch.setattr(findings, "divergence", law)
+    survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0))
+    row = findings.central(survey, delta=1e-3)
+    assert (law.call_count, row.bound) == (1, hs.dp.epsilon(survey, delta=1e-3))

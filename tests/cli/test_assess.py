@@ -32,6 +32,7 @@ class Fakes:
         self.error: BaseException | None = None
         self.utility: Utility | None = None
         self.private = True
+        self.others: tuple[str, ...] = ()
         self.told = False
         self.width = 0
         self.color = False
@@ -49,6 +50,7 @@ class Fakes:
             raise self.error
         missed = self.utility is not None and self.utility.met is False
         keys = ["target-missed"] * missed + ["privacy-target-missed"] * (not self.private)
+        keys += self.others
         return SimpleNamespace(warnings=tuple(Warned(key=key, sentence="", advice="") for key in keys))
 
     def write(self, _: Any, folder: Path) -> list[Path]:
@@ -228,6 +230,16 @@ def test_the_privacy_target(
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "hushuffle: the central epsilon asked for is not met."
     assert lines[1:] == ([] if target is None else ["hushuffle: the standard error asked for is not reached."])
+
+
+@pytest.mark.parametrize(("options", "code"), [([], Exit.DONE), (["--strict"], Exit.MISSED)])
+@pytest.mark.parametrize("key", ["privacy-target-unknown", "target-unknown"])
+def test_a_target_without_a_figure_is_not_met(
+    fakes: Fakes, capsys: pytest.CaptureFixture[str], key: str, options: list[str], code: Exit
+) -> None:
+    fakes.others = (key,)
+    assert main(["assess", "specs/town.toml", *options]) == code
+    assert capsys.readouterr().err.startswith("hushuffle: nobody knows whether the ")
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def widths() -> Iterator[str]:
 
 def pair_at_all_zeros(n: int, epsilon: float) -> tuple[dict[int, float], dict[int, float]]:
     """Laws of the number of ones: k = 2, all others zero, the target one or zero."""
-    law = hs.RandomizedResponse(k=2, epsilon=epsilon).symmetric_law()
+    law = hs.RandomizedResponse(k=2, epsilon=epsilon).law()
     truth, lie = float(law.truth), float(law.lie)
     ones = np.arange(n)
     logs = np.array([math.lgamma(n) - math.lgamma(x + 1) - math.lgamma(n - x) for x in range(n)])
@@ -128,7 +128,7 @@ def with_dp_accounting() -> Iterator[str]:
     """The same questions, where dp-accounting can express them: one person; one pair of datasets."""
     rows = []
     for k, epsilon, delta in ((2, 1.0, 1e-6), (5, 2.0, 0.1), (10, 3.0, 0.3)):
-        law = hs.RandomizedResponse(k=k, epsilon=epsilon).symmetric_law()
+        law = hs.RandomizedResponse(k=k, epsilon=epsilon).law()
         start = time.perf_counter()
         theirs = privacy_loss_distribution.from_randomized_response(
             float(law.gamma), k, value_discretization_interval=1e-4

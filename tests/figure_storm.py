@@ -10,6 +10,7 @@ import numpy as np
 
 import hushuffle as hs
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.model import Bound
 from oracles import cheap_truths as truths
 
@@ -53,14 +54,14 @@ def _bits(rng: np.random.Generator) -> tuple[Any, list[truths.Classes]]:
 def _answers(rng: np.random.Generator) -> tuple[Any, list[truths.Classes]]:
     k = int(rng.choice([2, 3, 4, 20]))
     randomizer = hs.RandomizedResponse(k=k, epsilon=float(math.exp(rng.uniform(-9, math.log(44)))))
-    return randomizer, [truths.randomized_response(k, randomizer.symmetric_law().truth)]
+    return randomizer, [truths.randomized_response(k, randomizer.law().truth)]
 
 
 def _targets(rng: np.random.Generator) -> tuple[Any, list[truths.Classes]]:
     k = int(rng.choice([2, 3, 20]))
     sigma = float(rng.choice([math.exp(rng.uniform(-40, -0.01)), 1 - math.exp(rng.uniform(-20, -1))]))
     randomizer = hs.TargetSampling(targets=k, sigma=sigma)
-    return randomizer, [truths.randomized_response(k, randomizer.symmetric_law().truth)]
+    return randomizer, [truths.randomized_response(k, symmetric_law(randomizer, for_what="a test").truth)]
 
 
 def _matrix(rng: np.random.Generator) -> tuple[Any, list[truths.Classes]]:

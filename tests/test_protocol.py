@@ -72,7 +72,7 @@ def test_values_are_checked_and_not_shown() -> None:
     [
         ({"n": 0}, r"`n` must be an integer >= 1, got n=0"),
         ({"n": 2.5}, r"`n` must be an integer >= 1, got n=2.5"),
-        ({"randomizer": "rr"}, r"`randomizer` must be a Randomizer, got randomizer='rr'. For example Randomized"),
+        ({"randomizer": "rr"}, r"`randomizer` must be a Mechanism, got randomizer='rr'. For example Randomized"),
         ({"shuffler": hs.UniformShuffle}, r"`shuffler` must be a Shuffler, got .* For example UniformShuffle\(\)."),
     ],
 )

@@ -504,4 +504,4 @@ def test_keyed_streams_serve_their_records_only() -> None:
 def test_coin_probabilities_are_exact_rationals() -> None:
     # What the mechanism claims is what its words give: T of 2**64 words are below T.
     randomizer = hs.RandomizedResponse(k=2, epsilon=1.0)
-    assert Fraction(randomizer.threshold, SCALE) == randomizer.symmetric_law().theta
+    assert Fraction(randomizer.threshold, SCALE) == randomizer.law().theta

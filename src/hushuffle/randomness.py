@@ -356,10 +356,11 @@ def keyed(*, key: bytes, records: npt.ArrayLike, round: int = 0) -> KeyedRandomn
     return KeyedRandomness(key=key, records=np.asarray(records), round_number=round)
 
 
-def threshold_for_truth(k: int, epsilon: float) -> int:
-    """Return floor(2**64 theta), theta = (e**epsilon - 1)/(k + e**epsilon - 1): never less private than asked.
+def threshold_for_truth(k: int, epsilon: float, *, size: int = 1) -> int:
+    """Return floor(2**64 theta), theta = (e**epsilon - 1)/(k/size + e**epsilon - 1): never less private than asked.
 
-    The coin with this threshold decides "tell the truth" against "draw uniformly from all k values".
+    The coin with this threshold decides "tell the truth" against "draw uniformly from all k values"; a report names
+    `size` of them.
 
     >>> threshold_for_truth(2, 1.0) / 2**64
     0.46211715726000974
@@ -367,7 +368,7 @@ def threshold_for_truth(k: int, epsilon: float) -> int:
     if epsilon >= _ALWAYS:
         return SCALE - 1
     with localcontext(_PRECISION):
-        growth = Decimal(epsilon).exp() - 1
+        growth = size * (Decimal(epsilon).exp() - 1)
         return min(int(growth / (k + growth) * SCALE), SCALE - 1)
 
 

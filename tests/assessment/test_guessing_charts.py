@@ -31,7 +31,7 @@ def test_the_lines_say_what_the_figures_say(k: int) -> None:
     for line in (mechanism.series[2], knowledge.series[0]):
         assert line.lower[place] <= exact <= line.upper[place]
     noise, shuffle, both = mechanism.series
-    assert set(noise.upper) == {float(protocol.randomizer.channel().matrix[0, 0])}  # type: ignore[attr-defined]
+    assert set(noise.upper) == {float(protocol.randomizer.channel().matrix[0, 0])}
     assert all(b <= s and b <= n for b, s, n in zip(both.lower, shuffle.upper, noise.upper, strict=True))
     nobody, some, everybody = knowledge.series
     for low, middle, high in zip(nobody.lower, some.upper, everybody.upper, strict=True):

@@ -89,14 +89,13 @@ def test_without_order_linking_is_that_of_the_report_alone() -> None:
 
 def test_guessers_lie_between_no_shuffle_and_a_uniform_one() -> None:
     protocol = survey(50, 0.01, k=3)
-    seen = findings.local(protocol).bound
     for adversary in (hs.Uninformed(), hs.Strong(), hs.Informed(m=7)):
-        found = guesser(protocol, adversary, seen=seen, delta=1e-6).bound
+        found = guesser(protocol, adversary).bound
         uniform = hs.qif.vulnerability(replace(protocol, shuffler=hs.UniformShuffle()), adversary=adversary)
         bare = hs.qif.vulnerability(replace(protocol, shuffler=hs.NoShuffle()), adversary=adversary)
         assert (found.lower, found.upper, found.kind) == (uniform.lower, bare.upper, "bracket")
     hashing = replace(protocol, randomizer=hs.LocalHashing(k=20, g=4, epsilon=1.0))
-    found = guesser(hashing, hs.Strong(), seen=findings.local(hashing).bound, delta=1e-6).bound
+    found = guesser(hashing, hs.Strong()).bound
     assert 1 / 20 == found.lower < found.upper < 1
 
 

@@ -15,33 +15,12 @@ from hushuffle.assessment import assess as workflow
 from hushuffle.assessment import findings
 from hushuffle.curves.divergence import divergence
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers.base import Randomizer
 from hushuffle.model import Report
 from hushuffle.specification import parse
+from plain_protocols import Opaque
 from report.outline import outline
 
 PEOPLE = 40
-
-
-class Mute(Randomizer):
-    """A randomizer that says nothing of its law: every question about it is refused."""
-
-    @property
-    def inputs(self) -> int:
-        return 3
-
-    @property
-    def local_epsilon(self) -> float:
-        return 1.5
-
-    def randomize(self, values: Any, *, rng: Any) -> Any:
-        raise NotImplementedError(values, rng)
-
-    def dummies(self, count: int, *, rng: Any) -> Any:
-        raise NotImplementedError(count, rng)
-
-    def describe(self) -> str:
-        return "every device says something"
 
 
 def protocol(randomizer: Any, shuffler: Any = None) -> hs.Protocol:
@@ -66,7 +45,7 @@ def refused(assessment: Report) -> set[str]:
 
 
 def test_a_mechanism_without_any_law_still_has_a_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = assessed(protocol(Mute()), monkeypatch, ", epsilon = 0.5, standard_error = 0.01")
+    made = assessed(protocol(Opaque()), monkeypatch, ", epsilon = 0.5, standard_error = 0.01")
     assert [finding.question for finding in made.findings] == ["local-dp"]
     assert refused(made) == {
         "central-dp",
@@ -120,7 +99,7 @@ def test_what_is_wrong_with_the_input_still_ends_the_report(monkeypatch: pytest.
 
 
 def test_the_row_stands_on_the_page_on_the_terminal_and_in_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = assessed(protocol(Mute()), monkeypatch)
+    made = assessed(protocol(Opaque()), monkeypatch)
     sentence = "Not answered for this mechanism, because"
     page = outline(report.html(made))
     assert sum(text.startswith(sentence) for text in page.text("td")) == len(made.unanswered)

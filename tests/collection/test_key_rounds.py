@@ -10,6 +10,7 @@ import hushuffle as hs
 from hushuffle.collection.key_rounds import KeyRounds, rounds_of
 from hushuffle.collection.ledger import LedgerBatch
 from hushuffle.errors import NumericalError
+from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.model import Bound
 from hushuffle.questions import dp
 from hushuffle.specification import parse
@@ -35,7 +36,7 @@ def batch(
     )
 
 
-def protocol(n: int, *, epsilon: float = 1.0, shuffler: hs.Shuffler | None = None) -> hs.Protocol:
+def protocol(n: int, *, epsilon: float = 1.0, shuffler: Shuffler | None = None) -> hs.Protocol:
     randomizer = hs.RandomizedResponse(k=3, epsilon=epsilon)
     return hs.Protocol(randomizer=randomizer, shuffler=shuffler or hs.UniformShuffle(), n=n)
 

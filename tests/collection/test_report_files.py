@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 
 from hushuffle.collection import report_files
-from hushuffle.collection.report_files import ReportLayout, read_reports, write_reports
+from hushuffle.collection.report_files import read_reports, schema_of, write_reports
 from hushuffle.errors import DataError, InvalidInputError
+from hushuffle.model.report_layout import ReportLayout
 
 ONE = ReportLayout(names=("report",), limits=(300,))
 TWO = ReportLayout(names=("hash", "bucket"), limits=(70_000, 4))
@@ -35,7 +36,7 @@ def test_the_file_depends_on_the_sequence_alone(
     write_reports(first, (packed[start : start + cut] for start in range(0, 1000, cut)), layout=layout)
     write_reports(second, [packed], layout=layout)
     assert first.read_bytes() == second.read_bytes()
-    assert dict(pl.read_parquet_schema(first)) == layout.schema
+    assert dict(pl.read_parquet_schema(first)) == schema_of(layout)
     assert np.array_equal(np.concatenate(list(read_reports(first, layout=layout))), layout.unpack(packed))
 
 
@@ -95,7 +96,7 @@ def test_files_that_are_no_reports(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has other columns than its manifest says. It must have: report\."):
         list(read_reports(path, layout=ONE))
     for wrong in (300, None):
-        pl.DataFrame({"report": [1, wrong]}, schema=ONE.schema).write_parquet(path)
+        pl.DataFrame({"report": [1, wrong]}, schema=schema_of(ONE)).write_parquet(path)
         with pytest.raises(DataError, match="'report' holds something else than integers from 0 to 299"):
             list(read_reports(path, layout=ONE))
 

@@ -17,14 +17,15 @@ from hushuffle.mechanisms.randomizers import (
     BitFlipping,
     LocalHashing,
     MatrixRandomizer,
+    Mechanism,
     RandomizedResponse,
-    Randomizer,
+    SubsetSelection,
     TargetSampling,
 )
 from hushuffle.mechanisms.shufflers import MallowsShuffle, NoShuffle, Scrambler, Shuffler, UniformShuffle
 from hushuffle.model import Channel
 
-RANDOMIZERS: Mapping[type[Randomizer], tuple[Randomizer, ...]] = {
+RANDOMIZERS: Mapping[type[Mechanism], tuple[Mechanism, ...]] = {
     BitFlipping: (BitFlipping(width=1, p=0.2), BitFlipping(width=2, p=0.45), BitFlipping(width=3, p=0.1)),
     LocalHashing: (
         LocalHashing(k=5, g=4, epsilon=1.0),
@@ -46,6 +47,12 @@ RANDOMIZERS: Mapping[type[Randomizer], tuple[Randomizer, ...]] = {
         RandomizedResponse(k=5, epsilon=4.0),
         RandomizedResponse(k=4, epsilon=math.inf),
         RandomizedResponse.from_truth_probability(k=6, p=0.5),
+    ),
+    SubsetSelection: (
+        SubsetSelection(k=5, w=2, epsilon=1.0),
+        SubsetSelection(k=4, w=1, epsilon=2.0),
+        SubsetSelection(k=4, w=3, epsilon=0.5),
+        SubsetSelection(k=3, w=2, epsilon=math.inf),
     ),
     TargetSampling: (
         TargetSampling(targets=4, sigma=0.3),

@@ -5,20 +5,20 @@ from abc import ABC, abstractmethod
 import pytest
 
 from contracts.examples import EXAMPLES, RANDOMIZERS, SHUFFLERS, concrete
-from hushuffle.mechanisms.randomizers import RandomizedResponse, Randomizer
+from hushuffle.mechanisms.randomizers import Mechanism, RandomizedResponse
 from hushuffle.mechanisms.shufflers import Shuffler, UniformShuffle
 
 
-@pytest.mark.parametrize("base", [Randomizer, Shuffler])
-def test_every_concrete_class_has_examples(base: type[Randomizer | Shuffler]) -> None:
+@pytest.mark.parametrize("base", [Mechanism, Shuffler])
+def test_every_concrete_class_has_examples(base: type[Mechanism | Shuffler]) -> None:
     missing = {found.__name__ for found in concrete(base) if not EXAMPLES.get(found)}
     assert not missing, f"add {sorted(missing)} to tests/contracts/examples.py"
 
 
 def test_discovery_finds_what_is_there() -> None:
-    assert RandomizedResponse in concrete(Randomizer)
+    assert RandomizedResponse in concrete(Mechanism)
     assert UniformShuffle in concrete(Shuffler)
-    assert not set(RANDOMIZERS) - concrete(Randomizer)
+    assert not set(RANDOMIZERS) - concrete(Mechanism)
     assert not set(SHUFFLERS) - concrete(Shuffler)
 
 

@@ -6,36 +6,20 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import CountsReports, HasChannel, HasSymmetricLaw, Randomizer, Symmetric, require
-from hushuffle.randomness import SCALE, Randomness
-
-
-class Bare(Randomizer):
-    """A randomizer without capabilities."""
-
-    inputs = 2
-    local_epsilon = 1.0
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
-        raise NotImplementedError
-
-    def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
-        raise NotImplementedError
-
-    def describe(self) -> str:
-        return "bare"
+from hushuffle.mechanisms.randomizers import Symmetric, support_law, symmetric_law
+from hushuffle.randomness import SCALE
+from plain_protocols import Opaque
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 0.3, 2.0, 44.0])
 @pytest.mark.parametrize("k", [2, 3, 1000])
 def test_law_is_that_of_the_implemented_threshold(k: int, epsilon: float) -> None:
     randomizer = hs.RandomizedResponse(k=k, epsilon=epsilon)
-    law, coin = randomizer.symmetric_law(), Fraction(randomizer.threshold, SCALE)
+    law, coin = randomizer.law(), Fraction(randomizer.threshold, SCALE)
     assert law.truth == coin + (1 - coin) / k
     assert law.lie == (1 - coin) / k
     assert (law.theta, law.gamma) == (coin, 1 - coin)
@@ -64,7 +48,7 @@ def test_blocks_make_no_difference_to_the_law_of_long_inputs() -> None:
 @pytest.mark.parametrize("p", [0.5001, 0.8, 0.999999, 1 - 2**-53])
 @pytest.mark.parametrize("k", [2, 5])
 def test_truth_probability_is_kept(k: int, p: float) -> None:
-    law = hs.RandomizedResponse.from_truth_probability(k=k, p=p).symmetric_law()
+    law = hs.RandomizedResponse.from_truth_probability(k=k, p=p).law()
     assert float(law.truth) == pytest.approx(p, rel=1e-15)
     assert float(1 - law.truth) == pytest.approx(1 - p, rel=1e-12)
 
@@ -116,11 +100,14 @@ def test_symmetric_law_must_be_one() -> None:
         Symmetric(k=2, truth=Fraction(1, 4), lie=Fraction(3, 4))
 
 
-def test_capabilities_are_asked_for_by_name() -> None:
+def test_laws_are_asked_for_by_what_is_needed() -> None:
     randomizer = hs.RandomizedResponse(k=2, epsilon=1.0)
-    for capability in (HasChannel, HasSymmetricLaw, CountsReports):
-        assert require(randomizer, capability, for_what="A question") is randomizer
-    with pytest.raises(
-        UnsupportedProtocolError, match=r"^A question needs a randomizer with `HasChannel`, which Bare is not"
-    ):
-        require(Bare(), HasChannel, for_what="A question")
+    assert symmetric_law(randomizer, for_what="A question") == randomizer.law()
+    assert support_law(randomizer, for_what="A question") == randomizer.law().support
+    message = r"^A question needs randomized response, which treats all values alike, which Opaque does not offer"
+    with pytest.raises(UnsupportedProtocolError, match=message):
+        symmetric_law(Opaque(), for_what="A question")
+    with pytest.raises(UnsupportedProtocolError, match=r"^A question needs reports that support values, which Opaque"):
+        support_law(Opaque(), for_what="A question")
+    with pytest.raises(UnsupportedProtocolError, match="reports that support values"):
+        Opaque().counts(np.zeros(3, dtype=np.int64))

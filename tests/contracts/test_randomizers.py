@@ -14,16 +14,19 @@ import pytest
 import hushuffle as hs
 from contracts.examples import RANDOMIZERS, named
 from hushuffle.errors import InvalidInputError
-from hushuffle.mechanisms.randomizers import CountsReports, HasBlanket, HasChannel, HasSymmetricLaw, Randomizer
+from hushuffle.mechanisms.randomizers import Mechanism
 from oracles.rr_statistics import chi_square_excess, largest_z, mean_square_range
 
 ALL: dict[str, Any] = named(RANDOMIZERS)
 KEY = bytes(range(32))
 
 
-def having(*capabilities: type) -> pytest.MarkDecorator:
-    """Parametrize over the examples that have all of `capabilities`."""
-    chosen = {name: example for name, example in ALL.items() if all(example.offers(c) for c in capabilities)}
+COUNTED = {name: example for name, example in ALL.items() if example.law().support is not None}
+SYMMETRIC = {name: example for name, example in ALL.items() if example.law().symmetric is not None}
+
+
+def among(chosen: dict[str, Any]) -> pytest.MarkDecorator:
+    """Parametrize over some of the examples."""
     return pytest.mark.parametrize("randomizer", chosen.values(), ids=chosen.keys())
 
 
@@ -43,7 +46,7 @@ def support(randomizer: Any) -> npt.NDArray[np.int64]:
     return np.array([randomizer.counts(np.array([label])).counts for label in randomizer.channel().outputs])
 
 
-@having(HasChannel)
+@among(ALL)
 def test_sampler_follows_the_channel(randomizer: Any) -> None:
     channel, each = randomizer.channel(), 40_000
     values = np.repeat(np.arange(randomizer.inputs), each)
@@ -52,7 +55,7 @@ def test_sampler_follows_the_channel(randomizer: Any) -> None:
     assert chi_square_excess(seen, each * channel.matrix) < 0
 
 
-@having(HasChannel)
+@among(ALL)
 def test_channel_keeps_local_epsilon_exactly(randomizer: Any) -> None:
     matrix = randomizer.channel().matrix
     with np.errstate(divide="ignore"):
@@ -65,46 +68,49 @@ def test_channel_keeps_local_epsilon_exactly(randomizer: Any) -> None:
         assert spread - 4e-15 <= randomizer.local_epsilon <= spread + 1e-12
 
 
-@having(HasChannel, HasBlanket)
+@among(ALL)
 def test_blanket_is_what_all_rows_share(randomizer: Any) -> None:
-    shared, blanket = randomizer.channel().matrix.min(axis=0), randomizer.blanket()
-    assert blanket.weight == pytest.approx(shared.sum(), abs=1e-14)
-    assert blanket.weight * blanket.law == pytest.approx(shared, abs=1e-14)
+    shared, blanket = randomizer.channel().matrix.min(axis=0), randomizer.law().blanket()
+    if randomizer.law().bucket is None:
+        assert blanket.weight == pytest.approx(shared.sum(), abs=1e-14)
+        assert blanket.weight * blanket.law == pytest.approx(shared, abs=1e-14)
+    else:  # some hashes send all values to a few buckets: there they share more
+        assert (blanket.weight * blanket.law <= shared + 1e-14).all()
     assert blanket.law.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-@having(HasChannel, HasSymmetricLaw)
+@among(SYMMETRIC)
 def test_symmetric_law_is_the_channel(randomizer: Any) -> None:
-    law, matrix = randomizer.symmetric_law(), randomizer.channel().matrix
+    law, matrix = randomizer.law(), randomizer.channel().matrix
     expected = np.full((law.k, law.k), float(law.lie))
     np.fill_diagonal(expected, float(law.truth))
     assert np.array_equal(matrix, expected)
     assert law.theta + law.gamma == 1
 
 
-@having(HasChannel, HasBlanket)
+@among(ALL)
 def test_dummies_follow_the_blanket(randomizer: Any) -> None:
     count, outputs = 50_000, randomizer.channel().outputs
     seen = tally(randomizer.dummies(count, rng=hs.reproducible(2)), outputs)
-    assert chi_square_excess(seen, count * randomizer.blanket().law) < 0
+    assert chi_square_excess(seen, count * randomizer.law().blanket().law) < 0
     assert randomizer.dummies(0, rng=hs.reproducible(2)).shape[0] == 0
 
 
-@having(HasChannel, CountsReports)
+@among(COUNTED)
 def test_support_probabilities_follow_from_the_channel(randomizer: Any) -> None:
-    law, supports = randomizer.support_probabilities(), randomizer.channel().matrix @ support(randomizer)
+    law, supports = randomizer.law().support, randomizer.channel().matrix @ support(randomizer)
     expected = np.full_like(supports, law.false)
     np.fill_diagonal(expected, law.true)
     assert supports == pytest.approx(expected, abs=1e-12)
 
 
-@having(HasChannel, HasBlanket, CountsReports)
+@among(COUNTED)
 def test_dummies_support_every_value_alike(randomizer: Any) -> None:
-    supports = randomizer.blanket().law @ support(randomizer)
-    assert supports == pytest.approx(np.full(randomizer.inputs, randomizer.support_probabilities().dummy), abs=1e-12)
+    supports = randomizer.law().blanket().law @ support(randomizer)
+    assert supports == pytest.approx(np.full(randomizer.inputs, randomizer.law().support.dummy), abs=1e-12)
 
 
-@having(CountsReports)
+@among(COUNTED)
 def test_counts_of_disjoint_reports_add_up(randomizer: Any) -> None:
     rng = hs.reproducible(3)
     values = rng.integers(randomizer.inputs, 500)
@@ -114,7 +120,7 @@ def test_counts_of_disjoint_reports_add_up(randomizer: Any) -> None:
     assert merged.k == randomizer.inputs
 
 
-@having(CountsReports)
+@among(COUNTED)
 def test_estimates_are_unbiased_with_the_predicted_variance(randomizer: Any) -> None:
     n, trials, k = 800, 300, randomizer.inputs
     survey, rng = hs.Protocol(randomizer=randomizer, shuffler=hs.NoShuffle(), n=n), hs.reproducible(4)
@@ -134,8 +140,8 @@ def test_estimates_are_unbiased_with_the_predicted_variance(randomizer: Any) -> 
     assert ratio.max() < high
 
 
-@having(Randomizer)
-def test_every_source_of_randomness_works(randomizer: Randomizer) -> None:
+@among(ALL)
+def test_every_source_of_randomness_works(randomizer: Mechanism) -> None:
     values = np.arange(200) % randomizer.inputs
     shapes = {
         randomizer.randomize(values, rng=rng).shape
@@ -145,8 +151,8 @@ def test_every_source_of_randomness_works(randomizer: Randomizer) -> None:
     assert shapes.pop()[0] == 200
 
 
-@having(Randomizer)
-def test_values_are_read_not_written(randomizer: Randomizer) -> None:
+@among(ALL)
+def test_values_are_read_not_written(randomizer: Mechanism) -> None:
     values = np.arange(300) % randomizer.inputs
     before = values.copy()
     reports = randomizer.randomize(values, rng=hs.reproducible(5))
@@ -154,15 +160,15 @@ def test_values_are_read_not_written(randomizer: Randomizer) -> None:
     assert not np.shares_memory(values, reports)
 
 
-@having(Randomizer)
-def test_a_seed_repeats_the_reports(randomizer: Randomizer) -> None:
+@among(ALL)
+def test_a_seed_repeats_the_reports(randomizer: Mechanism) -> None:
     values = np.arange(300) % randomizer.inputs
     first, second = (randomizer.randomize(values, rng=hs.reproducible(6)) for _ in range(2))
     assert np.array_equal(first, second)
 
 
-@having(Randomizer)
-def test_a_keyed_record_repeats_its_report_in_any_batch(randomizer: Randomizer) -> None:
+@among(ALL)
+def test_a_keyed_record_repeats_its_report_in_any_batch(randomizer: Mechanism) -> None:
     records = np.array([31, 5, 2**40, 0, 17, 8, 99, 1000, 7, 3], dtype=np.uint64)
     values = np.arange(10) % randomizer.inputs
     whole = randomizer.randomize(values, rng=hs.keyed(key=KEY, records=records))
@@ -175,7 +181,7 @@ def test_a_keyed_record_repeats_its_report_in_any_batch(randomizer: Randomizer) 
         assert np.array_equal(randomizer.randomize(values[place : place + 1], rng=alone)[0], whole[place])
 
 
-@having(HasChannel)
+@among(ALL)
 def test_keyed_reports_follow_the_channel_too(randomizer: Any) -> None:
     channel, each = randomizer.channel(), 10_000
     values = np.repeat(np.arange(randomizer.inputs), each)
@@ -184,8 +190,8 @@ def test_keyed_reports_follow_the_channel_too(randomizer: Any) -> None:
     assert chi_square_excess(seen, each * channel.matrix) < 0
 
 
-@having(Randomizer)
-def test_values_outside_the_domain_are_refused_and_not_shown(randomizer: Randomizer) -> None:
+@among(ALL)
+def test_values_outside_the_domain_are_refused_and_not_shown(randomizer: Mechanism) -> None:
     outside = 987_654_321_987
     for values in ([0, outside], [-outside, 0]):
         with pytest.raises(InvalidInputError, match=r"`values` must be integers from 0 to .*1 of 2 values") as caught:
@@ -193,13 +199,13 @@ def test_values_outside_the_domain_are_refused_and_not_shown(randomizer: Randomi
         assert str(outside) not in str(caught.value)
 
 
-@having(Randomizer)
-def test_dummies_must_be_counted(randomizer: Randomizer) -> None:
+@among(ALL)
+def test_dummies_must_be_counted(randomizer: Mechanism) -> None:
     with pytest.raises(InvalidInputError, match=r"`count` must be an integer >= 0, got count=-1"):
         randomizer.dummies(-1, rng=hs.reproducible(0))
 
 
-@having(Randomizer)
-def test_description_is_one_plain_line(randomizer: Randomizer) -> None:
+@among(ALL)
+def test_description_is_one_plain_line(randomizer: Mechanism) -> None:
     assert 10 < len(randomizer.describe()) < 300
     assert "\n" not in randomizer.describe()

@@ -64,7 +64,7 @@ def test_nodes_of_the_number_of_reports_only_raise_the_upper_end(
 def test_rows_of_people_elsewhere_only_raise_the_upper_end_of_a_known_dataset(
     epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    law = hs.RandomizedResponse(k=5, epsilon=1.5).symmetric_law()
+    law = hs.RandomizedResponse(k=5, epsilon=1.5).law()
     ends = []
     for fine in (1e-9, 0.02, 0.1, 0.5):
         monkeypatch.setattr(known_dataset, "_FINE", fine)

@@ -17,7 +17,7 @@ from hushuffle.curves import exact_loss
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.exact_loss import exact_pairs
-from hushuffle.mechanisms.randomizers import Randomizer
+from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Witness
 from oracles import dp_composition, dp_enumeration, finite_enumeration
 
@@ -39,12 +39,12 @@ def surely(pair: DatasetPair, growth: float) -> float:
     return float(np.maximum(gain, 0.0).sum()) * math.exp(-pair.common) - 2 * math.expm1(pair.doubt)
 
 
-def rows_of(randomizer: Randomizer) -> list[list[Fraction]]:
-    matrix = randomizer.channel().matrix  # type: ignore[attr-defined]
+def rows_of(randomizer: Mechanism) -> list[list[Fraction]]:
+    matrix = randomizer.channel().matrix
     return [[Fraction(float(entry)) for entry in row] for row in matrix]
 
 
-def dummy_law(randomizer: Randomizer, rows: list[list[Fraction]]) -> list[Fraction]:
+def dummy_law(randomizer: Mechanism, rows: list[list[Fraction]]) -> list[Fraction]:
     """Return the law of a dummy: a fresh hash with a uniform bucket, or what all values have in common."""
     if isinstance(randomizer, hs.LocalHashing):
         return [Fraction(1, len(rows[0]))] * len(rows[0])
@@ -53,7 +53,7 @@ def dummy_law(randomizer: Randomizer, rows: list[list[Fraction]]) -> list[Fracti
 
 @pytest.mark.parametrize("dummies", [0, 1])
 @pytest.mark.parametrize("randomizer", FINITE, ids=lambda randomizer: randomizer.describe()[:60])
-def test_pairs_understate_the_datasets_they_name(randomizer: Randomizer, dummies: int) -> None:
+def test_pairs_understate_the_datasets_they_name(randomizer: Mechanism, dummies: int) -> None:
     rows, n = rows_of(randomizer), 3
     curve = divergence(hs.Protocol(randomizer=randomizer, shuffler=hs.Scrambler(dummies=dummies), n=n))
     pairs = curve.datasets(log_tail=-60.0)
@@ -74,10 +74,10 @@ def test_pairs_understate_the_datasets_they_name(randomizer: Randomizer, dummies
 @pytest.mark.parametrize(
     ("randomizer", "n", "times"),
     [(FINITE[0], 2, 3), (FINITE[0], 3, 2), *((randomizer, 2, 2) for randomizer in FINITE[1:])],
-    ids=lambda value: value.describe()[:60] if isinstance(value, Randomizer) else str(value),
+    ids=lambda value: value.describe()[:60] if isinstance(value, Mechanism) else str(value),
 )
 def test_rounds_of_any_finite_randomizer_hold_every_choice_of_datasets(
-    randomizer: Randomizer, n: int, times: int
+    randomizer: Mechanism, n: int, times: int
 ) -> None:
     rows = [[float(entry) for entry in row] for row in rows_of(randomizer)]
     pairs = dp_composition.finite_pairs(rows, n)
@@ -93,7 +93,7 @@ def test_rounds_of_any_finite_randomizer_hold_every_choice_of_datasets(
 
 
 @pytest.mark.parametrize("randomizer", FINITE[:5], ids=lambda randomizer: randomizer.describe()[:60])
-def test_lower_ends_grow_with_the_rounds(randomizer: Randomizer) -> None:
+def test_lower_ends_grow_with_the_rounds(randomizer: Mechanism) -> None:
     protocol = hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=2000)
     one, four, many = (hs.dp.compose([(protocol, times)], delta=1e-6) for times in (1, 4, 16))
     print(one, four, many, sep="\n")
@@ -185,9 +185,7 @@ _L = (1 - _T) / 3
     ],
     ids=["hashing", "three bits", "four bits", "matrix"],
 )
-def test_three_rounds_agree_with_another_accountant(
-    randomizer: Randomizer, near: list[float], far: list[float]
-) -> None:
+def test_three_rounds_agree_with_another_accountant(randomizer: Mechanism, near: list[float], far: list[float]) -> None:
     """Thirty people, all others at the target's value, composed by dp_accounting from listed counts."""
     people, chances = 30, (near, far)
     counts = [np.array(each) for each in dp_enumeration.compositions(people, len(near))]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +17,11 @@ from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.local import FiniteLocal
 from hushuffle.curves.symmetric import Binary
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import BitFlipping, HasChannel, LocalHashing, MatrixRandomizer, Randomizer
+from hushuffle.mechanisms.randomizers import BitFlipping, LocalHashing, MatrixRandomizer, Mechanism
 from hushuffle.mechanisms.shufflers import NoShuffle, UniformShuffle
 from hushuffle.numerics.score_sums import Scores, positive_part
 from oracles import finite_enumeration as oracle
+from plain_protocols import Opaque
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +35,11 @@ class WithDummies(UniformShuffle):
         return self.extra
 
 
-def shuffled(randomizer: Randomizer, n: int, dummies: int = 0) -> FiniteDivergence:
+def shuffled(randomizer: Mechanism, n: int, dummies: int = 0) -> FiniteDivergence:
     return FiniteDivergence.of(hs.Protocol(randomizer=randomizer, shuffler=WithDummies(extra=dummies), n=n))
 
 
-def rows_of(randomizer: HasChannel) -> list[list[float]]:
+def rows_of(randomizer: Mechanism) -> list[list[float]]:
     rows: list[list[float]] = randomizer.channel().matrix.tolist()
     return rows
 
@@ -55,7 +55,7 @@ def random_case(seed: int) -> tuple[MatrixRandomizer, int, int, float]:
     if seed % 10 == 9:  # nothing in common
         matrix = np.eye(max(k, outputs))[:k, :outputs] if k <= outputs else np.eye(k)
     randomizer = MatrixRandomizer(channel=hs.Channel(matrix=matrix / matrix.sum(axis=1, keepdims=True)))
-    dummies = int(rng.integers(0, 3)) if randomizer.blanket().weight > 0 else 0
+    dummies = int(rng.integers(0, 3)) if randomizer.law().blanket().weight > 0 else 0
     return randomizer, n, dummies, float(rng.choice([0.0, 0.1, 0.5, 1.0]))
 
 
@@ -85,7 +85,7 @@ def test_enumeration_lies_between_the_ends(seed: int) -> None:
 )
 def test_randomized_response_as_a_matrix_agrees_with_its_own_law(k: int, epsilon_0: float, n: int) -> None:
     response = hs.RandomizedResponse(k=k, epsilon=epsilon_0)
-    symmetric = response.symmetric_law()
+    symmetric = response.law()
     truth, lie = float(symmetric.truth), float(symmetric.lie)
     own = divergence(hs.Protocol(randomizer=response, shuffler=UniformShuffle(), n=n))
     finite = shuffled(MatrixRandomizer(channel=response.channel()), n)
@@ -102,7 +102,7 @@ def test_randomized_response_as_a_matrix_agrees_with_its_own_law(k: int, epsilon
 
 def test_dummies_agree_with_the_blanket_of_randomized_response() -> None:
     response, n, dummies = hs.RandomizedResponse(k=3, epsilon=2.0), 400, 60
-    symmetric = response.symmetric_law()
+    symmetric = response.law()
     exact = BlanketBound.of(k=3, n=n, truth=float(symmetric.truth), lie=float(symmetric.lie), dummies=dummies)
     finite = shuffled(MatrixRandomizer(channel=response.channel()), n, dummies)
     for epsilon in (0.1, 0.4):
@@ -224,22 +224,9 @@ def test_senders_revealed() -> None:
 
 
 def test_unknown_laws_are_refused() -> None:
-    class Unknown(Randomizer):
-        inputs = 2
-        local_epsilon = 1.0
-
-        def randomize(self, values: object, *, rng: object) -> Any:
-            raise NotImplementedError
-
-        def dummies(self, count: int, *, rng: object) -> Any:
-            raise NotImplementedError
-
-        def describe(self) -> str:
-            return "unknown"
-
-    survey = hs.Protocol(randomizer=Unknown(), shuffler=UniformShuffle(), n=3)
+    survey = hs.Protocol(randomizer=Opaque(), shuffler=UniformShuffle(), n=3)
     for kind in (FiniteDivergence, FiniteLocal):
-        with pytest.raises(UnsupportedProtocolError, match="HasValueLaws"):
+        with pytest.raises(UnsupportedProtocolError, match="matrix would have"):
             kind.of(survey)
 
 

@@ -31,7 +31,7 @@ def curve(pair: LossLattice, x: float) -> float:
 def test_the_pair_dominates_every_neighbour_at_every_threshold(n: int, k: int) -> None:
     protocol = survey(k, 1.2, n)
     law = divergence(protocol)
-    mu = protocol.randomizer.symmetric_law().truth  # type: ignore[attr-defined]
+    mu = protocol.randomizer.law().truth  # type: ignore[attr-defined]
     pairs = oracle.round_pairs(n, k, float(Fraction(mu)))
     dominating = Profile.of(law, step=common_step([(law, 1)]), negligible=1e-9).pair()
     closest = math.inf

@@ -6,7 +6,6 @@ from fractions import Fraction
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,11 +14,10 @@ from scipy import stats
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.estimation import estimate, keep_significant, predicted_standard_error, project_on_simplex
-from hushuffle.mechanisms.randomizers import Randomizer
 from hushuffle.mechanisms.shufflers import UniformShuffle
-from hushuffle.randomness import Randomness
 from oracles.rr_simplex import nearest, optimality_gap
 from oracles.rr_statistics import estimate_moments
+from plain_protocols import Opaque
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,22 +29,6 @@ class WithDummies(UniformShuffle):
     @property
     def dummies(self) -> int:
         return self.count
-
-
-class Uncountable(Randomizer):
-    """A randomizer whose reports support nothing."""
-
-    inputs = 2
-    local_epsilon = 1.0
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
-        raise NotImplementedError
-
-    def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
-        raise NotImplementedError
-
-    def describe(self) -> str:
-        return "uncountable"
 
 
 def survey(*, k: int, epsilon: float, n: int, dummies: int = 0) -> hs.Protocol:
@@ -65,7 +47,7 @@ def made(raw: list[float], *, intercept: float = 1e-4, slope: float = 0.0) -> hs
 def test_mean_and_variance_by_enumeration(k: int, values: list[int], dummies: int) -> None:
     n = len(values)
     protocol = survey(k=k, epsilon=1.0, n=n, dummies=dummies)
-    law = hs.RandomizedResponse(k=k, epsilon=1.0).symmetric_law()
+    law = hs.RandomizedResponse(k=k, epsilon=1.0).law()
     channel = [[law.truth if x == y else law.lie for y in range(k)] for x in range(k)]
     for target in range(k):
         mean, variance = estimate_moments(channel, values, target, dummies=dummies)
@@ -125,8 +107,8 @@ def test_wrong_reports_are_refused() -> None:
         estimate(hs.Histogram(counts=[3, 3]), protocol=protocol)
     with pytest.raises(InvalidInputError, match=r"`reports` must be integers from 0 to 2"):
         estimate(np.array([0, 1, 2, 0, 3, 3]), protocol=protocol)
-    other = hs.Protocol(randomizer=Uncountable(), shuffler=hs.NoShuffle(), n=2)
-    message = r"Frequency estimation needs a randomizer with `CountsReports`, which Uncountable is not"
+    other = hs.Protocol(randomizer=Opaque(), shuffler=hs.NoShuffle(), n=2)
+    message = r"Frequency estimation needs reports that support values, which Opaque does not offer"
     with pytest.raises(UnsupportedProtocolError, match=message):
         estimate(np.array([0, 1]), protocol=other)
     with pytest.raises(UnsupportedProtocolError, match=message):
@@ -137,7 +119,7 @@ def test_wrong_reports_are_refused() -> None:
 
 
 def coverage(*, k: int, epsilon: float, n: int, p: float, confidence: float) -> float:
-    law = hs.RandomizedResponse(k=k, epsilon=epsilon).symmetric_law()
+    law = hs.RandomizedResponse(k=k, epsilon=epsilon).law()
     truth, lie, holders = float(law.truth), float(law.lie), round(n * p)
     yes = stats.binom(holders, truth).pmf(np.arange(holders + 1))
     no = stats.binom(n - holders, lie).pmf(np.arange(n - holders + 1))
@@ -188,7 +170,7 @@ def test_only_significant_frequencies_are_kept() -> None:
 
 def test_absent_values_are_kept_as_rarely_as_said() -> None:
     n, k = 5000, 20
-    law = hs.RandomizedResponse(k=k, epsilon=2.0).symmetric_law()
+    law = hs.RandomizedResponse(k=k, epsilon=2.0).law()
     truth, lie = float(law.truth), float(law.lie)
     counts = np.arange(n + 1)
     intercept = lie * (1 - lie) / (n * (truth - lie) ** 2)

@@ -11,7 +11,7 @@ import hushuffle as hs
 from hushuffle.errors import InvalidInputError
 from hushuffle.estimation import heavy_hitters, keep_significant
 from hushuffle.estimation.heavy_hitters import significant_count
-from hushuffle.mechanisms.randomizers import SupportProbabilities
+from hushuffle.mechanisms.randomizers import Support
 
 
 def survey(randomizer: hs.RandomizedResponse | hs.LocalHashing, n: int, dummies: int = 0) -> hs.Protocol:
@@ -31,19 +31,23 @@ def slow_tail(count: int, n: int, p: Fraction, dummies: int, q: Fraction) -> Fra
     )
 
 
+def supporting(*, true: float, false: float, dummy: float) -> Support:
+    return Support(true=true, false=false, dummy=dummy, inside=true, outside=false, told=true - false)
+
+
 @pytest.mark.parametrize(("n", "dummies"), [(12, 0), (9, 6), (1, 3), (20, 11)])
 @pytest.mark.parametrize("chance", [0.3, 1e-2, 1e-6, 1e-12])
 @pytest.mark.parametrize("p", [Fraction(1, 64), Fraction(1, 3)])
 def test_significant_count_by_enumeration(n: int, dummies: int, chance: float, p: Fraction) -> None:
     q = Fraction(1, 4)
-    law = SupportProbabilities(true=0.9, false=float(p), dummy=float(q))
+    law = supporting(true=0.9, false=float(p), dummy=float(q))
     found = significant_count(law, n=n, dummies=dummies, chance=chance)
     assert slow_tail(found, n, p, dummies, q) <= Fraction(chance)
     assert slow_tail(found - 1, n, p, dummies, q) > Fraction(chance) * (1 - Fraction(1, 10**9))
 
 
 def test_nothing_false_without_noise() -> None:
-    assert significant_count(SupportProbabilities(true=1.0, false=0.0, dummy=0.5), n=100, dummies=0, chance=1e-9) == 1
+    assert significant_count(supporting(true=1.0, false=0.0, dummy=0.5), n=100, dummies=0, chance=1e-9) == 1
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,7 @@ def test_order_top_intervals_and_threshold() -> None:
 
 def test_the_threshold_itself_counts() -> None:
     protocol = survey(hs.RandomizedResponse(k=50, epsilon=2.0), 400)
-    law = hs.RandomizedResponse(k=50, epsilon=2.0).support_probabilities()
+    law = hs.RandomizedResponse(k=50, epsilon=2.0).law().support
     least = significant_count(law, n=400, dummies=0, chance=0.05 / 50)
     counts = np.full(50, 0)
     counts[:3] = (least - 1, least, least + 1)

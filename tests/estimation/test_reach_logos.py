@@ -102,7 +102,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(UnsupportedProtocolError, match="at most 20 publishers"):
         true_logos(np.array([0, 1]), protocol=columns(21, 2))
     answers = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=10)
-    with pytest.raises(UnsupportedProtocolError, match="BitFlipping"):
+    with pytest.raises(UnsupportedProtocolError, match="needs bits that are flipped"):
         true_logos(counts, protocol=answers)
     dummies = hs.Protocol(randomizer=hs.BitFlipping(width=1, p=0.1), shuffler=hs.Scrambler(dummies=1), n=9)
     with pytest.raises(UnsupportedProtocolError, match="dummy columns"):

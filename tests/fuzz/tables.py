@@ -18,7 +18,8 @@ from hushuffle.collection.collect import collect
 from hushuffle.collection.estimate_reports import tally_reports
 from hushuffle.collection.manifest import columns_in, counts_text, read_counts, read_manifest
 from hushuffle.collection.record_tags import Tags, record_numbers
-from hushuffle.collection.report_files import ReportLayout, read_reports
+from hushuffle.collection.report_files import read_reports
+from hushuffle.model.report_layout import ReportLayout
 from hushuffle.papers.meehan2022.census import load_census
 from hushuffle.papers.meehan2022.graphs import load_graph
 from hushuffle.papers.murakami2021.score_matrices import load_scores

@@ -11,7 +11,6 @@ import numpy as np
 from hushuffle.assessment.findings import Questions, hides_senders
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Chart, Series
 from hushuffle.questions import dp
@@ -37,10 +36,11 @@ def privacy_charts(questions: Questions, protocol: Protocol, *, delta: float) ->
                 lambda: _against_people(protocol, delta),
             )
         )
-    if isinstance(protocol.randomizer, RandomizedResponse | LocalHashing):
-        noises = sorted({*_NOISES, protocol.randomizer.epsilon}) if noisy else list(_NOISES)
+    own = protocol.randomizer.chosen_epsilon
+    if own is not None:
+        noises = sorted({*_NOISES, own}) if noisy else list(_NOISES)
         variants = [with_local_epsilon(protocol, noise) for noise in noises]
-        here = protocol.randomizer.epsilon if noisy else None
+        here = own if noisy else None
         charts += [
             ask(
                 "privacy-against-noise",
@@ -92,7 +92,8 @@ def _against_noise(variants: Sequence[Protocol], noises: Sequence[float], delta:
 def _accuracy(variants: Sequence[Protocol], noises: Sequence[float], here: float | None) -> Chart:
     worst = [float(predicted_standard_error(variant, frequency=np.array([0.0, 1.0])).max()) for variant in variants]
     # As the noise, so the best number of buckets: the deployment's own is kept.
-    fixed = " The number of buckets stays the same." if isinstance(variants[0].randomizer, LocalHashing) else ""
+    kept = variants[0].randomizer.besides_epsilon
+    fixed = f" The {kept} stays the same." if kept else ""
     line = Series.through("standard error", noises, worst)
     return Chart(
         key="accuracy-against-noise",

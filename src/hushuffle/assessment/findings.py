@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, TypeVar
 
-from hushuffle.assessment.bounded_guess import bounded_vulnerability
 from hushuffle.curves.divergence import divergence
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser, Informed, Strong, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import HasSymmetricLaw, has
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Finding, Unanswered, number
 from hushuffle.model.bound import percent
@@ -58,9 +56,8 @@ def learned(
         questions.ask("central-dp", RELEASE, lambda: central(protocol, delta=delta)),
         questions.ask("local-dp", SHUFFLER, lambda: local(protocol)),
     ]
-    epsilon = math.inf if rows[0] is None else rows[0].bound.upper
     for adversary in guessers:
-        row = partial(guesser, protocol, adversary, epsilon=epsilon, delta=delta)
+        row = partial(guesser, protocol, adversary)
         rows.append(questions.ask("vulnerability", name(adversary), row))
     if linking:
         rows.append(questions.ask("re-identification", LINKER, lambda: identified(protocol)))
@@ -109,21 +106,15 @@ def local(protocol: Protocol) -> Finding:
     )
 
 
-def guesser(protocol: Protocol, adversary: Guesser, *, epsilon: float, delta: float) -> Finding:
-    """Return how often one guesser guesses the target's answer right; `epsilon` (nats) is certified at `delta`.
-
-    Exact, or between certified ends, for a randomizer that treats all values alike. For others an upper bound that is
-    the same for every guesser.
-    """
-    if has(protocol.randomizer, HasSymmetricLaw):
-        bound = qif.vulnerability(protocol, adversary=adversary)
-        proof = "expected success of the best guess (Bayes vulnerability), target's answer uniform beforehand"
-    else:
-        bound = bounded_vulnerability(protocol, epsilon=epsilon, delta=delta)
-        proof = (
-            "upper bound for every guesser, target's answer uniform beforehand: from the central guarantee, or from "
-            "one report seen with its sender"
-        )
+def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
+    """Return how often one guesser guesses the target's answer right: exact, between certified ends, or a bound."""
+    bound = qif.vulnerability(protocol, adversary=adversary)
+    proof = (
+        "upper bound for every guesser, target's answer uniform beforehand: from one report seen with its sender, or "
+        "from what all answers' reports have in common"
+        if bound.kind == "upper"
+        else "expected success of the best guess (Bayes vulnerability), target's answer uniform beforehand"
+    )
     before = percent(qif.prior(protocol).upper)
     sentence = (
         f"Guesses your answer right at most {percent(bound.upper, up=True)} of the time; {before} without the release."

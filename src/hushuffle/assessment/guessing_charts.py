@@ -9,7 +9,7 @@ from dataclasses import replace
 from hushuffle.assessment.findings import Questions
 from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import HasSymmetricLaw, RandomizedResponse, has
+from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Chart, Series
 from hushuffle.questions import qif
@@ -29,17 +29,16 @@ def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ..
     >>> [chart.key for chart in guessing_charts(Questions(), survey)]
     ['guessing-by-mechanism', 'guessing-by-knowledge']
     """
-    randomizer = protocol.randomizer
-    if not has(randomizer, HasSymmetricLaw) or protocol.shuffler.reveals is not Reveals.MULTISET:
+    law = protocol.randomizer.law().symmetric
+    if law is None or protocol.shuffler.reveals is not Reveals.MULTISET:
         return ()
     largest = min(10 * protocol.n, _LARGEST)
     sizes = sorted({max(2, round(largest / 10 ** (half / 2))) for half in range(7)})
-    law, charts = randomizer.symmetric_law(), []
+    charts: list[Chart | None] = []
+    truth = float(law.truth)
     if law.lie > 0:
         topic = "The chart of what noise and shuffling each do"
-        charts.append(
-            questions.ask("guessing-by-mechanism", topic, lambda: _by_mechanism(protocol, sizes, float(law.truth)))
-        )
+        charts.append(questions.ask("guessing-by-mechanism", topic, lambda: _by_mechanism(protocol, sizes, truth)))
     topic = "The chart of guessers who know more and more"
     charts.append(questions.ask("guessing-by-knowledge", topic, lambda: _by_knowledge(protocol, sizes)))
     return tuple(chart for chart in charts if chart is not None)

@@ -10,21 +10,8 @@ import numpy.typing as npt
 
 from hushuffle.estimation import estimate, predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import HasSymmetricLaw, has
-from hushuffle.model import Citation, Estimate, Utility
-from hushuffle.model.citation import KAIROUZ, WARNER
+from hushuffle.model import Estimate, Utility
 from hushuffle.randomness import Randomness, reproducible, secure
-
-HASHING = Citation(
-    key="wang2017",
-    text="T. Wang, J. Blocki, N. Li, S. Jha, Locally differentially private protocols for frequency estimation, "
-    "USENIX Security (2017)",
-)
-
-
-def sources(protocol: Protocol) -> tuple[Citation, ...]:
-    """Return where the mechanism and its estimator come from."""
-    return (WARNER, KAIROUZ) if has(protocol.randomizer, HasSymmetricLaw) else (HASHING,)
 
 
 def utility(

@@ -9,7 +9,7 @@ from statistics import NormalDist
 from hushuffle.assessment.findings import central_bound, hides_senders
 from hushuffle.estimation.heavy_hitters import significant_count
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import CountsReports, require
+from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Bound, Finding, Utility, Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification import People, Specification
@@ -147,7 +147,7 @@ def _about_rare_values(protocol: Protocol) -> Iterator[Warned]:
     k, n, dummies = protocol.randomizer.inputs, protocol.n, protocol.shuffler.dummies
     if k <= MANY_VALUES:
         return
-    law = require(protocol.randomizer, CountsReports, for_what="The accuracy of a value").support_probabilities()
+    law = support_law(protocol.randomizer, for_what="The accuracy of a value")
     count = significant_count(law, n=n, dummies=dummies, chance=LEVEL / k)
     needed = (count - n * law.false - dummies * law.dummy) / (law.true - law.false)
     if needed > n / k:

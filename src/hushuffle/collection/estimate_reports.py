@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle._checks import fail
-from hushuffle.collection.engines.kernel import layout_of
 from hushuffle.collection.manifest import Manifest, read_counts, read_manifest
 from hushuffle.collection.report_files import read_reports
 from hushuffle.collection.request import MANIFEST, REPORTS
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.estimation import HeavyHitters, estimate, heavy_hitters
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import CountsReports, Randomizer, require
+from hushuffle.mechanisms.randomizers import Mechanism, support_law
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.model import Estimate, Histogram, number
 from hushuffle.specification import CountedPopulation, Specification, parse
@@ -28,7 +27,7 @@ Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
 
 
-Count = Callable[[Sequence[Path], Randomizer], tuple[int, Histogram]]
+Count = Callable[[Sequence[Path], Mechanism], tuple[int, Histogram]]
 """Counts the reports in files: how many there are, and the support of each value."""
 
 
@@ -42,7 +41,7 @@ class Tally:
 
     manifest: Manifest
     specification: Specification
-    randomizer: Randomizer
+    randomizer: Mechanism
     counts: Histogram
 
     @property
@@ -150,19 +149,19 @@ def _of_counts(file: Path) -> Tally:
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
 
 
-def count_here(files: Sequence[Path], randomizer: Randomizer) -> tuple[int, Histogram]:
+def count_here(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:
     """Return how many reports there are in `files`, and the support of each value.
 
     Raises:
         DataError: a file cannot be read, or holds something else.
         UnsupportedProtocolError: the reports cannot be counted.
     """
-    counter = require(randomizer, CountsReports, for_what="An estimate of frequencies")
+    support_law(randomizer, for_what="An estimate of frequencies")  # or refuse
     counts: npt.NDArray[np.int64] = np.zeros(randomizer.inputs, dtype=np.int64)
     size = 0
     for file in files:
-        for reports in read_reports(file, layout=layout_of(randomizer)):
-            counts += counter.counts(reports).counts
+        for reports in read_reports(file, layout=randomizer.layout):
+            counts += randomizer.counts(reports).counts
             size += reports.shape[0]
     return size, Histogram(counts=counts)
 
@@ -177,7 +176,7 @@ def _of_reports(described: Path, files: Sequence[Path], count: Count) -> Tally:
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=counts)
 
 
-def _described(manifest: Manifest, path: Path) -> tuple[Specification, Randomizer]:
+def _described(manifest: Manifest, path: Path) -> tuple[Specification, Mechanism]:
     try:
         specification = parse(manifest.specification, file=f"the specification in {path}")
     except SpecificationError as error:

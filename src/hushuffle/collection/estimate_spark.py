@@ -13,7 +13,7 @@ from hushuffle.collection.estimate_reports import Count
 from hushuffle.errors import DataError
 
 if TYPE_CHECKING:
-    from hushuffle.mechanisms.randomizers import Randomizer
+    from hushuffle.mechanisms.randomizers import Mechanism
     from hushuffle.model import Histogram
 
 
@@ -27,7 +27,7 @@ def counting_on(master: str) -> Iterator[Count]:
     """
     with started(master) as session:
 
-        def count(files: Sequence[Path], randomizer: Randomizer) -> tuple[int, Histogram]:
+        def count(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:
             absent = [file for file in files if not file.is_file()]
             if absent:
                 message = f"{absent[0]} does not exist."

@@ -17,13 +17,14 @@ from hushuffle.collection.engines.local import LocalCollection, OrderedCollectio
 from hushuffle.collection.manifest import Manifest, figure, number
 from hushuffle.collection.order import order_facts, order_shuffler, refuse_order
 from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
-from hushuffle.collection.report_files import Packed, write_reports
+from hushuffle.collection.report_files import write_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, Asked, Gathered, Request, TooFewPeople
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing
 from hushuffle.model import Bound
+from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
 from hushuffle.specification import Specification
 from hushuffle.tables.categories import Answers

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from queue import Full, Queue
@@ -16,13 +15,10 @@ import numpy.typing as npt
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
+from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.tables.parquet import read_parquet
-
-Packed = npt.NDArray[np.void]
-"""Reports as records of the fewest bytes, shape (n,), of the type `ReportLayout.dtype`."""
 
 GROUP: Final = 1 << 18
 """Reports in a row group; the last group has the rest."""
@@ -30,53 +26,9 @@ GROUP: Final = 1 << 18
 _READ: Final = 1 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportLayout:
-    """The columns of reports: integers from 0 to `limits[i]` - 1 in the column `names[i]`.
-
-    >>> ReportLayout(names=("hash", "bucket"), limits=(70_000, 4)).dtype.itemsize
-    5
-    """
-
-    names: tuple[str, ...]
-    limits: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if not self.names or len(self.names) != len(self.limits) or len(set(self.names)) != len(self.names):
-            _checks.reject("names, limits", "one limit for each of some distinct names", (self.names, self.limits))
-        for limit in self.limits:
-            _checks.integer("limits", limit, low=1, high=2**63)
-
-    @property
-    def dtype(self) -> np.dtype[np.void]:
-        """The type of one packed report: the smallest unsigned integer for each column."""
-        return np.dtype([(name, np.min_scalar_type(limit - 1)) for name, limit in self._columns()])
-
-    def pack(self, reports: npt.NDArray[np.int64]) -> Packed:
-        """Return reports of shape (n,), or (n, columns), packed."""
-        rows = reports if reports.ndim == 2 else reports[:, np.newaxis]
-        packed = np.empty(rows.shape[0], dtype=self.dtype)
-        for position, name in enumerate(self.names):
-            packed[name] = rows[:, position]
-        return packed
-
-    def unpack(self, packed: Packed) -> npt.NDArray[np.int64]:
-        """Return the reports as randomizers make them: of shape (n,), or (n, columns) if there are several."""
-        if len(self.names) == 1:
-            return packed[self.names[0]].astype(np.int64)
-        return np.stack([packed[name].astype(np.int64) for name in self.names], axis=1)
-
-    def columns(self, packed: Packed) -> dict[str, npt.NDArray[np.unsignedinteger]]:
-        """Return the columns by name, each of shape (n,)."""
-        return {name: np.ascontiguousarray(packed[name]) for name in self.names}
-
-    @property
-    def schema(self) -> dict[str, pl.DataType]:
-        """The types of the columns in a table."""
-        return dict(pl.DataFrame(self.columns(np.empty(0, dtype=self.dtype))).schema)
-
-    def _columns(self) -> Iterator[tuple[str, int]]:
-        yield from zip(self.names, self.limits, strict=True)
+def schema_of(layout: ReportLayout) -> dict[str, pl.DataType]:
+    """Return the types of the columns in a table."""
+    return dict(pl.DataFrame(layout.columns(np.empty(0, dtype=layout.dtype))).schema)
 
 
 def write_reports(path: Path, blocks: Iterable[Packed], *, layout: ReportLayout) -> None:
@@ -89,7 +41,7 @@ def write_reports(path: Path, blocks: Iterable[Packed], *, layout: ReportLayout)
         DataError: the file cannot be written.
     """
     waiting: Queue[tuple[pl.DataFrame, ...]] = Queue(maxsize=2)
-    source = register_io_source(lambda *_: chain.from_iterable(iter(waiting.get, ())), schema=layout.schema)
+    source = register_io_source(lambda *_: chain.from_iterable(iter(waiting.get, ())), schema=schema_of(layout))
     # The file is written in a thread of its own: this one goes on shuffling, and hears when somebody presses Ctrl-C.
     with ThreadPoolExecutor(max_workers=1) as pool:
         written = pool.submit(source.sink_parquet, path, row_group_size=GROUP, maintain_order=True, compression="zstd")
@@ -139,7 +91,7 @@ def read_reports(path: Path, *, layout: ReportLayout) -> Iterator[npt.NDArray[np
     """
     query = pl.scan_parquet(path.absolute(), glob=False)
     frames = read_parquet(query, path, name=str(path), rows=_READ)
-    if dict(next(frames).schema) != layout.schema:
+    if dict(next(frames).schema) != schema_of(layout):
         fail(f"{path} has other columns than its manifest says. It must have: {', '.join(layout.names)}.")
     for frame in frames:
         yield _checked(frame, layout, path)

@@ -13,10 +13,10 @@ from hushuffle.collection.engines.external_shuffle import MEMORY
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.ledger import begin
 from hushuffle.collection.record_tags import Entries
-from hushuffle.collection.report_files import Packed
 from hushuffle.errors import DataError
 from hushuffle.files.secret_keys import key_in_file, make_key
 from hushuffle.mechanisms.shufflers import Shuffler
+from hushuffle.model.report_layout import Packed
 from hushuffle.specification import Specification
 from hushuffle.tables.categories import Answers
 

@@ -1,4 +1,4 @@
-"""From a protocol to the law of its divergence: by capability of the randomizer and by what the shuffler reveals."""
+"""From a protocol to the law of its divergence: by the law of one report and by what the shuffler reveals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hushuffle.curves.flipped_columns import FlippedColumns
 from hushuffle.curves.local import FiniteLocal, Local, NoisyOrder
 from hushuffle.curves.symmetric import Binary, Kary
 from hushuffle.errors import NumericalError
-from hushuffle.mechanisms.randomizers import BitFlipping, HasSymmetricLaw, Symmetric, has, require
+from hushuffle.mechanisms.randomizers import Bits, Symmetric, symmetric_law
 from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler
 
 if TYPE_CHECKING:
@@ -43,47 +43,46 @@ def divergence(protocol: Protocol) -> PrivacyCurve:
             "The figure for fewer people is an upper bound for more: ask for that n."
         )
         raise NumericalError(message)
-    reveals, symmetric = protocol.shuffler.reveals, has(protocol.randomizer, HasSymmetricLaw)
+    reveals, law = protocol.shuffler.reveals, protocol.randomizer.law()
     if reveals is Reveals.NOISY_ORDER:
         hidden = replace(protocol, shuffler=Scrambler(dummies=protocol.shuffler.dummies))
         seen = replace(protocol, shuffler=NoShuffle())
         return NoisyOrder(hidden=divergence(hidden), seen=divergence(seen))
     if reveals is Reveals.CAPPED_MULTISET:
         return _of_capped(protocol)
-    if symmetric:
-        return _of_symmetric(protocol, reveals)
+    if law.symmetric is not None:
+        return _of_symmetric(protocol, law.symmetric)
     if reveals is Reveals.SENDERS:
         return FiniteLocal.of(protocol)
-    if isinstance(protocol.randomizer, BitFlipping):
-        return _of_flips(protocol, protocol.randomizer)
+    if law.flipped is not None:
+        return _of_flips(protocol, law.flipped)
     return FiniteDivergence.of(protocol)
 
 
 def _of_capped(protocol: Protocol) -> PrivacyCurve:
-    randomizer = require(protocol.randomizer, HasSymmetricLaw, for_what="A scrambler with a cap")
+    law = symmetric_law(protocol.randomizer, for_what="A scrambler with a cap")
     n, dummies = protocol.n, protocol.shuffler.dummies
     return Capped(
-        law=randomizer.symmetric_law(),
+        law=law,
         local_epsilon=protocol.randomizer.local_epsilon,
         n=n,
         dummies=dummies,
-        uncapped=_of_symmetric(replace(protocol, shuffler=Scrambler(dummies=dummies)), Reveals.MULTISET),
+        uncapped=_of_symmetric(replace(protocol, shuffler=Scrambler(dummies=dummies)), law),
     )
 
 
-def _of_flips(protocol: Protocol, flips: BitFlipping) -> PrivacyCurve:
+def _of_flips(protocol: Protocol, bits: Bits) -> PrivacyCurve:
     """One bit is binary randomized response; dummies are left to the privacy blanket."""
     n, dummies = protocol.n, protocol.shuffler.dummies
-    if flips.width == 1:
-        law = Symmetric(k=2, truth=1 - flips.flip, lie=flips.flip)
-        return Binary.of(law=law, local_epsilon=flips.local_epsilon, n=n, dummies=dummies)
-    rare = flips.flip < _RARE
+    if bits.width == 1:
+        law = Symmetric(k=2, truth=1 - bits.flip, lie=bits.flip)
+        return Binary.of(law=law, local_epsilon=protocol.randomizer.local_epsilon, n=n, dummies=dummies)
+    rare = bits.flip < _RARE
     return FiniteDivergence.of(protocol) if dummies or rare else FlippedColumns.of(protocol)
 
 
-def _of_symmetric(protocol: Protocol, reveals: Reveals) -> SearchedCurve:
-    assert isinstance(protocol.randomizer, HasSymmetricLaw)
-    law, pure = protocol.randomizer.symmetric_law(), protocol.randomizer.local_epsilon
+def _of_symmetric(protocol: Protocol, law: Symmetric) -> SearchedCurve:
+    reveals, pure = protocol.shuffler.reveals, protocol.randomizer.local_epsilon
     n, dummies = protocol.n, protocol.shuffler.dummies
     # Rates that no float tells apart: the local figure is 0 up to rounding, and so is the central one.
     blind = float(law.truth) == float(law.lie)

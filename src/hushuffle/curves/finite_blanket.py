@@ -30,7 +30,7 @@ from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.curves.local import certain
-from hushuffle.mechanisms.randomizers import HasValueLaws, ValueLaws, require
+from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats
@@ -94,7 +94,7 @@ class FiniteDivergence(SearchedCurve):
         """Return the divergence of a uniformly shuffled protocol.
 
         Raises:
-            UnsupportedProtocolError: the randomizer's pairs of values are not known.
+            UnsupportedProtocolError: too many values and reports for a matrix, and no closed form.
 
         >>> import hushuffle as hs
         >>> from hushuffle.mechanisms.randomizers import BitFlipping
@@ -102,7 +102,7 @@ class FiniteDivergence(SearchedCurve):
         >>> round(FiniteDivergence.of(columns).upper(1.0), 6)
         0.392607
         """
-        laws = require(protocol.randomizer, HasValueLaws, for_what="Central differential privacy").value_laws()
+        laws = protocol.randomizer.law().pairs()
         n, dummies = protocol.n, protocol.shuffler.dummies
         if dummies == 0:
             counts, weights, missing = np.array([float(n)]), np.array([1.0 / n]), 0.0

@@ -33,7 +33,6 @@ from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.flipped_pairs import MOST, OneLogo, PairFamily, Pool
 from hushuffle.curves.mixed_sums import MixedSums
-from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
 from hushuffle.numerics import binomial
@@ -102,10 +101,11 @@ class FlippedColumns(SearchedCurve):
         >>> round(law.lower(0.1)[0], 4), round(law.upper(0.1), 4)
         (0.0023, 0.0023)
         """
-        assert isinstance(protocol.randomizer, BitFlipping)
+        flipped = protocol.randomizer.law().flipped
+        assert flipped is not None
         return cls(
-            width=protocol.randomizer.width,
-            flip=protocol.randomizer.flip,
+            width=flipped.width,
+            flip=flipped.flip,
             n=protocol.n,
             local_epsilon=protocol.randomizer.local_epsilon,
             blanket=FiniteDivergence.of(protocol),

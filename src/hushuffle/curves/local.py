@@ -13,7 +13,7 @@ import numpy as np
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve, between
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
-from hushuffle.mechanisms.randomizers import HasValueLaws, Symmetric, ValueLaws, require
+from hushuffle.mechanisms.randomizers import Symmetric, ValueLaws
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.binomial import EPS
 
@@ -108,7 +108,7 @@ class FiniteLocal(SearchedCurve):
         >>> round(FiniteLocal.of(columns).upper(1.0), 6)
         0.392607
         """
-        laws = require(protocol.randomizer, HasValueLaws, for_what="Central differential privacy").value_laws()
+        laws = protocol.randomizer.law().pairs()
         return cls(laws=laws, local_epsilon=protocol.randomizer.local_epsilon, n=protocol.n)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hushuffle.errors import NumericalError
-from hushuffle.mechanisms.randomizers import CountsReports, require
+from hushuffle.mechanisms.randomizers import support_law
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -27,7 +27,7 @@ def frequency_variance(protocol: Protocol) -> tuple[float, float]:
     >>> [round(part, 6) for part in frequency_variance(survey)]
     [0.00181, 0.0]
     """
-    law = require(protocol.randomizer, CountsReports, for_what=QUESTION).support_probabilities()
+    law = support_law(protocol.randomizer, for_what=QUESTION)
     n, dummies = protocol.n, protocol.shuffler.dummies
     holder, other = law.true * (1 - law.true), law.false * (1 - law.false)
     from_dummies = dummies * law.dummy * (1 - law.dummy) / n

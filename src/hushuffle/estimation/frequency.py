@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.curves.variance import QUESTION, frequency_variance
-from hushuffle.mechanisms.randomizers import CountsReports, require
+from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Estimate, Histogram, Transcript
 
 if TYPE_CHECKING:
@@ -37,18 +37,17 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     >>> hs.estimate(np.array([0, 1, 1, 1]), protocol=survey).frequencies.round(4).tolist()
     [-0.041, 1.041]
     """
-    randomizer = require(protocol.randomizer, CountsReports, for_what=QUESTION)
+    law, dummies = support_law(protocol.randomizer, for_what=QUESTION), protocol.shuffler.dummies
     if isinstance(reports, Histogram):
         counts = reports
         if counts.k != protocol.randomizer.inputs:
             _checks.reject("reports", f"counts of {protocol.randomizer.inputs} values", counts.k)
     else:
         array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
-        expected = protocol.n + protocol.shuffler.dummies
+        expected = protocol.n + dummies
         if array.shape[0] != expected:
             _checks.reject("reports", f"n + dummies = {expected} reports", array.shape[0])
-        counts = randomizer.counts(array)
-    law, dummies = randomizer.support_probabilities(), protocol.shuffler.dummies
+        counts = protocol.randomizer.counts(array)
     intercept, slope = frequency_variance(protocol)
     surplus = counts.counts / protocol.n - law.false - law.dummy * dummies / protocol.n
     frequencies = surplus / (law.true - law.false)

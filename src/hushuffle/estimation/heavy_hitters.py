@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.curves.variance import QUESTION
-from hushuffle.mechanisms.randomizers import CountsReports, SupportProbabilities, require
+from hushuffle.mechanisms.randomizers import Support, support_law
 from hushuffle.numerics import binomial
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def heavy_hitters(
     [7]
     """
     wanted = _checks.probability("level", level, low_open=True, high_open=True)
-    law = require(protocol.randomizer, CountsReports, for_what=QUESTION).support_probabilities()
+    law = support_law(protocol.randomizer, for_what=QUESTION)
     n, dummies, k = protocol.n, protocol.shuffler.dummies, protocol.randomizer.inputs
     if (estimate.k, estimate.n) != (k, n):
         _checks.reject("estimate", f"of {k} values of {n} people", f"<{estimate.k} values of {estimate.n} people>")
@@ -99,10 +99,12 @@ def heavy_hitters(
     )
 
 
-def significant_count(law: SupportProbabilities, *, n: int, dummies: int, chance: float) -> int:
+def significant_count(law: Support, *, n: int, dummies: int, chance: float) -> int:
     """Return the smallest count that a value held by nobody reaches with probability at most `chance`, rounded up.
 
-    >>> significant_count(SupportProbabilities(true=0.5, false=0.25, dummy=0.25), n=100, dummies=0, chance=0.001)
+    >>> import hushuffle as hs
+    >>> law = hs.RandomizedResponse.from_truth_probability(k=3, p=0.5).law().support
+    >>> significant_count(law, n=100, dummies=0, chance=0.001)
     40
     """
     low, high = 0, n + dummies + 1  # the tail at `low` is 1, at `high` 0
@@ -115,7 +117,7 @@ def significant_count(law: SupportProbabilities, *, n: int, dummies: int, chance
     return high
 
 
-def _tail(count: int, law: SupportProbabilities, n: int, dummies: int) -> float:
+def _tail(count: int, law: Support, n: int, dummies: int) -> float:
     """Return P(Bin(n, false) + Bin(dummies, dummy) >= count), rounded up."""
     slack = 1 + binomial.margin(n) + binomial.margin(dummies)
     if dummies == 0:

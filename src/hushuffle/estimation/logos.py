@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import BitFlipping, require
+from hushuffle.mechanisms.randomizers import Bits
 from hushuffle.mechanisms.sketches import per_bit
 from hushuffle.mechanisms.sketches.filters import MOST_COUNTED
 from hushuffle.model import Histogram, Transcript
@@ -103,9 +103,9 @@ def true_logos(reports: Reports, *, protocol: Protocol) -> LogoEstimate:
     >>> found.counts.round(6).tolist(), found.standard_errors.round(4).tolist()
     ([80.0, 20.0], [3.75, 3.75])
     """
-    randomizer = flipping(protocol)
-    counts = marginal(reports, protocol=protocol, publishers=tuple(range(randomizer.width)))
-    flip = float(randomizer.flip)
+    bits = flipping(protocol)
+    counts = marginal(reports, protocol=protocol, publishers=tuple(range(bits.width)))
+    flip = float(bits.flip)
     return LogoEstimate(counts=per_bit(inverse(flip), counts.astype(np.float64)), released=counts, flip=flip)
 
 
@@ -115,13 +115,16 @@ def inverse(flip: float) -> Array:
     return np.array([[keep, -flip], [-flip, keep]]) / (keep - flip)
 
 
-def flipping(protocol: Protocol) -> BitFlipping:
-    """Return the randomizer of a study of Bloom filters, or raise `UnsupportedProtocolError`."""
-    randomizer = require(protocol.randomizer, BitFlipping, for_what=_QUESTION)
+def flipping(protocol: Protocol) -> Bits:
+    """Return the law of a column in a study of Bloom filters, or raise `UnsupportedProtocolError`."""
+    bits = protocol.randomizer.law().flipped
+    if bits is None:
+        message = f"{_QUESTION} needs bits that are flipped, which {type(protocol.randomizer).__name__} does not offer."
+        raise UnsupportedProtocolError(message)
     if protocol.shuffler.dummies:
         message = f"{_QUESTION} with dummy columns is not available. Use UniformShuffle()."
         raise UnsupportedProtocolError(message)
-    return randomizer
+    return bits
 
 
 def marginal(reports: Reports, *, protocol: Protocol, publishers: tuple[int, ...]) -> npt.NDArray[np.int64]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers import Randomizer
+from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.model import Transcript
 from hushuffle.randomness import secure
@@ -33,14 +33,14 @@ class Protocol:
     3
     """
 
-    randomizer: Randomizer
+    randomizer: Mechanism
     shuffler: Shuffler
     n: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.randomizer, Randomizer):
+        if not isinstance(self.randomizer, Mechanism):
             hint = "For example RandomizedResponse(k=2, epsilon=1.0)."
-            _checks.reject("randomizer", "a Randomizer", repr(self.randomizer), hint)
+            _checks.reject("randomizer", "a Mechanism", repr(self.randomizer), hint)
         if not isinstance(self.shuffler, Shuffler):
             _checks.reject("shuffler", "a Shuffler", repr(self.shuffler), "For example UniformShuffle().")
         object.__setattr__(self, "n", _checks.integer("n", self.n, low=1))

@@ -58,3 +58,32 @@ FAIR = Citation(
     text="R. C. Fair, A theory of extramarital affairs, Journal of Political Economy 86 (1978); "
     "Redbook survey of 1974 as bundled with statsmodels",
 )
+SHANNON = Citation(
+    key="shannon1948",
+    text="C. E. Shannon, A mathematical theory of communication, Bell System Technical Journal 27 (1948)",
+)
+BRAUN = Citation(
+    key="braun2009",
+    text="C. Braun, K. Chatzikokolakis, C. Palamidessi, Quantitative notions of leakage for one-try attacks, "
+    "MFPS (2009)",
+)
+BLAHUT = Citation(
+    key="blahut1972",
+    text="R. E. Blahut, Computation of channel capacity and rate-distortion functions, IEEE Transactions on "
+    "Information Theory 18 (1972)",
+)
+ARIMOTO = Citation(
+    key="arimoto1972",
+    text="S. Arimoto, An algorithm for computing the capacity of arbitrary discrete memoryless channels, IEEE "
+    "Transactions on Information Theory 18 (1972)",
+)
+HASHING = Citation(
+    key="wang2017",
+    text="T. Wang, J. Blocki, N. Li, S. Jha, Locally differentially private protocols for frequency estimation, "
+    "USENIX Security (2017)",
+)
+YE_BARG = Citation(
+    key="ye2018",
+    text="M. Ye, A. Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, "
+    "IEEE Transactions on Information Theory 64 (2018)",
+)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.mechanisms.randomizers import TargetSampling, support_law
 from hushuffle.plans.cluster import Cluster
 
 Carries = Literal["hidden", "released", "assumed public"]
@@ -97,7 +97,7 @@ class Plan:
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (Theorem 1, corrected); docs/theory/traffic.md, Theorem 6.
 
-    >>> from hushuffle.mechanisms.randomizers import TargetSampling
+    >>> from hushuffle.mechanisms.randomizers import TargetSampling, support_law
     >>> sampling = TargetSampling(targets=2, sigma=0.5)
     >>> ask = Cluster(name="ask", sources=9, targets=2, reads=("people",), sampling=sampling)
     >>> compute = Cluster(name="compute", sources=2, targets=1)
@@ -350,8 +350,7 @@ def use_chance(sampling: TargetSampling, *, only_honest: bool = False) -> float:
     >>> use_chance(TargetSampling(targets=20, sigma=0.2), only_honest=True)
     0.8
     """
-    first = replace(sampling, flood=0).symmetric_law()
-    return float(first.theta) if only_honest else sampling.support_probabilities().true
+    return float(sampling.first.theta) if only_honest else support_law(sampling, for_what="The use of messages").true
 
 
 def sources_needed(used: int, sampling: TargetSampling) -> int:

@@ -29,7 +29,7 @@ class RandomizedResponse(Section):
     truth_probability: Annotated[float, Field(gt=0, le=1)] | None = None
     """Probability that the true category is reported, more than 1/k. This or epsilon."""
 
-    def build(self, k: int) -> randomizers.Randomizer:
+    def build(self, k: int) -> randomizers.Mechanism:
         """Return the randomizer for k categories."""
         if self.epsilon is not None:
             return randomizers.RandomizedResponse(k=k, epsilon=self.epsilon)
@@ -46,7 +46,7 @@ class LocalHashing(Section):
     g: Annotated[int, Field(ge=2, le=2 * 10**9)] | None = None
     """Number of buckets; left out, about the best for rare categories at this epsilon that is fast to count."""
 
-    def build(self, k: int) -> randomizers.Randomizer:
+    def build(self, k: int) -> randomizers.Mechanism:
         """Return the randomizer for k categories."""
         assert self.g is not None or math.isfinite(self.epsilon)
         buckets = self.g or randomizers.LocalHashing.best_fast_g(self.epsilon)
@@ -60,7 +60,7 @@ class BitFlipping(Section):
     p: Annotated[float, Field(gt=0, lt=0.5)] | None = None
     """Probability of a flip; left out, about the least that meets targets.epsilon."""
 
-    def build(self, k: int) -> randomizers.Randomizer:
+    def build(self, k: int) -> randomizers.Mechanism:
         """Return the randomizer for columns of k bits."""
         assert self.p is not None
         return randomizers.BitFlipping(width=k, p=self.p)

@@ -12,7 +12,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.attacks.linkage import Knowledge, miss_rate, randomize, ranks, report_scores, scene, trace_scores, train
-from hushuffle.mechanisms.randomizers import Randomizer
+from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model.traces import Traces
 from hushuffle.questions import pie
 from hushuffle.tables.published import load_checkins, load_ratings
@@ -66,7 +66,7 @@ def test_check_ins_without_noise(
 def test_check_ins_with_noise_keep_the_bound(checkins: Traces, epsilon: float, hashing: bool) -> None:
     there = scene(checkins)
     g = hs.LocalHashing.best_g(epsilon)
-    randomizer: Randomizer = (
+    randomizer: Mechanism = (
         hs.LocalHashing(k=checkins.k, g=g, epsilon=epsilon)
         if hashing
         else hs.RandomizedResponse(k=checkins.k, epsilon=epsilon)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import time
 
@@ -9,9 +10,8 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.attacks.linkage import TraceReports, randomize, report_scores, trace_scores, train
-from hushuffle.attacks.linkage import reports as module
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import Randomizer
+from hushuffle.mechanisms.randomizers import Mechanism, base
 from hushuffle.model.traces import Traces
 from oracles.linkage_markov import hidden_log_likelihood, log_likelihood, normalised, profile
 
@@ -66,7 +66,7 @@ def each(tested: Traces) -> list[npt.NDArray[np.int64]]:
     return [tested.trace(i) for i in range(tested.n)]
 
 
-def mechanisms(k: int) -> list[Randomizer]:
+def mechanisms(k: int) -> list[Mechanism]:
     return [
         hs.RandomizedResponse(k=k, epsilon=1.2),
         hs.RandomizedResponse(k=k, epsilon=math.inf),
@@ -83,11 +83,11 @@ def laws(reports: TraceReports, i: int, *, noise_known: bool) -> list[list[float
     found = []
     for report in reports.reports[reports.offsets[i] : reports.offsets[i + 1]]:
         if isinstance(randomizer, hs.LocalHashing):
-            law, hashed = randomizer.bucket_law(), report[None, :-1]
+            law, hashed = randomizer.law().bucket, report[None, :-1]
             same = [int(randomizer.hashes.buckets(hashed, np.array([x]))[0]) == report[-1] for x in range(reports.k)]
         else:
             assert isinstance(randomizer, hs.RandomizedResponse)
-            law, same = randomizer.symmetric_law(), [x == report for x in range(reports.k)]
+            law, same = randomizer.law(), [x == report for x in range(reports.k)]
         high, low = (float(law.truth), float(law.lie)) if noise_known else (1.0, 0.0)
         row = [high if hit else low for hit in same]
         found.append(row if any(row) else [1.0] * reports.k)
@@ -122,6 +122,33 @@ def test_believed_reports_of_randomized_response_are_scored_as_events() -> None:
     assert believed == pytest.approx(trace_scores(profiles, reports.as_traces()), rel=1e-10)
 
 
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        hs.SubsetSelection(k=4, w=2, epsilon=1.0),
+        hs.TargetSampling(targets=4, sigma=0.3, flood=2),
+        hs.BitFlipping(width=2, p=0.2),
+        hs.MatrixRandomizer(channel=hs.Channel(matrix=np.random.default_rng(3).dirichlet(np.ones(3), size=4))),
+    ],
+    ids=repr,
+)
+def test_scores_of_other_mechanisms_read_their_channel(randomizer: Mechanism) -> None:
+    rng = np.random.default_rng(12)
+    training, tested = traces(rng, n=5, k=4, longest=9), traces(rng, n=6, k=4, longest=4)
+    reports = randomize(tested, randomizer=randomizer, rng=hs.reproducible(2))
+    channel, users = randomizer.channel(), [normalised(user) for user in oracle(training, 1e-8)]
+    rows = reports.reports.tolist()
+    places = [channel.outputs.index(tuple(row) if isinstance(row, list) else row) for row in rows]
+    columns = [channel.matrix[:, place].tolist() for place in places]
+    ends = reports.offsets.tolist()
+    slow = np.array(
+        [[hidden_log_likelihood(columns[a:b], user) for user in users] for a, b in itertools.pairwise(ends)]
+    )
+    scores = report_scores(train(training), reports)
+    # Up to a factor of each person's reports.
+    assert scores - scores[:, :1] == pytest.approx(slow - slow[:, :1], rel=1e-9, abs=1e-9)
+
+
 def test_progress_is_told_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(8)
     profiles, tested = train(traces(rng, n=6, k=5, longest=9)), traces(rng, n=11, k=5, longest=6)
@@ -129,7 +156,7 @@ def test_progress_is_told_and_blocks_change_nothing(monkeypatch: pytest.MonkeyPa
     told: list[float] = []
     whole = report_scores(profiles, reports, tell=told.append)
     assert told == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1])
-    monkeypatch.setattr(module, "_CELLS", 60)
+    monkeypatch.setattr(base, "_CELLS", 60)
     assert report_scores(profiles, reports).tolist() == whole.tolist()
 
 
@@ -152,8 +179,9 @@ def test_what_cannot_be_scored() -> None:
     survey = hs.RandomizedResponse(k=4, epsilon=1.0)
     with pytest.raises(InvalidInputError, match="over the 4 values of the traces, got randomizer=3"):
         randomize(Traces.of([[0]], k=4), randomizer=hs.RandomizedResponse(k=3, epsilon=1.0))
-    with pytest.raises(UnsupportedProtocolError, match="which BitFlipping is not"):
-        randomize(Traces.of([[0]], k=8), randomizer=hs.BitFlipping(width=3, p=0.1))
+    flipped = randomize(Traces.of([[0]], k=8), randomizer=hs.BitFlipping(width=3, p=0.1))
+    with pytest.raises(UnsupportedProtocolError, match="reports that support values, which BitFlipping"):
+        report_scores(train(Traces.of([[0, 1]], k=8)), flipped, noise_known=False)
     reports = randomize(Traces.of([[0]], k=4), randomizer=survey)
     assert "RandomizedResponse" in repr(reports)
     with pytest.raises(InvalidInputError, match="over the 3 values of the profiles, got reports=4"):
@@ -161,7 +189,7 @@ def test_what_cannot_be_scored() -> None:
     with pytest.raises(InvalidInputError, match="at least one report for each person"):
         report_scores(profiles, randomize(Traces.of([[0], []], k=3), randomizer=hs.RandomizedResponse(k=3, epsilon=1)))
     hashed = randomize(Traces.of([[0]], k=4), randomizer=hs.LocalHashing(k=4, g=2, epsilon=1.0))
-    with pytest.raises(UnsupportedProtocolError, match="cannot be read as events"):
+    with pytest.raises(UnsupportedProtocolError, match="To read reports as events needs randomized response"):
         hashed.as_traces()
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from hushuffle.collection.engines import interleaving as module
 from hushuffle.collection.engines.interleaving import interleaved
-from hushuffle.collection.report_files import Packed
+from hushuffle.model.report_layout import Packed
 from hushuffle.randomness import reproducible
 
 

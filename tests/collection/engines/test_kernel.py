@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from hushuffle.collection.engines import kernel as module
-from hushuffle.collection.engines.kernel import Kernel, layout_of
+from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import LocalCollection
-from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import BitFlipping, LocalHashing, RandomizedResponse, Randomizer
+from hushuffle.errors import InvalidInputError
+from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.randomness import reproducible
 
@@ -23,7 +23,7 @@ MECHANISMS = [
 
 
 @pytest.mark.parametrize("randomizer", MECHANISMS)
-def test_reports_are_those_of_the_randomizer(randomizer: Randomizer) -> None:
+def test_reports_are_those_of_the_randomizer(randomizer: Mechanism) -> None:
     values = np.arange(300)
     kernel = Kernel(randomizer=randomizer)
     packed = kernel.reports(values, rng=reproducible(3))
@@ -34,7 +34,7 @@ def test_reports_are_those_of_the_randomizer(randomizer: Randomizer) -> None:
 
 
 @pytest.mark.parametrize("randomizer", MECHANISMS)
-def test_a_record_repeats_its_report_in_any_company(randomizer: Randomizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_repeats_its_report_in_any_company(randomizer: Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     values, records = np.arange(300), np.arange(1000, 1300).astype(np.uint64)
     kernel = Kernel(randomizer=randomizer, key=KEY, round=2)
     whole = kernel.reports(values, records=records)
@@ -61,13 +61,8 @@ def test_records_and_keys_go_together() -> None:
         Kernel(randomizer=MECHANISMS[0], key=KEY).reports(np.zeros(1, dtype=np.int64))
 
 
-def test_reports_without_columns() -> None:
-    with pytest.raises(UnsupportedProtocolError, match="Reports of BitFlipping cannot be collected"):
-        layout_of(BitFlipping(width=3, p=0.1))
-
-
 @pytest.mark.parametrize("randomizer", MECHANISMS)
-def test_a_collection_on_this_machine(randomizer: Randomizer, tmp_path: Path) -> None:
+def test_a_collection_on_this_machine(randomizer: Mechanism, tmp_path: Path) -> None:
     engine = LocalCollection(Kernel(randomizer=randomizer), tmp_path, memory=100, rng=reproducible(4))
     for start in (0, 100, 200):
         engine.add(np.arange(start, start + 100))

@@ -35,7 +35,7 @@ def test_channel_by_hamming_distance() -> None:
 def test_value_laws_are_the_channel_by_classes() -> None:
     randomizer = BitFlipping(width=4, p=0.2)
     matrix = randomizer.channel().matrix
-    for h, law in enumerate(randomizer.value_laws(), start=1):
+    for h, law in enumerate(randomizer.law().pairs(), start=1):
         near, far = (1 << h) - 1, 15 ^ ((1 << h) - 1)
         place = [(y & near).bit_count() * (5 - h) + (y & far).bit_count() for y in range(16)]
         for row, label in zip(law.rows, law.labels, strict=True):
@@ -51,7 +51,7 @@ def test_long_inputs_and_wide_logos() -> None:
     assert abs((reports == 3).mean() - 0.64) < 5.4 * math.sqrt(0.64 * 0.36 / n)  # 7e-8, two-sided
     wide = BitFlipping(width=62, p=0.3)
     assert wide.randomize([2**62 - 1], rng=hs.reproducible(1)).dtype == np.int64
-    for law in (wide.channel, wide.blanket):
+    for law in (wide.channel, wide.law().blanket):
         with pytest.raises(UnsupportedProtocolError, match="width 62"):
             law()
 

@@ -85,7 +85,7 @@ def test_buckets_of_three_values_are_independent_where_the_law_says_so() -> None
     ],
 )
 def test_value_laws_are_the_channel_by_classes(hashing: LocalHashing) -> None:
-    law, channel = hashing.value_laws()[0], hashing.channel()
+    law, channel = hashing.law().pairs()[0], hashing.channel()
     a, b = (law.labels[row] for row in law.pairs[0])
     reports = np.array(channel.outputs)
     first, second = (
@@ -118,7 +118,7 @@ def test_best_fast_g_costs_little() -> None:
 @pytest.mark.parametrize("theta", [1e-12, 0.01, 0.5, 0.999])
 @pytest.mark.parametrize("g", [2, 16, 1000, 10**8])
 def test_theta_is_kept_and_hardly_less(g: int, theta: float) -> None:
-    made = float(LocalHashing.from_theta(k=100, g=g, theta=theta).bucket_law().theta)
+    made = float(LocalHashing.from_theta(k=100, g=g, theta=theta).law().bucket.theta)
     assert theta * (1 - 1e-7) - 2**-63 <= made <= theta
     assert LocalHashing.from_theta(k=100, g=g, theta=1.0).epsilon == math.inf
 
@@ -165,7 +165,7 @@ def test_buckets_beyond_every_residue() -> None:
 def test_dummies_support_every_value_alike(k: int, g: int) -> None:
     hashing, count = LocalHashing(k=k, g=g, epsilon=1.0), 40_000
     supports = hashing.counts(hashing.dummies(count, rng=hs.reproducible(1))).counts / count
-    share = hashing.support_probabilities().dummy
+    share = hashing.law().support.dummy
     assert share == 1 / g
     assert np.abs(supports - share).max() < 5.7 * math.sqrt(share * (1 - share) / count)  # 7e-8 with 6 values
 
@@ -187,7 +187,7 @@ def test_helpers() -> None:
 
 
 def test_large_families_have_no_matrix() -> None:
-    with pytest.raises(UnsupportedProtocolError, match="too large for a matrix"):
+    with pytest.raises(UnsupportedProtocolError, match="too many reports for a matrix"):
         LocalHashing(k=1000, g=4, epsilon=1.0).channel()
 
 

@@ -54,14 +54,14 @@ def test_long_inputs() -> None:
 
 def test_symmetric_pairs_are_listed_once() -> None:
     response = hs.RandomizedResponse(k=6, epsilon=1.7)
-    assert MatrixRandomizer(channel=response.channel()).value_laws()[0].pairs == ((0, 1),)
+    assert MatrixRandomizer(channel=response.channel()).law().pairs()[0].pairs == ((0, 1),)
     skewed = MatrixRandomizer(channel=hs.Channel(matrix=[[0.6, 0.4], [0.5, 0.5], [0.1, 0.9]]))
-    assert len(skewed.value_laws()[0].pairs) == 6
+    assert len(skewed.law().pairs()[0].pairs) == 6
 
 
 def test_no_blanket_no_dummies() -> None:
     randomizer = MatrixRandomizer(channel=hs.Channel(matrix=[[1, 0], [0, 1]]))
-    assert (randomizer.blanket().weight, randomizer.local_epsilon) == (0.0, math.inf)
+    assert (randomizer.law().blanket().weight, randomizer.local_epsilon) == (0.0, math.inf)
     assert randomizer.dummies(0, rng=hs.reproducible(0)).size == 0
     assert "no pure guarantee" in randomizer.describe()
     with pytest.raises(InvalidInputError, match=r"`count` must be 0 for a randomizer without blanket"):
@@ -70,7 +70,7 @@ def test_no_blanket_no_dummies() -> None:
 
 def test_values_that_say_nothing_have_a_full_blanket() -> None:
     randomizer = MatrixRandomizer(channel=hs.Channel(matrix=[[0.5, 0.5], [0.5, 0.5]]))
-    assert (randomizer.blanket().weight, randomizer.local_epsilon) == (1.0, 0.0)
+    assert (randomizer.law().blanket().weight, randomizer.local_epsilon) == (1.0, 0.0)
     assert set(randomizer.dummies(100, rng=hs.reproducible(0)).tolist()) == {0, 1}
 
 

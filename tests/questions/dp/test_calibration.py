@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import Randomizer
 from hushuffle.mechanisms.shufflers.base import Shuffler
 from hushuffle.questions.dp import calibration
 from hushuffle.questions.dp.calibration import (
@@ -21,6 +18,7 @@ from hushuffle.questions.dp.calibration import (
     smallest_people,
     with_local_epsilon,
 )
+from plain_protocols import Opaque
 
 
 def protocol(k: int, epsilon: float, n: int, shuffler: Shuffler | None = None) -> hs.Protocol:
@@ -115,25 +113,9 @@ def test_smallest_people_by_a_known_rule() -> None:
             assert found == (wanted, wanted - 1)
 
 
-class Fixed(Randomizer):
-    """A randomizer without parameters."""
-
-    inputs = 2
-    local_epsilon = 1.0
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Any) -> npt.NDArray[np.int64]:
-        raise NotImplementedError
-
-    def dummies(self, count: int, *, rng: Any) -> npt.NDArray[np.int64]:
-        raise NotImplementedError
-
-    def describe(self) -> str:
-        return "fixed"
-
-
 def test_a_randomizer_without_epsilon() -> None:
-    with pytest.raises(UnsupportedProtocolError, match="Fixed has no `epsilon` to choose"):
-        with_local_epsilon(hs.Protocol(randomizer=Fixed(), shuffler=hs.UniformShuffle(), n=9), 1.0)
+    with pytest.raises(UnsupportedProtocolError, match="Opaque has no `epsilon` to choose"):
+        with_local_epsilon(hs.Protocol(randomizer=Opaque(), shuffler=hs.UniformShuffle(), n=9), 1.0)
 
 
 @pytest.mark.parametrize(

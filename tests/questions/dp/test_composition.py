@@ -11,6 +11,7 @@ from hushuffle.curves.dataset_pair import inscribed
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.profile import Profile, common_step
 from hushuffle.errors import InvalidInputError
+from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.model import Witness
 from hushuffle.numerics.loss_sum import LossSum, best_tilt
@@ -26,7 +27,7 @@ def survey(k: int, epsilon: float, n: int, shuffler: Shuffler | None = None) -> 
 
 
 def truth(protocol: hs.Protocol) -> Fraction:
-    law = protocol.randomizer.symmetric_law()  # type: ignore[attr-defined]
+    law = symmetric_law(protocol.randomizer, for_what="a test")
     assert isinstance(law.truth, Fraction)
     return law.truth
 

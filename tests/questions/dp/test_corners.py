@@ -9,7 +9,7 @@ import hushuffle as hs
 
 
 def _law(rr: hs.RandomizedResponse) -> tuple[mp.mpf, mp.mpf]:
-    law = rr.symmetric_law()
+    law = rr.law()
     return mp.mpf(law.truth.numerator) / law.truth.denominator, mp.mpf(law.lie.numerator) / law.lie.denominator
 
 

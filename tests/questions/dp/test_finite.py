@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.mechanisms.randomizers import Randomizer
+from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Shuffler
 
 
-def collection(randomizer: Randomizer, n: int, shuffler: Shuffler | None = None) -> hs.Protocol:
+def collection(randomizer: Mechanism, n: int, shuffler: Shuffler | None = None) -> hs.Protocol:
     return hs.Protocol(randomizer=randomizer, shuffler=shuffler or hs.UniformShuffle(), n=n)
 
 

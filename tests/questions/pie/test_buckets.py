@@ -34,8 +34,8 @@ def test_more_buckets_help_at_a_fixed_theta(p: float) -> None:
     assert found[-1] == pytest.approx(p / 1000, abs=1e-11)  # p (1 - theta)/(n theta)
     best = pie.best_hashing_for_theta(0.5, k=10**5, n=1000, frequency=p, largest=10**6)
     assert best.g == 10**6
-    assert float(best.bucket_law().theta) == pytest.approx(0.5, abs=1e-15)
-    assert float(best.bucket_law().theta) <= 0.5
+    assert float(best.law().bucket.theta) == pytest.approx(0.5, abs=1e-15)
+    assert float(best.law().bucket.theta) <= 0.5
 
 
 @pytest.mark.parametrize(("n", "k", "error"), [(1000, 5000, 0.9), (200, 50, 0.6), (10**6, 10**6, 0.99)])

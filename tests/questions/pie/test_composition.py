@@ -27,7 +27,7 @@ def test_one_report_is_the_exact_figure() -> None:
 @pytest.mark.parametrize(("n", "k", "t"), [(2, 2, 2), (3, 2, 2), (4, 2, 2), (2, 3, 2), (5, 2, 3)])
 def test_error_is_below_every_assignment(n: int, k: int, t: int) -> None:
     survey = protocol(k=k, epsilon=1.0, n=n)
-    law = hs.RandomizedResponse(k=k, epsilon=1.0).symmetric_law()
+    law = hs.RandomizedResponse(k=k, epsilon=1.0).law()
     channel = [[law.truth if x == y else law.lie for y in range(k)] for x in range(k)]
     bound = pie.composed_error(survey, reports=t)
     least = 1 - best_success(channel, n, reports=t)

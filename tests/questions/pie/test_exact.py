@@ -4,36 +4,13 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import Randomizer
 from hushuffle.questions import pie
-from hushuffle.randomness import Randomness
 from oracles.pie_information import best_success, capacity, mutual_information, randomized_response, through
-
-
-class Opaque(Randomizer):
-    """A randomizer that offers nothing to analyse."""
-
-    @property
-    def inputs(self) -> int:
-        return 4
-
-    @property
-    def local_epsilon(self) -> float:
-        return 0.5
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
-        raise NotImplementedError
-
-    def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
-        raise NotImplementedError
-
-    def describe(self) -> str:
-        return "opaque"
+from plain_protocols import Opaque
 
 
 def protocol(*, k: int, epsilon: float, n: int) -> hs.Protocol:
@@ -87,7 +64,7 @@ def test_one_person_is_known_beforehand() -> None:
 @pytest.mark.parametrize(("n", "k"), [(2, 2), (2, 4), (3, 2), (4, 3), (3, 5)])
 def test_bayes_error_is_the_least_over_every_assignment(n: int, k: int) -> None:
     survey = protocol(k=k, epsilon=1.25, n=n)
-    law = hs.RandomizedResponse(k=k, epsilon=1.25).symmetric_law()
+    law = hs.RandomizedResponse(k=k, epsilon=1.25).law()
     channel = [[law.truth if x == y else law.lie for y in range(k)] for x in range(k)]
     bound = pie.bayes_error(survey)
     assert bound.lower == bound.upper == float(1 - best_success(channel, n))
@@ -124,19 +101,19 @@ def test_the_shuffler_does_not_matter() -> None:
 
 def test_error_is_the_nearest_float_of_a_rational() -> None:
     survey = protocol(k=3, epsilon=1.0, n=7)
-    law = hs.RandomizedResponse(k=3, epsilon=1.0).symmetric_law()
+    law = hs.RandomizedResponse(k=3, epsilon=1.0).law()
     assert pie.bayes_error(survey).lower == float(1 - 3 * law.truth * Fraction(1, 7))
 
 
 def test_a_randomizer_without_a_law_is_refused() -> None:
     survey = hs.Protocol(randomizer=Opaque(), shuffler=hs.NoShuffle(), n=3)
-    message = r"Re-identification \(PIE\) needs a randomizer with `HasChannel`, which Opaque is not"
+    message = r"A matrix would have"
     for question in (pie.alpha, pie.bayes_error, pie.contraction):
         with pytest.raises(UnsupportedProtocolError, match=message):
             question(survey)
-    with pytest.raises(UnsupportedProtocolError, match="`HasSymmetricLaw`, which Opaque is not"):
+    with pytest.raises(UnsupportedProtocolError, match=r"Theorem 4\.2 needs randomized response, .*Opaque"):
         pie.rr_alpha(survey)
-    with pytest.raises(UnsupportedProtocolError, match="`HasBucketLaw`, which Opaque is not"):
+    with pytest.raises(UnsupportedProtocolError, match="needs a public hash: Opaque has none"):
         pie.hashing_alpha(survey)
     with pytest.raises(UnsupportedProtocolError, match="no bound for several reports of Opaque"):
         pie.published_alpha(survey, reports=2)

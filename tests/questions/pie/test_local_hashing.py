@@ -28,7 +28,7 @@ CASES = [
 def published(hashing: LocalHashing) -> list[list[Fraction]]:
     power = hashing.g & (hashing.g - 1) == 0
     hashes = binary_hashes(hashing.k, hashing.g) if power else affine_hashes(hashing.k, hashing.g)
-    law = hashing.bucket_law()
+    law = hashing.law().bucket
     return published_hash_channel(hashes, hashing.g, law.truth, law.lie)
 
 
@@ -69,7 +69,7 @@ def test_error_is_not_above_that_of_any_assignment(hashing: LocalHashing, n: int
         else:
             assert (bound.kind, bound.upper) == ("lower", 1.0)
     uniform = pie.bayes_error(survey(hashing, n))
-    law, j = hashing.bucket_law(), min(n, hashing.k, hashing.g)
+    law, j = hashing.law().bucket, min(n, hashing.k, hashing.g)
     assert uniform.lower == pytest.approx(float(1 - (j * law.truth + (hashing.g - j) * law.lie) / n), abs=1e-15)
 
 
@@ -80,7 +80,7 @@ def test_contraction_is_the_smallest_constant(hashing: LocalHashing, n: int) -> 
     eta = pie.contraction(survey(hashing, n))
     assert eta.kind == "exact"
     half = math.tanh(hashing.local_epsilon / 2)
-    assert eta.upper == pytest.approx(float(hashing.bucket_law().theta * (1 - hashing.collision)) * half)
+    assert eta.upper == pytest.approx(float(hashing.law().bucket.theta * (1 - hashing.collision)) * half)
     for _ in range(40):
         joint = rng.dirichlet(np.full(2 * hashing.k, rng.choice([0.1, 1.0]))).reshape(2, hashing.k).tolist()
         kept = mutual_information(through(joint, channel))

@@ -10,8 +10,8 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError
+from hushuffle.model.prior import Prior
 from hushuffle.questions import pie
-from hushuffle.questions.pie.prior import Prior
 from oracles.pie_hashing import best_success_with_prior
 
 
@@ -23,7 +23,7 @@ def survey(k: int, n: int, epsilon: float = 1.0) -> hs.Protocol:
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0, math.inf])
 def test_error_for_any_prior_is_the_least_over_every_assignment(n: int, k: int, epsilon: float) -> None:
     rng = np.random.default_rng(10 * n + k)
-    law = hs.RandomizedResponse(k=k, epsilon=epsilon).symmetric_law()
+    law = hs.RandomizedResponse(k=k, epsilon=epsilon).law()
     channel = [[law.truth if x == y else law.lie for y in range(k)] for x in range(k)]
     for concentration in (0.2, 1.0, 30.0):
         drawn = [Fraction(float(p)) for p in rng.dirichlet(np.full(n, concentration))]
@@ -94,7 +94,7 @@ def test_bad_input(keywords: dict[str, Any], message: str) -> None:
 
 def test_every_small_prior_on_a_grid() -> None:
     n, k = 3, 2
-    law = hs.RandomizedResponse(k=k, epsilon=0.7).symmetric_law()
+    law = hs.RandomizedResponse(k=k, epsilon=0.7).law()
     channel = [[law.truth if x == y else law.lie for y in range(k)] for x in range(k)]
     for weights in itertools.product(range(9), repeat=n):
         if sum(weights) == 8:

@@ -18,8 +18,8 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.questions import qif
 from hushuffle.questions.qif import iid, mixture, mixture_ends
 from oracles.qif_guessing import channel
-from oracles.qif_protocols import OtherShuffle, protocol
 from oracles.qif_toolkit import iid_success
+from plain_protocols import OtherShuffle, protocol
 
 TRUTHS = [Fraction(7, 10), Fraction(1), Fraction(51, 100)]
 SHARES = {

@@ -11,7 +11,7 @@ from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.questions import qif
 from hushuffle.questions.qif import quick
-from oracles.qif_protocols import OtherShuffle, protocol
+from plain_protocols import OtherShuffle, protocol
 
 
 @pytest.mark.parametrize("k", [3, 4, 6])

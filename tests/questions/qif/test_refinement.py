@@ -16,8 +16,8 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Channel
 from hushuffle.questions import qif
 from hushuffle.questions.qif import refinement
-from oracles.qif_protocols import OtherShuffle, protocol
 from oracles.qif_toolkit import local_mechanism, random_rows, shuffling
+from plain_protocols import OtherShuffle, protocol
 
 P = Fraction(3, 4)
 SMALL = [(1, 2), (2, 2), (3, 2), (2, 3)]

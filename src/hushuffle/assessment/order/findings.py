@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.assessment import findings
-from hushuffle.curves.capacity import BRAUN, SHANNON
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import HasSymmetricLaw, has
 from hushuffle.mechanisms.shufflers import MallowsShuffle, NoShuffle, UniformShuffle
 from hushuffle.model import Bound, Finding, Table, number
 from hushuffle.model.bound import percent
+from hushuffle.model.citation import BRAUN, SHANNON
 from hushuffle.questions import order, pie, qif
 from hushuffle.questions.order.displacement import Displacement
 from hushuffle.randomness import Randomness
@@ -44,17 +43,12 @@ def central(found: Finding) -> Finding:
     return replace(found, sentence=found.sentence + addition)
 
 
-def guesser(protocol: Protocol, adversary: Guesser, *, seen: Bound, delta: float) -> Finding:
-    """Return how often one guesser is right: no less than after a uniform shuffle, no more than without any.
-
-    `seen` is the epsilon without a shuffler at `delta`.
-    """
-    bare = replace(protocol, shuffler=NoShuffle())
-    found = findings.guesser(bare, adversary, epsilon=seen.upper, delta=delta)
-    least, upper = qif.prior(protocol).lower, found.bound.upper
-    if has(protocol.randomizer, HasSymmetricLaw):
-        hidden = replace(protocol, shuffler=UniformShuffle())
-        least = min(qif.vulnerability(hidden, adversary=adversary).lower, upper)
+def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
+    """Return how often one guesser is right: no less than after a uniform shuffle, no more than without any."""
+    found = findings.guesser(replace(protocol, shuffler=NoShuffle()), adversary)
+    hidden = qif.vulnerability(replace(protocol, shuffler=UniformShuffle()), adversary=adversary)
+    upper = found.bound.upper
+    least = min(hidden.lower, upper)
     bound = Bound(lower=least, upper=upper, kind="bracket", unit="probability", sources=found.bound.sources)
     proof = f"{found.proof}; between a uniform shuffle, which says less, and none, which says more"
     return replace(found, bound=bound, proof=proof)

@@ -15,7 +15,7 @@ from hushuffle.attacks.inference import ATTACK, choose_voters, success_rates, vu
 from hushuffle.attacks.learnability import learned_shares, local_shares, relative_error, without_noise
 from hushuffle.errors import MissingDependencyError, NumericalError
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import HasSymmetricLaw
+from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.mechanisms.shufflers import NoShuffle, UniformShuffle
 from hushuffle.model import Bound, Cell, Finding, Groups, Table, Warned
 from hushuffle.model.bound import percent
@@ -108,8 +108,7 @@ def _released(protocol: Protocol, values: Integers, rng: Randomness) -> Integers
 
 
 def _error(protocol: Protocol, scene: Scene, places: Floats, reports: Integers) -> float:
-    assert isinstance(protocol.randomizer, HasSymmetricLaw)
-    law, k = protocol.randomizer.symmetric_law(), len(scene.labels)
+    law, k = symmetric_law(protocol.randomizer, for_what="Learning from an order"), len(scene.labels)
     learned = learned_shares(places, reports, k=k)
     cleared = without_noise(learned, truth=float(law.truth), lie=float(law.lie))
     return relative_error(cleared, local_shares(scene.values, scene.near, k=k))

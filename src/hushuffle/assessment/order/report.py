@@ -87,15 +87,14 @@ def order_report(
 
 def _learned(questions: Questions, protocol: Protocol, adversaries: Adversaries, delta: float) -> tuple[Finding, ...]:
     """Return what the reports say, and their places where those matter."""
-    local = findings.local(protocol)
     rows = [
         questions.ask(
             "central-dp", findings.RELEASE, lambda: order_findings.central(findings.central(protocol, delta=delta))
         ),
-        local,
+        findings.local(protocol),
     ]
     for adversary in adversaries.guessers:
-        row = partial(order_findings.guesser, protocol, adversary, seen=local.bound, delta=delta)
+        row = partial(order_findings.guesser, protocol, adversary)
         rows.append(questions.ask("vulnerability", findings.name(adversary), row))
     if adversaries.linker:
         rows.append(questions.ask("re-identification", findings.LINKER, lambda: order_findings.identified(protocol)))

@@ -68,7 +68,7 @@ def report_scores(
         _checks.reject("reports", f"over the {profiles.k} values of the profiles", reports.k)
     if bool(np.any(reports.lengths == 0)):
         _checks.reject("reports", "at least one report for each person", "<a person without>")
-    seen = _Seen.of(reports, noise_known=noise_known)
+    seen = _Seen.of(reports, believed=not noise_known)
     scores = np.empty((reports.n, profiles.n))
     for user in range(profiles.n):
         scores[seen.people, user] = _forward(_chain(profiles, user, normalised=noise_known), seen)
@@ -78,22 +78,17 @@ def report_scores(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Seen:
-    """The reports, `people` in order of falling length, and what is believed of them: Q(y|x) = lie + theta where y
-    supports x, else lie; `totals` are the sums of Q(y|x) over all k values x, shape (total,)."""
+    """The reports, `people` in order of falling length, `totals` of likelihoods over all k values, shape (total,)."""
 
     reports: TraceReports
     people: npt.NDArray[np.int64]
-    lie: float
-    theta: float
+    believed: bool
     totals: Floats
 
     @classmethod
-    def of(cls, reports: TraceReports, *, noise_known: bool) -> Self:
-        law, supported = reports.law(), reports.supported()
-        lie, theta = (float(law.lie), float(law.theta)) if noise_known else (0.0, 1.0)
+    def of(cls, reports: TraceReports, *, believed: bool) -> Self:
         people = np.argsort(-reports.lengths, kind="stable")
-        totals = lie * reports.k + theta * supported.astype(np.float64)
-        return cls(reports=reports, people=people, lie=lie, theta=theta, totals=totals)
+        return cls(reports=reports, people=people, believed=believed, totals=reports.totals(believed=believed))
 
     def steps(self) -> Iterator[npt.NDArray[np.int64]]:
         """Yield the positions of everybody's first report, second report, ...: of those who have one."""
@@ -104,7 +99,7 @@ class _Seen:
 
     def likelihoods(self, at: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Return Q(report at[i] | x) for the x in `places`, and the sum over all others."""
-        here: Floats = self.lie + self.theta * self.reports.supports(at, places).astype(np.float64)
+        here = self.reports.likelihoods(at, places, believed=self.believed)
         totals = self.totals[at]
         silent = totals == 0
         here[:, silent] = 1.0

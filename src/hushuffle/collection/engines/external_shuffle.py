@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.collection.report_files import Packed
 from hushuffle.files.buckets import Buckets
+from hushuffle.model.report_layout import Packed
 from hushuffle.randomness import Randomness
 
 BUCKETS: Final = 256

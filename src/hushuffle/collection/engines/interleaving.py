@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.collection.report_files import Packed
+from hushuffle.model.report_layout import Packed
 from hushuffle.randomness import Randomness
 
 _BLOCK: Final = 1 << 18  # items of the longer one at a time

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.collection.report_files import Packed, ReportLayout
-from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, Randomizer
+from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.randomness import Randomness, keyed, secure
 
 _BLOCK = 1 << 16  # records per step: the working arrays stay in the processor's cache
@@ -26,23 +25,21 @@ class Kernel:
             that an engine that executes a record twice repeats its report.
         round: of the key; a new number whenever values may have changed.
 
-    Raises:
-        UnsupportedProtocolError: reports of this randomizer have no columns.
-
-    >>> kernel = Kernel(randomizer=RandomizedResponse(k=100, epsilon=2.0), key=bytes(32))  # a secret key, really
+    >>> import hushuffle as hs
+    >>> kernel = Kernel(randomizer=hs.RandomizedResponse(k=100, epsilon=2.0), key=bytes(32))  # a secret key, really
     >>> once = kernel.reports(np.arange(100), records=np.arange(100, dtype=np.uint64))
     >>> again = kernel.reports(np.array([7]), records=np.array([7], dtype=np.uint64))
     >>> bool(once[7] == again[0]), once.dtype.itemsize
     (True, 1)
     """
 
-    randomizer: Randomizer
+    randomizer: Mechanism
     key: bytes | None = field(default=None, repr=False)
     round: int = 0
     layout: ReportLayout = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "layout", layout_of(self.randomizer))
+        object.__setattr__(self, "layout", self.randomizer.layout)
 
     def reports(
         self,
@@ -78,22 +75,3 @@ class Kernel:
         if self.key is not None:
             source = keyed(key=self.key, records=np.arange(start, start + count), round=self.round)
         return self.layout.pack(self.randomizer.dummies(count, rng=source))
-
-
-def layout_of(randomizer: Randomizer) -> ReportLayout:
-    """Return the columns of a randomizer's reports.
-
-    Raises:
-        UnsupportedProtocolError: they have none.
-
-    >>> layout_of(LocalHashing(k=1000, g=4, epsilon=1.0)).names
-    ('hash', 'bucket')
-    """
-    if isinstance(randomizer, RandomizedResponse):
-        return ReportLayout(names=("report",), limits=(randomizer.k,))
-    if isinstance(randomizer, LocalHashing):
-        words = randomizer.hashes.limits
-        names = ("hash",) if len(words) == 1 else tuple(f"hash_{number}" for number in range(1, len(words) + 1))
-        return ReportLayout(names=(*names, "bucket"), limits=(*words, randomizer.g))
-    message = f"Reports of {type(randomizer).__name__} cannot be collected: randomized response and local hashing can."
-    raise UnsupportedProtocolError(message)

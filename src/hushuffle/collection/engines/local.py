@@ -13,8 +13,8 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.collection.engines.external_shuffle import MEMORY, ExternalShuffle
 from hushuffle.collection.engines.kernel import Kernel
-from hushuffle.collection.report_files import Packed
 from hushuffle.mechanisms.shufflers import Reveals, Shuffler
+from hushuffle.model.report_layout import Packed
 from hushuffle.randomness import Randomness, secure
 
 _DUMMIES: Final = 1 << 18

@@ -19,15 +19,15 @@ import polars as pl
 
 from hushuffle import _checks
 from hushuffle.collection.engines.interleaving import interleaved
-from hushuffle.collection.engines.kernel import Kernel, layout_of
+from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.spark_session import plainly, without_advice
 from hushuffle.collection.engines.spark_tasks import MARKS, ORDER, PACKED, Count, Pack, Randomize, Reader
 from hushuffle.collection.record_tags import Entries, TagSorter
-from hushuffle.collection.report_files import Packed
 from hushuffle.errors import DataError
-from hushuffle.mechanisms.randomizers import CountsReports, Randomizer, require
+from hushuffle.mechanisms.randomizers import Mechanism, support_law
 from hushuffle.mechanisms.shufflers import Reveals, Shuffler
 from hushuffle.model import Histogram
+from hushuffle.model.report_layout import Packed
 from hushuffle.randomness import Randomness, secure
 
 if TYPE_CHECKING:
@@ -139,20 +139,20 @@ class SparkCollection:
             return ordered.mapInArrow(Pack(layout=self._kernel.layout), PACKED)
 
 
-def count_reports(frame: DataFrame, randomizer: Randomizer) -> tuple[int, Histogram]:
+def count_reports(frame: DataFrame, randomizer: Mechanism) -> tuple[int, Histogram]:
     """Return how many reports the rows of `frame` are, and the support of each value: added up over partitions.
 
     Raises:
         DataError: Spark failed, or found something that is no report.
         UnsupportedProtocolError: reports of this randomizer are not counted.
     """
-    counter = require(randomizer, CountsReports, for_what="An estimate of frequencies")
-    layout = layout_of(randomizer)
+    support_law(randomizer, for_what="An estimate of frequencies")  # or refuse
+    layout = randomizer.layout
     size, counts = 0, np.zeros(randomizer.inputs, dtype=np.int64)
     with plainly():
         columns = frame.select(*(quoted(name) for name in layout.names))
         with without_advice():
-            counted = columns.mapInArrow(Count(counter=counter, layout=layout), Count.SCHEMA)
+            counted = columns.mapInArrow(Count(counter=randomizer, layout=layout), Count.SCHEMA)
         for row in _rows(counted):
             numbers = np.frombuffer(row["counted"], dtype="<i8")
             size += int(numbers[0])

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.record_tags import Tags, record_numbers
-from hushuffle.collection.report_files import Packed, ReportLayout
 from hushuffle.errors import DataError
-from hushuffle.mechanisms.randomizers import CountsReports
+from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
 from hushuffle.tables.reader import coded
 
@@ -183,7 +183,7 @@ class Count:
     The counts of partitions add up. A partition without a row has no reports.
     """
 
-    counter: CountsReports
+    counter: Mechanism
     layout: ReportLayout
 
     SCHEMA: ClassVar[str] = "counted binary"

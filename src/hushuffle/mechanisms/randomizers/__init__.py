@@ -1,42 +1,31 @@
-"""Local randomizers: a channel from one person's value to one report, and its sampler."""
+"""Local randomizers: what one person's device does, one mechanism to a file."""
 
-from hushuffle.mechanisms.randomizers.base import (
-    Blanket,
-    CountsReports,
-    HasBlanket,
-    HasChannel,
-    HasSymmetricLaw,
-    HasValueLaws,
-    Randomizer,
-    SupportProbabilities,
-    Symmetric,
-    ValueLaws,
-    has,
-    require,
-)
+from hushuffle.mechanisms.randomizers.base import Mechanism, in_blocks, support_law, symmetric_law
 from hushuffle.mechanisms.randomizers.bit_flipping import BitFlipping
 from hushuffle.mechanisms.randomizers.local_hashing import LocalHashing
 from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
 from hushuffle.mechanisms.randomizers.randomized_response import RandomizedResponse
+from hushuffle.mechanisms.randomizers.report_law import Bits, Blanket, Matrix, ReportLaw, Support, Symmetric, ValueLaws
+from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection
 from hushuffle.mechanisms.randomizers.target_sampling import Convention, TargetSampling
 
 __all__ = [
     "BitFlipping",
+    "Bits",
     "Blanket",
     "Convention",
-    "CountsReports",
-    "HasBlanket",
-    "HasChannel",
-    "HasSymmetricLaw",
-    "HasValueLaws",
     "LocalHashing",
+    "Matrix",
     "MatrixRandomizer",
+    "Mechanism",
     "RandomizedResponse",
-    "Randomizer",
-    "SupportProbabilities",
+    "ReportLaw",
+    "SubsetSelection",
+    "Support",
     "Symmetric",
     "TargetSampling",
     "ValueLaws",
-    "has",
-    "require",
+    "in_blocks",
+    "support_law",
+    "symmetric_law",
 ]

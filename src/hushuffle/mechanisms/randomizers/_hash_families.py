@@ -32,6 +32,9 @@ class HashFamily(ABC):
     k: int
     g: int
 
+    independent: bool = False
+    """Whether the buckets of 0, 1 and g are independent, where k > g."""
+
     @property
     @abstractmethod
     def limits(self) -> tuple[int, ...]:
@@ -74,6 +77,7 @@ class BinaryHashes(HashFamily):
 
     k: int
     g: int
+    independent = True
 
     @property
     def places(self) -> int:

@@ -1,27 +1,44 @@
-"""What a randomizer can offer. An analysis asks for a capability, never for a class of randomizer."""
+"""`Mechanism`: what one person's device does. A sampler, the columns of its reports, and the law of one report."""
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Final, TypeGuard, TypeVar
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.model import Histogram
+from hushuffle.model import Citation, Histogram
 
 if TYPE_CHECKING:
+    from hushuffle.mechanisms.randomizers.report_law import ReportLaw, Support, Symmetric
     from hushuffle.model import Channel
+    from hushuffle.model.report_layout import ReportLayout
     from hushuffle.randomness import Randomness
 
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
-class Randomizer(ABC):
-    """A local randomizer: a channel from one person's value (0..k-1) to one report."""
+_BLOCK: Final = 1 << 16  # records per step: the working arrays stay in the processor's cache
+_CELLS: Final = 1 << 22  # pairs of value and report looked at together
+
+
+class Mechanism(ABC):
+    """A local randomizer: from one person's value (0..k-1) to one report.
+
+    A new mechanism is one file with a subclass: what is abstract here, and `supports` where frequencies can be
+    estimated from how many reports support each value. Analyses, estimates and files then follow from `law` and
+    `layout`; where they are slow, or a matrix would be too large, the law has closed forms to override.
+    """
+
+    sources: tuple[Citation, ...] = ()
+    """Where the mechanism and its estimator come from."""
+
+    besides_epsilon: str = ""
+    """What else was chosen, and stays the same where another epsilon is tried: "number of buckets"."""
 
     @property
     @abstractmethod
@@ -31,143 +48,126 @@ class Randomizer(ABC):
     @property
     @abstractmethod
     def local_epsilon(self) -> float:
-        """epsilon_0 in nats of the randomizer as implemented, rounded up; math.inf for no noise."""
+        """epsilon_0 in nats of the mechanism as implemented, rounded up; math.inf for no noise."""
+
+    @property
+    @abstractmethod
+    def layout(self) -> ReportLayout:
+        """The columns of its reports."""
 
     @abstractmethod
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
-        """Return one report for each value, shape (n,) or (n, ...), in the same order."""
+    def law(self) -> ReportLaw:
+        """Return the law of one report."""
 
     @abstractmethod
-    def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
+        """Return one report for each value, shape (n,) or (n, columns), in the same order."""
+
+    @abstractmethod
+    def dummies(self, count: int, *, rng: Randomness) -> Integers:
         """Return `count` reports drawn from the blanket, independent of every person."""
 
     @abstractmethod
     def describe(self) -> str:
         """Return the mechanism in a few plain words."""
 
-    def offers(self, capability: type) -> bool:
-        """Return whether it has `capability`; a class may have one for some of its settings only."""
-        return isinstance(self, capability)
-
-
-class HasChannel(ABC):
-    """Its law is a finite matrix."""
-
-    @abstractmethod
     def channel(self) -> Channel:
-        """Return Q(y|x) in floats, shape (inputs, outputs)."""
+        """Return Q(y|x) in floats, shape (inputs, outputs).
 
+        Raises:
+            UnsupportedProtocolError: it is too large.
+        """
+        return self.law().channel()
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Blanket:
-    """What every value's report has in common: weight gamma and law omega, shape (outputs,).
+    def supports(self, reports: Integers, values: Integers) -> Flags:
+        """Return whether each report speaks for each value, shape (values.size, reports.shape[0]).
 
-    Q(.|x) = gamma omega + (1 - gamma) (rest depending on x), gamma = sum_y min_x Q(y|x).
-    """
+        Raises:
+            UnsupportedProtocolError: reports do not support values.
+        """
+        del reports, values
+        _refuse(self, for_what="An estimate of frequencies", needs="reports that support values")
 
-    weight: float
-    law: npt.NDArray[np.float64]
+    def supported(self, reports: Integers) -> Integers:
+        """Return how many of the values each report supports, shape (reports,)."""
+        found = np.zeros(reports.shape[0], dtype=np.int64)
+        together = max(1, _CELLS // max(found.size, 1))
+        for start in range(0, self.inputs, together):
+            found += self.supports(reports, np.arange(start, min(start + together, self.inputs))).sum(axis=0)
+        return found
 
-
-class HasBlanket(ABC):
-    """Its privacy blanket is known."""
-
-    @abstractmethod
-    def blanket(self) -> Blanket:
-        """Return the privacy blanket."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Symmetric:
-    """k-ary randomized response: the true value with probability `truth`, each other one with `lie`.
-
-    Exact rationals. With probability `theta` = truth - lie the truth is told on purpose, with
-    `gamma` = k lie = 1 - theta a uniform value is drawn (which may be the truth by chance).
-    """
-
-    k: int
-    truth: Fraction
-    lie: Fraction
-
-    def __post_init__(self) -> None:
-        if self.truth + (self.k - 1) * self.lie != 1 or not 0 <= self.lie <= self.truth:
-            _checks.reject("truth, lie", "truth >= lie >= 0, truth + (k-1) lie = 1", (self.truth, self.lie))
-
-    @property
-    def theta(self) -> Fraction:
-        """Truth - lie."""
-        return self.truth - self.lie
-
-    @property
-    def gamma(self) -> Fraction:
-        """K * lie."""
-        return self.k * self.lie
-
-
-class HasSymmetricLaw(ABC):
-    """Its channel treats all values alike: mu on the diagonal, nu everywhere else."""
-
-    @abstractmethod
-    def symmetric_law(self) -> Symmetric:
-        """Return k, mu and nu as exact rationals."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ValueLaws:
-    """The laws of one report under some values, by class of reports, and the pairs of values to compare.
-
-    `rows[r, v]` is the probability that a report of value `labels[r]` falls in class v, shape (rows, classes);
-    `blanket` is the blanket's law over the classes, `weight` its gamma: gamma blanket <= every row.
-    `pairs` are pairs of rows. Inside a class the likelihood ratios between the two values of a pair and the
-    blanket are constant, so nothing about a pair is lost by looking at classes only; the other rows
-    are what the other people may report.
-    """
-
-    rows: npt.NDArray[np.float64]
-    labels: tuple[int, ...]
-    blanket: npt.NDArray[np.float64]
-    weight: float
-    pairs: tuple[tuple[int, int], ...]
-
-
-class HasValueLaws(ABC):
-    """All its pairs of values are known, up to renaming values and reports."""
-
-    @abstractmethod
-    def value_laws(self) -> tuple[ValueLaws, ...]:
-        """Return laws among whose pairs every ordered pair of values occurs, up to renaming."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SupportProbabilities:
-    """A report supports its own value with probability `true`, any other value with `false`,
-    and a dummy supports any value with probability `dummy`."""
-
-    true: float
-    false: float
-    dummy: float
-
-
-class CountsReports(ABC):
-    """Frequencies can be estimated from how many reports support each value."""
-
-    @abstractmethod
-    def counts(self, reports: npt.NDArray[np.int64]) -> Histogram:
+    def counts(self, reports: Integers) -> Histogram:
         """Return how many reports support each value, shape (inputs,); counts of disjoint reports add up."""
+        counts, values = np.zeros(self.inputs, dtype=np.int64), np.arange(self.inputs)
+        together = max(1, _CELLS // self.inputs)
+        for start in range(0, reports.shape[0], together):
+            counts += self.supports(reports[start : start + together], values).sum(axis=1)
+        return Histogram(counts=counts)
 
-    @abstractmethod
-    def support_probabilities(self) -> SupportProbabilities:
-        """Return the probabilities that link counts to frequencies."""
+    def likelihoods(self, reports: Integers, values: Integers) -> npt.NDArray[np.float64]:
+        """Return Q(report | value) up to a factor of each report, shape (values.size, reports.shape[0])."""
+        support = self.law().support
+        if support is not None:
+            return np.where(self.supports(reports, values), support.inside, support.outside).astype(np.float64)
+        channel = self.channel()
+        columns: dict[Hashable, int] = {label: place for place, label in enumerate(channel.outputs)}
+        labels = reports.tolist() if reports.ndim == 1 else map(tuple, reports.tolist())
+        places = np.array([columns[label] for label in labels], dtype=np.int64)
+        return np.asarray(channel.matrix, dtype=np.float64)[np.ix_(values, places)]
+
+    def likelihood_totals(self, reports: Integers) -> npt.NDArray[np.float64]:
+        """Return the sums of `likelihoods` over all values, shape (reports,)."""
+        support = self.law().support
+        if support is not None:
+            return np.asarray(
+                support.outside * self.inputs + (support.inside - support.outside) * self.supported(reports)
+            )
+        return np.asarray(self.likelihoods(reports, np.arange(self.inputs)).sum(axis=0))
+
+    @property
+    def chosen_epsilon(self) -> float | None:
+        """The local epsilon (nats) that describes the mechanism; None if it is described by something else."""
+        described = dataclasses.is_dataclass(self) and "epsilon" in {field.name for field in dataclasses.fields(self)}
+        return getattr(self, "epsilon") if described else None  # noqa: B009 - a field of some subclasses
+
+    def with_epsilon(self, epsilon: float) -> Self:
+        """Return the mechanism with this local epsilon (nats).
+
+        Raises:
+            UnsupportedProtocolError: it is not described by an epsilon.
+        """
+        if self.chosen_epsilon is None:
+            message = f"{type(self).__name__} has no `epsilon` to choose; randomized response has one."
+            raise UnsupportedProtocolError(message)
+        changed: Any = dataclasses.replace(self, epsilon=epsilon)  # type: ignore[type-var]
+        return changed  # type: ignore[no-any-return]
 
 
-_BLOCK: Final = 1 << 16  # records per step: the working arrays stay in the processor's cache
+def symmetric_law(mechanism: Mechanism, *, for_what: str) -> Symmetric:
+    """Return the law of a mechanism that treats all values and all reports alike.
+
+    Raises:
+        UnsupportedProtocolError: it does not.
+    """
+    law = mechanism.law().symmetric
+    if law is None:
+        _refuse(mechanism, for_what=for_what, needs="randomized response, which treats all values alike")
+    return law
 
 
-def in_blocks(
-    step: Callable[[npt.NDArray[np.int64], Randomness], npt.NDArray[np.int64]],
-    values: npt.NDArray[np.int64],
-    rng: Randomness,
-) -> npt.NDArray[np.int64]:
+def support_law(mechanism: Mechanism, *, for_what: str) -> Support:
+    """Return the probabilities that link counts of supporting reports to frequencies.
+
+    Raises:
+        UnsupportedProtocolError: its reports do not support values.
+    """
+    law = mechanism.law().support
+    if law is None:
+        _refuse(mechanism, for_what=for_what, needs="reports that support values")
+    return law
+
+
+def in_blocks(step: Callable[[Integers, Randomness], Integers], values: Integers, rng: Randomness) -> Integers:
     """Return one report for each value, `step` applied to blocks of them (to all at once under a keyed stream)."""
     if not rng.sequential:
         return step(values, rng)
@@ -178,21 +178,6 @@ def in_blocks(
     return reports
 
 
-Capability = TypeVar("Capability")
-
-
-def has(randomizer: Randomizer, capability: type[Capability]) -> TypeGuard[Capability]:
-    """Return whether `randomizer` has `capability` as it is set up: `Randomizer.offers`, told to the type checker."""
-    return randomizer.offers(capability)
-
-
-def require(randomizer: Randomizer, capability: type[Capability], *, for_what: str) -> Capability:
-    """Return `randomizer` as something that has `capability`.
-
-    Raises:
-        UnsupportedProtocolError: it does not have it.
-    """
-    if has(randomizer, capability):
-        return randomizer
-    message = f"{for_what} needs a randomizer with `{capability.__name__}`, which {type(randomizer).__name__} is not."
+def _refuse(mechanism: Mechanism, *, for_what: str, needs: str) -> NoReturn:
+    message = f"{for_what} needs {needs}, which {type(mechanism).__name__} does not offer."
     raise UnsupportedProtocolError(message)

@@ -10,27 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers._rounding import log_upwards
-from hushuffle.mechanisms.randomizers.base import (
-    Blanket,
-    HasBlanket,
-    HasChannel,
-    HasValueLaws,
-    Randomizer,
-    ValueLaws,
-    in_blocks,
-)
-from hushuffle.model import Channel
+from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
+from hushuffle.mechanisms.randomizers.report_law import Bits
+from hushuffle.model.report_layout import ReportLayout
 from hushuffle.randomness import SCALE, Randomness
 
 _WIDEST = 62
-_WIDEST_MATRIX = 12
 _BLOCK = 1 << 13  # words of packed bits per step: the working arrays stay in the processor's cache
 
 
 @dataclass(frozen=True, kw_only=True)
-class BitFlipping(Randomizer, HasChannel, HasBlanket, HasValueLaws):
+class BitFlipping(Mechanism):
     """Flip each of the `width` bits of a value with probability p.
 
     Values and reports are integers 0..2**width - 1, one bit for each filter ("logos"). p is rounded up
@@ -83,41 +74,18 @@ class BitFlipping(Randomizer, HasChannel, HasBlanket, HasValueLaws):
     def local_epsilon(self) -> float:
         return log_upwards((1 - self.flip) / self.flip, times=self.width)
 
-    def channel(self) -> Channel:
-        self._refuse_wide("its channel")
-        flip = float(self.flip)
-        one, matrix = np.array([[1 - flip, flip], [flip, 1 - flip]]), np.ones((1, 1))
-        for _ in range(self.width):
-            matrix = np.kron(matrix, one)
-        return Channel(matrix=matrix)
+    @property
+    def layout(self) -> ReportLayout:
+        return ReportLayout(names=("report",), limits=(self.inputs,))
 
-    def blanket(self) -> Blanket:
-        self._refuse_wide("its blanket as an array")
-        return Blanket(weight=self.weight, law=np.full(self.inputs, 1.0 / self.inputs))
+    def law(self) -> Bits:
+        return Bits(width=self.width, flip=self.flip)
 
-    def value_laws(self) -> tuple[ValueLaws, ...]:
-        return tuple(self._at_distance(h) for h in range(1, self.width + 1))
-
-    def _at_distance(self, h: int) -> ValueLaws:
-        """Return the pair 0, 2**h - 1 by how many of these h bits, and of the others, are set in the report."""
-        rest, flip = self.width - h, float(self.flip)
-        near = [_ones(h, x, flip) for x in range(h + 1)]
-        far = [_ones(rest, x, flip) for x in sorted({0, rest})]
-        names = [(1 << x) - 1 | ((1 << y) - 1 << h) for x in range(h + 1) for y in sorted({0, rest})]
-        uniform = np.outer(_ones(h, 0, 0.5), _ones(rest, 0, 0.5)).ravel()
-        return ValueLaws(
-            rows=np.array([np.outer(a, b).ravel() for a in near for b in far]),
-            labels=tuple(names),
-            blanket=uniform,
-            weight=self.weight,
-            pairs=((0, h * len(far)),),
-        )
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
         truth = _checks.codes("values", values, k=self.inputs)
         return in_blocks(self._step, truth, rng)
 
-    def _step(self, truth: npt.NDArray[np.int64], rng: Randomness) -> npt.NDArray[np.int64]:
+    def _step(self, truth: Integers, rng: Randomness) -> Integers:
         flips = np.zeros_like(truth)
         for bit in range(self.width):
             flips |= rng.coins(self.threshold, truth.size).astype(np.int64) << bit
@@ -139,7 +107,7 @@ class BitFlipping(Randomizer, HasChannel, HasBlanket, HasValueLaws):
             block[:] = _packed_coins(self.threshold, block.size, rng)
         return packed ^ flips.view(np.uint8)[: packed.size].reshape(packed.shape)
 
-    def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def dummies(self, count: int, *, rng: Randomness) -> Integers:
         return rng.integers(self.inputs, _checks.integer("count", count, low=0))
 
     def describe(self) -> str:
@@ -147,11 +115,6 @@ class BitFlipping(Randomizer, HasChannel, HasBlanket, HasValueLaws):
             f"every bit of {self.width} is flipped with probability {float(self.flip):.4g} "
             f"(bit flipping, local epsilon {self.local_epsilon:.4g})"
         )
-
-    def _refuse_wide(self, what: str) -> None:
-        if self.width > _WIDEST_MATRIX:
-            message = f"BitFlipping of width {self.width}: {what} would have 2**{self.width} entries or more."
-            raise UnsupportedProtocolError(message)
 
 
 def _packed_coins(threshold: int, size: int, rng: Randomness) -> npt.NDArray[np.uint64]:
@@ -176,12 +139,3 @@ def _packed_coins(threshold: int, size: int, rng: Randomness) -> npt.NDArray[np.
         if not open_words.size:
             break
     return coins
-
-
-def _ones(bits: int, held: int, flip: float) -> npt.NDArray[np.float64]:
-    """Return the law of the number of set bits in a report of `bits` bits of which `held` are set."""
-    law = np.ones(1)
-    for bit in range(bits):
-        # Each as it is known: 1 - (1 - flip) would lose a rare flip.
-        law = np.convolve(law, [flip, 1 - flip] if bit < held else [1 - flip, flip])
-    return law

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +14,22 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers._hash_families import AffineHashes, BinaryHashes, HashFamily
-from hushuffle.mechanisms.randomizers.base import (
-    CountsReports,
-    HasChannel,
-    HasValueLaws,
-    Randomizer,
-    SupportProbabilities,
+from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
+from hushuffle.mechanisms.randomizers.report_law import (
+    LARGEST_MATRIX,
+    Blanket,
+    ReportLaw,
+    Support,
     Symmetric,
     ValueLaws,
 )
 from hushuffle.model import Channel, Histogram
+from hushuffle.model.citation import HASHING, SHANNON
+from hushuffle.model.report_layout import ReportLayout
 from hushuffle.randomness import SCALE, Randomness, epsilon_of_threshold, threshold_for_truth
+
+if TYPE_CHECKING:
+    from hushuffle.model.prior import Prior
 
 Family = Literal["auto", "binary", "affine"]
 
@@ -33,24 +37,10 @@ _LARGEST_VALUE = 2**27
 _LARGEST_BUCKET = 2 * 10**9
 _LARGEST_BINARY = 256
 _LARGEST_POWER = 2**16
-_LARGEST_MATRIX = 20_000
-
-
-class HasBucketLaw(ABC):
-    """A public hash, drawn independently of person and value, then symmetric randomized response on its bucket."""
-
-    @abstractmethod
-    def bucket_law(self) -> Symmetric:
-        """Return the randomized response on the bucket; its k is the number of buckets g."""
-
-    @property
-    @abstractmethod
-    def collision(self) -> Fraction:
-        """The probability that two different values share a bucket, exact and the same for every two."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalHashing(Randomizer, HasChannel, HasValueLaws, HasBucketLaw, CountsReports):
+class LocalHashing(Mechanism):
     """Hash the value to one of g buckets with a fresh hash, report hash and randomized bucket.
 
     The bucket is told truthfully with probability theta, else drawn uniformly, as in `RandomizedResponse(k=g)`.
@@ -73,7 +63,7 @@ class LocalHashing(Randomizer, HasChannel, HasValueLaws, HasBucketLaw, CountsRep
     docs/theory/estimation.md, Theorem 2.
 
     >>> hashing = LocalHashing(k=100_000, g=4, epsilon=1.0)
-    >>> round(hashing.support_probabilities().true, 6), hashing.collision
+    >>> round(hashing.law().support.true, 6), hashing.collision
     (0.475367, Fraction(1, 4))
     """
 
@@ -83,6 +73,8 @@ class LocalHashing(Randomizer, HasChannel, HasValueLaws, HasBucketLaw, CountsRep
     family: Family = "auto"
     threshold: int = field(init=False, repr=False, compare=False)
     hashes: HashFamily = field(init=False, repr=False, compare=False)
+    sources = (HASHING,)
+    besides_epsilon = "number of buckets"
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=_LARGEST_VALUE)
@@ -164,64 +156,120 @@ class LocalHashing(Randomizer, HasChannel, HasValueLaws, HasBucketLaw, CountsRep
     def local_epsilon(self) -> float:
         return epsilon_of_threshold(self.g, self.threshold)
 
-    def bucket_law(self) -> Symmetric:
+    @property
+    def layout(self) -> ReportLayout:
+        words = self.hashes.limits
+        names = ("hash",) if len(words) == 1 else tuple(f"hash_{number}" for number in range(1, len(words) + 1))
+        return ReportLayout(names=(*names, "bucket"), limits=(*words, self.g))
+
+    def law(self) -> Hashed:
         lie = Fraction(SCALE - self.threshold, SCALE * self.g)
-        return Symmetric(k=self.g, truth=1 - (self.g - 1) * lie, lie=lie)
+        return Hashed(response=Symmetric(k=self.g, truth=1 - (self.g - 1) * lie, lie=lie), hashes=self.hashes)
 
-    def support_probabilities(self) -> SupportProbabilities:
-        law, collision = self.bucket_law(), self.collision
-        false = collision * law.truth + (1 - collision) * law.lie
-        return SupportProbabilities(true=float(law.truth), false=float(false), dummy=1.0 / self.g)
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
         truth = _checks.codes("values", values, k=self.k)
         hashes = self.hashes.draw(truth.size, rng)
         honest, other = rng.coins(self.threshold, truth.size), rng.integers(self.g, truth.size)
         return np.column_stack([hashes, np.where(honest, self.hashes.buckets(hashes, truth), other)])
 
-    def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def dummies(self, count: int, *, rng: Randomness) -> Integers:
         """Return reports with a fresh hash and a uniform bucket."""
         size = _checks.integer("count", count, low=0)
         return np.column_stack([self.hashes.draw(size, rng), rng.integers(self.g, size)])
 
-    def counts(self, reports: npt.NDArray[np.int64]) -> Histogram:
+    def counts(self, reports: Integers) -> Histogram:
         rows, limits = np.asarray(reports), (*self.hashes.limits, self.g)
         if rows.ndim != 2 or rows.shape[1] != len(limits):
             _checks.reject("reports", f"of shape (n, {len(limits)})", f"<shape {rows.shape}>")
         columns = [_checks.codes("reports", column, k=limit) for column, limit in zip(rows.T, limits, strict=True)]
         return Histogram(counts=self.hashes.supporters(np.stack(columns[:-1], axis=1), columns[-1]))
 
+    def supports(self, reports: Integers, values: Integers) -> Flags:
+        hashes, buckets = np.tile(reports[:, :-1], (values.size, 1)), reports[:, -1]
+        sent = self.hashes.buckets(hashes, np.repeat(values, buckets.size)).reshape(values.size, buckets.size)
+        supported: Flags = sent == buckets
+        return supported
+
+    def describe(self) -> str:
+        if self.threshold == SCALE:
+            return f"every person reports a fresh hash of one of {self.k:,} values to {self.g:,} buckets (no noise)"
+        return (
+            f"every person reports a fresh hash of one of {self.k:,} values to {self.g:,} buckets, "
+            f"the bucket randomized (local hashing, local epsilon {self.local_epsilon:.4g})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hashed(ReportLaw):
+    """A fresh public hash, independent of person and value, and the symmetric `response` on the value's bucket.
+
+    Given the hash a report is that of randomized response on g buckets, of which min(people, k, g) can be in use; what
+    one report says about its sender is at most the same for each hash, and attained where no two values share a bucket.
+    """
+
+    response: Symmetric
+    hashes: HashFamily
+    sources = (SHANNON,)
+
+    @property
+    def values(self) -> int:
+        return self.hashes.k
+
+    @property
+    def collision(self) -> Fraction:
+        """The probability that two different values share a bucket."""
+        return self.hashes.collision
+
+    @property
+    def bucket(self) -> Symmetric:
+        return self.response
+
+    @property
+    def told(self) -> Fraction:
+        return self.response.theta
+
+    @property
+    def support(self) -> Support:
+        law, collision = self.response, self.collision
+        return Support(
+            true=float(law.truth),
+            false=float(collision * law.truth + (1 - collision) * law.lie),
+            dummy=1.0 / law.k,
+            inside=float(law.truth),
+            outside=float(law.lie),
+            told=float(law.theta),
+        )
+
     def channel(self) -> Channel:
-        """Return Q(hash, bucket | x); only where there are few hashes.
-
-        Raises:
-            UnsupportedProtocolError: more than 20,000 entries.
-        """
-        if self.hashes.size * self.g * self.k > _LARGEST_MATRIX:
-            message = f"LocalHashing with {self.hashes.size:,} hashes is too large for a matrix; see `value_laws`."
+        k, g, law = self.values, self.response.k, self.response
+        if self.hashes.size * g * k > LARGEST_MATRIX:
+            message = f"Local hashing with {self.hashes.size:,} hashes has too many reports for a matrix."
             raise UnsupportedProtocolError(message)
-        law, hashes, values = self.bucket_law(), list(self.hashes.every()), np.arange(self.k)
-        rows = np.array([self.hashes.buckets(np.tile(np.array(h), (self.k, 1)), values) for h in hashes])
-        supports = rows.T[:, :, None] == np.arange(self.g)
+        hashes, values = list(self.hashes.every()), np.arange(k)
+        rows = np.array([self.hashes.buckets(np.tile(np.array(h), (k, 1)), values) for h in hashes])
+        supports = rows.T[:, :, None] == np.arange(g)
         matrix = np.where(supports, float(law.truth), float(law.lie)) / len(hashes)
-        names = [(*h, y) for h in hashes for y in range(self.g)]
-        return Channel(matrix=matrix.reshape(self.k, -1), outputs=names)
+        names = [(*h, y) for h in hashes for y in range(g)]
+        return Channel(matrix=matrix.reshape(k, -1), outputs=names)
 
-    def value_laws(self) -> tuple[ValueLaws, ...]:
+    def blanket(self) -> Blanket:
+        return Blanket.uniform(self.response.gamma, self.channel().matrix.shape[1])
+
+    def pairs(self) -> tuple[ValueLaws, ...]:
         """Return the one pair there is: a report supports its first value only, its second only, both, or neither.
 
-        The blanket is a fresh hash with a uniform bucket. With binary hashes and k > g the buckets of 0, 1
-        and g are independent, so a report of 0 looks like the blanket's to whoever compares 1 with g.
+        The blanket is a fresh hash with a uniform bucket. Where the buckets of 0, 1 and g are independent, a report of
+        0 looks like the blanket's to whoever compares 1 with g.
         """
-        law, both = self.bucket_law(), self.collision
+        law, both, g = self.response, self.collision, self.response.k
         apart, truth, lie = 1 - both, law.truth, law.lie
         first = (apart * truth, apart * lie, both * truth, apart * (1 - truth - lie) + both * (1 - truth))
         second = (first[1], first[0], *first[2:])
-        uniform = (apart / self.g, apart / self.g, both / self.g, 1 - (2 - both) / self.g)
+        uniform = (apart / g, apart / g, both / g, 1 - (2 - both) / g)
         rows: list[tuple[Fraction, ...]] = [first, second]
         labels: tuple[int, ...] = (0, 1)
-        if isinstance(self.hashes, BinaryHashes) and self.k > self.g:
-            rows, labels = [first, second, uniform], (1, self.g, 0)
+        if self.hashes.independent and self.values > g:
+            rows, labels = [first, second, uniform], (1, g, 0)
         return (
             ValueLaws(
                 rows=np.array(rows, dtype=np.float64),
@@ -232,13 +280,19 @@ class LocalHashing(Randomizer, HasChannel, HasValueLaws, HasBucketLaw, CountsRep
             ),
         )
 
-    def describe(self) -> str:
-        if self.threshold == SCALE:
-            return f"every person reports a fresh hash of one of {self.k:,} values to {self.g:,} buckets (no noise)"
-        return (
-            f"every person reports a fresh hash of one of {self.k:,} values to {self.g:,} buckets, "
-            f"the bucket randomized (local hashing, local epsilon {self.local_epsilon:.4g})"
-        )
+    def capacity(self, people: int) -> tuple[Decimal, Decimal]:
+        most = self.response.capacity(min(people, self.values))[1]
+        return (Decimal(0) if self.collision else most), most
+
+    def gain(self, people: int) -> Fraction:
+        return self.response.gain(min(people, self.values))
+
+    def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
+        return self.response.named(prior, most=self.values), self.collision == 0
+
+    def contraction(self) -> tuple[Fraction, bool]:
+        """The reports of two values differ only under hashes that keep them apart."""
+        return (1 - self.collision) * self.response.contraction()[0], True
 
 
 def _family(k: int, g: int, name: str) -> HashFamily:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate, permutations
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,25 +13,19 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers._rounding import log_upwards
-from hushuffle.mechanisms.randomizers.base import (
-    Blanket,
-    HasBlanket,
-    HasChannel,
-    HasValueLaws,
-    Randomizer,
-    ValueLaws,
-    in_blocks,
-)
+from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
+from hushuffle.mechanisms.randomizers.report_law import Matrix
 from hushuffle.model import Channel
+from hushuffle.model.report_layout import ReportLayout
 from hushuffle.randomness import SCALE, Randomness
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MatrixRandomizer(Randomizer, HasChannel, HasBlanket, HasValueLaws):
+class MatrixRandomizer(Mechanism):
     """Report y with the probability Q(y|x) of your own matrix; values and reports are its row and column numbers.
 
     Every probability is rounded to a multiple of 2**-64 (zero stays zero); sampler, `channel()`,
-    `local_epsilon` and blanket are those of the rounded channel. Dummies are drawn from the blanket,
+    `local_epsilon` and dummies are those of the rounded channel. Dummies are drawn from the blanket,
     so a channel without one (some report impossible for some value, whatever the report) has none.
 
     Args:
@@ -43,7 +37,7 @@ class MatrixRandomizer(Randomizer, HasChannel, HasBlanket, HasValueLaws):
     Source: Balle, Bell, Gascon, Nissim 2019 (blanket of any randomizer); docs/theory/blanket.md, Theorem 1.
 
     >>> randomizer = MatrixRandomizer(channel=Channel(matrix=[[0.75, 0.25, 0], [0.25, 0.5, 0.25]]))
-    >>> randomizer.local_epsilon, randomizer.blanket().weight
+    >>> randomizer.local_epsilon, randomizer.law().blanket().weight
     (inf, 0.5)
     """
 
@@ -76,36 +70,18 @@ class MatrixRandomizer(Randomizer, HasChannel, HasBlanket, HasValueLaws):
             return math.inf
         return max(log_upwards(Fraction(max(column), min(column))) for column in columns)
 
-    def channel(self) -> Channel:
-        return Channel(matrix=np.array([[weight / SCALE for weight in row] for row in self.weights]))
+    @property
+    def layout(self) -> ReportLayout:
+        return ReportLayout(names=("report",), limits=(self.outputs,))
 
-    def blanket(self) -> Blanket:
-        shared = self._shared()
-        total = sum(shared)
-        law = np.array([weight / total if total else 0.0 for weight in shared])
-        return Blanket(weight=total / SCALE, law=law)
+    def law(self) -> Matrix:
+        return Matrix(table=Channel(matrix=np.array([[weight / SCALE for weight in row] for row in self.weights])))
 
-    def value_laws(self) -> tuple[ValueLaws, ...]:
-        """Return the channel's rows; pairs that are renamings of each other are listed once."""
-        blanket, every, shared = self.blanket(), range(self.inputs), self._shared()
-        pairs: dict[tuple[tuple[int, int, int], ...], tuple[int, int]] = {}
-        for a, b in permutations(every, 2):
-            pairs.setdefault(tuple(sorted(zip(self.weights[a], self.weights[b], shared, strict=True))), (a, b))
-        return (
-            ValueLaws(
-                rows=self.channel().matrix,
-                labels=tuple(every),
-                blanket=blanket.law,
-                weight=blanket.weight,
-                pairs=tuple(pairs.values()),
-            ),
-        )
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
         truth, cuts = _checks.codes("values", values, k=self.inputs), _Cuts.of(self.weights)
         return in_blocks(lambda block, source: cuts.search(block, source.words(block.size)), truth, rng)
 
-    def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def dummies(self, count: int, *, rng: Randomness) -> Integers:
         size, shared = _checks.integer("count", count, low=0), self._shared()
         if size and not sum(shared):
             _checks.reject("count", "0 for a randomizer without blanket", size, "Its values share no report.")
@@ -148,7 +124,7 @@ class _Cuts:
     """Where the words of one report end and the next begin: `ends` (rows, reports), the last report of each row."""
 
     ends: npt.NDArray[np.uint64]
-    last: npt.NDArray[np.int64]
+    last: Integers
 
     @classmethod
     def of(cls, weights: tuple[tuple[int, ...], ...]) -> _Cuts:
@@ -158,7 +134,7 @@ class _Cuts:
         ends = [[end if y < stop else 0 for y, end in enumerate(row)] for row, stop in zip(sums, last, strict=True)]
         return cls(ends=np.array(ends, dtype=np.uint64), last=np.array(last, dtype=np.int64))
 
-    def search(self, rows: npt.NDArray[np.int64], words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def search(self, rows: Integers, words: npt.NDArray[np.uint64]) -> Integers:
         """Return the report of each word, by bisection: how many of its row's ends are not above it."""
         low, high = np.zeros(words.size, dtype=np.int64), self.last[rows]
         for _ in range(int(self.last.max()).bit_length()):

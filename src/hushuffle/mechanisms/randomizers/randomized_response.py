@@ -12,23 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers.base import (
-    Blanket,
-    CountsReports,
-    HasBlanket,
-    HasChannel,
-    HasSymmetricLaw,
-    Randomizer,
-    SupportProbabilities,
-    Symmetric,
-    in_blocks,
-)
-from hushuffle.model import Channel, Histogram
+from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, in_blocks
+from hushuffle.mechanisms.randomizers.report_law import Symmetric
+from hushuffle.model import Histogram
+from hushuffle.model.citation import KAIROUZ, WARNER
+from hushuffle.model.report_layout import ReportLayout
 from hushuffle.randomness import SCALE, Randomness, epsilon_of_threshold, threshold_for_truth
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponse(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, CountsReports):
+class RandomizedResponse(Mechanism):
     """Tell the truth with probability theta, else draw uniformly from the k values.
 
     theta = (e**epsilon - 1)/(k + e**epsilon - 1), rounded down to a multiple of 2**-64, so the
@@ -46,13 +39,14 @@ class RandomizedResponse(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, Co
     Source: Warner 1965 (k = 2), Kairouz, Bonawitz, Ramage 2016.
 
     >>> survey = RandomizedResponse(k=5, epsilon=2.0)
-    >>> round(float(survey.symmetric_law().truth), 6), survey.local_epsilon
+    >>> round(float(survey.law().truth), 6), survey.local_epsilon
     (0.648786, 2.0)
     """
 
     k: int
     epsilon: float
     threshold: int = field(init=False, repr=False, compare=False)
+    sources = (WARNER, KAIROUZ)
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=2**40)
@@ -91,41 +85,39 @@ class RandomizedResponse(Randomizer, HasChannel, HasBlanket, HasSymmetricLaw, Co
     def local_epsilon(self) -> float:
         return epsilon_of_threshold(self.k, self.threshold)
 
-    def symmetric_law(self) -> Symmetric:
+    def law(self) -> Symmetric:
         lie = Fraction(SCALE - self.threshold, SCALE * self.k)
         return Symmetric(k=self.k, truth=1 - (self.k - 1) * lie, lie=lie)
 
-    def channel(self) -> Channel:
-        law = self.symmetric_law()
-        matrix = np.full((self.k, self.k), float(law.lie))
-        np.fill_diagonal(matrix, float(law.truth))
-        return Channel(matrix=matrix)
+    @property
+    def layout(self) -> ReportLayout:
+        return ReportLayout(names=("report",), limits=(self.k,))
 
-    def blanket(self) -> Blanket:
-        return Blanket(weight=float(self.symmetric_law().gamma), law=np.full(self.k, 1.0 / self.k))
-
-    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
         truth = _checks.codes("values", values, k=self.k)
         if self.threshold == SCALE:
             return truth.copy()
         return in_blocks(self._step, truth, rng)
 
-    def _step(self, truth: npt.NDArray[np.int64], rng: Randomness) -> npt.NDArray[np.int64]:
+    def _step(self, truth: Integers, rng: Randomness) -> Integers:
         honest = rng.coins(self.threshold, truth.size)
         return np.where(honest, truth, rng.integers(self.k, truth.size))
 
-    def dummies(self, count: int, *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def dummies(self, count: int, *, rng: Randomness) -> Integers:
         return rng.integers(self.k, _checks.integer("count", count, low=0))
 
-    def counts(self, reports: npt.NDArray[np.int64]) -> Histogram:
+    def counts(self, reports: Integers) -> Histogram:
         return Histogram(counts=np.bincount(_checks.codes("reports", reports, k=self.k), minlength=self.k))
 
-    def support_probabilities(self) -> SupportProbabilities:
-        law = self.symmetric_law()
-        return SupportProbabilities(true=float(law.truth), false=float(law.lie), dummy=1.0 / self.k)
+    def supports(self, reports: Integers, values: Integers) -> Flags:
+        same: Flags = values[:, None] == reports
+        return same
+
+    def supported(self, reports: Integers) -> Integers:
+        return np.ones(reports.size, dtype=np.int64)
 
     def describe(self) -> str:
-        law = self.symmetric_law()
+        law = self.law()
         if law.lie == 0:
             return f"every person reports one of {self.k:,} values truthfully (no noise)"
         return (

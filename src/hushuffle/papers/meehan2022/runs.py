@@ -102,7 +102,7 @@ def run(
     In each repetition a shuffler draws one permutation, and applies it to all the `draws`, as published.
     """
     randomizer = RandomizedResponse(k=case.k, epsilon=EPSILON)
-    law = randomizer.symmetric_law()
+    law = randomizer.law()
     truth, lie = float(law.truth), float(law.lie)
     target = local_shares(case.values, case.near, k=case.k)
     found: dict[str, list[tuple[float, list[float], float, float]]] = {name: [] for name in shufflers}

@@ -128,9 +128,9 @@ def _attempt(
     n = scene.reported.n
     protocol = Protocol(randomizer=randomizer, shuffler=UniformShuffle(), n=n)
     if isinstance(randomizer, RandomizedResponse):
-        law, published = randomizer.symmetric_law(), pie.rr_alpha(protocol)
+        law, published = randomizer.law(), pie.rr_alpha(protocol)
     else:
-        law, published = randomizer.bucket_law(), pie.hashing_alpha(protocol)
+        law, published = randomizer.law().bucket, pie.hashing_alpha(protocol)
         assert randomizer.collision == 0  # more buckets than the prime of the hashes: every value has its own
     shares = np.unique(scene.reported.events, return_counts=True)[1] / n
     return Attempt(

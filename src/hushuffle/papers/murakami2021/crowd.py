@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hushuffle.estimation import estimate, heavy_hitters
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import Randomizer
+from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import NoShuffle
 from hushuffle.model import Chart, Series
 from hushuffle.randomness import reproducible
@@ -71,7 +71,7 @@ class Losses:
     shares: npt.NDArray[np.float64]
 
 
-def losses(people: Crowd, randomizer: Randomizer, seed: int) -> Losses:
+def losses(people: Crowd, randomizer: Mechanism, seed: int) -> Losses:
     """Return what one collection from `people` estimates wrong."""
     protocol = Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=people.values.size)
     # Counting does not look at the order: shuffling would change nothing here.

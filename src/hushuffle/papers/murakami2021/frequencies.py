@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, Randomizer
+from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
 from hushuffle.model import Chart, Report, Series, Table
 from hushuffle.model.citation import PIE
@@ -53,7 +53,7 @@ class Row:
 def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], request: Request) -> Report:
     """Return the errors of randomized response and local hashing (g buckets) at each epsilon."""
     n, k = people.values.size, people.counts.size
-    kinds: tuple[tuple[str, float, Randomizer], ...] = tuple(
+    kinds: tuple[tuple[str, float, Mechanism], ...] = tuple(
         pair
         for epsilon in epsilons
         for pair in (

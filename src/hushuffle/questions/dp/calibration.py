@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from hushuffle import _checks
 from hushuffle.curves.composition import rounds_meet
@@ -118,14 +117,7 @@ def with_local_epsilon(protocol: Protocol, epsilon: float) -> Protocol:
     Raises:
         UnsupportedProtocolError: the randomizer is not described by an epsilon.
     """
-    randomizer = protocol.randomizer
-    fields: tuple[dataclasses.Field[Any], ...] = ()
-    if dataclasses.is_dataclass(randomizer):
-        fields = dataclasses.fields(randomizer)
-    if "epsilon" not in {field.name for field in fields}:
-        message = f"{type(randomizer).__name__} has no `epsilon` to choose; randomized response has one."
-        raise UnsupportedProtocolError(message)
-    return replace(protocol, randomizer=replace(randomizer, epsilon=epsilon))  # type: ignore[type-var]
+    return replace(protocol, randomizer=protocol.randomizer.with_epsilon(epsilon))
 
 
 def excess(protocol: Protocol, epsilon: float, delta: float) -> float:

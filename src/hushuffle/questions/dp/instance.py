@@ -10,7 +10,7 @@ from hushuffle import _checks
 from hushuffle.curves.base import in_order
 from hushuffle.curves.known_dataset import FAMILY, BinaryDataset, KaryDataset, KnownDataset
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import HasSymmetricLaw, Symmetric, require
+from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Histogram, Witness
 from hushuffle.questions.dp.central import epsilon
@@ -48,7 +48,7 @@ def instance(protocol: Protocol, *, histogram: Histogram, delta: float) -> Bound
     0.8924 nats, this dataset only (certified bracket)
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
-    law = require(protocol.randomizer, HasSymmetricLaw, for_what="Epsilon of one dataset").symmetric_law()
+    law = symmetric_law(protocol.randomizer, for_what="Epsilon of one dataset")
     people = _people(protocol, histogram, law.k)
     match protocol.shuffler.reveals:
         case Reveals.SENDERS:

@@ -17,7 +17,7 @@ from hushuffle.curves import published
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.published import Loss
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import HasSymmetricLaw, require
+from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import BLANKET, LADJEL
@@ -217,7 +217,7 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
 
 
 def _blanket_law(protocol: Protocol, term: Callable[[Loss, Floats], Floats]) -> Law:
-    law = require(protocol.randomizer, HasSymmetricLaw, for_what="This published bound").symmetric_law()
+    law = symmetric_law(protocol.randomizer, for_what="This published bound")
     _local(protocol)
     k, truth, lie = law.k, float(law.truth), float(law.lie)
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import localcontext
 from fractions import Fraction
+from typing import TYPE_CHECKING, Final
 
 from hushuffle import _checks
-from hushuffle.curves.capacity import WIDE, log2, shannon_capacity, to_decimal
-from hushuffle.mechanisms.randomizers import Symmetric
-from hushuffle.questions.pie._rounding import down
+from hushuffle.mechanisms.randomizers import ReportLaw, Symmetric
+from hushuffle.numerics.exact import WIDE, down, log2, to_decimal
 from hushuffle.randomness import SCALE
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
+
+_SMALLEST: Final = 1e-12
+_LARGEST: Final = 200.0
+_CLOSE: Final = 1e-14
 
 
 def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = None) -> float:
@@ -60,7 +68,7 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
     low, high = 0, SCALE  # alpha at threshold `low` is allowed, at `high` it is not
     while high - low > 1:
         middle = (low + high) // 2
-        if shannon_capacity(_law(values, middle), rows=j) <= wanted:
+        if _law(values, middle).capacity(j)[1] <= wanted:
             low = middle
         else:
             high = middle
@@ -68,6 +76,28 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
         _checks.reject("alpha_bits", f"large enough for theta >= 2**-64 at k={values}", alpha_bits)
     with localcontext(WIDE) as context:
         return down(context.ln(1 + to_decimal(Fraction(values * low, SCALE - low))))
+
+
+def largest_epsilon(protocol: Protocol, meets: Callable[[ReportLaw], bool], **wanted: float) -> float:
+    """Return the largest epsilon_0 of the mechanism whose law `meets` what is wanted, rounded down; it meets any below.
+
+    Raises:
+        InvalidInputError: none does; the message names what was `wanted`.
+    """
+
+    def there(epsilon: float) -> bool:
+        return meets(protocol.randomizer.with_epsilon(epsilon).law())
+
+    if there(math.inf):
+        return math.inf
+    low, high = _SMALLEST, _LARGEST
+    if not there(low):
+        name, value = next(iter(wanted.items()))
+        _checks.reject(name, "a promise that some noise keeps", value)
+    while high > math.nextafter(low, math.inf) and high - low > _CLOSE * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if there(middle) else (low, middle)
+    return low
 
 
 def _sizes(n: int, k: int, g: int | None) -> tuple[int, int, int]:

@@ -7,12 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
-from hushuffle.curves.capacity import BRAUN, SHANNON, WIDE, log2, to_decimal
 from hushuffle.model import Bound
-from hushuffle.model.citation import PIE
-from hushuffle.questions.pie._rounding import down, up
-from hushuffle.questions.pie.one_report import one_report
-from hushuffle.questions.pie.prior import Prior
+from hushuffle.model.citation import BRAUN, PIE, SHANNON
+from hushuffle.model.prior import Prior
+from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -38,7 +36,7 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
     """
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):
-        total = times * one_report(protocol).bits()[1]
+        total = times * protocol.randomizer.law().capacity(protocol.n)[1]
     most = min(total, log2(Fraction(protocol.n)))
     return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=(PIE.at("Theorem 4.3"), SHANNON))
 
@@ -64,6 +62,6 @@ def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | N
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):
         likeliest = to_decimal(Prior.of(protocol.n, largest_prior=largest_prior).largest)
-        gain = WIDE.ln(to_decimal(one_report(protocol).gain())) * times + WIDE.ln(likeliest)
+        gain = WIDE.ln(to_decimal(protocol.randomizer.law().gain(protocol.n))) * times + WIDE.ln(likeliest)
         error = max(1 - WIDE.exp(min(gain, Decimal(1))), Decimal(0))
     return Bound(lower=down(error), upper=1.0, kind="lower", unit="probability", sources=(BRAUN,))

@@ -7,10 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
-from hushuffle.curves.capacity import WIDE, to_decimal
 from hushuffle.model import Bound, Citation
-from hushuffle.questions.pie._rounding import up
-from hushuffle.questions.pie.one_report import one_report
+from hushuffle.numerics.exact import WIDE, to_decimal, up
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -48,7 +46,7 @@ def contraction(protocol: Protocol) -> Bound:
     >>> print(contraction(survey))
     0.5800 (exact)
     """
-    eta, smallest = one_report(protocol).contraction()
+    eta, smallest = protocol.randomizer.law().contraction()
     if smallest:
         return Bound.exact(float(eta), unit="", sources=(ORDENTLICH_POLYANSKIY,))
     return Bound(lower=0.0, upper=min(up(eta), 1.0), kind="upper", unit="", sources=(POLYANSKIY_WU,))
@@ -75,6 +73,6 @@ def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: 
     known = Fraction(_checks.non_negative("mutual_information", mutual_information))
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):
-        kept = 1 - (1 - to_decimal(one_report(protocol).contraction()[0])) ** times
+        kept = 1 - (1 - to_decimal(protocol.randomizer.law().contraction()[0])) ** times
         most = kept * to_decimal(known)
     return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=(POLYANSKIY_WU,))

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
-from hushuffle.curves.capacity import BRAUN
 from hushuffle.model import Bound
-from hushuffle.model.citation import PIE
-from hushuffle.questions.pie._rounding import down, up
-from hushuffle.questions.pie.one_report import one_report
-from hushuffle.questions.pie.prior import Prior
+from hushuffle.model.citation import BRAUN, PIE
+from hushuffle.model.prior import Prior
+from hushuffle.numerics.exact import down, up
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -47,9 +45,9 @@ def alpha(protocol: Protocol) -> Bound:
     >>> print(alpha(hs.Protocol(randomizer=hashed, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 0.1703 bits (upper bound)
     """
-    report = one_report(protocol)
-    least, most = report.bits()
-    sources = (PIE.at("Definition 3.1"), *report.sources)
+    law = protocol.randomizer.law()
+    least, most = law.capacity(protocol.n)
+    sources = (PIE.at("Definition 3.1"), *law.sources)
     if least == most:
         return Bound.exact(float(most), unit="bits", sources=sources)
     return Bound(lower=down(least), upper=up(most), kind="bracket" if least else "upper", unit="bits", sources=sources)
@@ -87,9 +85,9 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     >>> bayes_error(survey).lower, bayes_error(survey, largest_prior=0.01).lower
     (0.99999995, 0.95)
     """
-    report, before = one_report(protocol), Prior.of(protocol.n, prior=prior, largest_prior=largest_prior)
-    error = 1 - report.success(before)
+    success, attained = protocol.randomizer.law().bayes(Prior.of(protocol.n, prior=prior, largest_prior=largest_prior))
+    error = 1 - success
     sources = (BRAUN, PIE.at("Section 3.4"))
-    if report.attained(before):
+    if attained:
         return Bound.exact(max(float(error), 0.0), unit="probability", sources=sources)
     return Bound(lower=max(down(error), 0.0), upper=1.0, kind="lower", unit="probability", sources=sources)

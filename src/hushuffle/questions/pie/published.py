@@ -8,15 +8,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
-from hushuffle.curves.capacity import WIDE, log2, to_decimal
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import HasSymmetricLaw, Symmetric, has, require
-from hushuffle.mechanisms.randomizers.local_hashing import HasBucketLaw
+from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import PIE
-from hushuffle.questions.pie._rounding import down, up
-from hushuffle.questions.pie.one_report import QUESTION, people_who_differ
-from hushuffle.questions.pie.prior import largest_probability
+from hushuffle.model.prior import largest_probability
+from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -73,7 +70,7 @@ def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     >>> print(rr_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 3.337e-06 bits (upper bound)
     """
-    law = require(protocol.randomizer, HasSymmetricLaw, for_what=QUESTION).symmetric_law()
+    law = symmetric_law(protocol.randomizer, for_what="Theorem 4.2")
     return _theta_alpha(law, protocol, reports, "Theorem 4.2", "Theorem 4.3")
 
 
@@ -94,7 +91,10 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     >>> print(hashing_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 0.004490 bits (upper bound)
     """
-    law = require(protocol.randomizer, HasBucketLaw, for_what="The bound for local hashing").bucket_law()
+    law = protocol.randomizer.law().bucket
+    if law is None:
+        message = f"The bound for local hashing needs a public hash: {type(protocol.randomizer).__name__} has none."
+        raise UnsupportedProtocolError(message)
     return _theta_alpha(law, protocol, reports, "Theorem 4.4", "Theorem 4.5")
 
 
@@ -113,9 +113,10 @@ def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     """
     times = _checks.integer("reports", reports, low=1)
     found = [ldp_alpha(protocol)] if times == 1 else []
-    if has(protocol.randomizer, HasSymmetricLaw):
+    law = protocol.randomizer.law()
+    if law.symmetric is not None:
         found.append(rr_alpha(protocol, reports=times))
-    if has(protocol.randomizer, HasBucketLaw):
+    if law.bucket is not None:
         found.append(hashing_alpha(protocol, reports=times))
     if not found:
         message = f"The paper has no bound for several reports of {type(protocol.randomizer).__name__}."
@@ -129,6 +130,11 @@ def _theta_alpha(law: Symmetric, protocol: Protocol, reports: int, single: str, 
         most = times * to_decimal(law.theta) * log2(Fraction(people_who_differ(protocol)))
     sources = (PIE.at(single if times == 1 else several),)
     return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=sources)
+
+
+def people_who_differ(protocol: Protocol) -> int:
+    """Return min(n, k): how many of the values n people can hold at once."""
+    return min(protocol.n, protocol.randomizer.inputs)
 
 
 def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None) -> Bound:

@@ -9,20 +9,17 @@ from dataclasses import dataclass
 from decimal import localcontext
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hushuffle import _checks
-from hushuffle.curves.capacity import BRAUN, SHANNON, WIDE, log2, to_decimal
 from hushuffle.curves.variance import frequency_variance
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers import HasSymmetricLaw, Symmetric, has, require
-from hushuffle.mechanisms.randomizers.local_hashing import HasBucketLaw
 from hushuffle.model import Citation, number
-from hushuffle.model.citation import PIE
-from hushuffle.questions.pie._rounding import down
-from hushuffle.questions.pie.calibration import epsilon_for_alpha, epsilon_for_error
-from hushuffle.questions.pie.one_report import QUESTION, people_who_differ
-from hushuffle.questions.pie.published import alpha_for_error
+from hushuffle.model.citation import BRAUN, PIE, SHANNON
+from hushuffle.model.prior import Prior
+from hushuffle.numerics.exact import WIDE, down, log2, to_decimal
+from hushuffle.questions.pie.calibration import epsilon_for_alpha, epsilon_for_error, largest_epsilon
+from hushuffle.questions.pie.published import alpha_for_error, people_who_differ
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -45,7 +42,7 @@ class Route:
     @property
     def theta(self) -> float | None:
         """The probability mu - nu with which the value (or bucket) is told on purpose."""
-        return None if self.protocol is None else float(_law(self.protocol).theta)
+        return None if self.protocol is None else float(_told(self.protocol))
 
     def standard_error(self, frequency: float = 0.0) -> float:
         """Return the standard error of an estimated frequency whose true value is `frequency`; inf without protocol."""
@@ -69,19 +66,20 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
 
     1. exact Bayes error: `bayes_error` (for local hashing the bound by its buckets),
     2. exact alpha* and Fano: `alpha`, `fano_error`,
-    3. the paper's bound for the mechanism and Fano: Theorem 4.2, for local hashing Theorem 4.4,
+    3. the paper's bound for the mechanism and Fano: Theorem 4.2, for local hashing Theorem 4.4, else none,
     4. the paper's bound for any local randomizer and Fano: Proposition 4.1.
 
     All promise the same; the weaker the proof, the more noise it asks for: never less than the one before, but
     that with few buckets Theorem 4.4 may be weaker than Proposition 4.1. The protocol's own epsilon is not used.
 
     Args:
-        protocol: randomized response or local hashing; number of people, and dummies, count for utility.
+        protocol: randomized response, local hashing, or another mechanism with an epsilon that reports a dummy's
+            report unless it tells the value; number of people, and dummies, count for utility.
         bayes_error: the probability wanted that the best guess whose report this is, is wrong.
 
     Raises:
         InvalidInputError: bayes_error out of range, or 1 - 1/n or more, which guessing at random beats.
-        UnsupportedProtocolError: the randomizer has no epsilon to choose, or neither of the two laws.
+        UnsupportedProtocolError: the randomizer has no epsilon to choose, or another law.
 
     Source: Murakami, Takahashi 2021, Corollary 3.9, Theorems 4.2 and 4.4; docs/theory/identity.md, Theorems 1, 3 and 6.
 
@@ -96,22 +94,42 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
     Proposition 4.1 and Fano: epsilon_0 = 0.6612, standard error of a rare value 2.953
     """
     wanted = _checks.probability("bayes_error", bayes_error)
-    law, n, k = _law(protocol), protocol.n, protocol.randomizer.inputs
-    buckets = None if has(protocol.randomizer, HasSymmetricLaw) else law.k
-    routes = [_route("exact Bayes error", BRAUN, protocol, wanted, epsilon_for_error(wanted, n=n, k=k, g=buckets))]
-    theorem = "Theorem 4.2" if buckets is None else "Theorem 4.4"
-    ways: tuple[tuple[str, Citation, Callable[[float], float]], ...] = (
-        ("exact alpha*", SHANNON, partial(epsilon_for_alpha, n=n, k=k, g=buckets)),
-        (theorem, PIE.at(theorem), lambda bits: _by_theta(bits, people_who_differ(protocol), law.k)),
+    _told(protocol)  # or refuse
+    ways: list[tuple[str, Citation, Callable[[float], float]]] = [
+        ("exact alpha*", SHANNON, partial(_by_capacity, protocol)),
         ("Proposition 4.1", PIE.at("Proposition 4.1"), lambda bits: _by_epsilon(bits, people_who_differ(protocol))),
-    )
+    ]
+    law = protocol.randomizer.law()
+    response = law.symmetric or law.bucket
+    if response is not None:
+        theorem = "Theorem 4.2" if law.bucket is None else "Theorem 4.4"
+        size = response.k
+        ways.insert(1, (theorem, PIE.at(theorem), lambda bits: _by_theta(bits, people_who_differ(protocol), size)))
+    routes = [_route("exact Bayes error", BRAUN, protocol, wanted, _by_error(protocol, wanted))]
     for name, source, solve in ways:
         try:
-            route = _route(f"{name} and Fano", source, protocol, wanted, solve(alpha_for_error(wanted, n)))
+            route = _route(f"{name} and Fano", source, protocol, wanted, solve(alpha_for_error(wanted, protocol.n)))
         except InvalidInputError:  # more than Fano can promise, or theta < 2**-64
             route = Route(name=f"{name} and Fano", source=source, bayes_error=wanted, epsilon=None, protocol=None)
         routes.append(route)
     return tuple(routes)
+
+
+def _by_error(protocol: Protocol, wanted: float) -> float:
+    """Return the largest epsilon_0 with a Bayes error of at least `wanted`."""
+    law, uniform = protocol.randomizer.law(), Prior.of(protocol.n)
+    if law.symmetric is not None or law.bucket is not None:
+        buckets = None if law.bucket is None else law.bucket.k
+        return epsilon_for_error(wanted, n=protocol.n, k=law.values, g=buckets)
+    return largest_epsilon(protocol, lambda law: 1 - law.bayes(uniform)[0] >= Fraction(wanted), bayes_error=wanted)
+
+
+def _by_capacity(protocol: Protocol, bits: float) -> float:
+    """Return the largest epsilon_0 with an alpha* of at most `bits`."""
+    law, n = protocol.randomizer.law(), protocol.n
+    if law.symmetric is not None or law.bucket is not None:
+        return epsilon_for_alpha(bits, n=n, k=law.values, g=None if law.bucket is None else law.bucket.k)
+    return largest_epsilon(protocol, lambda law: law.capacity(n)[1] <= to_decimal(Fraction(bits)), alpha_bits=bits)
 
 
 def _by_theta(bits: float, rows: int, size: int) -> float:
@@ -135,17 +153,18 @@ def _by_epsilon(bits: float, rows: int) -> float:
 
 
 def _route(name: str, source: Citation, protocol: Protocol, wanted: float, epsilon: float) -> Route:
-    noise: Any = dataclasses.replace(protocol.randomizer, epsilon=epsilon)  # type: ignore[type-var]
-    chosen = dataclasses.replace(protocol, randomizer=noise)
+    chosen = dataclasses.replace(protocol, randomizer=protocol.randomizer.with_epsilon(epsilon))
     return Route(name=name, source=source, bayes_error=wanted, epsilon=epsilon, protocol=chosen)
 
 
-def _law(protocol: Protocol) -> Symmetric:
-    """Return the law whose theta is chosen: of the value, or of its bucket."""
+def _told(protocol: Protocol) -> Fraction:
+    """Return the theta that is chosen: of the value, or of its bucket."""
     randomizer = protocol.randomizer
-    if not hasattr(randomizer, "epsilon"):
+    if randomizer.chosen_epsilon is None:
         message = f"{type(randomizer).__name__} has no `epsilon` to choose; randomized response and local hashing have."
         raise UnsupportedProtocolError(message)
-    if has(randomizer, HasSymmetricLaw):
-        return randomizer.symmetric_law()
-    return require(randomizer, HasBucketLaw, for_what=QUESTION).bucket_law()
+    told = randomizer.law().told
+    if told is None:
+        message = f"The noise of {type(randomizer).__name__} is no mixture of the truth and a dummy's report."
+        raise UnsupportedProtocolError(message)
+    return told

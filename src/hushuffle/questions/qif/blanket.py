@@ -63,7 +63,7 @@ def upper_rate(knowledge: Knowledge) -> float:
     Source: docs/theory/guessing.md, Theorem 7; Balle, Bell, Gascon, Nissim 2019 (the blanket).
     """
     m, k = knowledge.m, knowledge.law.k
-    starts, _, masses, lost = _bins(m, float(knowledge.law.gamma), k)
+    starts, _, masses, lost = bins(m, float(knowledge.law.gamma), k)
     rates = np.array([shuffle_rate(int(start) + knowledge.unknown + 1, k, tolerance=COARSE) for start in starts])
     return min(1.0, (float(masses @ rates) + lost) * (1 + COARSE + max_load.ACCURACY + 2 * binomial.margin(m)))
 
@@ -79,8 +79,8 @@ def lower_rate(knowledge: Knowledge) -> float:
     Source: docs/theory/guessing.md, Theorem 7.
     """
     m, unknown, k = knowledge.m, knowledge.unknown, knowledge.law.k
-    _, own, own_masses, _ = _bins(m, (k - 1) * float(knowledge.law.lie), k)
-    _, side, side_masses, _ = _bins(unknown, (k - 1) / k, k)
+    _, own, own_masses, _ = bins(m, (k - 1) * float(knowledge.law.lie), k)
+    _, side, side_masses, _ = bins(unknown, (k - 1) / k, k)
     reports = own[:, None] + side[None, :] + 1
     points = np.unique(np.linspace(reports.min(), reports.max(), max(own.size, side.size) + 1).astype(np.int64))
     rates = np.array([shuffle_rate(int(point), k - 1, tolerance=COARSE) for point in points])
@@ -89,7 +89,7 @@ def lower_rate(knowledge: Knowledge) -> float:
     return float(own_masses @ above @ side_masses) * (1 - 1 / k) * (1 - rounding)
 
 
-def _bins(trials: int, chance: float, k: int) -> tuple[Floats, Floats, Floats, float]:
+def bins(trials: int, chance: float, k: int) -> tuple[Floats, Floats, Floats, float]:
     """Return first and last counts of bins of Bin(trials, chance), their masses, and the mass left out."""
     low, high = binomial.window(trials, chance, _LOG_TAIL)
     # The window spans about 18/sqrt(M) of V_S - 1/k. For few values a point costs more, and the bound is wider.

@@ -16,7 +16,8 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Witness
 from hushuffle.model.citation import BLANKET, DARROCH, QIF, Citation
 from hushuffle.questions.qif import binary, many
-from hushuffle.questions.qif.knowledge import QUESTION, Knowledge, Rates, knowledge, symmetric_law
+from hushuffle.questions.qif.bounds import guess_bound
+from hushuffle.questions.qif.knowledge import QUESTION, Knowledge, Rates, knowledge, known_others, symmetric_law
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.adversaries import Guesser
@@ -35,7 +36,9 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     the excess V - 1/k. Its ends differ by less than 25 % for `Strong()` and 51 % for `Informed(m=...)` in all
     cases tried with k = 3, by 12 % and 16 % with k = 5, by 2 % and 3 % with k = 20; for a given large
     composition with several values by a factor 3.3. A few seconds at most, up to n = 10**9.
-    Dummies are uniform reports, like those of people whose value is unknown.
+    Dummies are uniform reports, like those of people whose value is unknown. For another mechanism than randomized
+    response: exact without a shuffler, else a certified bracket where reports are sets (`SubsetSelection`), and an
+    upper bound for the rest.
 
     Args:
         protocol: what is collected and how.
@@ -47,7 +50,8 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
 
     Raises:
         InvalidInputError: the adversary's histogram does not fit the protocol.
-        UnsupportedProtocolError: the randomizer has no symmetric law, or the shuffler keeps a noisy order.
+        UnsupportedProtocolError: randomized response with a shuffler that keeps a noisy order; or no law but a
+            matrix that is too large.
         NumericalError: n is beyond what `expected_max_load` takes.
 
     Source: Jurado et al. 2023, Theorems 17 and 19, Propositions 15, 20, 21, section V; docs/theory/guessing.md,
@@ -61,7 +65,11 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     >>> print(vulnerability(survey))
     0.5169 (exact)
     """
-    known = knowledge(protocol, Uninformed() if adversary is None else adversary)
+    guesser = Uninformed() if adversary is None else adversary
+    if protocol.randomizer.law().symmetric is None:
+        m, composition = known_others(protocol, guesser)
+        return guess_bound(protocol, known=m, composition=composition is not None)
+    known = knowledge(protocol, guesser)
     if protocol.shuffler.reveals is Reveals.SENDERS:
         return Bound.exact(float(known.law.truth), unit=_UNIT, sources=(QIF.at("Proposition 15"),))
     _check_uniform(protocol.shuffler.reveals)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
+from hushuffle.mechanisms import randomizers
 from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
-from hushuffle.mechanisms.randomizers import HasSymmetricLaw, Symmetric, require
+from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Histogram
 
 if TYPE_CHECKING:
@@ -54,18 +55,30 @@ def symmetric_law(protocol: Protocol) -> Symmetric:
     Raises:
         UnsupportedProtocolError: it treats the values differently, or its law is not known.
     """
-    return require(protocol.randomizer, HasSymmetricLaw, for_what=QUESTION).symmetric_law()
+    return randomizers.symmetric_law(protocol.randomizer, for_what=QUESTION)
 
 
 def knowledge(protocol: Protocol, adversary: Guesser) -> Knowledge:
     """Return what `adversary` knows when it looks at a release of `protocol`.
 
     Raises:
-        InvalidInputError: not an adversary, more known people than others, or a histogram that
-            does not count them over the k values.
+        InvalidInputError: as `known_others`.
         UnsupportedProtocolError: the randomizer has no symmetric law.
     """
-    law, others = symmetric_law(protocol), protocol.n - 1
+    law = symmetric_law(protocol)
+    m, known = known_others(protocol, adversary)
+    counts = None if known is None else tuple(known.counts.tolist())
+    return Knowledge(law=law, m=m, known=counts, unknown=protocol.n - 1 - m + protocol.shuffler.dummies)
+
+
+def known_others(protocol: Protocol, adversary: Guesser) -> tuple[int, Histogram | None]:
+    """Return how many others `adversary` knows, and their values if they are given.
+
+    Raises:
+        InvalidInputError: not an adversary, more known people than others, or a histogram that
+            does not count them over the k values.
+    """
+    k, others = protocol.randomizer.inputs, protocol.n - 1
     known: Histogram | None
     match adversary:
         case Uninformed():
@@ -77,9 +90,8 @@ def knowledge(protocol: Protocol, adversary: Guesser) -> Knowledge:
         case _:
             hint = "For example Strong() or Informed(m=10)."
             _checks.reject("adversary", "Uninformed, Strong or Informed", repr(adversary), hint)
-    if known is not None and known.k != law.k:
-        _checks.reject(name, f"a histogram of {law.k} values", f"<{known.k} values>")
+    if known is not None and known.k != k:
+        _checks.reject(name, f"a histogram of {k} values", f"<{known.k} values>")
     if known is not None and known.total != m:
         _checks.reject(name, f"a histogram of {m} people", f"<{known.total} people>")
-    counts = None if known is None else tuple(known.counts.tolist())
-    return Knowledge(law=law, m=m, known=counts, unknown=others - m + protocol.shuffler.dummies)
+    return m, known

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hushuffle import _checks
-from hushuffle.curves.capacity import BRAUN, SHANNON, channel_capacity
 from hushuffle.model import Bound, Channel
-from hushuffle.model.citation import QIF
+from hushuffle.model.citation import ARIMOTO, BLAHUT, BRAUN, QIF, SHANNON
+from hushuffle.numerics.capacity import capacity_ends
 from hushuffle.questions.qif.gain import posterior_vulnerability, prior_vulnerability
 
 if TYPE_CHECKING:
@@ -130,7 +130,9 @@ def shannon_capacity(channel: Channel, *, tolerance: float = 1e-9) -> Bound:
     >>> print(shannon_capacity(Channel(matrix=[[0.89, 0.11], [0.11, 0.89]])))
     0.5001 bits (certified bracket)
     """
-    return channel_capacity(channel, tolerance=tolerance, work=WORK_LIMIT)
+    aim = _checks.positive("tolerance", tolerance)
+    lower, upper = capacity_ends(channel.matrix.astype(np.float64), tolerance=aim, work=WORK_LIMIT)
+    return Bound(lower=lower, upper=upper, kind="bracket", unit="bits", sources=(SHANNON, BLAHUT, ARIMOTO))
 
 
 def _entropy(excess: Floats) -> Floats:

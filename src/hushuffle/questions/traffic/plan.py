@@ -13,7 +13,7 @@ from hushuffle.curves.divergence import divergence
 from hushuffle.curves.released import CoinsKnown, ConcentratedRelease, PureRelease
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import Convention, HasSymmetricLaw, TargetSampling, require
+from hushuffle.mechanisms.randomizers import Convention, TargetSampling, symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler
 from hushuffle.model import Bound, Guarantee
 from hushuffle.model.citation import LADJEL
@@ -216,9 +216,8 @@ def _laws(plan: Plan, data: str) -> list[tuple[PrivacyCurve, int]]:
 def _law(protocol: Protocol, *, coins_known: bool) -> PrivacyCurve:
     if not coins_known or protocol.shuffler.reveals is Reveals.SENDERS:
         return divergence(protocol)
-    randomizer = require(protocol.randomizer, HasSymmetricLaw, for_what="A scrambler whose sources' coins are known")
     return CoinsKnown.of(
-        law=randomizer.symmetric_law(),
+        law=symmetric_law(protocol.randomizer, for_what="A scrambler whose sources' coins are known"),
         local_epsilon=protocol.randomizer.local_epsilon,
         n=protocol.n,
         dummies=protocol.shuffler.dummies,

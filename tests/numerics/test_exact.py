@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushuffle.questions.pie._rounding import down, up
+from hushuffle.numerics.exact import down, up
 
 
 @given(st.fractions())

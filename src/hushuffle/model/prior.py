@@ -43,6 +43,11 @@ class Prior:
         return cls(blocks=((most, full), (rest, 1)) if rest > 0 and full < n else ((most, full),))
 
     @property
+    def people(self) -> int:
+        """Number of people."""
+        return sum(count for _, count in self.blocks)
+
+    @property
     def largest(self) -> Fraction:
         """Probability of the most likely person."""
         return self.blocks[0][0]

@@ -1,0 +1,385 @@
+"""Subset selection: a report is a set of w of the k values, the own one more likely among them than any other."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers._rounding import log_upwards
+from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
+from hushuffle.mechanisms.randomizers.report_law import (
+    LARGEST_MATRIX,
+    Blanket,
+    ReportLaw,
+    Support,
+    Symmetric,
+    ValueLaws,
+)
+from hushuffle.model import Channel, Histogram
+from hushuffle.model.citation import BRAUN, SHANNON, YE_BARG
+from hushuffle.model.report_layout import ReportLayout
+from hushuffle.numerics.exact import WIDE, log2, to_decimal
+from hushuffle.randomness import SCALE, Randomness, threshold_for_truth
+
+if TYPE_CHECKING:
+    from hushuffle.model.prior import Prior
+
+LARGEST_SET: Final = 1001
+"""Most values in a report."""
+
+
+class SetReports(Mechanism):
+    """Reports are sets of values: a first one by a coin and a symmetric law, the others uniform among the rest.
+
+    A report is the sorted row of its values, shape (n, size), or the value, shape (n,), where it is only one.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of values in a report."""
+
+    @property
+    @abstractmethod
+    def coin(self) -> int:
+        """The true value comes first with probability `coin` / 2**64, else a random one."""
+
+    @property
+    def others_only(self) -> bool:
+        """Whether the random value is never the true one."""
+        return False
+
+    @property
+    def first(self) -> Symmetric:
+        """The law of the first value."""
+        k, told = self.inputs, Fraction(self.coin, SCALE)
+        lie = (1 - told) / (k - 1 if self.others_only else k)
+        return Symmetric(k=k, truth=1 - (k - 1) * lie, lie=lie)
+
+    @property
+    def local_epsilon(self) -> float:
+        """ln((mu + d nu)/((d + 1) nu)), d + 1 values in a report; 0 where it has all of them."""
+        law, d = self.first, self.size - 1
+        if self.size == self.inputs:
+            return 0.0
+        return math.inf if law.lie == 0 else log_upwards((law.truth + d * law.lie) / ((d + 1) * law.lie))
+
+    @property
+    def layout(self) -> ReportLayout:
+        names = [f"value_{place}" for place in range(1, self.size + 1)] if self.size > 1 else ["report"]
+        return ReportLayout(names=tuple(names), limits=(self.inputs,) * self.size)
+
+    def law(self) -> ReportLaw:
+        first, d = self.first, self.size - 1
+        return Sets(k=self.inputs, w=self.size, own=first.truth + d * first.lie) if d else first
+
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
+        return self._completed(self._first_values(values, rng)[0], rng)
+
+    def dummies(self, count: int, *, rng: Randomness) -> Integers:
+        """Return reports of uniform values."""
+        return self._completed(rng.integers(self.inputs, _checks.integer("count", count, low=0)), rng)
+
+    def _first_values(self, values: npt.ArrayLike, rng: Randomness) -> tuple[Integers, Flags]:
+        """Return the first values, and which are the own ones by the coin."""
+        truth = _checks.codes("values", values, k=self.inputs)
+        honest = rng.coins(self.coin, truth.size)
+        if self.others_only:
+            other = rng.integers(self.inputs - 1, truth.size)
+            other += other >= truth
+        else:
+            other = rng.integers(self.inputs, truth.size)
+        return np.where(honest, truth, other), honest
+
+    def _completed(self, first: Integers, rng: Randomness) -> Integers:
+        """Return each first value together with distinct others, sorted."""
+        if self.size == 1:
+            return first
+        rows, others = np.empty((first.size, self.size), dtype=np.int64), self.inputs - 1
+        for column, last in enumerate(range(others - self.size + 1, others)):
+            # Floyd's sampling without replacement: take a number up to `last`, or `last` itself if that is taken.
+            drawn = rng.integers(last + 1, first.size)
+            taken = (rows[:, :column] == drawn[:, None]).any(axis=1)
+            rows[:, column] = np.where(taken, last, drawn)
+        chosen = rows[:, :-1]
+        chosen += chosen >= first[:, None]
+        rows[:, -1] = first
+        rows.sort(axis=1)
+        return rows
+
+    def supports(self, reports: Integers, values: Integers) -> Flags:
+        rows = reports.reshape(reports.shape[0], self.size)
+        found = np.zeros((values.size, rows.shape[0]), dtype=np.bool_)
+        for column in rows.T:
+            found |= values[:, None] == column
+        return found
+
+    def supported(self, reports: Integers) -> Integers:
+        return np.full(reports.shape[0], self.size, dtype=np.int64)
+
+    def counts(self, reports: Integers) -> Histogram:
+        rows = np.asarray(reports)
+        shape = (rows.shape[0], self.size) if self.size > 1 else (rows.size,)
+        if rows.shape != shape:
+            _checks.reject("reports", f"of shape {shape}", f"<shape {rows.shape}>")
+        values = _checks.codes("reports", rows.ravel(), k=self.inputs)
+        return Histogram(counts=np.bincount(values, minlength=self.inputs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsetSelection(SetReports):
+    """Report w of the k values: the own one with probability e**epsilon w/(e**epsilon w + k - w), the rest uniform.
+
+    Put differently: tell the truth with probability theta = (e**epsilon - 1)/(k/w + e**epsilon - 1), rounded down to a
+    multiple of 2**-64, else draw a uniform value; then add w - 1 distinct others. It is `TargetSampling` with w - 1
+    floods, and randomized response at w = 1. Every set with the own value is e**epsilon times as likely as one without
+    it. A report is the sorted row of its values, shape (n, w).
+
+    Args:
+        k: number of values, 2 to 2**40.
+        w: how many of them a report names, 1 to k - 1, at most 1001; `best_w` has the least variance.
+        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (the own value is always in the set).
+
+    Raises:
+        InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
+
+    Source: Ye, Barg 2018.
+
+    >>> survey = SubsetSelection(k=20, w=5, epsilon=1.0)
+    >>> round(survey.law().support.true, 6), survey.local_epsilon
+    (0.475367, 1.0)
+    """
+
+    k: int
+    w: int
+    epsilon: float
+    threshold: int = field(init=False, repr=False, compare=False)
+    sources = (YE_BARG,)
+    besides_epsilon = "size of the sets"
+
+    def __post_init__(self) -> None:
+        k = _checks.integer("k", self.k, low=2, high=2**40)
+        w = _checks.integer("w", self.w, low=1, high=min(k - 1, LARGEST_SET))
+        epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint="math.inf means no noise.")
+        threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(k, epsilon, size=w)
+        if threshold == 0:
+            hint = "Reports would not depend on the values at all."
+            _checks.reject("epsilon", f"large enough for theta >= 2**-64 at k={k}, w={w}", epsilon, hint)
+        object.__setattr__(self, "k", k)
+        object.__setattr__(self, "w", w)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "threshold", threshold)
+
+    @staticmethod
+    def best_w(k: int, epsilon: float) -> int:
+        """Return the size with the least variance for a rare value: k/(e**epsilon + 1) or next to it.
+
+        >>> SubsetSelection.best_w(20, 1.0), SubsetSelection.best_w(20, 5.0)
+        (5, 1)
+        """
+        size, growth = (
+            _checks.integer("k", k, low=2, high=2**40),
+            math.exp(min(_checks.positive("epsilon", epsilon), 40.0)),
+        )
+        near = math.floor(size / (growth + 1))
+        sizes = {min(max(w, 1), size - 1, LARGEST_SET) for w in (near, near + 1)}
+        return min(sorted(sizes), key=lambda w: _variance(size, w, growth))
+
+    @property
+    def inputs(self) -> int:
+        return self.k
+
+    @property
+    def size(self) -> int:
+        return self.w
+
+    @property
+    def coin(self) -> int:
+        return self.threshold
+
+    def describe(self) -> str:
+        noise = f"local epsilon {self.local_epsilon:.4g}" if math.isfinite(self.epsilon) else "no noise"
+        own = float(self.first.truth + (self.w - 1) * self.first.lie)
+        return (
+            f"every person reports {self.w:,} of {self.k:,} values, the true one among them with probability "
+            f"{own:.4g} (subset selection, {noise})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sets(ReportLaw):
+    """Sets of w of the k values: with probability `own` uniform among those with the own value, else among the others.
+
+    C(k - 1, w - 1) sets have the own value; each of them is `odds` times as likely as one without it. The blanket is
+    a uniform set, gamma as large as the sets without the own value allow.
+    """
+
+    k: int
+    w: int
+    own: Fraction
+    sources = (SHANNON, BRAUN)
+
+    @property
+    def values(self) -> int:
+        return self.k
+
+    @property
+    def beside(self) -> Fraction:
+        """The likelihood of a set without the own value, in units in which that of one with it is `own`."""
+        return (1 - self.own) * self.w / (self.k - self.w) if self.w < self.k else Fraction(1)
+
+    @property
+    def gamma(self) -> Fraction:
+        """The weight of the blanket."""
+        return self.beside * self.k / self.w
+
+    @property
+    def told(self) -> Fraction:
+        return 1 - self.gamma
+
+    @property
+    def support(self) -> Support:
+        return Support(
+            true=float(self.own),
+            false=float((self.w - self.own) / (self.k - 1)),
+            dummy=self.w / self.k,
+            inside=float(self.own),
+            outside=float(self.beside),
+            told=float(self.told),
+            disjoint=True,
+        )
+
+    def channel(self) -> Channel:
+        size = math.comb(self.k, self.w) * self.k
+        if size > LARGEST_MATRIX:
+            message = f"Sets of {self.w:,} of {self.k:,} values: a matrix would have {size:,} entries."
+            raise UnsupportedProtocolError(message)
+        sets, each = list(combinations(range(self.k), self.w)), math.comb(self.k - 1, self.w - 1)
+        inside, outside = float(self.own / each), float(self.beside / each)
+        matrix = [[inside if x in chosen else outside for chosen in sets] for x in range(self.k)]
+        return Channel(matrix=np.array(matrix), outputs=sets)
+
+    def blanket(self) -> Blanket:
+        return Blanket.uniform(self.gamma, self.channel().matrix.shape[1])
+
+    def pairs(self) -> tuple[ValueLaws, ...]:
+        """Return the one pair there is: a report has the first value only, the second only, both, or neither."""
+        inside, outside = self.own, self.beside
+        one, both, neither = (self._share(self.k - 2, size) for size in (self.w - 1, self.w - 2, self.w))
+        first = (one * inside, one * outside, both * inside, neither * outside)
+        rows: list[tuple[Fraction, ...]] = [first, (first[1], first[0], first[2], first[3])]
+        if self.k > 2:
+            have = [self._share(self.k - 3, size) for size in (self.w - 2, self.w - 3, self.w - 1)]
+            third = [
+                with_third * inside + (every - with_third) * outside
+                for with_third, every in zip(have, (one, both, neither), strict=True)
+            ]
+            rows.append((third[0], third[0], third[1], third[2]))
+        total = one + one + both + neither
+        uniform = [share / total for share in (one, one, both, neither)]
+        return (
+            ValueLaws(
+                rows=np.array(rows, dtype=np.float64),
+                labels=tuple(range(len(rows))),
+                blanket=np.array(uniform, dtype=np.float64),
+                weight=float(self.gamma),
+                pairs=((0, 1),),
+            ),
+        )
+
+    def capacity(self, people: int) -> tuple[Decimal, Decimal]:
+        """Return the divergence of one value's law from the mean of j = min(people, k) values' laws: exact.
+
+        The j values are alike, so that they are used equally. A report has i of them; given the own value i - 1 of the
+        j - 1 others among its w - 1 further ones, or i among w if it does not have the own one.
+        """
+        j, odds = self._held(people), self.own / self.beside if self.beside else None
+        bits = Decimal(0)
+        with localcontext(WIDE):
+            for share, rest, lifted in ((self.own, self.w - 1, True), (1 - self.own, self.w, False)):
+                if share:
+                    for i, chance in _hypergeometric(self.k - 1, j - 1, rest):
+                        of_them = i + lifted
+                        ratio = Fraction(j, of_them) if odds is None else j / (of_them * odds + j - of_them)
+                        ratio *= odds if lifted and odds is not None else 1
+                        bits += to_decimal(share) * chance * log2(ratio)
+        return bits, bits
+
+    def gain(self, people: int) -> Fraction:
+        return self._named([(Fraction(1), self._held(people))], Fraction(1))
+
+    def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
+        """Give the likeliest people values of their own: a set is taken for the likeliest holder of a value in it.
+
+        Or for the likeliest person of all, if that is better.
+        """
+        return self._named(list(prior.blocks), prior.largest), True
+
+    def contraction(self) -> tuple[Fraction, bool]:
+        """Two inputs decide: sets with one of the two values only tell them apart, as randomized response does."""
+        with_own, with_other = (part * (self.k - self.w) / (self.k - 1) for part in (self.own, self.beside))
+        return (with_own - with_other) ** 2 / (with_own + with_other) if self.w < self.k else Fraction(0), True
+
+    def _named(self, blocks: list[tuple[Fraction, int]], largest: Fraction) -> Fraction:
+        """Return sum over sets of max over people, with weights in falling order, of weight times likelihood."""
+        # All C(k, w) sets together, in the units of `own` and `beside`.
+        held, missing, total = 0, Decimal(1), Decimal(0)
+        with localcontext(WIDE):
+            for weight, count in blocks:
+                last = min(held + count, self.k)
+                if last == held or self.own * weight <= self.beside * largest:
+                    break
+                left = missing * self._missed(held, last)
+                total += (missing - left) * to_decimal(self.own * weight)
+                held, missing = last, left
+            total += missing * to_decimal(self.beside * largest)
+            return Fraction(total * to_decimal(Fraction(self.k, self.w)))
+
+    def _missed(self, held: int, last: int) -> Decimal:
+        """Return the chance that a uniform set without `held` given values has none of those up to `last` either."""
+        top, steps = self.k - held, last - held
+        if last > self.k - self.w:
+            return Decimal(0)
+        # C(top - steps, w)/C(top, w), by the shorter of two products.
+        few, many = sorted((steps, self.w))
+        chance = Decimal(1)
+        for i in range(few):
+            chance *= Decimal(top - many - i) / Decimal(top - i)
+        return chance
+
+    def _held(self, people: int) -> int:
+        """Return how many values so many people can hold at once."""
+        return min(_checks.integer("people", people, low=1), self.k)
+
+    def _share(self, others: int, chosen: int) -> Fraction:
+        """Return C(others, chosen)/C(k - 1, w - 1): how many sets there are, over how many have one value."""
+        return Fraction(math.comb(others, chosen) if chosen >= 0 else 0, math.comb(self.k - 1, self.w - 1))
+
+
+def _hypergeometric(urn: int, marked: int, drawn: int) -> list[tuple[int, Decimal]]:
+    """Return (i, probability of i marked balls among those drawn), to about 110 digits."""
+    first, last = max(0, drawn - (urn - marked)), min(drawn, marked)
+    start = Fraction(math.comb(marked, first) * math.comb(urn - marked, drawn - first), math.comb(urn, drawn))
+    found = [(first, to_decimal(start))]
+    with localcontext(WIDE):
+        for i in range(first, last):
+            step = Fraction((marked - i) * (drawn - i), (i + 1) * (urn - marked - drawn + i + 1))
+            found.append((i + 1, found[-1][1] * to_decimal(step)))
+    return found
+
+
+def _variance(k: int, w: int, growth: float) -> float:
+    """Return the variance of a rare value's estimated frequency, up to a factor."""
+    own = growth * w / (growth * w + k - w)
+    false = (w - own) / (k - 1)
+    return false * (1 - false) / (own - false) ** 2

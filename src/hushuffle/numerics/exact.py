@@ -1,0 +1,55 @@
+"""Rationals and 120-digit decimals: logarithms that keep all their digits, and floats rounded towards safety."""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Final
+
+DIGITS: Final = 120
+"""Decimal digits of every logarithm; thresholds on the 2**-64 scale cancel at most 40 of them."""
+
+WIDE: Final = Context(prec=DIGITS)
+"""Arithmetic of its own, so that a caller's decimal settings change nothing."""
+
+_SLACK: Final = Decimal(10) ** -60  # far more than the 120-digit arithmetic loses, far less than a float shows
+
+
+def to_decimal(value: Fraction) -> Decimal:
+    """Return `value` to 120 digits."""
+    return WIDE.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def log2(value: Fraction) -> Decimal:
+    """Return the base-2 logarithm of `value` > 0 to about 118 digits.
+
+    >>> round(log2(Fraction(10)), 6)
+    Decimal('3.321928')
+    """
+    return WIDE.divide(WIDE.ln(to_decimal(value)), WIDE.ln(Decimal(2)))
+
+
+def up(value: Decimal | Fraction) -> float:
+    """Return a float >= `value`, at most the second one above it.
+
+    >>> up(Fraction(1, 10)) >= Fraction(1, 10)
+    True
+    """
+    wide = _wide(value)
+    raised = WIDE.add(wide, WIDE.multiply(WIDE.abs(wide), _SLACK))
+    nearest = float(raised)
+    return nearest if Decimal(nearest) >= raised else math.nextafter(nearest, math.inf)
+
+
+def down(value: Decimal | Fraction) -> float:
+    """Return a float <= `value`, at most the second one below it.
+
+    >>> down(Fraction(1, 10)) <= Fraction(1, 10)
+    True
+    """
+    return 0.0 - up(WIDE.minus(_wide(value)))  # 0.0 - 0.0 is 0.0, not -0.0
+
+
+def _wide(value: Decimal | Fraction) -> Decimal:
+    return to_decimal(value) if isinstance(value, Fraction) else value

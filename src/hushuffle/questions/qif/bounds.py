@@ -1,0 +1,109 @@
+"""Certified ends of a guess for mechanisms other than randomized response, whatever the adversary knows.
+
+Three upper ends, the smallest counts: one report seen next to its name; for reports that support values, what is left
+when the known people's reports on purpose are given away (`_supporting`); for others, the central guarantee. A lower
+end where dummies support a fixed number of values, from an adversary who knows nobody.
+
+Source: docs/theory/guessing.md, Theorems 10 and 11; K. Joag-Dev, F. Proschan 1983 (negative association).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hushuffle.curves.divergence import divergence
+from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.model import Bound, Citation
+from hushuffle.model.bound import Kind
+from hushuffle.model.citation import BLANKET, BRAUN
+from hushuffle.model.prior import Prior
+from hushuffle.numerics import binomial
+from hushuffle.questions.qif.blanket import bins
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
+    from hushuffle.mechanisms.randomizers import Support
+
+NEGATIVE: Final = Citation(
+    key="joagdev1983",
+    text="K. Joag-Dev, F. Proschan, Negative association of random variables with applications, "
+    "Annals of Statistics 11 (1983)",
+)
+
+_LOG_TAIL: Final = -80.0
+_POINTS: Final = 2_000
+"""Most counts looked at; beyond, counts are taken in steps, each at its safe end."""
+
+_TRIED: Final = (0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.2, 3.2, 4.5, 6.5)
+"""Values of epsilon (nats) at which the central guarantee is read."""
+
+_ROUNDING: Final = 2.0**-40
+
+
+def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
+    """Return ends for somebody who knows so many of the others: all compositions, or one given (`composition`)."""
+    law, k = protocol.randomizer.law(), protocol.randomizer.inputs
+    # To name a value among k is to name a person among k who hold one value each.
+    success, attained = law.bayes(Prior.of(k))
+    if protocol.shuffler.reveals is Reveals.SENDERS and attained:
+        return Bound.exact(float(success), unit="probability", sources=(BRAUN,))
+    upper, lower, sources = float(success), 1 / k, [BRAUN]
+    if protocol.shuffler.reveals is Reveals.MULTISET:  # what another shuffler says is no more than the reports do
+        support = law.support
+        sources.append(BLANKET)
+        upper = min(upper, _central(protocol) if support is None else _supporting(protocol, support, known))
+        if support is not None and support.disjoint and (known == 0 or not composition):
+            lower = max(lower, _nobody_known(protocol, support))
+            sources.append(NEGATIVE)
+    upper = min(1.0, upper * (1 + _ROUNDING))
+    kind: Kind = "bracket" if lower > 1 / k else "upper"
+    return Bound(lower=min(lower, upper), upper=upper, kind=kind, unit="probability", sources=tuple(sources))
+
+
+def _central(protocol: Protocol) -> float:
+    """Return the least (e**epsilon + (k - 1) delta(epsilon))/k over some epsilon."""
+    curve, k = divergence(protocol), protocol.randomizer.inputs
+    return min((math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k for epsilon in _TRIED)
+
+
+def _supporting(protocol: Protocol, support: Support, known: int) -> float:
+    """Return (1 - theta)/k + theta E[max_x h_x/(k s N)] with the known people's reports on purpose given away."""
+    k, told, extra = protocol.randomizer.inputs, support.told, protocol.shuffler.dummies
+    others = protocol.n - 1
+    # Where a uniform value does not make a report a dummy's, all others are taken for known.
+    reveal = known if support.disjoint else others
+    starts, _, masses, lost = bins(reveal, 1 - told, k) if reveal else (np.zeros(1), np.zeros(1), np.ones(1), 0.0)
+    fullest = [_fullest(int(start) + others - reveal + extra + 1, support.dummy, k)[1] for start in starts]
+    rate = float(masses @ np.array(fullest)) + lost
+    return (1 - told) / k + told * min(1.0, rate * (1 + 2 * binomial.margin(reveal)))
+
+
+def _nobody_known(protocol: Protocol, support: Support) -> float:
+    """Return (1 - theta)/k + theta E[max_x h_x/(k s N)] from below, with N = n + dummies."""
+    k, reports = protocol.randomizer.inputs, protocol.n + protocol.shuffler.dummies
+    lower = _fullest(reports, support.dummy, k)[0]
+    return ((1 - support.told) / k + support.told * lower) * (1 - _ROUNDING)
+
+
+def _fullest(reports: int, chance: float, k: int) -> tuple[float, float]:
+    """Return ends of E[max_x h_x]/(k s N), k counts h_x ~ Bin(N, s) each: the lower one if negatively associated.
+
+    sum_j (1 - P(h <= j)**k), or 1 where j is below the mean, and sum_j min(1, k P(h > j)).
+    """
+    low, high = binomial.window(reports, chance, _LOG_TAIL)
+    step = max(1, (high - low) // _POINTS)
+    first = np.arange(low, high + step, step, dtype=np.float64)  # j in steps; beyond the last one nothing is left
+    last = first + step - 1
+    slack = binomial.margin(reports) + k * reports * math.exp(_LOG_TAIL)
+    larger = np.minimum(1.0, k * binomial.upper_tail(first + 1, reports, chance))
+    upper = low + step * float(larger.sum()) * (1 + slack) + slack
+    with np.errstate(divide="ignore"):  # one of them is certain to be larger
+        surely = -np.expm1(k * np.log1p(-np.minimum(binomial.upper_tail(last + 1, reports, chance), 1.0)))
+    surely = np.where(last < reports * chance * (1 - _ROUNDING), 1.0, surely)  # the fullest is not below the mean
+    lower = low + step * float(surely.sum()) * (1 - slack) - slack
+    scale = float(k * Fraction(chance) * reports)
+    return lower / scale, min(1.0, upper / scale)

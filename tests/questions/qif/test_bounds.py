@@ -1,0 +1,108 @@
+"""Guesses at mechanisms other than randomized response, against the enumeration of every release."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hushuffle as hs
+from hushuffle.errors import InvalidInputError
+from oracles.subset_selection import guess, mean, subset_law
+
+F = Fraction
+HASHINGS = [
+    hs.LocalHashing(k=3, g=2, epsilon=1.0),
+    hs.LocalHashing(k=3, g=2, epsilon=math.inf),
+    hs.LocalHashing(k=2, g=3, epsilon=0.5),
+    hs.LocalHashing(k=4, g=2, epsilon=3.0),
+]
+OTHERS = [
+    *HASHINGS,
+    hs.BitFlipping(width=2, p=0.2),
+    hs.MatrixRandomizer(channel=hs.Channel(matrix=np.random.default_rng(1).dirichlet(np.ones(3), size=3))),
+]
+
+
+def survey(randomizer: Any, n: int, shuffler: Any = None) -> hs.Protocol:
+    return hs.Protocol(randomizer=randomizer, shuffler=shuffler or hs.UniformShuffle(), n=n)
+
+
+def laws_of(randomizer: Any) -> list[dict[tuple[int, ...], Fraction]]:
+    matrix = randomizer.channel().matrix
+    return [{(y,): F(float(chance)) for y, chance in enumerate(row) if chance} for row in matrix]
+
+
+@pytest.mark.parametrize(("k", "w", "n"), [(3, 2, 1), (3, 2, 3), (4, 2, 2), (4, 3, 2)])
+@pytest.mark.parametrize("growth", [F(3, 2), F(20)])
+def test_sets_after_a_shuffle_against_enumeration(k: int, w: int, n: int, growth: Fraction) -> None:
+    laws = [subset_law(x, k, w, growth) for x in range(k)]
+    protocol = survey(hs.SubsetSelection(k=k, w=w, epsilon=math.log(growth)), n)
+    for m in range(n):
+        unknown = [mean(laws)] * (n - 1 - m)
+        worst = max(
+            guess(laws, [*(laws[x] for x in held), *unknown])
+            for held in itertools.combinations_with_replacement(range(k), m)
+        )
+        bound = hs.qif.vulnerability(protocol, adversary=hs.Informed(m=m))
+        assert bound.lower - 1e-12 <= float(worst) <= bound.upper + 1e-12
+        assert bound.lower > 1 / k
+        if m:
+            counts = [m] + [0] * (k - 1)
+            given = hs.qif.vulnerability(protocol, adversary=hs.Informed(m=m, known=hs.Histogram(counts=counts)))
+            assert given.lower - 1e-12 <= float(guess(laws, [*[laws[0]] * m, *unknown])) <= given.upper + 1e-12
+
+
+def test_sets_with_dummies_against_enumeration() -> None:
+    laws = [subset_law(x, 3, 2, F(4)) for x in range(3)]
+    protocol = survey(hs.SubsetSelection(k=3, w=2, epsilon=math.log(4)), 2, hs.Scrambler(dummies=2))
+    bound = hs.qif.vulnerability(protocol, adversary=hs.Strong())
+    worst = max(guess(laws, [law, mean(laws), mean(laws)]) for law in laws)
+    assert bound.lower <= float(worst) <= bound.upper
+
+
+@pytest.mark.parametrize("randomizer", OTHERS, ids=str)
+def test_no_guesser_does_better(randomizer: Any) -> None:
+    laws = laws_of(randomizer)
+    k = len(laws)
+    for n in (2, 3):
+        bound = hs.qif.vulnerability(survey(randomizer, n), adversary=hs.Strong())
+        assert bound.kind == "upper"
+        assert bound.lower == pytest.approx(1 / k)
+        for held in itertools.combinations_with_replacement(range(k), n - 1):
+            assert float(guess(laws, [laws[x] for x in held])) <= bound.upper + 1e-12
+    alone = hs.qif.vulnerability(survey(randomizer, 2, hs.NoShuffle()))
+    assert float(guess(laws, [])) <= alone.upper + 1e-12
+
+
+@pytest.mark.parametrize("randomizer", [hs.SubsetSelection(k=4, w=2, epsilon=1.0), OTHERS[-1], OTHERS[-2]], ids=str)
+def test_a_report_next_to_its_name_is_exact(randomizer: Any) -> None:
+    bound = hs.qif.vulnerability(survey(randomizer, 9, hs.NoShuffle()), adversary=hs.Strong())
+    assert bound.kind == "exact"
+    assert bound.upper == pytest.approx(float(guess(laws_of(randomizer), [])), abs=1e-14)
+
+
+def test_a_shuffle_of_many_hides_what_the_report_says() -> None:
+    hashed = hs.LocalHashing(k=1000, g=8, epsilon=1.0)
+    alone, shuffled = (hs.qif.vulnerability(survey(hashed, 100_000, how)) for how in (hs.NoShuffle(), None))
+    assert alone.upper == pytest.approx(float(8 * hashed.law().bucket.truth) / 1000)
+    assert 1e-3 < shuffled.upper < 1.006e-3 < alone.upper
+
+
+@pytest.mark.parametrize("n", [100, 10_000, 10**7])
+def test_the_ends_of_sets_are_close(n: int) -> None:
+    protocol = survey(hs.SubsetSelection(k=20, w=5, epsilon=1.0), n)
+    nobody, all_others = (hs.qif.vulnerability(protocol, adversary=each) for each in (hs.Uninformed(), hs.Strong()))
+    assert nobody.upper - 0.05 < 1.25 * (nobody.lower - 0.05)
+    assert nobody.upper <= all_others.upper
+    assert all_others.upper - 0.05 < 1.7 * (all_others.lower - 0.05)
+
+
+def test_adversaries_are_checked() -> None:
+    protocol = survey(hs.SubsetSelection(k=4, w=2, epsilon=1.0), 5)
+    with pytest.raises(InvalidInputError, match="a histogram of 4 values"):
+        hs.qif.vulnerability(protocol, adversary=hs.Strong(others=hs.Histogram(counts=[2, 2])))

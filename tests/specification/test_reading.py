@@ -7,7 +7,6 @@ import pytest
 
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import Specification, load, parse
-from hushuffle.specification.kinds import RandomizedResponse
 
 POPULATION = 'population = { data = "people.csv", column = "x", categories = ["no", "yes"] }\n'
 COUNTED = "population = { n = 100, k = 4 }\n"
@@ -38,8 +37,7 @@ def test_defaults() -> None:
 def test_no_noise_in_two_spellings() -> None:
     for written in ('"inf"', "inf"):
         randomizer = parse(COUNTED + RANDOMIZER.replace("2", written) + REST).randomizer
-        assert isinstance(randomizer, RandomizedResponse)
-        assert randomizer.epsilon == math.inf
+        assert randomizer.given() == {"epsilon": math.inf}
 
 
 @pytest.mark.parametrize("written", ["nan", "0", "-1.0", "41.0", "true", '"2"', "-inf", "[2]"])
@@ -104,7 +102,8 @@ def test_every_problem_at_once() -> None:
         "population.n: is not a known key, got 3. It goes with n, and not with data and column.",
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
         (
-            'randomizer.kind: must be "randomized-response", "local-hashing" or "bit-flipping", got "target-sampling". '
+            'randomizer.kind: must be "bit-flipping", "local-hashing", "randomized-response" or "subset-selection", '
+            'got "target-sampling". '
             '"target-sampling" is planned, and not there yet.'
         ),
         'shuffler.kind: must be "uniform", "scrambler", "mallows" or "none", got nothing.',
@@ -140,7 +139,8 @@ def test_nothing_is_there() -> None:
 def test_tables_that_are_empty() -> None:
     assert problems("population = {}\nrandomizer = {}\nshuffler = {}\nadversaries = [3, {}]\ntargets = {}\n") == [
         f"population: {POPULATIONS}, got a table.",
-        'randomizer.kind: must be "randomized-response", "local-hashing" or "bit-flipping", got nothing.',
+        'randomizer.kind: must be "bit-flipping", "local-hashing", "randomized-response" or "subset-selection", '
+        "got nothing.",
         'shuffler.kind: must be "uniform", "scrambler", "mallows" or "none", got nothing.',
         "adversaries[0]: must be a table, got 3.",
         'adversaries[1].kind: must be "uninformed", "strong", "informed", "linker" or "order", got nothing.',

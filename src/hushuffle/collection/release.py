@@ -22,7 +22,6 @@ from hushuffle.collection.request import MANIFEST, REPORTS, Asked, Gathered, Req
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import LocalHashing
 from hushuffle.model import Bound
 from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
@@ -177,9 +176,7 @@ def _manifest(
     """Return what may be known of the collection: nothing about files, ids, or the order of people."""
     plain = specification.plain()
     categories = {"categories": list(answers.labels)} if answers.labels else {"k": answers.k}
-    randomizer = dict(plain["randomizer"])
-    if isinstance(protocol.randomizer, LocalHashing):
-        randomizer["g"] = protocol.randomizer.g
+    randomizer = specification.randomizer.settled(protocol.randomizer)
     tables = {key: plain[key] for key in ("title", "shuffler", "targets") if key in plain}
     if more:
         # An order is described by what it says, under "order": its groups are made from data that do not leave.

@@ -12,10 +12,11 @@ from pydantic import Field, model_validator
 
 from hushuffle import plans
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
+from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.queries.kinds import QUERIES, AnyQuery
 from hushuffle.queries.query import table
-from hushuffle.specification._base import LARGEST_EPSILON, Name, Section, Seed, refuse
+from hushuffle.specification._base import Name, Section, Seed, refuse
 from hushuffle.specification.reading import parsed, read_text
 from hushuffle.specification.wording import Vocabulary
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from pydantic import (
     AfterValidator,
@@ -18,11 +18,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
+from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.tables.categories import as_label
 from hushuffle.tables.conditions import parse_condition
-
-LARGEST_EPSILON: Final = 40.0
-"""exp(-40) is 4e-18: nobody would ever lie, so that no noise is what is meant."""
 
 
 class Section(BaseModel):

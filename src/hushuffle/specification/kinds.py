@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Literal
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Union
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model
 
 from hushuffle.mechanisms import adversaries, randomizers, shufflers
+from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.mechanisms.randomizers.settings import Table
 from hushuffle.specification._base import Epsilon, Section, either
 from hushuffle.specification.order import MallowsShuffle, Order
 
@@ -18,52 +21,70 @@ PLANNED = {
 """Kinds that have a name but no code yet."""
 
 
-class RandomizedResponse(Section):
-    """k-ary randomized response: the truth with some probability, else any category."""
+class RandomizerSection(Section):
+    """[randomizer]: the keys are those that the mechanism declares."""
 
-    model_config = ConfigDict(json_schema_extra=either("epsilon", "truth_probability"))
+    mechanism: ClassVar[type[Mechanism]]
+    kind: str
 
-    kind: Literal["randomized-response"]
-    epsilon: Epsilon | None = None
-    """Local privacy loss in nats: a number up to 40, or "inf" for no noise. This or truth_probability."""
-    truth_probability: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Probability that the true category is reported, more than 1/k. This or epsilon."""
+    def given(self) -> dict[str, Any]:
+        """Return the settings, without those left out."""
+        settings = {name: getattr(self, name) for name in _table(self.mechanism).settings}
+        return {name: value for name, value in settings.items() if value is not None}
 
-    def build(self, k: int) -> randomizers.Mechanism:
+    def build(self, k: int) -> Mechanism:
         """Return the randomizer for k categories."""
-        if self.epsilon is not None:
-            return randomizers.RandomizedResponse(k=k, epsilon=self.epsilon)
-        assert self.truth_probability is not None
-        return randomizers.RandomizedResponse.from_truth_probability(k=k, p=self.truth_probability)
+        return self.mechanism.from_settings(k, self.given())
+
+    def settled(self, built: Mechanism) -> dict[str, Any]:
+        """Return the table as it is written, with what was left out for the mechanism to choose."""
+        table, written = _table(self.mechanism), self.model_dump(exclude_none=True)
+        left = [name for name in table.settings if name not in written and name not in (table.either or ())]
+        return {**written, **{name: getattr(built, name) for name in left}}
 
 
-class LocalHashing(Section):
-    """Local hashing, for many categories: a fresh public hash to g buckets, randomized response on the bucket."""
-
-    kind: Literal["local-hashing"]
-    epsilon: Epsilon
-    """Local privacy loss in nats: a number up to 40, or "inf" to report the bucket as it is (then give g)."""
-    g: Annotated[int, Field(ge=2, le=2 * 10**9)] | None = None
-    """Number of buckets; left out, about the best for rare categories at this epsilon that is fast to count."""
-
-    def build(self, k: int) -> randomizers.Mechanism:
-        """Return the randomizer for k categories."""
-        assert self.g is not None or math.isfinite(self.epsilon)
-        buckets = self.g or randomizers.LocalHashing.best_fast_g(self.epsilon)
-        return randomizers.LocalHashing(k=k, g=buckets, epsilon=self.epsilon)
+def _table(mechanism: type[Mechanism]) -> Table:
+    assert mechanism.table is not None
+    return mechanism.table
 
 
-class BitFlipping(Section):
-    """Every bit of the publishers' Bloom filters is flipped with probability p: for a reach study."""
+def _section(mechanism: type[Mechanism]) -> type[RandomizerSection]:
+    """Return the section of a mechanism, made of what it declares."""
+    table = _table(mechanism)
 
-    kind: Literal["bit-flipping"]
-    p: Annotated[float, Field(gt=0, lt=0.5)] | None = None
-    """Probability of a flip; left out, about the least that meets targets.epsilon."""
+    class Base(RandomizerSection):
+        model_config = ConfigDict(json_schema_extra=either(*table.either) if table.either else None)
 
-    def build(self, k: int) -> randomizers.Mechanism:
-        """Return the randomizer for columns of k bits."""
-        assert self.p is not None
-        return randomizers.BitFlipping(width=k, p=self.p)
+    types: dict[str, Any] = {"epsilon": Epsilon, "number": float, "integer": int}
+    fields: dict[str, Any] = {"kind": (Literal[table.kind], ...)}
+    for name, setting in table.settings.items():
+        limited = types[setting.type]
+        if setting.limits:
+            limits: dict[str, Any] = dict(setting.limits)
+            limited = Annotated[limited, Field(**limits)]
+        described = Field(default=None if setting.optional else ..., description=setting.about)
+        fields[name] = (limited | None if setting.optional else limited, described)
+    made = create_model(mechanism.__name__, __base__=Base, __doc__=table.about, **fields)
+    made.mechanism = mechanism
+    return made
+
+
+def _found() -> dict[str, type[RandomizerSection]]:
+    """Return the section of every mechanism that can be written in a specification, by its kind."""
+    for module in pkgutil.iter_modules(randomizers.__path__):
+        importlib.import_module(f"{randomizers.__name__}.{module.name}")
+    waiting: list[type[Mechanism]] = [Mechanism]
+    found: dict[str, type[RandomizerSection]] = {}
+    while waiting:
+        mechanism = waiting.pop()
+        waiting += mechanism.__subclasses__()
+        if mechanism.table is not None and mechanism.__module__.startswith(randomizers.__name__):
+            found[mechanism.table.kind] = _section(mechanism)
+    return dict(sorted(found.items()))
+
+
+RANDOMIZERS: Final = _found()
+"""The section of each kind of randomizer: one for each mechanism that declares a `table`."""
 
 
 class UniformShuffle(Section):
@@ -140,6 +161,9 @@ class Linker(Section):
         return None
 
 
-AnyRandomizer = Annotated[RandomizedResponse | LocalHashing | BitFlipping, Field(discriminator="kind")]
+if TYPE_CHECKING:
+    AnyRandomizer = RandomizerSection
+else:
+    AnyRandomizer = Annotated[Union[tuple(RANDOMIZERS.values())], Field(discriminator="kind")]  # noqa: UP007
 AnyShuffler = Annotated[UniformShuffle | Scrambler | MallowsShuffle | NoShuffle, Field(discriminator="kind")]
 AnyAdversary = Annotated[Uninformed | Strong | Informed | Linker | Order, Field(discriminator="kind")]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hushuffle.errors import InvalidInputError, Problem
-from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.specification._base import rule_and_hint
+from hushuffle.specification.kinds import RANDOMIZERS
 from hushuffle.specification.order import order_problems
 from hushuffle.specification.reach import reach_problems
 from hushuffle.tables.categories import FROM_DATA, as_label, missing_label
@@ -17,9 +16,8 @@ from hushuffle.tables.categories import FROM_DATA, as_label, missing_label
 
 def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield every broken rule; values of the wrong type are passed over (they are problems of their own)."""
-    population, randomizer = _table(raw, "population"), _table(raw, "randomizer")
+    population = _table(raw, "population")
     yield from _population(population)
-    yield from _randomizer(randomizer)
     yield from _adversaries(raw)
     yield from reach_problems(raw)
     yield from order_problems(raw)
@@ -30,38 +28,15 @@ def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
 def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator[Problem]:
     """Yield what does not fit n people and k categories (None: not known yet)."""
     randomizer = _table(raw, "randomizer")
-    if k is not None:
-        yield from _weak(randomizer, k)
+    kind = randomizer.get("kind")
+    if isinstance(kind, str) and kind in RANDOMIZERS:
+        yield from RANDOMIZERS[kind].mechanism.problems(randomizer, k)
     for position, adversary in enumerate(_adversary_tables(raw)):
         known = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
         if n is not None and known is not None and known > n - 1:
             hint = "Nobody knows more answers than there are other people."
             yield Problem(
                 key=f"adversaries[{position}].m", rule=f"must be <= n - 1 = {n - 1}", value=f"{known}", hint=hint
-            )
-
-
-def _weak(randomizer: Mapping[str, Any], k: int) -> Iterator[Problem]:
-    """Yield a randomizer whose reports would not depend on the values."""
-    hint = "Reports would say nothing about the answers."
-    truth, epsilon = randomizer.get("truth_probability"), randomizer.get("epsilon")
-    if isinstance(truth, float) and 0 < truth < 1:
-        try:
-            RandomizedResponse.from_truth_probability(k=k, p=truth)
-        except InvalidInputError:
-            rule = f"must be more than 1/k = {1 / k:.4g}"
-            yield Problem(key="randomizer.truth_probability", rule=rule, value=f"{truth}", hint=hint)
-    if isinstance(epsilon, float) and 0 < epsilon < 1:
-        hashed = randomizer.get("kind") == "local-hashing"
-        size = max(2, _integer(randomizer, "g") or LocalHashing.best_fast_g(epsilon)) if hashed else k
-        try:
-            RandomizedResponse(k=size, epsilon=epsilon)
-        except InvalidInputError:
-            yield Problem(
-                key="randomizer.epsilon",
-                rule=f"must be larger for {'g' if hashed else 'k'} = {size:,}",
-                value=f"{epsilon}",
-                hint=hint,
             )
 
 
@@ -95,21 +70,6 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
     elif len(labels) < 2:
         hint = "With one category there is nothing to hide."
         yield Problem(key="population.categories", rule="must be at least 2", value=f"{len(labels)}", hint=hint)
-
-
-def _randomizer(randomizer: Mapping[str, Any]) -> Iterator[Problem]:
-    if randomizer.get("kind") == "randomized-response":
-        given = [key for key in ("epsilon", "truth_probability") if key in randomizer]
-        if len(given) != 1:
-            hint = "They say the same thing in two ways." if given else "For example epsilon = 2.0."
-            value = "both" if given else "neither"
-            yield Problem(
-                key="randomizer", rule="must have either epsilon or truth_probability", value=value, hint=hint
-            )
-    endless = randomizer.get("epsilon") in ("inf", math.inf)
-    if randomizer.get("kind") == "local-hashing" and endless and "g" not in randomizer:
-        hint = "Without noise more buckets are always more accurate, and fewer say less about who it was."
-        yield Problem(key="randomizer.g", rule='must be given with epsilon = "inf"', value="nothing", hint=hint)
 
 
 def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:

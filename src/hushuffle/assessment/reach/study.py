@@ -15,7 +15,6 @@ from hushuffle.estimation.reach import WHANG
 from hushuffle.model import Report, number
 from hushuffle.questions import bloom
 from hushuffle.specification import ReachPopulation, Specification
-from hushuffle.specification.kinds import BitFlipping
 
 Progress = Callable[[str, float], None]
 
@@ -48,7 +47,9 @@ def assess_reach(
     charts = reach_charts.charts(
         questions, audiences, design, progress=lambda share: tell("other designs", 0.55 + 0.45 * share)
     )
-    written = specification.model_copy(update={"randomizer": BitFlipping(kind="bit-flipping", p=design.p)})
+    written = specification.model_copy(
+        update={"randomizer": specification.randomizer.model_copy(update={"p": design.p})}
+    )
     target = specification.targets.standard_error
     result = Report(
         title=specification.title or "Assessment of a reach study",
@@ -88,8 +89,7 @@ def _filters(count: int, bits: int) -> str:
 
 def _design(specification: Specification, population: ReachPopulation) -> Design:
     """Return the design, with the least p for targets.epsilon if none is given."""
-    assert isinstance(specification.randomizer, BitFlipping)
-    p, targets, filters = specification.randomizer.p, specification.targets, len(population.names)
+    p, targets, filters = specification.randomizer.given().get("p"), specification.targets, len(population.names)
     if p is None:
         assert targets.epsilon is not None
         p = bloom.estimate_flip_prob(

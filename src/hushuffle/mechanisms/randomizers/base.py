@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError, Problem, UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers.settings import Table, refused
 from hushuffle.model import Citation, Histogram
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ class Mechanism(ABC):
 
     sources: tuple[Citation, ...] = ()
     """Where the mechanism and its estimator come from."""
+
+    table: ClassVar[Table | None] = None
+    """How it is written in a specification; None if it cannot be."""
 
     besides_epsilon: str = ""
     """What else was chosen, and stays the same where another epsilon is tried: "number of buckets"."""
@@ -123,6 +127,32 @@ class Mechanism(ABC):
                 support.outside * self.inputs + (support.inside - support.outside) * self.supported(reports)
             )
         return np.asarray(self.likelihoods(reports, np.arange(self.inputs)).sum(axis=0))
+
+    @classmethod
+    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> Mechanism:
+        """Return the mechanism for k values that the `settings` of a specification describe.
+
+        Raises:
+            InvalidInputError: they do not fit k.
+        """
+        build: Any = cls
+        made: Mechanism = build(k=k, **settings)
+        return made
+
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
+        """Yield what is wrong with a `table` as it is read, beyond types and limits of single values.
+
+        `k` is None while the number of values is not known.
+        """
+        if cls.table is not None:
+            yield from cls.table.broken(raw)
+            settings = cls.table.given(raw)
+            if k is not None and settings is not None:
+                try:
+                    cls.from_settings(k, settings)
+                except InvalidInputError as error:
+                    yield refused(error, cls.table)
 
     @property
     def chosen_epsilon(self) -> float | None:

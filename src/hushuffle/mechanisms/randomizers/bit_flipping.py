@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.errors import Problem
 from hushuffle.mechanisms.randomizers._rounding import log_upwards
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import Bits
+from hushuffle.mechanisms.randomizers.settings import Setting, Table
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.randomness import SCALE, Randomness
 
@@ -45,6 +49,18 @@ class BitFlipping(Mechanism):
     width: int
     p: float
     threshold: int = field(init=False, repr=False, compare=False)
+    table = Table(
+        kind="bit-flipping",
+        about="Every bit of the publishers' Bloom filters is flipped with probability p: for a reach study.",
+        settings={
+            "p": Setting(
+                type="number",
+                about="Probability of a flip; left out, about the least that meets targets.epsilon.",
+                limits={"gt": 0, "lt": 0.5},
+                optional=True,
+            ),
+        },
+    )
 
     def __post_init__(self) -> None:
         width = _checks.integer("width", self.width, low=1, high=_WIDEST)
@@ -55,6 +71,16 @@ class BitFlipping(Mechanism):
         object.__setattr__(self, "width", width)
         object.__setattr__(self, "p", chance)
         object.__setattr__(self, "threshold", threshold)
+
+    @classmethod
+    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> BitFlipping:
+        """Return the mechanism for columns of k bits."""
+        return cls(width=k, p=settings["p"])
+
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
+        del raw, k  # a reach study has rules of its own
+        return iter(())
 
     @property
     def flip(self) -> Fraction:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.errors import Problem, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers._hash_families import AffineHashes, BinaryHashes, HashFamily
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
 from hushuffle.mechanisms.randomizers.report_law import (
@@ -23,6 +24,7 @@ from hushuffle.mechanisms.randomizers.report_law import (
     Symmetric,
     ValueLaws,
 )
+from hushuffle.mechanisms.randomizers.settings import SILENT, Setting, Table
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import HASHING, SHANNON
 from hushuffle.model.report_layout import ReportLayout
@@ -75,6 +77,30 @@ class LocalHashing(Mechanism):
     hashes: HashFamily = field(init=False, repr=False, compare=False)
     sources = (HASHING,)
     besides_epsilon = "number of buckets"
+    table = Table(
+        kind="local-hashing",
+        about=(
+            "Local hashing, for many categories: a fresh public hash to g buckets, randomized response on the bucket."
+        ),
+        settings={
+            "epsilon": Setting(
+                type="epsilon",
+                about=(
+                    'Local privacy loss in nats: a number up to 40, or "inf" to report the bucket as it is '
+                    "(then give g)."
+                ),
+            ),
+            "g": Setting(
+                type="integer",
+                about=(
+                    "Number of buckets; left out, about the best for rare categories at this epsilon that is fast to "
+                    "count."
+                ),
+                limits={"ge": 2, "le": _LARGEST_BUCKET},
+                optional=True,
+            ),
+        },
+    )
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=_LARGEST_VALUE)
@@ -143,6 +169,23 @@ class LocalHashing(Mechanism):
             return best
         growth = math.expm1(epsilon)
         return min((1 << bits for bits in range(1, 9)), key=lambda g: (g + growth) ** 2 / (g - 1))
+
+    @classmethod
+    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> LocalHashing:
+        epsilon = settings["epsilon"]
+        return cls(k=k, g=settings.get("g") or cls.best_fast_g(epsilon), epsilon=epsilon)
+
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
+        settings = cls.table.given(raw) or {}
+        if settings.get("epsilon") == math.inf and "g" not in settings:
+            hint = "Without noise more buckets are always more accurate, and fewer say less about who it was."
+            yield Problem(key="randomizer.g", rule='must be given with epsilon = "inf"', value="nothing", hint=hint)
+        elif settings and k is not None:
+            buckets = settings.get("g") or cls.best_fast_g(settings["epsilon"])
+            if threshold_for_truth(buckets, settings["epsilon"]) == 0:
+                rule, value = f"must be larger for g = {buckets:,}", f"{settings['epsilon']}"
+                yield Problem(key="randomizer.epsilon", rule=rule, value=value, hint=SILENT)
 
     @property
     def inputs(self) -> int:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.errors import Problem
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import Symmetric
+from hushuffle.mechanisms.randomizers.settings import SILENT, Setting, Table
 from hushuffle.model import Histogram
 from hushuffle.model.citation import KAIROUZ, WARNER
 from hushuffle.model.report_layout import ReportLayout
@@ -47,6 +50,26 @@ class RandomizedResponse(Mechanism):
     epsilon: float
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (WARNER, KAIROUZ)
+    table = Table(
+        kind="randomized-response",
+        about="k-ary randomized response: the truth with some probability, else any category.",
+        settings={
+            "epsilon": Setting(
+                type="epsilon",
+                about=(
+                    'Local privacy loss in nats: a number up to 40, or "inf" for no noise. This or truth_probability.'
+                ),
+                optional=True,
+            ),
+            "truth_probability": Setting(
+                type="number",
+                about="Probability that the true category is reported, more than 1/k. This or epsilon.",
+                limits={"gt": 0, "le": 1},
+                optional=True,
+            ),
+        },
+        either=("epsilon", "truth_probability"),
+    )
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=2**40)
@@ -76,6 +99,23 @@ class RandomizedResponse(Mechanism):
         with localcontext(Context(prec=40)):
             exact = Decimal(truth)
             return cls(k=size, epsilon=float((exact * (size - 1) / (1 - exact)).ln()))
+
+    @classmethod
+    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> RandomizedResponse:
+        if "truth_probability" in settings:
+            return cls.from_truth_probability(k=k, p=settings["truth_probability"])
+        return cls(k=k, epsilon=settings["epsilon"])
+
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
+        for problem in super().problems(raw, k):
+            if problem.key == "randomizer" and "truth_probability" in raw and "epsilon" not in raw:
+                rule, value = f"must be more than 1/k = {1 / (k or 1):.4g}", f"{raw['truth_probability']}"
+                yield Problem(key="randomizer.truth_probability", rule=rule, value=value, hint=SILENT)
+            elif problem.key == "randomizer.epsilon":
+                yield Problem(key=problem.key, rule=f"must be larger for k = {k:,}", value=problem.value, hint=SILENT)
+            else:
+                yield problem
 
     @property
     def inputs(self) -> int:

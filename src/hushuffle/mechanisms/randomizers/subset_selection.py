@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from hushuffle.mechanisms.randomizers.report_law import (
     Symmetric,
     ValueLaws,
 )
+from hushuffle.mechanisms.randomizers.settings import Setting, Table
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, SHANNON, YE_BARG
 from hushuffle.model.report_layout import ReportLayout
@@ -166,6 +168,19 @@ class SubsetSelection(SetReports):
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (YE_BARG,)
     besides_epsilon = "size of the sets"
+    table = Table(
+        kind="subset-selection",
+        about="Subset selection, for tens to hundreds of categories: a report names w of them, mostly the own one too.",
+        settings={
+            "epsilon": Setting(type="epsilon", about='Local privacy loss in nats: a number up to 40, or "inf".'),
+            "w": Setting(
+                type="integer",
+                about="How many categories a report names, fewer than there are; left out, the best for rare ones.",
+                limits={"ge": 1, "le": LARGEST_SET},
+                optional=True,
+            ),
+        },
+    )
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=2**40)
@@ -189,11 +204,16 @@ class SubsetSelection(SetReports):
         """
         size, growth = (
             _checks.integer("k", k, low=2, high=2**40),
-            math.exp(min(_checks.positive("epsilon", epsilon), 40.0)),
+            math.exp(min(_checks.positive("epsilon", epsilon, allow_infinite=True), 40.0)),
         )
         near = math.floor(size / (growth + 1))
         sizes = {min(max(w, 1), size - 1, LARGEST_SET) for w in (near, near + 1)}
         return min(sorted(sizes), key=lambda w: _variance(size, w, growth))
+
+    @classmethod
+    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> SubsetSelection:
+        epsilon = settings["epsilon"]
+        return cls(k=k, w=settings.get("w") or cls.best_w(k, epsilon), epsilon=epsilon)
 
     @property
     def inputs(self) -> int:

@@ -114,3 +114,22 @@ def test_charts_against_noise_need_noise_to_choose() -> None:
     matrix = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[0.75, 0.25], [0.5, 0.5]]))
     charts = privacy_charts(Questions(), hs.Protocol(randomizer=matrix, shuffler=hs.UniformShuffle(), n=50), delta=1e-3)
     assert [chart.key for chart in charts] == ["privacy-against-people"]
+
+
+def test_subset_selection_has_every_row_and_chart() -> None:
+    result = assess(load(EXAMPLES / "subset.toml"), base_folder=EXAMPLES)
+    assert result.unanswered == ()
+    kinds = {(finding.question, finding.bound.kind) for finding in result.findings}
+    assert kinds == {
+        ("central-dp", "bracket"),
+        ("local-dp", "exact"),
+        ("vulnerability", "bracket"),
+        ("re-identification", "exact"),
+        ("identity-information", "exact"),
+    }
+    assert [chart.key for chart in result.charts] == [
+        "privacy-against-people",
+        "privacy-against-noise",
+        "accuracy-against-noise",
+    ]
+    assert "size of the sets stays the same" in result.charts[2].caption

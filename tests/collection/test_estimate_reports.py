@@ -16,6 +16,7 @@ from hushuffle.collection.manifest import counts_text
 from hushuffle.errors import DataError
 from hushuffle.specification import parse
 
+SUBSETS = 'kind = "subset-selection", epsilon = 2.0, w = 2'
 HASHING = 'kind = "local-hashing", epsilon = 2.0, g = 4'
 
 
@@ -44,7 +45,7 @@ def collected(
     return folder / out
 
 
-@pytest.mark.parametrize("randomizer", ['kind = "randomized-response", epsilon = 2.0', HASHING])
+@pytest.mark.parametrize("randomizer", ['kind = "randomized-response", epsilon = 2.0', HASHING, SUBSETS])
 def test_estimates_are_those_of_the_library(tmp_path: Path, randomizer: str) -> None:
     out = collected(tmp_path, "out", randomizer=randomizer, shuffler='kind = "scrambler", dummies = 30')
     tally = tally_reports([out])

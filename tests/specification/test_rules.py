@@ -193,3 +193,35 @@ def test_rules_hold_for_specifications_made_in_python() -> None:
         Specification.model_validate(further)
     again = Specification.model_validate(spec.model_dump() | {"population": spec.population})
     assert again == spec
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("epsilon = 1.0", []),
+        ("epsilon = 1.0, w = 3", []),
+        ("epsilon = 1.0, w = 4", ["randomizer.w: must be an integer from 1 to 3, got 4."]),
+        ("epsilon = 1.0, w = 0", ["randomizer.w: must be greater than or equal to 1, got 0."]),
+        ("w = 2", ["randomizer.epsilon: must be given, got nothing."]),
+        ("epsilon = 1.0, g = 2", ['randomizer.g: is not a known key, got 2. It goes with kind = "local-hashing".']),
+        (
+            "epsilon = 1e-20, w = 2",
+            [
+                (
+                    "randomizer.epsilon: must be large enough for theta >= 2**-64 at k=4, w=2, got 1e-20. "
+                    "Reports would not depend on the values at all."
+                )
+            ],
+        ),
+    ],
+)
+def test_what_a_mechanism_refuses_names_its_key(settings: str, expected: list[str]) -> None:
+    text = COUNT.format("k = 4") + f'randomizer = {{ kind = "subset-selection", {settings} }}\n'
+    assert problems(text) == expected
+
+
+def test_what_a_mechanism_chooses_goes_into_its_table() -> None:
+    text = COUNT.format("k = 20") + 'randomizer = { kind = "subset-selection", epsilon = "inf" }\n'
+    section = parse(HEAD + text.replace('"inf"', "1.0")).randomizer
+    assert section.settled(section.build(20)) == {"kind": "subset-selection", "epsilon": 1.0, "w": 5}
+    assert parse(HEAD + text).randomizer.settled(section.build(20))["epsilon"] == "inf"

@@ -14,8 +14,8 @@ from pydantic_core import core_schema
 from hushuffle.errors import SpecificationError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
+from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.specification._base import Name, Probability, Section, Seed, refuse
 from hushuffle.specification.kinds import AnyAdversary, AnyRandomizer, AnyShuffler, Linker, Strong, Uninformed
 from hushuffle.specification.order import Order, with_order_adversaries

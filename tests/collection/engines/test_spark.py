@@ -31,7 +31,7 @@ from hushuffle.collection.engines.spark_tasks import MARKS, NAMELESS, TWICE, Cou
 from hushuffle.collection.record_tags import Tags
 from hushuffle.collection.report_files import write_reports
 from hushuffle.errors import DataError, InvalidInputError, MissingDependencyError
-from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse
+from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse, SubsetSelection
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.randomness import Randomness, reproducible
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
@@ -47,6 +47,7 @@ MECHANISMS = [
     RandomizedResponse(k=300, epsilon=2.0),
     LocalHashing(k=300, g=4, epsilon=2.0),
     LocalHashing(k=300, g=5, epsilon=2.0),
+    SubsetSelection(k=300, w=3, epsilon=2.0),
 ]
 RESPONSE = MECHANISMS[0]
 

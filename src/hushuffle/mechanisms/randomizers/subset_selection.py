@@ -155,7 +155,7 @@ class SubsetSelection(SetReports):
     Raises:
         InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
 
-    Source: Ye, Barg 2018.
+    Source: Ye, Barg 2018; docs/theory/sets.md, Theorem 1.
 
     >>> survey = SubsetSelection(k=20, w=5, epsilon=1.0)
     >>> round(survey.law().support.true, 6), survey.local_epsilon
@@ -240,8 +240,10 @@ class SubsetSelection(SetReports):
 class Sets(ReportLaw):
     """Sets of w of the k values: with probability `own` uniform among those with the own value, else among the others.
 
-    C(k - 1, w - 1) sets have the own value; each of them is `odds` times as likely as one without it. The blanket is
+    C(k - 1, w - 1) sets have the own value, each `own`/`beside` times as likely as one without it. The blanket is
     a uniform set, gamma as large as the sets without the own value allow.
+
+    Source: docs/theory/sets.md, Theorem 2, Theorem 3 and Theorem 4.
     """
 
     k: int

@@ -4,7 +4,7 @@ Three upper ends, the smallest counts: one report seen next to its name; for rep
 when the known people's reports on purpose are given away (`_supporting`); for others, the central guarantee. A lower
 end where dummies support a fixed number of values, from an adversary who knows nobody.
 
-Source: docs/theory/guessing.md, Theorems 10 and 11; K. Joag-Dev, F. Proschan 1983 (negative association).
+Source: docs/theory/guessing.md, Theorem 10 and Theorem 11; K. Joag-Dev, F. Proschan 1983.
 """
 
 from __future__ import annotations

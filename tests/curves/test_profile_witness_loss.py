@@ -50,7 +50,16 @@ def test_events_understate_the_datasets_they_name_by_little(n: int, k: int) -> N
                 assert k >= 4 or ours >= exact * (1 - 1e-9) - 1e-12
 
 
-@pytest.mark.parametrize(("k", "n"), [(2, 10**4), (2, 10**8), (3, 1000), (5, 10**5), (3, 10**7)])
+@pytest.mark.parametrize(
+    ("k", "n"),
+    [
+        (2, 10**4),
+        pytest.param(2, 10**8, marks=pytest.mark.slow),
+        (3, 1000),
+        pytest.param(5, 10**5, marks=pytest.mark.slow),
+        (3, 10**7),
+    ],
+)
 def test_at_scale_the_best_dataset_attains_the_lower_end_of_one_round(k: int, n: int) -> None:
     curve = law(k, 2.0, n)
     epsilon = 8 * typical(curve) / 2

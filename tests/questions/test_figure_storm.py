@@ -7,7 +7,7 @@ import pytest
 import figure_storm
 
 
-@pytest.mark.parametrize("seed", range(0, 20, 10))
+@pytest.mark.parametrize("seed", [0, pytest.param(10, marks=pytest.mark.slow)])
 def test_figures_of_random_protocols(seed: int) -> None:
     for place in range(seed, seed + 10):
         assert figure_storm.check(place, composed=False)[1] == []

@@ -61,7 +61,16 @@ def test_check_ins_without_noise(
     assert taken < 10
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 10.0, 20.0])
+@pytest.mark.parametrize(
+    "epsilon",
+    [
+        pytest.param(0.1, marks=pytest.mark.slow),
+        1.0,
+        pytest.param(5.0, marks=pytest.mark.slow),
+        10.0,
+        pytest.param(20.0, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("hashing", [False, True])
 def test_check_ins_with_noise_keep_the_bound(checkins: Traces, epsilon: float, hashing: bool) -> None:
     there = scene(checkins)

@@ -124,7 +124,9 @@ def test_theta_is_kept_and_hardly_less(g: int, theta: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "hashing", [LocalHashing(k=40, g=4, epsilon=1.0), LocalHashing(k=40, g=7, epsilon=2.0)], ids=str
+    "hashing",
+    [LocalHashing(k=40, g=4, epsilon=1.0), pytest.param(LocalHashing(k=40, g=7, epsilon=2.0), marks=pytest.mark.slow)],
+    ids=str,
 )
 def test_unbiased_over_ten_thousand_trials(hashing: LocalHashing) -> None:
     """Independent collections of 20 people, all reports randomized at once, and counted collection by collection."""

@@ -36,7 +36,9 @@ class Scripted(Randomness):
         return np.array(taken, dtype=np.uint64)
 
 
-@pytest.mark.parametrize("theta", [0.0, 1e-9, 0.1, 0.7, 2.0])
+@pytest.mark.parametrize(
+    "theta", [0.0, pytest.param(1e-9, marks=pytest.mark.slow), pytest.param(0.1, marks=pytest.mark.slow), 0.7, 2.0]
+)
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_all_permutations_of_five_have_their_probability(distance: Distance, theta: float) -> None:
     law, rng, draws = oracle.law(5, theta, distance), hs.reproducible(1), 8_000
@@ -47,7 +49,17 @@ def test_all_permutations_of_five_have_their_probability(distance: Distance, the
     assert chi_square_excess(seen, draws * np.array(list(law.values()))) < 0
 
 
-@pytest.mark.parametrize("theta", [1e-300, 1e-7, 1e-3, 0.05, 1.0, 20.0])
+@pytest.mark.parametrize(
+    "theta",
+    [
+        1e-300,
+        1e-7,
+        pytest.param(1e-3, marks=pytest.mark.slow),
+        0.05,
+        1.0,
+        20.0,
+    ],
+)
 def test_inversions_at_a_thousand_have_their_mean_and_variance(theta: float) -> None:
     n, draws, rng = 1000, 400, hs.reproducible(2)
     limits = _mallows_laws.digit_limits(theta, 10)

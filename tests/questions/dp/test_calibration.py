@@ -41,7 +41,13 @@ def check(found: Calibration) -> None:
 
 @pytest.mark.parametrize(
     ("k", "n", "start", "target"),
-    [(2, 1000, 1.0, 0.1), (2, 10**9, 30.0, 1e-3), (3, 300, 0.2, 0.5), (4, 10, 2.0, 1.0), (3, 100, math.inf, 0.7)],
+    [
+        (2, 1000, 1.0, 0.1),
+        pytest.param(2, 10**9, 30.0, 1e-3, marks=pytest.mark.slow),
+        pytest.param(3, 300, 0.2, 0.5, marks=pytest.mark.slow),
+        (4, 10, 2.0, 1.0),
+        (3, 100, math.inf, 0.7),
+    ],
 )
 def test_largest_local_epsilon(k: int, n: int, start: float, target: float) -> None:
     found = calibrate(protocol(k, start, n), parameter="epsilon", epsilon=target, delta=1e-6)
@@ -52,7 +58,12 @@ def test_largest_local_epsilon(k: int, n: int, start: float, target: float) -> N
 
 @pytest.mark.parametrize(
     ("k", "epsilon_0", "start", "target"),
-    [(2, 2.0, 1000, 0.1), (2, 2.0, 10**6, 0.1), (3, 2.0, 7, 1.99), (3, 1.0, 1, 0.4)],
+    [
+        (2, 2.0, 1000, 0.1),
+        pytest.param(2, 2.0, 10**6, 0.1, marks=pytest.mark.slow),
+        (3, 2.0, 7, 1.99),
+        (3, 1.0, 1, 0.4),
+    ],
 )
 def test_smallest_n(k: int, epsilon_0: float, start: int, target: float) -> None:
     found = calibrate(protocol(k, epsilon_0, start), parameter="n", epsilon=target, delta=1e-6)
@@ -72,7 +83,7 @@ def test_the_two_questions_are_each_others_inverse() -> None:
     assert noise.value == pytest.approx(1.5, rel=1e-3)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_certified_ends_are_monotone_where_the_search_relies_on_it(k: int) -> None:
     """Up to the width of bins: 0.3 % in delta at worst here."""
     by_noise = [excess(protocol(k, value, 1000), 0.2, 1e-6) for value in np.geomspace(0.3, 8, 12)]

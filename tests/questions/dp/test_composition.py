@@ -100,7 +100,10 @@ def test_checkpoint_of_the_theory(times: int, low: float, high: float) -> None:
     assert "all others at the target's value" in str(bound.witness)
 
 
-@pytest.mark.parametrize(("k", "n", "epsilon_0", "times"), [(2, 60, 1.0, 20), (3, 300, 2.0, 5), (3, 1000, 5.0, 3)])
+@pytest.mark.parametrize(
+    ("k", "n", "epsilon_0", "times"),
+    [(2, 60, 1.0, 20), pytest.param(3, 300, 2.0, 5, marks=pytest.mark.slow), (3, 1000, 5.0, 3)],
+)
 def test_epsilon_and_delta_are_each_others_inverse(k: int, n: int, epsilon_0: float, times: int) -> None:
     rounds = [(survey(k, epsilon_0, n), times)]
     bound = compose(rounds, delta=1e-6)
@@ -245,7 +248,7 @@ def test_bad_levels_are_refused() -> None:
         parallel([], delta=1e-6)
 
 
-@pytest.mark.parametrize(("k", "n", "epsilon_0"), [(2, 500, 1.0), (3, 200, 2.0)])
+@pytest.mark.parametrize(("k", "n", "epsilon_0"), [pytest.param(2, 500, 1.0, marks=pytest.mark.slow), (3, 200, 2.0)])
 def test_one_round_through_the_lattices_contains_the_ordinary_figure(k: int, n: int, epsilon_0: float) -> None:
     protocol = survey(k, epsilon_0, n)
     law, known = divergence(protocol), hs.dp.epsilon(protocol, delta=1e-5)

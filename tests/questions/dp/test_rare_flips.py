@@ -80,7 +80,7 @@ def test_one_round_lies_between_cheap_truths(width: int, p: float, n: int) -> No
         assert found.lower <= most * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("width", "p", "n"), CORNERS[::3])
+@pytest.mark.parametrize(("width", "p", "n"), CORNERS[1::4])
 def test_a_bracket_and_no_foreign_error(width: int, p: float, n: int) -> None:
     found = hs.bloom.epsilon(filters=width, bits=n, p=p, delta=1e-6)
     assert 0 < found.lower <= found.upper <= columns(width, p, n).randomizer.local_epsilon * (1 + 1e-9)

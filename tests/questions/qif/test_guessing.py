@@ -155,10 +155,13 @@ def test_names_the_composition_it_used() -> None:
     assert small.witness.family == "the worst values of the known people"
 
 
-LARGE = [(5_000, 5, 0.5), (8_000, 3, 4.0), (10**6, 2, 0.5), (10**6 + 1, 2, 4.0), (10**6, 1000, 4.0)]
+LARGE = [(8_000, 3, 4.0), (10**6, 2, 0.5), (10**6 + 1, 2, 4.0), (10**6, 1000, 4.0), (200, 8, 4.0), (10**6, 2**40, 30.0)]
+LARGER = [(5_000, 5, 0.5), (10**8, 3, 1.0)]
 
 
-@pytest.mark.parametrize(("n", "k", "epsilon"), [*LARGE, (200, 8, 4.0), (10**6, 2**40, 30.0), (10**8, 3, 1.0)])
+@pytest.mark.parametrize(
+    ("n", "k", "epsilon"), [*LARGE, *(pytest.param(*case, marks=pytest.mark.slow) for case in LARGER)]
+)
 def test_large_collections_in_order_and_in_time(n: int, k: int, epsilon: float) -> None:
     """1/k <= uninformed <= informed <= strong <= local, in some seconds (2 measured)."""
     survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=k, epsilon=epsilon), shuffler=hs.UniformShuffle(), n=n)

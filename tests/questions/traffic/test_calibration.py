@@ -34,7 +34,8 @@ def every_price(targets: int, wanted: int, epsilon: float, delta: float, batch: 
 
 
 @pytest.mark.parametrize(
-    ("batch", "epsilon", "convention"), [(3, 2.0, "uniform"), (4, 1.2, "uniform"), (6, 1.2, "exclusive")]
+    ("batch", "epsilon", "convention"),
+    [(3, 2.0, "uniform"), pytest.param(4, 1.2, "uniform", marks=pytest.mark.slow), (6, 1.2, "exclusive")],
 )
 def test_nothing_is_cheaper_by_two_percent(batch: int, epsilon: float, convention: Any) -> None:
     targets, wanted, delta = 6, 6, 0.05

@@ -182,3 +182,11 @@ def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
         load_traces(path)
     with pytest.raises(InvalidInputError, match="`kind` must be table, checkins, ratings"):
         load_traces(path, kind="tracks")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("events", [1, 2])
+def test_sets_are_linked_too(events: int) -> None:
+    walks = Traces.of([[(person + step % 2) % 8 for step in range(10)] for person in range(8)], k=8)
+    study = link(walks, epsilons=[0.5], mechanisms=["subset-selection"], events=[events], seed=1)
+    assert "subset selection (w = 3) at epsilon 0.5" in study.findings[0].sentence
+    assert study.findings[0].bound.kind == "estimate"

@@ -32,8 +32,9 @@ from hushuffle.attacks.results import (
     table,
 )
 from hushuffle.errors import DataError
+from hushuffle.mechanisms import randomizers
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
+from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, SubsetSelection
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.model import Report
 from hushuffle.model.citation import PIE
@@ -114,7 +115,7 @@ def _complete(reader: TableReader, wanted: Mapping[str, tuple[str, Rule]]) -> pl
     return pl.concat(blocks)
 
 
-Mechanism = Literal["randomized-response", "local-hashing"]
+Mechanism = Literal["randomized-response", "local-hashing", "subset-selection"]
 Score = Literal["bayes", "plain"]
 Tell = Callable[[str, float], None]
 
@@ -245,7 +246,7 @@ def _check(
 
 def _noises(
     k: int, *, epsilons: Sequence[float], mechanisms: Sequence[Mechanism], buckets: int | None
-) -> Iterator[tuple[str, RandomizedResponse | LocalHashing]]:
+) -> Iterator[tuple[str, randomizers.Mechanism]]:
     """Yield every randomizer with its name, the least noise first."""
     for epsilon in sorted(epsilons, reverse=True):
         if epsilon == math.inf:
@@ -254,21 +255,24 @@ def _noises(
         for mechanism in mechanisms:
             if mechanism == "randomized-response":
                 yield "randomized response", RandomizedResponse(k=k, epsilon=epsilon)
-            else:
+            elif mechanism == "local-hashing":
                 hashing = LocalHashing(k=k, g=buckets or LocalHashing.best_g(epsilon), epsilon=epsilon)
                 yield f"local hashing (g = {hashing.g:,})", hashing
+            else:
+                selection = SubsetSelection(k=k, w=SubsetSelection.best_w(k, epsilon), epsilon=epsilon)
+                yield f"subset selection (w = {selection.w:,})", selection
 
 
 def _attempt(
     tried: Try, scene: linkage.Scene, *, score: Score, times: int, coins: Randomness, tell: Callable[[float], None]
 ) -> Outcome:
     profiles = linkage.train(scene.training)
-    times = 1 if math.isinf(tried.randomizer.epsilon) else times  # nothing would change but the order of ties
+    times = 1 if math.isinf(tried.epsilon) else times  # nothing would change but the order of ties
     places, scores = [], np.empty((0, 0))
     for done in range(times):
         reports = linkage.randomize(scene.reported, randomizer=tried.randomizer, rng=coins)
-        believable = isinstance(tried.randomizer, RandomizedResponse)
-        if believable and (score == "plain" or math.isinf(tried.randomizer.epsilon)):
+        believable = tried.randomizer.law().symmetric is not None
+        if believable and (score == "plain" or math.isinf(tried.epsilon)):
             scores = linkage.trace_scores(profiles, reports.as_traces())
         else:
             scores = linkage.report_scores(
@@ -281,7 +285,10 @@ def _attempt(
     protocol = Protocol(randomizer=tried.randomizer, shuffler=UniformShuffle(), n=profiles.n)
     sent = int(scene.reported.lengths.max())
     least = pie.bayes_error(protocol) if sent == 1 else pie.composed_error(protocol, reports=sent)
-    published = pie.fano_error(pie.published_alpha(protocol, reports=sent).upper, profiles.n)
+    law = tried.randomizer.law()
+    of_paper = sent == 1 or law.symmetric is not None or law.bucket is not None  # else by the chain rule alone
+    bits = (pie.published_alpha if of_paper else pie.composed_alpha)(protocol, reports=sent)
+    published = pie.fano_error(bits.upper, profiles.n)
     people = np.repeat(np.arange(profiles.n), scene.reported.lengths)
     return Outcome(
         tried=tried,

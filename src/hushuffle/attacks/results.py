@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hushuffle.attacks import linkage
 from hushuffle.attacks.detection import Detection
-from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
+from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Bound, Cell, Chart, Finding, Series, Table, Warned, number
 
 Events = int | Literal["all"]
@@ -29,9 +29,15 @@ class Try:
     """One attack: `epsilon` math.inf for raw reports, `known` None for everything the attacker could know."""
 
     mechanism: str
-    randomizer: RandomizedResponse | LocalHashing
+    randomizer: Mechanism
     known: int | None
     events: Events
+
+    @property
+    def epsilon(self) -> float:
+        """epsilon_0 of one report as it was asked for, in nats."""
+        chosen = self.randomizer.chosen_epsilon
+        return self.randomizer.local_epsilon if chosen is None else chosen
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,7 +81,7 @@ def headline(found: Sequence[Outcome]) -> list[Outcome]:
 
 def noise_of(tried: Try) -> str:
     """Say what randomized the events."""
-    epsilon = tried.randomizer.epsilon
+    epsilon = tried.epsilon
     return "without noise" if math.isinf(epsilon) else f"with {tried.mechanism} at epsilon {epsilon:g}"
 
 
@@ -118,7 +124,7 @@ def table(found: Sequence[Outcome], n: int) -> Table:
     """Return a row for each attack; how much is known and reported only where that was varied."""
     columns: list[tuple[str, Callable[[Outcome], Cell]]] = [
         ("mechanism", lambda one: one.tried.mechanism),
-        ("epsilon", lambda one: one.tried.randomizer.epsilon),
+        ("epsilon", lambda one: one.tried.epsilon),
         ("events known", lambda one: "all" if one.tried.known is None else one.tried.known),
         ("events reported", lambda one: one.tried.events),
         ("identification error", lambda one: one.wrong),
@@ -184,7 +190,7 @@ def charts(found: Sequence[Outcome]) -> tuple[Chart, ...]:
             title="Noise against identification",
             caption="How often the attacker is wrong: measured, with its interval, above what is certified.",
             x_label="epsilon of one report",
-            x=lambda tried: tried.randomizer.epsilon,
+            x=lambda tried: tried.epsilon,
             name=lambda tried: f"{_mechanism(tried)}, {_size(tried)}",
             certified=True,
         ),
@@ -266,7 +272,7 @@ def _mechanism(tried: Try) -> str:
 
 
 def _noise(tried: Try) -> str:
-    epsilon = tried.randomizer.epsilon
+    epsilon = tried.epsilon
     return tried.mechanism if math.isinf(epsilon) else f"{_mechanism(tried)} at {epsilon:g}"
 
 

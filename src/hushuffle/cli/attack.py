@@ -30,7 +30,9 @@ def linkage(
     time: str | None = None,
     stars: float = 4.0,
     epsilon: Annotated[list[str], _List] = ["inf"],  # noqa: B006 - never changed
-    mechanism: Annotated[list[Literal["randomized-response", "local-hashing"]] | None, _List] = None,
+    mechanism: Annotated[
+        list[Literal["randomized-response", "local-hashing", "subset-selection"]] | None, _List
+    ] = None,
     buckets: int | None = None,
     attacker: Literal["partial", "maximum"] = "partial",
     split: Literal["half", "none"] = "half",
@@ -58,7 +60,7 @@ def linkage(
         time: of a table: the column of times; without it the order of the rows counts.
         stars: of ratings: those with fewer stars are left out.
         epsilon: * epsilon of one report, or inf for no noise.
-        mechanism: * "randomized-response" or "local-hashing"; both by default.
+        mechanism: * "randomized-response", "local-hashing" or "subset-selection"; the first two by default.
         buckets: of local hashing; those with the least variance by default.
         attacker: "partial" knows other events of the person, "maximum" those that are reported.
         split: "half": the attacker knows the former half, the latter is reported; "none": one trace for both.

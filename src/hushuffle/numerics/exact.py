@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Context, Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Final
 
@@ -13,6 +13,7 @@ DIGITS: Final = 120
 WIDE: Final = Context(prec=DIGITS)
 """Arithmetic of its own, so that a caller's decimal settings change nothing."""
 
+_SHORT: Final = Context(prec=60)
 _SLACK: Final = Decimal(10) ** -60  # far more than the 120-digit arithmetic loses, far less than a float shows
 
 
@@ -49,6 +50,20 @@ def down(value: Decimal | Fraction) -> float:
     True
     """
     return 0.0 - up(WIDE.minus(_wide(value)))  # 0.0 - 0.0 is 0.0, not -0.0
+
+
+def log_upwards(ratio: Fraction, *, times: int = 1) -> float:
+    """Return times * ln(ratio), ratio >= 1, rounded up to a float.
+
+    >>> log_upwards(Fraction(3), times=2)
+    2.1972245773362196
+    """
+    with localcontext(_SHORT):
+        value = times * (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
+        # One part in 10**40, and 10**-50 for ratios next to 1, cover the rounding of quotient and logarithm.
+        ceiling = value * (1 + Decimal(10) ** -40) + (Decimal(10) ** -50 if ratio > 1 else 0)
+        nearest = float(ceiling)
+        return nearest if Decimal(nearest) >= ceiling else math.nextafter(nearest, math.inf)
 
 
 def _wide(value: Decimal | Fraction) -> Decimal:

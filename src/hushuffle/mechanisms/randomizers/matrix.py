@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers._rounding import log_upwards
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import Matrix
 from hushuffle.model import Channel
 from hushuffle.model.report_layout import ReportLayout
+from hushuffle.numerics.exact import log_upwards
 from hushuffle.randomness import SCALE, Randomness
 
 

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers._rounding import log_upwards
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
 from hushuffle.mechanisms.randomizers.report_law import (
     LARGEST_MATRIX,
@@ -30,7 +29,7 @@ from hushuffle.mechanisms.randomizers.settings import Setting, Table
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, SHANNON, YE_BARG
 from hushuffle.model.report_layout import ReportLayout
-from hushuffle.numerics.exact import WIDE, log2, to_decimal
+from hushuffle.numerics.exact import WIDE, log2, log_upwards, to_decimal
 from hushuffle.randomness import SCALE, Randomness, threshold_for_truth
 
 if TYPE_CHECKING:

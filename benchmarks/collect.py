@@ -75,7 +75,7 @@ def collect(source: str, target: str, name: str, key: str | None = None) -> None
 
 
 def estimate(source: str) -> None:
-    from hushuffle.collection.estimate_reports import tally_reports  # noqa: PLC0415 - not in the copying process
+    from hushuffle.collection.estimate import tally_reports  # noqa: PLC0415 - not in the copying process
 
     tally_reports([Path(source)]).estimate()
 

@@ -13,7 +13,7 @@ from scipy.stats import binom
 import hushuffle as hs
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
-from hushuffle.collection.estimate_reports import noise_warning
+from hushuffle.collection.estimate import noise_warning
 from hushuffle.estimation import heavy_hitters
 from hushuffle.report.frequency_chart import Frequencies
 from hushuffle.tables.frequency_files import in_cell

@@ -17,7 +17,7 @@ from hushuffle.collection import collect as publishing
 from hushuffle.collection import release as module
 from hushuffle.collection.collect import Collected, collect
 from hushuffle.collection.engines import local
-from hushuffle.collection.report_files import write_reports
+from hushuffle.collection.released import write_reports
 from hushuffle.collection.request import Keys
 from hushuffle.errors import DataError, InvalidInputError, SpecificationError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import support_law

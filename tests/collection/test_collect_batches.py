@@ -15,7 +15,7 @@ from hushuffle.collection import collect as publishing
 from hushuffle.collection import release as collect_release
 from hushuffle.collection.batch_state import BatchState, alone
 from hushuffle.collection.batches import BatchRun, collect_batch
-from hushuffle.collection.estimate_columns import tally_columns
+from hushuffle.collection.estimate import tally_columns
 from hushuffle.collection.request import Keys, Request
 from hushuffle.errors import DataError
 from hushuffle.files import private_files

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hushuffle.collection.manifest import COLUMNS, ColumnsManifest, columns_in
+from hushuffle.collection.released import COLUMNS, ColumnsManifest, columns_in
 
 
 def test_there_and_back(tmp_path: Path) -> None:

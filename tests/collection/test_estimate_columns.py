@@ -7,8 +7,7 @@ import pytest
 
 from hushuffle.collection import release as collect_release
 from hushuffle.collection.collect import run
-from hushuffle.collection.estimate_columns import tally_columns
-from hushuffle.collection.estimate_reports import tally_reports
+from hushuffle.collection.estimate import tally_columns, tally_reports
 from hushuffle.collection.request import Request
 from hushuffle.errors import DataError
 from hushuffle.model import Bound

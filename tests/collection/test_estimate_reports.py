@@ -11,8 +11,8 @@ import pytest
 import hushuffle as hs
 from hushuffle.collection import release as collecting
 from hushuffle.collection.collect import collect
-from hushuffle.collection.estimate_reports import tally_reports
-from hushuffle.collection.manifest import counts_text
+from hushuffle.collection.estimate import tally_reports
+from hushuffle.collection.released import counts_text
 from hushuffle.errors import DataError
 from hushuffle.specification import parse
 

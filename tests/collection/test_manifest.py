@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushuffle.collection.manifest import Manifest, counts_text, figure, number, read_counts, read_manifest
+from hushuffle.collection.released import Manifest, counts_text, figure, number, read_counts, read_manifest
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.model import Bound, Citation, Estimate
 from hushuffle.tables.frequency_files import check_kind, frequency_table, save_frequencies, save_text

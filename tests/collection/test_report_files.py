@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hushuffle.collection import report_files
-from hushuffle.collection.report_files import read_reports, schema_of, write_reports
+from hushuffle.collection import released
+from hushuffle.collection.released import read_reports, schema_of, write_reports
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.model.report_layout import ReportLayout
 
@@ -30,7 +30,7 @@ def reports(n: int, layout: ReportLayout) -> np.ndarray[tuple[int], np.dtype[np.
 def test_the_file_depends_on_the_sequence_alone(
     layout: ReportLayout, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report_files, "GROUP", 64)
+    monkeypatch.setattr(released, "GROUP", 64)
     packed = reports(1000, layout)
     first, second = tmp_path / "a.parquet", tmp_path / "b.parquet"
     write_reports(first, (packed[start : start + cut] for start in range(0, 1000, cut)), layout=layout)
@@ -41,7 +41,7 @@ def test_the_file_depends_on_the_sequence_alone(
 
 
 def test_whole_groups_and_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_files, "GROUP", 10)
+    monkeypatch.setattr(released, "GROUP", 10)
     for n in (0, 10, 20):
         path = tmp_path / f"{n}.parquet"
         write_reports(path, [reports(n, ONE)], layout=ONE)
@@ -69,8 +69,8 @@ def test_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     over: Future[None] = Future()
     over.set_result(None)
-    report_files._hand_over((), Queue(), over)
-    monkeypatch.setattr(report_files, "GROUP", 10)
+    released._hand_over((), Queue(), over)
+    monkeypatch.setattr(released, "GROUP", 10)
     monkeypatch.setattr(pl.LazyFrame, "sink_parquet", late)
     write_reports(tmp_path / "a.parquet", [reports(100, ONE)], layout=ONE)
     assert sum(block.size for block in read_reports(tmp_path / "a.parquet", layout=ONE)) == 100

@@ -15,10 +15,9 @@ import polars as pl
 from fuzz.fuzzing import SECRET, Fuzzer, Input, Maker, changed_bytes, changed_text, changed_tree
 from hushuffle.collection.batch_state import Arrival, BatchState
 from hushuffle.collection.collect import collect
-from hushuffle.collection.estimate_reports import tally_reports
-from hushuffle.collection.manifest import columns_in, counts_text, read_counts, read_manifest
+from hushuffle.collection.estimate import tally_reports
 from hushuffle.collection.record_tags import Tags, record_numbers
-from hushuffle.collection.report_files import read_reports
+from hushuffle.collection.released import columns_in, counts_text, read_counts, read_manifest, read_reports
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.papers.meehan2022.census import load_census
 from hushuffle.papers.meehan2022.graphs import load_graph

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hushuffle.collection.report_files import read_reports
+from hushuffle.collection.released import read_reports
 from hushuffle.errors import DataError
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.tables import _parquet_child as child

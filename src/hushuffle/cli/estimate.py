@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from hushuffle.collection.estimate_reports import Count, Tally
+    from hushuffle.collection.estimate import Count, Tally
     from hushuffle.estimation import HeavyHitters
     from hushuffle.model import Estimate
 
@@ -63,14 +63,14 @@ def estimate(
     """
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
-    from hushuffle.collection.estimate_columns import tally_columns  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell, _counting(cluster) as count:
         tallies = tally_columns(reports, manifest=manifest, progress=tell, count=count)
     if counts_only and out is not None:
         return _save_counts(tallies, out)
     estimates = {name: tally.estimate() for name, tally in tallies.items()}
-    from hushuffle.collection.estimate_reports import noise_warning  # noqa: PLC0415
+    from hushuffle.collection.estimate import noise_warning  # noqa: PLC0415
     from hushuffle.tables.frequency_files import frequency_table, save_columns, save_frequencies  # noqa: PLC0415
 
     shown = {name: tallies[name].told_from_noise(made, confidence=confidence) for name, made in estimates.items()}
@@ -103,7 +103,7 @@ def _counting(master: str | None) -> Iterator[Count | None]:
     if master is None:
         yield None
         return
-    from hushuffle.collection.estimate_spark import counting_on  # noqa: PLC0415 - only when needed
+    from hushuffle.collection.estimate import counting_on  # noqa: PLC0415 - only when needed
 
     with counting_on(master) as count:
         yield count
@@ -129,7 +129,7 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
 
 
 def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
-    from hushuffle.collection.manifest import counts_text  # noqa: PLC0415
+    from hushuffle.collection.released import counts_text  # noqa: PLC0415
     from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415 - only when needed
 
     if "" not in tallies:

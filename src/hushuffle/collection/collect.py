@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from hushuffle._checks import fail
-from hushuffle.collection.engines.external_shuffle import MEMORY
+from hushuffle.collection.engines.local import MEMORY
 from hushuffle.collection.key_rounds import KeyRounds, rounds_of
 from hushuffle.collection.ledger import Candidate, opened
-from hushuffle.collection.manifest import ColumnsManifest, Manifest, figure, number
 from hushuffle.collection.release import Release, release
+from hushuffle.collection.released import ColumnsManifest, Manifest, figure, number
 from hushuffle.collection.request import MANIFEST, REPORTS, Keys, Progress, Request
 from hushuffle.files.private_files import publish, workplace
 from hushuffle.model import Bound

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushuffle.collection.ledger import LedgerBatch
-from hushuffle.collection.manifest import figure
+from hushuffle.collection.released import figure
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle._checks import fail
-from hushuffle.collection.manifest import figure, number
+from hushuffle.collection.released import figure, number
 from hushuffle.collection.request import Asked, Request
 from hushuffle.errors import DataError, Problem, SpecificationError, UnsupportedProtocolError
 from hushuffle.files.causes import refused

@@ -14,10 +14,9 @@ from hushuffle._checks import fail
 from hushuffle.collection import spark
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import LocalCollection, OrderedCollection
-from hushuffle.collection.manifest import Manifest, figure, number
 from hushuffle.collection.order import order_facts, order_shuffler, refuse_order
 from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
-from hushuffle.collection.report_files import write_reports
+from hushuffle.collection.released import Manifest, figure, number, write_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, Asked, Gathered, Request, TooFewPeople
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.files.secret_keys import derived
@@ -64,9 +63,6 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         name: that of the column where there are several, whose coins come from a key of its own; else "".
         spill: a private, empty folder for reports that do not fit into memory, and for tags of the ledger.
         target: a folder that only this process knows.
-
-    Raises:
-        DataError, SpecificationError, UnsupportedProtocolError: see `hushuffle.collection.collect.collect`.
     """
     _refuse_shuffler(specification, request)
     if request.master is not None:

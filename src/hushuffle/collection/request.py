@@ -9,8 +9,8 @@ from typing import Final
 
 from hushuffle import _checks
 from hushuffle._checks import fail
-from hushuffle.collection.engines.external_shuffle import MEMORY
 from hushuffle.collection.engines.kernel import Kernel
+from hushuffle.collection.engines.local import MEMORY
 from hushuffle.collection.ledger import begin
 from hushuffle.collection.record_tags import Entries
 from hushuffle.errors import DataError

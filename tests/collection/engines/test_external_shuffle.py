@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hushuffle.collection.engines.external_shuffle import ExternalShuffle
+from hushuffle.collection.engines.local import ExternalShuffle
 from hushuffle.randomness import Randomness, reproducible
 from oracles.bucket_shuffle import orders
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hushuffle.collection.engines import interleaving as module
-from hushuffle.collection.engines.interleaving import interleaved
+from hushuffle.collection.engines import spark as module
+from hushuffle.collection.engines.spark import interleaved
 from hushuffle.model.report_layout import Packed
 from hushuffle.randomness import reproducible
 

@@ -29,7 +29,7 @@ from hushuffle.collection.engines.spark import SparkCollection, count_reports
 from hushuffle.collection.engines.spark_session import check_installed, failure, plainly, started
 from hushuffle.collection.engines.spark_tasks import MARKS, NAMELESS, TWICE, Count, Pack, Randomize, Reader
 from hushuffle.collection.record_tags import Tags
-from hushuffle.collection.report_files import write_reports
+from hushuffle.collection.released import write_reports
 from hushuffle.errors import DataError, InvalidInputError, MissingDependencyError
 from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse, SubsetSelection
 from hushuffle.mechanisms.shufflers import Scrambler

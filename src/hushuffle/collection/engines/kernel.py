@@ -54,9 +54,6 @@ class Kernel:
             values: codes, shape (n,).
             records: with a key: the number of each record, distinct, shape (n,).
             rng: without a key: `secure()` unless given.
-
-        Raises:
-            InvalidInputError: records without a key, or a key without records; a value out of range.
         """
         if (self.key is None) != (records is None):
             _checks.reject("records", "given exactly when there is a key", "<the other>")

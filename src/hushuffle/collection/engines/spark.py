@@ -12,13 +12,13 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
-from hushuffle.collection.engines.interleaving import interleaved
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.spark_session import plainly, without_advice
 from hushuffle.collection.engines.spark_tasks import MARKS, ORDER, PACKED, Count, Pack, Randomize, Reader
@@ -32,6 +32,46 @@ from hushuffle.randomness import Randomness, secure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+_BLOCK: Final = 1 << 18  # items of the longer one at a time
+
+Source: TypeAlias = tuple[int, Callable[[int, int], Packed]]
+"""How many items there are, and how to get the next `count` of them from number `start` on."""
+
+
+def interleaved(first: Source, second: Source, *, rng: Randomness) -> Iterator[Packed]:
+    """Yield the items of both sources, each in its order, so that every way to interleave them is equally likely.
+
+    If the items of one are in a uniformly random order and those of the other are independent of each other and alike,
+    so are all in the end. Memory: 8 bytes for each item of the smaller source.
+
+    >>> from hushuffle import reproducible
+    >>> def zeros(count: int, start: int) -> Packed:
+    ...     return np.zeros(count, dtype=[("report", "u1")])
+    >>> sum(block.size for block in interleaved((5, zeros), (7, zeros), rng=reproducible(1)))
+    12
+    """
+    (few, some), (many, others) = sorted((first, second), key=lambda source: source[0])
+    # Item i of the few comes after so many of the many.
+    before = _subset(few + many, few, rng) - np.arange(few)
+    used = 0
+    for start in range(0, many, _BLOCK):
+        block = others(min(_BLOCK, many - start), start)
+        stop = int(np.searchsorted(before, start + block.size))
+        yield np.insert(block, before[used:stop] - start, some(stop - used, used))
+        used = stop
+    if used < few:
+        yield some(few - used, used)
+
+
+def _subset(size: int, count: int, rng: Randomness) -> npt.NDArray[np.int64]:
+    """Return `count` distinct integers from 0 to size - 1, ascending; all sets are equally likely (by symmetry)."""
+    chosen = np.empty(0, dtype=np.int64)
+    while chosen.size < count:
+        chosen = np.union1d(chosen, rng.integers(size, count - chosen.size))
+    return chosen
+
 
 Progress = Callable[[int, int], None]
 """Called with the number of records that have arrived here, and that of all."""
@@ -79,11 +119,7 @@ class SparkCollection:
             self._sorter = TagSorter(folder / "tags", scope=self._task.tags().scope)
 
     def run(self, progress: Progress | None = None) -> None:
-        """Randomize and shuffle everybody; `people` and `marks` (records without a report) are known afterwards.
-
-        Raises:
-            DataError: Spark failed, or the table changes meanwhile.
-        """
+        """Randomize and shuffle everybody; `people` and `marks` (records without a report) are known afterwards."""
         tell = progress or (lambda _count, _total: None)
         seen = 0
         with plainly(), self._file.open("xb") as file:
@@ -104,11 +140,7 @@ class SparkCollection:
             raise DataError(message)
 
     def entries(self) -> Entries:
-        """Return what the ledger would hold of the people, who have ids; once.
-
-        Raises:
-            DataError: an id is there twice.
-        """
+        """Return what the ledger would hold of the people, who have ids; once."""
         assert self._sorter is not None
         return self._sorter.entries()
 
@@ -140,12 +172,7 @@ class SparkCollection:
 
 
 def count_reports(frame: DataFrame, randomizer: Mechanism) -> tuple[int, Histogram]:
-    """Return how many reports the rows of `frame` are, and the support of each value: added up over partitions.
-
-    Raises:
-        DataError: Spark failed, or found something that is no report.
-        UnsupportedProtocolError: reports of this randomizer are not counted.
-    """
+    """Return how many reports the rows of `frame` are, and the support of each value: added up over partitions."""
     support_law(randomizer, for_what="An estimate of frequencies")  # or refuse
     layout = randomizer.layout
     size, counts = 0, np.zeros(randomizer.inputs, dtype=np.int64)

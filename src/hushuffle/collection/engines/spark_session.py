@@ -34,10 +34,6 @@ def started(master: str, *, settings: Mapping[str, str] | None = None) -> Iterat
     """Give a session on the cluster `master` (local[2]: on this machine), stopped in the end; or the one there is.
 
     `settings` are Spark's own; they come before those that hushuffle makes.
-
-    Raises:
-        MissingDependencyError: no pyspark, or no Java.
-        DataError: the cluster cannot be reached.
     """
     check_installed()
     from pyspark.errors import PySparkException  # noqa: PLC0415 - heavy
@@ -67,11 +63,7 @@ def started(master: str, *, settings: Mapping[str, str] | None = None) -> Iterat
 
 
 def check_installed() -> None:
-    """Refuse to go on without what the extra `spark` installs.
-
-    Raises:
-        MissingDependencyError: something is not installed.
-    """
+    """Refuse to go on without what the extra `spark` installs."""
     absent = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if absent:
         message = f"The Spark engine needs {', '.join(absent)}. Install it with: {_EXTRA}"

@@ -232,11 +232,7 @@ def partition() -> int:
 
 
 def quietly(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-    """Return what `work` returns; what libraries say when something goes wrong may quote values, and Spark logs it.
-
-    Raises:
-        DataError: `work` raised something.
-    """
+    """Return what `work` returns; what libraries say when something goes wrong may quote values, and Spark logs it."""
     try:
         return work(*args, **kwargs)
     except (DataError, KeyboardInterrupt, SystemExit):

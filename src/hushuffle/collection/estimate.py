@@ -1,9 +1,10 @@
-"""From released reports, or counts of several machines, to frequencies."""
+"""From released reports, or counts of several machines, to frequencies: of one column or several, of many batches."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle._checks import fail
-from hushuffle.collection.manifest import Manifest, read_counts, read_manifest
-from hushuffle.collection.report_files import read_reports
-from hushuffle.collection.request import MANIFEST, REPORTS
+from hushuffle.collection.engines.spark import count_reports
+from hushuffle.collection.engines.spark_session import plainly, started
+from hushuffle.collection.released import Manifest, columns_in, read_counts, read_manifest, read_reports
+from hushuffle.collection.request import MANIFEST, REPORTS, Progress
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.estimation import HeavyHitters, estimate, heavy_hitters
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism, support_law
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.model import Estimate, Histogram, number
-from hushuffle.specification import CountedPopulation, Specification, parse
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of all work done so far, in [0, 1]."""
-
+from hushuffle.specification import Specification, parse
 
 Count = Callable[[Sequence[Path], Mechanism], tuple[int, Histogram]]
 """Counts the reports in files: how many there are, and the support of each value."""
@@ -33,11 +31,7 @@ Count = Callable[[Sequence[Path], Mechanism], tuple[int, Histogram]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tally:
-    """How often each value is supported by reports that were made alike: `counts`, shape (k,); tallies add up.
-
-    Raises:
-        DataError: on adding: the others were made otherwise.
-    """
+    """How often each value is supported by reports that were made alike: `counts`, shape (k,); tallies add up."""
 
     manifest: Manifest
     specification: Specification
@@ -103,16 +97,9 @@ def tally_reports(
 ) -> Tally:
     """Return the support counts of all reports in `sources`, added up.
 
-    Args:
-        sources: folders that `hushuffle collect` wrote, files of reports, or files of counts (.json).
-        manifest: how the files of reports were made, together; None: every one has its manifest.json beside it.
-        progress: told what is going on.
-        count: how the reports in files are counted; None: here, one file after the other.
-
-    Raises:
-        DataError: a file cannot be read, is there twice, does not fit its manifest, or was made otherwise than the
-            others.
-        UnsupportedProtocolError: the reports cannot be counted.
+    Sources are folders that `hushuffle collect` wrote, files of reports, or files of counts (.json). `manifest` says
+    how the files of reports were made, together; without it every one has its manifest.json beside it. `count` counts
+    the reports in files; without it they are counted here, one file after the other.
     """
     tell = progress or (lambda _stage, _share: None)
     files = [source / REPORTS if source.is_dir() else source for source in sources]
@@ -150,12 +137,7 @@ def _of_counts(file: Path) -> Tally:
 
 
 def count_here(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:
-    """Return how many reports there are in `files`, and the support of each value.
-
-    Raises:
-        DataError: a file cannot be read, or holds something else.
-        UnsupportedProtocolError: the reports cannot be counted.
-    """
+    """Return how many reports there are in `files`, and the support of each value."""
     support_law(randomizer, for_what="An estimate of frequencies")  # or refuse
     counts: npt.NDArray[np.int64] = np.zeros(randomizer.inputs, dtype=np.int64)
     size = 0
@@ -181,13 +163,80 @@ def _described(manifest: Manifest, path: Path) -> tuple[Specification, Mechanism
         specification = parse(manifest.specification, file=f"the specification in {path}")
     except SpecificationError as error:
         raise DataError(str(error)) from error
-    population = specification.population
-    if not isinstance(population, CountedPopulation) or population.n != manifest.people:
+    if specification.plain()["population"].get("n") != manifest.people:
         fail(f"{path}: people and specification do not fit together: it may have been edited.")
-    people = population.read(Path())
+    people = specification.population.read(Path())
     return specification, specification.randomizer.build(people.k)
 
 
 def _alike(specification: Specification) -> tuple[Any, Any]:
     plain = specification.plain()
     return plain["randomizer"], {key: value for key, value in plain["population"].items() if key != "n"}
+
+
+def tally_columns(
+    sources: Sequence[Path],
+    *,
+    manifest: Path | None = None,
+    progress: Progress | None = None,
+    count: Count | None = None,
+) -> dict[str, Tally]:
+    """Return the support counts of all reports in `sources`, added up for each column, by the name of its folder.
+
+    Reports of one column that was collected alone have the name "". A folder of batches stands for all of them.
+
+    Arguments are those of `tally_reports`; sources may be folders of several columns, and of batches, too.
+    """
+    for source in sources:
+        if not source.exists():
+            fail(
+                f"{source} does not exist. Give a folder that hushuffle collect wrote, or a file of reports or counts."
+            )
+    found = [folder for source in sources for folder in _batches(source)]
+    columns = [columns_in(source / MANIFEST) if source.is_dir() else () for source in found]
+    if not any(columns):
+        return {"": tally_reports(found, manifest=manifest, progress=progress, count=count)}
+    first = columns[0]
+    if any(sorted(names) != sorted(first) for names in columns):
+        fail("Some of these have columns that others have not: estimate one column, FOLDER/NAME of each.")
+    if manifest is not None:
+        fail("Every column has a manifest of its own: none can be given for all.")
+    return {
+        name: tally_reports(
+            [source / name for source in found], progress=_part(progress, name, place, len(first)), count=count
+        )
+        for place, name in enumerate(first)
+    }
+
+
+def _batches(source: Path) -> tuple[Path, ...]:
+    """Return the batches in a folder of batches; the source itself if it is something else."""
+    if not source.is_dir() or (source / REPORTS).exists() or (source / MANIFEST).exists():
+        return (source,)
+    found = [path for path in source.glob("batch-*") if path.is_dir()]
+    return tuple(sorted(found, key=lambda path: (len(path.name), path.name))) or (source,)
+
+
+def _part(progress: Progress | None, name: str, place: int, columns: int) -> Progress | None:
+    """Return what is told about one of several columns."""
+    if progress is None:
+        return None
+    return lambda what, share: progress(f"{name}: {what}", (place + share) / columns)
+
+
+@contextmanager
+def counting_on(master: str) -> Iterator[Count]:
+    """Give a way to count reports on a Spark cluster that reads the same files as this machine."""
+    with started(master) as session:
+
+        def count(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:
+            absent = [file for file in files if not file.is_file()]
+            if absent:
+                message = f"{absent[0]} does not exist."
+                raise DataError(message)
+            strict = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+            with plainly():
+                frame = session.read.options(**strict).parquet(*(f"file://{file.resolve()}" for file in files))
+            return count_reports(frame, randomizer)
+
+        yield count

@@ -19,7 +19,7 @@ from hushuffle.assessment.order import charts as order_charts
 from hushuffle.assessment.order import findings as order_findings
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
 from hushuffle.model import Report
-from hushuffle.papers.meehan2022.synthetic import crescents
+from hushuffle.papers.meehan2022.data import crescents
 from hushuffle.specification import load, parse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

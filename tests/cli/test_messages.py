@@ -31,9 +31,8 @@ from hushuffle.network.nodes.seals import PublicSealKey
 from hushuffle.network.nodes.source import SourceNode
 from hushuffle.network.processes import Process, statuses
 from hushuffle.network.setup import draw_up
-from hushuffle.papers.meehan2022.census import load_census
-from hushuffle.papers.meehan2022.graphs import load_graph
-from hushuffle.papers.murakami2021.score_matrices import load_scores
+from hushuffle.papers.meehan2022.data import load_census, load_graph
+from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.queries import parse_plan
 from hushuffle.randomness import reproducible
 from hushuffle.tables.private import ColumnBatches

@@ -28,7 +28,7 @@ from hushuffle.network.nodes.tally import ToldCodec
 from hushuffle.network.odometer import Odometer, Spending
 from hushuffle.network.setup import read_prepared, write_prepared
 from hushuffle.network.specification import Policy
-from hushuffle.papers.murakami2021.score_matrices import load_scores
+from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.plans import GroupingQuery, GroupingSet
 from hushuffle.queries import Aggregate, KMeans
 from hushuffle.tables.sketch_files import load_filter, save_filter

@@ -19,9 +19,8 @@ from hushuffle.collection.estimate import tally_reports
 from hushuffle.collection.record_tags import Tags, record_numbers
 from hushuffle.collection.released import columns_in, counts_text, read_counts, read_manifest, read_reports
 from hushuffle.model.report_layout import ReportLayout
-from hushuffle.papers.meehan2022.census import load_census
-from hushuffle.papers.meehan2022.graphs import load_graph
-from hushuffle.papers.murakami2021.score_matrices import load_scores
+from hushuffle.papers.meehan2022.data import load_census, load_graph
+from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.specification import parse
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.private import ColumnBatches, load_column, load_table

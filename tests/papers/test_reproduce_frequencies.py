@@ -10,8 +10,15 @@ from hushuffle import report
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.papers import Request
 from hushuffle.papers.murakami2021.buckets import losses_by_buckets
-from hushuffle.papers.murakami2021.crowd import Crowd, losses, zipf
-from hushuffle.papers.murakami2021.frequencies import checkins, epsilons_for, errors, shares_of_the_top
+from hushuffle.papers.murakami2021.frequencies import (
+    Crowd,
+    checkins,
+    epsilons_for,
+    errors,
+    losses,
+    shares_of_the_top,
+    zipf,
+)
 
 
 @pytest.fixture(scope="module")

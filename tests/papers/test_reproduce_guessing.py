@@ -11,8 +11,8 @@ import pytest
 
 from hushuffle.model import Bound, Chart, Report
 from hushuffle.papers import Request, reproduce
-from hushuffle.papers.jurado2023.limits import normal_maximum
-from hushuffle.papers.parts import first_below, said, sizes, smallest, verdict
+from hushuffle.papers.base import first_below, said, sizes, smallest, verdict
+from hushuffle.papers.jurado2023.channels import normal_maximum
 from oracles.qif_guessing import channel, histogram_law, success
 from oracles.qif_max_load import by_partitions
 

@@ -12,9 +12,8 @@ import pytest
 
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.model.traces import Traces
-from hushuffle.papers.meehan2022.census import load_census
-from hushuffle.papers.meehan2022.graphs import load_graph
-from hushuffle.papers.murakami2021.score_matrices import load_scores
+from hushuffle.papers.meehan2022.data import load_census, load_graph
+from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.tables.published import load_checkins, load_ratings
 
 real = pytest.mark.skipif(

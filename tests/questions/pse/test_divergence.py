@@ -10,7 +10,7 @@ import pytest
 
 from hushuffle.errors import InvalidInputError, NumericalError
 from hushuffle.model import Bound
-from hushuffle.papers.murakami2021.score_matrices import load_scores
+from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.questions import pse
 from oracles.pse_neighbours import divergence_of_laws
 

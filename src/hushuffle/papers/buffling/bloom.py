@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 
 from hushuffle.model import Cell, Chart, HeatMap, Report, Series, Table, number
-from hushuffle.papers.base import Request, Target
+from hushuffle.papers.base import Request, Target, verdict
 from hushuffle.papers.buffling.worst_pairs import worst_pairs
-from hushuffle.papers.parts import verdict
 from hushuffle.questions.bloom import snr
 from hushuffle.questions.bloom.transition import BUFFLING
 

@@ -8,8 +8,7 @@ from typing import Final
 from hushuffle.mechanisms.adversaries import Strong
 from hushuffle.model import Bound, Chart, Histogram, Report, Series, Table, number
 from hushuffle.model.citation import QIF
-from hushuffle.papers.base import Request, Target
-from hushuffle.papers.parts import deployment, first_below, guessed, said, sizes, verdict
+from hushuffle.papers.base import Request, Target, deployment, first_below, guessed, said, sizes, verdict
 from hushuffle.questions import qif
 
 _TRUTHS: Final = (1.0, 0.9, 0.8, 0.7, 0.6)

@@ -7,8 +7,7 @@ from typing import Final
 from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
 from hushuffle.model import Bound, Chart, Finding, Report, Series, Table, number
 from hushuffle.model.citation import QIF
-from hushuffle.papers.base import Request, Target
-from hushuffle.papers.parts import deployment, guessed, said, sizes
+from hushuffle.papers.base import Request, Target, deployment, guessed, said, sizes
 from hushuffle.questions import qif
 
 _CASES: Final = ((2, 0.8), (5, 0.9), (5, 0.5), (20, 0.5))

@@ -12,7 +12,7 @@ from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.model import Bound, Chart, Report, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
-from hushuffle.papers.ladjel2021.parts import (
+from hushuffle.papers.ladjel2021.traffic import (
     DELTA,
     SAMPLES,
     TARGETS_OF,

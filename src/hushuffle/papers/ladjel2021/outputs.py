@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hushuffle.model import Bound, Chart, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
-from hushuffle.papers.ladjel2021.parts import verdict
+from hushuffle.papers.ladjel2021.traffic import verdict
 from hushuffle.questions import traffic
 
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ from typing import Final
 from hushuffle.model import Bound, Chart, Report, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
-from hushuffle.papers.ladjel2021.parts import DELTA, TARGETS_OF, as_printed, drawn, verdict
 from hushuffle.papers.ladjel2021.tradeoffs import USED, Setting, grouped
+from hushuffle.papers.ladjel2021.traffic import DELTA, TARGETS_OF, as_printed, drawn, verdict
 from hushuffle.plans import Plan, cluster_costs, k_means, plan_costs
 from hushuffle.questions import traffic
 

@@ -11,7 +11,7 @@ from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.model import Chart, Report, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
-from hushuffle.papers.ladjel2021.parts import DELTA, drawn, verdict
+from hushuffle.papers.ladjel2021.traffic import DELTA, drawn, verdict
 from hushuffle.plans import (
     CentroidNoise,
     GroupingQuery,

@@ -12,7 +12,7 @@ from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.model import Bound, Chart, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target
-from hushuffle.papers.ladjel2021.parts import TARGETS_OF, as_printed, bennett, certified, drawn, verdict
+from hushuffle.papers.ladjel2021.traffic import TARGETS_OF, as_printed, bennett, certified, drawn, verdict
 from hushuffle.plans import Costs, GroupingQuery, GroupingSet, Plan, aggregate, cluster_costs, sources_needed
 
 USED: Final = 10_000

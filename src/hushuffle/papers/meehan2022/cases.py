@@ -12,9 +12,7 @@ from scipy.sparse import coo_array, csr_array, vstack
 from scipy.sparse.linalg import eigsh
 
 from hushuffle.model.groups import Groups
-from hushuffle.papers.meehan2022.census import load_census
-from hushuffle.papers.meehan2022.graphs import SocialGraph, load_graph
-from hushuffle.papers.meehan2022.synthetic import crescents
+from hushuffle.papers.meehan2022.data import SocialGraph, crescents, load_census, load_graph
 from hushuffle.questions import order
 
 Floats = npt.NDArray[np.float64]

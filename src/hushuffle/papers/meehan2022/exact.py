@@ -1,4 +1,4 @@
-"""What the exact sensitivity buys at equal alpha, on every data set (003, beside figures 4, 5 and 8)."""
+"""What the exact sensitivity buys at equal alpha, and what groups of other sizes do."""
 
 from __future__ import annotations
 
@@ -6,19 +6,27 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hushuffle.attacks.inference import ATTACK
-from hushuffle.model import Report, Table
+from hushuffle.attacks.learnability import accuracy
+from hushuffle.mechanisms.randomizers import RandomizedResponse
+from hushuffle.mechanisms.shufflers import Shuffler
+from hushuffle.model import Chart, Report, Table
 from hushuffle.model.groups import Groups
 from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.meehan2022.attack import UNAVAILABLE
-from hushuffle.papers.meehan2022.cases import Case, Integers, adult, closest_friends, next_in_line, syn, twitch
+from hushuffle.papers.meehan2022.cases import Case, Floats, Integers, adult, closest_friends, next_in_line, syn, twitch
+from hushuffle.papers.meehan2022.data import coarse
 from hushuffle.papers.meehan2022.runs import (
     ALPHA,
+    EPSILON,
     LOCAL,
+    REPETITIONS,
     TREES,
     UNIFORM,
+    Measured,
     Score,
     Step,
+    band,
     ends,
     run,
     settings,
@@ -26,6 +34,7 @@ from hushuffle.papers.meehan2022.runs import (
     step,
 )
 from hushuffle.questions import order
+from hushuffle.randomness import reproducible
 
 Grouping = tuple[str, Groups, Mapping[str, Integers]]
 
@@ -169,7 +178,7 @@ def _answer(case: Case, pairs: Sequence[tuple[Step, Step]], scores: Mapping[str,
     )
 
 
-TARGETS: Final = (
+_EXACT: Final = (
     Target(
         name="meehan2022/figure-4-exact",
         title="exact sensitivity against the published bound, every data set",
@@ -178,3 +187,158 @@ TARGETS: Final = (
         seconds=150,
     ),
 )
+
+
+WAYS: Final = (8, 4, 2)
+OWN_PUBLISHED: Final = "order of each radius, w(w+1)/2"
+OWN_EXACT: Final = "order of each radius, exact"
+COMMON: Final = "one order for all radii, exact"
+
+_RADII: Final = (0.005, 0.01, 0.02, 0.04, 0.06, 0.08)
+_WIDE: Final = 0.12
+_TREES: Final = 15
+_GOOD: Final = 0.8
+
+Accuracies = dict[str, dict[int, Measured]]
+
+
+def syn_study(
+    request: Request,
+    *,
+    people: int = 20_000,
+    radii: Sequence[float] = _RADII,
+    repetitions: int = REPETITIONS,
+    wide: float = _WIDE,
+    trees: int = _TREES,
+) -> Report:
+    """Return the study of `people` to train on and as many to test on."""
+    case, places, test = syn(people, seed=request.seed)
+    request.tell("reference orders", 0.0)
+    common = order.reference_order(order.radius_groups(places, wide), places)
+    steps = []
+    for radius in radii:
+        groups = order.radius_groups(places, radius)
+        own = order.reference_order(groups, places, method="bfs")
+        steps.append(step(radius, groups, own, alpha=ALPHA, basis="published", label=OWN_PUBLISHED))
+        steps.append(step(radius, groups, own, alpha=ALPHA, basis="exact", label=OWN_EXACT))
+        steps.append(step(radius, groups, common, alpha=ALPHA, basis="exact", label=COMMON))
+    shufflers = {**ends(), **{each.label: each.shuffler for each in steps}}
+    found = _accuracies(case, places, test, shufflers, repetitions, trees, request)
+    return Report(
+        key="meehan2022/figure-5",
+        title="Granularity: which classes can be told apart",
+        question="Does the radius of the groups set the granularity at which people can be classified?",
+        answers=(
+            _ends_verdict(found),
+            _order_verdict(steps, found, COMMON),
+            _order_verdict(steps, found, OWN_EXACT),
+            _order_verdict(steps, found, OWN_PUBLISHED),
+            "The paper gives the picture of its data, not their law: these crescents are ours.",
+        ),
+        settings=(
+            ("people", f"{people:,} to train on, {people:,} to test on"),
+            ("local epsilon, alpha", f"{EPSILON:g}, {ALPHA:g}"),
+            ("learner", f"gradient-boosted trees, {trees} rounds, one model for each granularity"),
+            ("one order for all radii", f"the best order of the groups within {wide:g}"),
+            ("order of each radius", "breadth first"),
+            ("repetitions, seed", f"{repetitions}, {request.seed}"),
+        ),
+        tables=(_table(steps, found),),
+        charts=tuple(_chart(basis, steps, found) for basis in (COMMON, OWN_EXACT, OWN_PUBLISHED)),
+        citations=(ATTACK.at("figure 5"),),
+        software=software("scikit-learn"),
+    )
+
+
+def _accuracies(
+    case: Case,
+    places: Floats,
+    test: tuple[Floats, Integers],
+    shufflers: Mapping[str, Shuffler],
+    repetitions: int,
+    trees: int,
+    request: Request,
+) -> Accuracies:
+    randomizer = RandomizedResponse(k=case.k, epsilon=EPSILON)
+    each: dict[str, dict[int, list[float]]] = {name: {ways: [] for ways in WAYS} for name in shufflers}
+    for repetition in range(repetitions):
+        rng = reproducible(request.seed + repetition)
+        reports = randomizer.randomize(case.values, rng=rng)
+        for position, (name, shuffler) in enumerate(shufflers.items()):
+            request.tell(name, (repetition + position / len(shufflers)) / repetitions)
+            released = shuffler.release(reports, rng=rng)
+            for ways in WAYS:
+                labels, truth = coarse(released, ways), coarse(test[1], ways)
+                each[name][ways].append(accuracy(places, labels, at=test[0], truth=truth, trees=trees))
+    return {
+        name: {ways: Measured(each=tuple(values)) for ways, values in by_ways.items()} for name, by_ways in each.items()
+    }
+
+
+def _ends_verdict(found: Accuracies) -> str:
+    local, uniform = found[LOCAL], found[UNIFORM]
+    right = local[8].mean >= _GOOD and all(uniform[ways].mean <= 1 / ways + 0.1 for ways in WAYS)
+    return (
+        f"{'Confirmed' if right else 'Contradicted'}: without a shuffle all 8 classes can be told apart "
+        f"({local[8]}), after a uniform shuffle none ({', '.join(f'{uniform[ways]} of {ways}' for ways in WAYS)})."
+    )
+
+
+def _order_verdict(steps: Sequence[Step], found: Accuracies, basis: str) -> str:
+    """Say up to which radius each granularity survives."""
+    chosen = [each for each in steps if each.basis == basis]
+    reach = {
+        ways: max((each.x for each in chosen if found[each.label][ways].mean >= _GOOD), default=0.0) for ways in WAYS
+    }
+    tunable = reach[8] < reach[4] < reach[2]
+    radii = ", ".join(f"r{ways} = {reach[ways]:g}" for ways in WAYS)
+    return (
+        f"{'Confirmed' if tunable else 'Contradicted'} ({basis}): that r8 < r4 < r2. The largest radius at which "
+        f"accuracy is at least {_GOOD:.0%}: {radii}."
+    )
+
+
+def _chart(basis: str, steps: Sequence[Step], found: Accuracies) -> Chart:
+    chosen = [each for each in steps if each.basis == basis]
+    xs = [each.x for each in chosen]
+    lines = [band(f"{ways} classes", xs, [found[each.label][ways] for each in chosen]) for ways in WAYS]
+    between = "; ".join(f"{end}: {', '.join(str(found[end][ways]) for ways in WAYS)}" for end in (LOCAL, UNIFORM))
+    return Chart(
+        key=f"accuracy-{(COMMON, OWN_EXACT, OWN_PUBLISHED).index(basis) + 1}",
+        title=f"Accuracy against the radius: {basis}",
+        caption=f"Mean and one standard deviation over the repetitions. {between[0].upper()}{between[1:]}.",
+        x_label="r",
+        y_label="accuracy on new people",
+        series=tuple(lines),
+        x_log=True,
+    )
+
+
+def _table(steps: Sequence[Step], found: Accuracies) -> Table:
+    rows = [(end, "", "", "", "", *(str(found[end][ways]) for ways in WAYS)) for end in (LOCAL, UNIFORM)]
+    rows += [
+        (
+            f"order-private, {each.basis}",
+            f"{each.x:g}",
+            f"{each.exact:,}",
+            f"{each.published:,}",
+            f"{each.shuffler.theta:.3g}",
+            *(str(found[each.label][ways]) for ways in WAYS),
+        )
+        for each in steps
+    ]
+    return Table(
+        key="accuracies",
+        title="Accuracy on new people",
+        caption=f"Mean ± one standard deviation; guessing: {', '.join(f'{1 / ways:.3g}' for ways in WAYS)}.",
+        columns=("shuffle", "r", "sensitivity", "published one", "theta", *(f"{ways} classes" for ways in WAYS)),
+        rows=tuple(rows),
+    )
+
+
+_GRANULARITY: Final = (
+    Target(name="meehan2022/figure-5", title="classes at three granularities", build=syn_study, seconds=150),
+)
+
+
+TARGETS: Final = (*_EXACT, *_GRANULARITY)

@@ -12,7 +12,7 @@ from hushuffle.mechanisms.shufflers import NoShuffle
 from hushuffle.model import Report, Series
 from hushuffle.model.citation import PIE
 from hushuffle.papers.base import Request, Target
-from hushuffle.papers.murakami2021.crowd import EXPONENT, PEOPLE, VALUES, Crowd, Losses, chart, losses, zipf
+from hushuffle.papers.murakami2021.frequencies import EXPONENT, PEOPLE, VALUES, Crowd, Losses, chart, losses, zipf
 from hushuffle.questions import pie
 
 _SWEEP: Final = (2**10, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9, 2 * 10**9)

@@ -10,8 +10,8 @@ from hushuffle.attacks import linkage
 from hushuffle.model import Chart, Report, Series
 from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
-from hushuffle.papers.base import Request, Target
-from hushuffle.papers.murakami2021 import detection as linkage_detection
+from hushuffle.papers.base import Request, Target, said
+from hushuffle.papers.murakami2021 import attempts as linkage_detection
 from hushuffle.papers.murakami2021 import noise as linkage_noise
 from hushuffle.papers.murakami2021.sources import (
     CHECKINS,
@@ -33,7 +33,6 @@ from hushuffle.papers.murakami2021.sources import (
     table,
     unsettled,
 )
-from hushuffle.papers.parts import said
 
 _SENT: Final = (1, 2, 3, 4, 5)
 _PLACES_KNOWN: Final = (5, 10, 20, 30, 40, 50)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushuffle.errors import NumericalError
-from hushuffle.numerics.roots import crossing
+from hushuffle.numerics.roots import crossing, farthest, halved
 
 
 @given(log_level=st.floats(-60, -0.01), guess=st.floats(1e-9, 50), scale=st.floats(1e-6, 10))
@@ -37,3 +37,18 @@ def test_a_crossing_hidden_by_rounding_is_refused() -> None:
 
     with pytest.raises(NumericalError, match="larger delta"):
         crossing(noisy, 0.5, high=1.0, guess=0.29)
+
+
+@pytest.mark.parametrize("last", [0, 1, 41, 998])
+def test_whole_numbers_are_halved_from_either_side(last: int) -> None:
+    assert farthest(lambda n: n <= last, good=0, bad=999) == last
+    assert farthest(lambda n: n > last, good=999, bad=-1) == last + 1
+    assert farthest(lambda _: True, good=last, bad=last + 1) == last
+
+
+def test_halving_stays_where_the_condition_holds() -> None:
+    below, above = (
+        halved(lambda x: x <= 3.3, good=0.0, bad=8.0),
+        halved(lambda x: x > 3.3, good=8.0, bad=0.0),
+    )
+    assert 3.3 - 1e-10 < below <= 3.3 < above < 3.3 + 1e-10

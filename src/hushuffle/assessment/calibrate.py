@@ -13,6 +13,7 @@ import numpy as np
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.model import Bound, Population
+from hushuffle.numerics.roots import halved
 from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, smallest_people, with_local_epsilon
 from hushuffle.questions.dp.calibration import calibrate as solve
@@ -150,16 +151,15 @@ def _at(protocol: Protocol, local_epsilon: float, delta: float) -> Point:
 
 def _least(protocol: Protocol, wanted: float) -> float | None:
     """Return the smallest local epsilon with a standard error of at most `wanted`, rounded up, or None."""
-    low, high = math.log(1e-6), math.log(LARGEST_LOCAL)
     if worst_error(with_local_epsilon(protocol, LARGEST_LOCAL)) > wanted:
         return None
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if worst_error(with_local_epsilon(protocol, math.exp(middle))) <= wanted:
-            high = middle
-        else:
-            low = middle
-    return math.exp(high) * (1 + 1e-12)
+    largest = halved(
+        lambda exponent: worst_error(with_local_epsilon(protocol, math.exp(exponent))) <= wanted,
+        good=math.log(LARGEST_LOCAL),
+        bad=math.log(1e-6),
+        times=_STEPS,
+    )
+    return math.exp(largest) * (1 + 1e-12)
 
 
 def _people(protocol: Protocol, *, epsilon: float, delta: float, standard_error: float) -> int | None:

@@ -30,7 +30,8 @@ from scipy.special import gammaln, xlogy
 
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.model import Witness
-from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.binomial import EPS, Floats, deviation
+from hushuffle.numerics.complex_log import log1p_parts
 
 Integers = npt.NDArray[np.int64]
 
@@ -150,7 +151,7 @@ def _period(groups: Sequence[Group], whole: Floats) -> int:
     """Return a power of 2 that leaves e**-_REACH of the sum on each side (Bernstein); huge if there is none."""
     wide = float(whole.max() - whole.min())
     variance = sum(count * float(law @ (whole - law @ whole) ** 2) for count, law in groups)
-    away = wide * _REACH / 3 + math.sqrt((wide * _REACH / 3) ** 2 + 2 * _REACH * variance)
+    away = deviation(_REACH, variance, largest=wide)
     most = min(2 * away + 4, sum(count for count, _ in groups) * wide + 2)
     return 1 << max(4, math.ceil(math.log2(most))) if most <= _LONGEST else _WORK + 1
 
@@ -258,20 +259,14 @@ def _transform(
         for chance, step in zip(law.tolist(), (whole - middle).tolist(), strict=True):
             if chance > 0 and step:
                 # Whole periods left out, an angle is as accurate as it is small.
-                turn = 2 * np.pi / period * ((step * nodes + period // 2) % period - period // 2)
-                real -= 2 * chance * np.sin(turn / 2) ** 2
-                imaginary += chance * np.sin(turn)
+                arc = 2 * np.pi / period * ((step * nodes + period // 2) % period - period // 2)
+                real -= 2 * chance * np.sin(arc / 2) ** 2
+                imaginary += chance * np.sin(arc)
                 moved += chance * abs(step)
-        square = real * (2 + real) + imaginary**2
-        size = np.where(
-            square > -0.5,
-            np.log1p(np.maximum(square, -0.5)) / 2,
-            np.log(np.maximum(np.hypot(1 + real, imaginary), 1e-300)),
-        )
+        size, turn = log1p_parts(real, imaginary)
         noise = _NOISE * (EPS + np.minimum(angles * moved, 2.0))
         log_size += count * size
         log_reach += count * np.logaddexp(size, np.log(noise))
-        turn = np.arctan2(imaginary, 1 + real)
         phase, turns = phase - count * turn, turns + count * (np.abs(size) + np.abs(turn))
     product = np.exp(log_size)
     levels = 8 * EPS * (math.log2(period) + 2)  # twice what Higham's bound gives, per unit of mass

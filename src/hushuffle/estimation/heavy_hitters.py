@@ -13,6 +13,7 @@ from hushuffle import _checks
 from hushuffle.curves.variance import QUESTION
 from hushuffle.mechanisms.randomizers import Support, support_law
 from hushuffle.numerics import binomial
+from hushuffle.numerics.roots import farthest
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -107,14 +108,8 @@ def significant_count(law: Support, *, n: int, dummies: int, chance: float) -> i
     >>> significant_count(law, n=100, dummies=0, chance=0.001)
     40
     """
-    low, high = 0, n + dummies + 1  # the tail at `low` is 1, at `high` 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _tail(middle, law, n, dummies) <= chance:
-            high = middle
-        else:
-            low = middle
-    return high
+    # The tail at 0 is 1, beyond all reports it is 0.
+    return farthest(lambda count: _tail(count, law, n, dummies) <= chance, good=n + dummies + 1, bad=0)
 
 
 def _tail(count: int, law: Support, n: int, dummies: int) -> float:

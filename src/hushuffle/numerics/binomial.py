@@ -107,6 +107,15 @@ def shortfall(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> tuple[Floats, Flo
     return value, np.where(level <= 0, 0.0, error + 4 * EPS * np.abs(level))
 
 
+def deviation(reach: float, variance: float, *, largest: float = 1.0) -> float:
+    """Return x that a sum exceeds its mean by with probability at most e**-reach, no term by more than `largest`.
+
+    Bernstein's inequality, solved for x.
+    """
+    first = largest * reach / 3
+    return first + math.sqrt(first**2 + 2 * reach * variance)
+
+
 def window(n: int, p: float, log_tail: float) -> tuple[int, int]:
     """Return (low, high) with P(Bin(n, p) < low) and P(Bin(n, p) > high) each at most e**log_tail.
 
@@ -115,9 +124,7 @@ def window(n: int, p: float, log_tail: float) -> tuple[int, int]:
     >>> window(10_000, 0.5, -30.0)
     (4602, 5398)
     """
-    mean, variance, reach = n * p, n * p * (1 - p), -log_tail
-    # The inequality solved for the deviation x.
-    x = reach / 3 + math.sqrt((reach / 3) ** 2 + 2 * reach * variance)
+    mean, x = n * p, deviation(-log_tail, n * p * (1 - p))
     return max(0, math.floor(mean - x)), min(n, math.ceil(mean + x))
 
 

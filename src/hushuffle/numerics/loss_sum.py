@@ -12,7 +12,7 @@ Source: docs/theory/sums.md, Lemma 5; Chernoff bounds; N. J. Higham 2002, sectio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from hushuffle.errors import NumericalError
 from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.roots import halved
 
 _REACH: Final = 75.0
 """The tilted sum leaves its window with probability at most 2 e**-75."""
@@ -27,8 +28,6 @@ _REACH: Final = 75.0
 _LONGEST: Final = 2**23
 """The longest transform: beyond, memory would run to gigabytes."""
 
-
-_HALVINGS: Final = 40
 
 _SCAN: Final = 65
 """Points at which a lower end is tried before it is refined."""
@@ -164,7 +163,7 @@ class LossSum:
             return 0.0
         known = [self.likely(delta) * (1 + stretch) for stretch in (0.0, 1e-6, 1e-3, 0.1, 1.0)]
         right = next((epsilon for epsilon in known if 0 < epsilon < high and self.upper(epsilon) <= delta), high)
-        return _halved(lambda epsilon: self.upper(epsilon) <= delta, good=right, bad=0.0)
+        return halved(lambda epsilon: self.upper(epsilon) <= delta, good=right, bad=0.0)
 
     def epsilon_below(self, delta: float) -> float:
         """Return an epsilon at which `lower` is above `delta`, about the largest; 0 if none is found."""
@@ -173,7 +172,7 @@ class LossSum:
         left = next((float(epsilon) for epsilon in steps if epsilon >= 0 and self.lower(epsilon) > delta), None)
         if left is None:
             return 0.0
-        return _halved(lambda epsilon: self.lower(epsilon) > delta, good=left, bad=left + float(steps[0] - steps[1]))
+        return halved(lambda epsilon: self.lower(epsilon) > delta, good=left, bad=left + float(steps[0] - steps[1]))
 
     def upper(self, epsilon: float) -> float:
         """Return an upper end of the hockey-stick divergence of the composed pair, its masses taken as given."""
@@ -205,14 +204,6 @@ class LossSum:
     def _beyond(self, epsilon: float) -> float:
         """Return what mass outside the window, or aliased into it, can matter at losses above epsilon."""
         return self.outside * math.exp(min(self.log_scale - self.tilt * epsilon, 700.0))
-
-
-def _halved(holds: Callable[[float], bool], *, good: float, bad: float) -> float:
-    """Move `good`, where the condition holds, towards `bad` as long as it holds."""
-    for _ in range(_HALVINGS):
-        middle = (good + bad) / 2
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return good
 
 
 def _log(mass: Floats) -> Floats:

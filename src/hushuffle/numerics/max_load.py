@@ -22,7 +22,8 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.errors import NumericalError
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.binomial import Floats, deviation
+from hushuffle.numerics.complex_log import complex_log1p
 
 Complex = npt.NDArray[np.complex128]
 
@@ -216,8 +217,7 @@ class _Steps:
 
 def _reach(mean: float, number: int) -> float:
     """Return x with P(Bin(n, p) > mean + x) <= e**-_TAIL / number, by Bernstein's inequality."""
-    budget = math.log(number) + _TAIL
-    return budget / 3 + math.sqrt((budget / 3) ** 2 + 2 * budget * mean)
+    return deviation(math.log(number) + _TAIL, mean)
 
 
 def _refuse_beyond(limit: float, work: float, n: int, number: int) -> None:
@@ -254,15 +254,6 @@ def _expm1(z: Complex) -> Complex:
     """Return e**z - 1 without cancellation near z = 0."""
     real = np.expm1(z.real) * np.cos(z.imag) - 2 * np.sin(z.imag / 2) ** 2
     return np.asarray(real + 1j * np.exp(z.real) * np.sin(z.imag))
-
-
-def complex_log1p(z: Complex) -> Complex:
-    """Return ln(1 + z), accurate near z = 0 and near |1 + z| = 0; at z = -1 its real part is about -690."""
-    square = z.real * (2 + z.real) + z.imag * z.imag  # |1 + z|**2 - 1
-    near = np.log1p(np.maximum(square, -0.5)) / 2
-    far = np.log(np.maximum(np.hypot(1 + z.real, z.imag), 1e-300))
-    real = np.where(square > -0.5, near, far)
-    return np.asarray(real + 1j * np.arctan2(z.imag, 1 + z.real))
 
 
 def _power(base: Complex, exponent: int) -> Complex:

@@ -21,7 +21,8 @@ import numpy.typing as npt
 from scipy.fft import irfft2, next_fast_len
 
 from hushuffle.errors import NumericalError
-from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.binomial import EPS, Floats, deviation
+from hushuffle.numerics.complex_log import log1p_parts
 
 LARGEST: Final = 1 << 21
 """Most cells of a law: about ten seconds and 300 MB."""
@@ -118,9 +119,8 @@ def _period(groups: Sequence[Group], axis: int, log_tail: float) -> int:
     chances = [(group.people, (group.first, group.second)[axis]) for group in groups]
     people = sum(count for count, _ in chances)
     variance = sum(count * p * (1 - p) for count, p in chances)
-    # Bernstein's inequality solved for the deviation; a count cannot spread over more than 0..people.
-    reach = -log_tail
-    away = reach / 3 + math.sqrt((reach / 3) ** 2 + 2 * reach * variance)
+    # A count cannot spread over more than 0..people.
+    away = deviation(-log_tail, variance)
     return int(next_fast_len(min(people, 2 * math.ceil(away) + 2) + 2, real=True))
 
 
@@ -160,7 +160,5 @@ def _log_transform(group: Group, first: Floats, second: Floats) -> tuple[npt.NDA
             real = real - 2 * chances[value] * np.sin(turn / 2) ** 2
             imaginary = imaginary + chances[value] * np.sin(turn)
             size = size + chances[value] * np.abs(turn)
-    square = np.maximum((1 + real) ** 2 + imaginary**2, 1e-300)
-    excess = 2 * real + real**2 + imaginary**2
-    modulus = np.where(excess > -0.5, np.log1p(np.maximum(excess, -0.75)), np.log(square)) / 2
-    return modulus + 1j * np.arctan2(imaginary, 1 + real), 16 * EPS * size / np.sqrt(square)
+    modulus, angle = log1p_parts(real, imaginary)
+    return modulus + 1j * angle, 16 * EPS * size * np.exp(-modulus)

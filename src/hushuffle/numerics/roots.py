@@ -47,6 +47,26 @@ def smallest_above(upper: Callable[[float], float], delta: float, *, high: float
     return 0.0 if upper(0.0) <= delta else crossing(upper, delta, high=high, guess=guess)[1]
 
 
+def halved(holds: Callable[[float], bool], *, good: float, bad: float, times: int = 40) -> float:
+    """Return `good`, where the condition holds, moved `times` times towards `bad` as long as it holds."""
+    for _ in range(times):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def farthest(holds: Callable[[int], bool], *, good: int, bad: int) -> int:
+    """Return the whole number farthest from `good`, towards `bad` (which does not), for which the condition holds.
+
+    >>> farthest(lambda n: n * n >= 10, good=100, bad=0)
+    4
+    """
+    while abs(bad - good) > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
 def _surround(excess: Callable[[float], float], high: float, guess: float) -> tuple[float, float]:
     """Step away from the guess, in growing steps, until the crossing lies between."""
     stride, left, right = 1.02, guess, guess

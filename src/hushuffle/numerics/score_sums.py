@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.complex_log import log1p_parts
 
 Complex = npt.NDArray[np.complex128]
 
@@ -211,14 +212,11 @@ class Transform:
         half = np.outer(nodes.angles / 2, scores.value)
         sine = np.sin(half)
         real, imaginary = -2 * (sine * sine) @ tilted, 2 * (sine * np.cos(half)) @ tilted
-        # |1 + real + i imaginary|**2 - 1, which vanishes with the angle as it should.
-        square = real * (2 + real) + imaginary**2
-        near = np.log1p(np.maximum(square, -0.5)) / 2
-        far = np.log(np.maximum(np.hypot(1 + real, imaginary), 1e-300))
+        size, angle = log1p_parts(real, imaginary)
         doubt = tilted @ (scores.size * (1 + nodes.tilt * scores.size))
         return cls(
             log_mass=float(np.log1p(excess)),
-            exponent=np.asarray(np.where(square > -0.5, near, far) + 1j * np.arctan2(imaginary, 1 + real)),
+            exponent=np.asarray(size + 1j * angle),
             doubt=_NOISE * (EPS + nodes.angles * doubt),
             slack=noise / (1 + excess) + 4 * EPS * abs(float(np.log1p(excess))),
         )

@@ -28,6 +28,7 @@ from hushuffle.mechanisms.shufflers import MallowsShuffle, sample_mallows
 from hushuffle.mechanisms.shufflers._mallows_laws import CERTAIN, frozen_law
 from hushuffle.model import Bound, Citation
 from hushuffle.model.groups import Groups, GroupsLike
+from hushuffle.numerics.roots import farthest
 from hushuffle.randomness import Randomness, secure
 
 Floats = npt.NDArray[np.float64]
@@ -254,11 +255,7 @@ def _largest_share(losses: Losses, size: int, delta: float) -> Bound:
     """Return the largest eta, by bisection on the number of members that may be lost."""
 
     def fewest(end: int) -> int:
-        good, bad = losses.most, -1
-        while good - bad > 1:
-            middle = (good + bad) // 2
-            good, bad = (middle, bad) if losses.beyond(middle)[end] <= delta else (good, middle)
-        return good
+        return farthest(lambda lost: losses.beyond(lost)[end] <= delta, good=losses.most, bad=-1)
 
     lower, upper = 1 - fewest(1) / size, 1 - fewest(0) / size
     if lower == upper:

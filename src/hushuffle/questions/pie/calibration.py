@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers import ReportLaw, Symmetric
 from hushuffle.numerics.exact import WIDE, down, log2, to_decimal
+from hushuffle.numerics.roots import farthest
 from hushuffle.randomness import SCALE
 
 if TYPE_CHECKING:
@@ -65,13 +66,7 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
     _, j, values = _sizes(n, k, g)
     if float(log2(Fraction(j))) <= alpha_bits:
         return math.inf
-    low, high = 0, SCALE  # alpha at threshold `low` is allowed, at `high` it is not
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _law(values, middle).capacity(j)[1] <= wanted:
-            low = middle
-        else:
-            high = middle
+    low = farthest(lambda threshold: _law(values, threshold).capacity(j)[1] <= wanted, good=0, bad=SCALE)
     if low == 0:
         _checks.reject("alpha_bits", f"large enough for theta >= 2**-64 at k={values}", alpha_bits)
     with localcontext(WIDE) as context:

@@ -58,10 +58,10 @@ class PrivacyCurve(ABC):
         if epsilon >= self.pure:
             return Bound.exact(0.0, unit="probability", sources=self.sources, witness=self.lower(0.0)[1])
         if epsilon > _FARTHEST and not self.exact:  # e**epsilon nears the largest float; delta only falls from here
-            return between(0.0, self.upper(_FARTHEST), unit="probability", sources=self.sources)
+            return bracket(0.0, self.upper(_FARTHEST), unit="probability", sources=self.sources)
         upper = self.upper(epsilon)
         lower, witness = self._sharpest(epsilon)
-        return between(lower, upper, unit="probability", sources=self.sources, witness=witness, exact=self.exact)
+        return bracket(lower, upper, unit="probability", sources=self.sources, witness=witness, exact=self.exact)
 
     def _sharpest(self, epsilon: float) -> tuple[float, Witness]:
         """Return a lower end and its datasets, at this epsilon the best that can be found."""
@@ -106,9 +106,6 @@ class SearchedCurve(PrivacyCurve):
     def epsilon(self, delta: float) -> Bound:
         """Return the bracket.
 
-        Raises:
-            NumericalError: rounding hides the crossing.
-
         >>> from fractions import Fraction
         >>> from hushuffle.curves.flipped_pairs import AllAlike
         >>> pair = AllAlike.of(width=2, flip=Fraction(1, 4), n=1000, others=0, target=(0, 3))
@@ -123,7 +120,7 @@ class SearchedCurve(PrivacyCurve):
         if few is not law:
             lower, witness = _lower_end(few, delta, lower)
         upper = _upper_end(law, few, delta, lower)
-        return between(lower, upper, unit="nats", sources=law.sources, witness=witness)
+        return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
 
     def _sharpest(self, epsilon: float) -> tuple[float, Witness]:
         return self.contenders(epsilon).lower(epsilon)
@@ -154,9 +151,6 @@ def in_order(lower: float, upper: float) -> float:
 
     Ends that cross by no more than rounding (1e-6 relative, 1e-15 absolute) become one.
 
-    Raises:
-        NumericalError: the ends cross by more, or one is no number, so one of them must be wrong.
-
     >>> in_order(0.1 + 0.2, 0.3)
     0.3
     """
@@ -169,7 +163,7 @@ def in_order(lower: float, upper: float) -> float:
     return min(lower, upper)
 
 
-def between(
+def bracket(
     lower: float,
     upper: float,
     *,
@@ -181,9 +175,6 @@ def between(
     """Return the certified bracket of two ends computed apart, or the exact figure.
 
     Exact only if said so and if the ends agree to a relative 1e-9, or 0; an upper bound if the lower end is 0.
-
-    Raises:
-        NumericalError: the ends cross by more than rounding.
     """
     low = in_order(lower, upper)
     if (exact and (low == upper or upper - low <= _SAME * upper)) or upper == 0:

@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hushuffle.curves.base import SearchedCurve, between
+from hushuffle.curves.base import SearchedCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.local import local_divergence
 from hushuffle.mechanisms.randomizers import Symmetric
@@ -82,7 +82,7 @@ class Capped(SearchedCurve):
         if self.attained or self.pure == 0:
             lower = max(self.pure * (1 - 3 * _SLACK) - 3e-3 * _SLACK, 0.0) if math.isfinite(self.pure) else math.inf
             witness = self.lower(0.0)[1]
-            return between(lower, self.pure, unit="nats", sources=self.sources, witness=witness, exact=True)
+            return bracket(lower, self.pure, unit="nats", sources=self.sources, witness=witness, exact=True)
         return Bound(lower=0.0, upper=self.pure, kind="upper", unit="nats", sources=self.sources)
 
     def _cases(self) -> tuple[float, float, float]:

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from hushuffle.curves.base import LARGEST, PrivacyCurve, between
+from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
 from hushuffle.curves.profile import DOMINATING, DOTS, Profile, common_step
 from hushuffle.errors import NumericalError
@@ -63,10 +63,10 @@ def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
     if _beyond_lattices(laws):
         alone = max((law.epsilon(delta) for law, _ in laws), key=lambda figure: figure.lower)
         exact = alone.lower == total
-        return between(alone.lower, total, unit="nats", sources=sources, witness=alone.witness, exact=exact)
+        return bracket(alone.lower, total, unit="nats", sources=sources, witness=alone.witness, exact=exact)
     upper = _upper_epsilon(laws, delta, total)
     lower, witness = _lower_epsilon(laws, delta, upper)
-    return between(lower, upper, unit="nats", sources=sources, witness=witness)
+    return bracket(lower, upper, unit="nats", sources=sources, witness=witness)
 
 
 def composed_delta(laws: Laws, *, epsilon: float) -> Bound:
@@ -81,7 +81,7 @@ def composed_delta(laws: Laws, *, epsilon: float) -> Bound:
     best = max((law.delta(epsilon) for law, _ in laws), key=lambda figure: figure.lower)
     lower, witness = best.lower, best.witness
     if _beyond_lattices(laws):
-        return between(lower, 1.0, unit="probability", sources=sources, witness=witness, exact=lower == 1)
+        return bracket(lower, 1.0, unit="probability", sources=sources, witness=witness, exact=lower == 1)
     share = epsilon / _rounds(laws)
     plain = math.fsum(times * law.upper(share) for law, times in laws) * (1 + 2.0**-50)
     step, upper = common_step(laws), min(plain, _upper_delta(laws, epsilon))
@@ -90,7 +90,7 @@ def composed_delta(laws: Laws, *, epsilon: float) -> Bound:
         found = LossSum.of(lattices, tilt=best_tilt(lattices, epsilon=epsilon)).lower(epsilon)
         if found > lower:
             lower, witness = found, _describe(pairs)
-    return between(lower, upper, unit="probability", sources=sources, witness=witness)
+    return bracket(lower, upper, unit="probability", sources=sources, witness=witness)
 
 
 class Tables:
@@ -197,7 +197,7 @@ def _sum_of_pure(laws: Laws, total: float, sources: tuple[Citation, ...]) -> Bou
     if all(figure.kind == "exact" for figure, _ in figures):
         return Bound.exact(total, unit="nats", sources=sources, witness=witness)
     lower = math.fsum(times * figure.lower for figure, times in figures) * (1 - 2.0**-50)
-    return between(lower, total, unit="nats", sources=sources, witness=witness)
+    return bracket(lower, total, unit="nats", sources=sources, witness=witness)
 
 
 def _upper_delta(laws: Laws, level: float) -> float:

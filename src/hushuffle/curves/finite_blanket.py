@@ -93,9 +93,6 @@ class FiniteDivergence(SearchedCurve):
     def of(cls, protocol: Protocol) -> FiniteDivergence:
         """Return the divergence of a uniformly shuffled protocol.
 
-        Raises:
-            UnsupportedProtocolError: too many values and reports for a matrix, and no closed form.
-
         >>> import hushuffle as hs
         >>> from hushuffle.mechanisms.randomizers import BitFlipping
         >>> columns = hs.Protocol(randomizer=BitFlipping(width=2, p=0.25), shuffler=hs.UniformShuffle(), n=1)

@@ -139,11 +139,7 @@ class KaryDataset(KnownDataset):
     def of(
         cls, people: tuple[int, ...], law: Symmetric, dummies: int, level: float, *, local_epsilon: float
     ) -> KaryDataset:
-        """Return the divergence of the dataset with `people[x]` people at x, for values of about `level`.
-
-        Raises:
-            NumericalError: rounding hides values of this size.
-        """
+        """Return the divergence of the dataset with `people[x]` people at x, for values of about `level`."""
         found = changes(people)
         below = [_merged(change, law, dummies, level) for change in found]
         above = below if law.k == 3 else [_revealed(change, law, dummies, level) for change in found]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve, SearchedCurve, between
+from hushuffle.curves.base import PrivacyCurve, SearchedCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import Symmetric, ValueLaws
@@ -99,9 +99,6 @@ class FiniteLocal(SearchedCurve):
     def of(cls, protocol: Protocol) -> FiniteLocal:
         """Return the divergence of a protocol whose shuffler reveals the senders.
 
-        Raises:
-            UnsupportedProtocolError: the randomizer's pairs of values are not known.
-
         >>> import hushuffle as hs
         >>> from hushuffle.mechanisms.randomizers import BitFlipping
         >>> columns = hs.Protocol(randomizer=BitFlipping(width=2, p=0.25), shuffler=hs.NoShuffle(), n=9)
@@ -176,7 +173,7 @@ class NoisyOrder(PrivacyCurve):
 
     def pure_bound(self) -> Bound:
         hidden = self.hidden.pure_bound()
-        return between(
+        return bracket(
             hidden.lower,
             self.pure,
             unit="nats",
@@ -194,11 +191,11 @@ class NoisyOrder(PrivacyCurve):
     def epsilon(self, delta: float) -> Bound:
         hidden, high = self.hidden.epsilon(delta), self.pure
         exact = hidden.lower == high
-        return between(hidden.lower, high, unit="nats", sources=self.sources, witness=hidden.witness, exact=exact)
+        return bracket(hidden.lower, high, unit="nats", sources=self.sources, witness=hidden.witness, exact=exact)
 
     def delta(self, epsilon: float) -> Bound:
         hidden, high = self.hidden.delta(epsilon), self.seen.delta(epsilon).upper
-        return between(hidden.lower, high, unit="probability", sources=self.sources, witness=hidden.witness)
+        return bracket(hidden.lower, high, unit="probability", sources=self.sources, witness=hidden.witness)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         return self.hidden.datasets(log_tail=log_tail)

@@ -52,12 +52,7 @@ def hockey_stick(
 
     The other direction at `ones` ones is this one at `zeros` ones, by symmetry.
 
-    Args:
-        others: the compositions.
-        truth: mu, probability of the true report.
-        lie: nu = 1 - mu.
-        epsilon: >= 0, in nats.
-        theta: truth - lie, where it is known more accurately than that difference.
+    `theta` is truth - lie, where it is known more accurately than that difference.
 
     >>> one = Compositions(ones=np.array([0.0]), zeros=np.array([0.0]), dummies=0)
     >>> hockey_stick(one, truth=0.75, lie=0.25, epsilon=0.0)[1].round(12).tolist()

@@ -16,10 +16,6 @@ QUESTION = "Frequency estimation"
 def frequency_variance(protocol: Protocol) -> tuple[float, float]:
     """Return (a, b): the variance of an estimated frequency whose true value is p is a + b p.
 
-    Raises:
-        NumericalError: reports hardly depend on the values.
-        UnsupportedProtocolError: the randomizer's reports cannot be counted.
-
     Source: docs/theory/estimation.md, Theorems 1 and 2.
 
     >>> import hushuffle as hs

@@ -104,9 +104,6 @@ class LossSum:
     def of(cls, parts: Parts, *, tilt: float) -> LossSum:
         """Add up the losses of all rounds.
 
-        Raises:
-            NumericalError: the window is too long for the step.
-
         >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
         >>> both = LossSum.of([(coin, 2)], tilt=0.5)
         >>> round(both.upper(0.0), 9) == round(0.75**2 * (1 - math.exp(-2)), 9)

@@ -54,9 +54,6 @@ class PairLaw:
 
         The target reports its own value with probability `truth`, the other of the two with `lie`.
 
-        Raises:
-            NumericalError: the counts spread over too many cells.
-
         >>> law = PairLaw.of([], truth=0.5, lie=0.25, level=0.1)
         >>> [round(end, 9) for end in law.hockey_stick(0.0)]
         [0.25, 0.25]

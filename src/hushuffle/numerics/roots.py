@@ -21,9 +21,6 @@ def crossing(function: Callable[[float], float], level: float, *, high: float, g
     The function must fall (weakly) from above `level` at 0, and be known to be at most `level` at `high`
     (where it is not evaluated). Small wiggles of rounding are tolerated: both ends returned were evaluated.
 
-    Raises:
-        NumericalError: no such pair of points was found.
-
     >>> x, y = crossing(lambda t: 1 - t, 0.25, high=1.0, guess=0.1)
     >>> x < 0.75 <= y, round(y, 6)
     (True, 0.75)

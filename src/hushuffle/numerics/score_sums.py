@@ -133,11 +133,7 @@ class Scores:
         return high
 
     def variance(self, tilt: float) -> float:
-        """Return the second moment of the score under the law tilted by `tilt`.
-
-        Raises:
-            _TooWideError: the scores are spread over more decades than floats can tell apart.
-        """
+        """Return the second moment of the score under the law tilted by `tilt`."""
         total = 1 + self.excess(tilt)[0]
         if not total > 0:
             raise _TooWideError

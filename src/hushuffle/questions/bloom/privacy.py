@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hushuffle import _checks
-from hushuffle.curves.base import PrivacyCurve, between
+from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.known_dataset import BinaryDataset
 from hushuffle.mechanisms.randomizers import BitFlipping, Symmetric
 from hushuffle.model import Bound, Guarantee
@@ -155,8 +155,8 @@ def _person(law: PrivacyCurve, one: Bound, level: float, several: int) -> Bound:
     law = law.near(level / several)
     whole = several * law.pure
     both = smallest_above(lambda e: person_delta(law.upper, e, several), level, high=whole, guess=several * one.upper)
-    return between(one.lower, both, unit="nats", sources=one.sources, witness=one.witness)
+    return bracket(one.lower, both, unit="nats", sources=one.sources, witness=one.witness)
 
 
 def _with_sources(bound: Bound) -> Bound:
-    return between(bound.lower, bound.upper, unit=bound.unit, sources=(BUFFLING,), witness=bound.witness)
+    return bracket(bound.lower, bound.upper, unit=bound.unit, sources=(BUFFLING,), witness=bound.witness)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from hushuffle import _checks
 from hushuffle.curves import composition as laws
-from hushuffle.curves.base import between
+from hushuffle.curves.base import bracket
 from hushuffle.curves.divergence import divergence
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound
@@ -101,7 +101,7 @@ def parallel(protocols: Sequence[Protocol], *, delta: float) -> Bound:
     upper = max(figure.upper for figure in figures)
     if upper == worst.upper:
         return worst
-    return between(worst.lower, upper, unit="nats", sources=worst.sources, witness=worst.witness)
+    return bracket(worst.lower, upper, unit="nats", sources=worst.sources, witness=worst.witness)
 
 
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Protocol, int]]:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
-from hushuffle.curves.base import PrivacyCurve, between
+from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.composition import composed_epsilon
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.released import CoinsKnown, ConcentratedRelease, PureRelease
@@ -121,7 +121,7 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
     figures = [_composed(plan, data.name, level) for data in plan.data]
     worst = max(figures, key=lambda figure: figure.upper)
     lower = max(figure.lower for figure in figures)
-    total = between(lower, worst.upper, unit="nats", sources=worst.sources, exact=lower == worst.upper)
+    total = bracket(lower, worst.upper, unit="nats", sources=worst.sources, exact=lower == worst.upper)
     return Guarantee(epsilon=total, delta=level, relation=RELATION, per="item")
 
 
@@ -192,7 +192,7 @@ def _composed(plan: Plan, data: str, delta: float) -> Bound:
         return alone[0]
     together = composed_epsilon(laws, delta=delta)
     # Whether an item can move all of its messages at once depends on the query: only one of them is sure to.
-    return between(
+    return bracket(
         max(figure.lower for figure in alone),
         together.upper,
         unit="nats",

@@ -221,3 +221,14 @@ def test_masses_that_no_tilt_knows_are_left_out() -> None:
             assert pair.p.sum() == pytest.approx(1, abs=1e-6)
     several = hs.dp.compose([scrambled] * 2, delta=1e-4)
     assert 0.12 < several.lower <= several.upper < 0.1262
+
+
+def test_reports_that_nothing_hides_compose_whatever_their_number() -> None:
+    rng = np.random.default_rng(3)
+    matrix = rng.dirichlet(np.full(100, 5.0), size=2)
+    protocol = hs.Protocol(
+        randomizer=hs.MatrixRandomizer(channel=hs.Channel(matrix=matrix)), shuffler=hs.NoShuffle(), n=10
+    )
+    bound = hs.dp.compose([(protocol, 6)], delta=1e-4)
+    print(bound)
+    assert bound.lower >= 0.97 * bound.upper

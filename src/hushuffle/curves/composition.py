@@ -29,7 +29,7 @@ Laws: TypeAlias = Sequence[tuple[PrivacyCurve, int]]
 _TINIEST: Final = 1e-300
 
 _WIDE: Final = 0.05
-"""A bracket wider than this share also tries the lower ends of single rounds."""
+"""Where a bracket is wider than this share, datasets of single rounds are looked for with more care."""
 
 _LEAST: Final = 1e-100
 """Dominating pairs are not refined further than this."""
@@ -173,7 +173,8 @@ def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witne
         if witness is None or found > lower:
             lower, witness = found, _describe(pairs)
     for law, _ in laws:
-        if upper - lower > _WIDE * upper or law.lower(lower)[0] > delta:
+        single = law.delta(lower).lower if upper - lower > _WIDE * upper else law.lower(lower)[0]
+        if single > delta:
             alone = law.epsilon(delta)
             if alone.lower > lower:
                 lower, witness = alone.lower, alone.witness

@@ -76,6 +76,8 @@ def exact_pairs(
     """
     groups = [(count, law) for count, law in others if count]
     target, groups = _merged(target, groups)
+    if not groups:
+        return (DatasetPair(witness=witness, p=target[0], q=target[1], doubt=_NOISE * (target[0].size + 8)),)
     total, classes = sum(count for count, _ in groups), target[0].size
     ways = math.prod(math.comb(count + classes - 1, count) for count, _ in groups)
     if total <= _FEW and ways <= _WAYS and classes * math.log2(total + 2) < 62:

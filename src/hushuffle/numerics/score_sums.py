@@ -270,13 +270,13 @@ def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float)
         logarithm = counts * (np.log1p(excess) + noise / (1 + excess) + EPS) - 1 - np.log(nodes.tilt)
         return float(weights @ np.exp(np.minimum(logarithm, 600.0)))  # far above 1 is far above 1
     transform, kernel = Transform.of(scores, nodes), nodes.smooth() / nodes.line**2
-    size, tail = np.abs(kernel), _beyond(nodes, power=2)
+    size, tail, share = np.abs(kernel), _beyond(nodes, power=2), nodes.weights
     nothing, touched = max(1 - float(scores.mass.sum()) - 1e-13, 0.0), nodes.tau / np.sqrt(2 * np.pi)
     total = 0.0
     for count, weight in zip(counts.tolist(), weights.tolist(), strict=True):
         value, error = transform.power(count)
-        terms = nodes.weights * (value * kernel).real
-        wrong = nodes.weights @ (size * (error + 64 * EPS * np.abs(value))) + tail
+        terms = share * (value * kernel).real
+        wrong = share @ (size * (error + 64 * EPS * np.abs(value))) + tail
         logarithm = count * (transform.log_mass + transform.slack)
         if logarithm > 700:  # scores that are all rounding: this bound says nothing
             return math.inf

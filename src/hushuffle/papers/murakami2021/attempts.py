@@ -124,7 +124,7 @@ def _scores(
     """Yield the scores of each round, reports believed as in the paper."""
     for _ in range(rounds):
         reports = linkage.randomize(scene.reported, randomizer=randomizer, rng=coins)
-        if isinstance(randomizer, RandomizedResponse):
+        if randomizer.law().symmetric is not None:
             yield linkage.trace_scores(profiles, reports.as_traces())
         else:
             yield linkage.report_scores(profiles, reports, noise_known=False)
@@ -140,11 +140,11 @@ def _attempt(
 ) -> Attempt:
     n = scene.reported.n
     protocol = Protocol(randomizer=randomizer, shuffler=UniformShuffle(), n=n)
-    if isinstance(randomizer, RandomizedResponse):
-        law, published = randomizer.law(), pie.rr_alpha(protocol)
-    else:
-        law, published = randomizer.law().bucket, pie.hashing_alpha(protocol)
-        assert randomizer.collision == 0  # more buckets than the prime of the hashes: every value has its own
+    of_values, of_buckets = randomizer.law().symmetric, randomizer.law().bucket
+    law = of_values or of_buckets
+    assert law is not None
+    # More buckets than the prime of the hashes: every value has its own, and the figure is exact.
+    published = pie.rr_alpha(protocol) if of_buckets is None else pie.hashing_alpha(protocol)
     shares = np.unique(scene.reported.events, return_counts=True)[1] / n
     return Attempt(
         mechanism=name,

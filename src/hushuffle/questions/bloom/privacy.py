@@ -10,7 +10,7 @@ from typing import Final
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.known_dataset import BinaryDataset
-from hushuffle.mechanisms.randomizers import BitFlipping, Symmetric
+from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Guarantee
 from hushuffle.numerics.roots import smallest_above
 from hushuffle.questions.bloom.transition import BUFFLING, columns, law_of, pair_law, published_pair_law
@@ -131,8 +131,9 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
     protocol = columns(1, bits, p)
     held = _checks.integer("ones", ones, low=0, high=bits)
-    assert isinstance(protocol.randomizer, BitFlipping)
-    flip = protocol.randomizer.flip
+    bits_law = protocol.randomizer.law().flipped
+    assert bits_law is not None
+    flip = bits_law.flip
     law, pure = Symmetric(k=2, truth=1 - flip, lie=flip), protocol.randomizer.local_epsilon
     dataset = BinaryDataset.of((bits - held, held), law, 0, local_epsilon=pure)
     return replace(dataset.epsilon(level), unit=FILLING)

@@ -12,9 +12,14 @@ these proofs asks for, and what that costs in accuracy.
 
 from hushuffle.questions.pie.buckets import best_hashing_for_error, best_hashing_for_theta, variance_by_buckets
 from hushuffle.questions.pie.calibration import epsilon_for_alpha, epsilon_for_error
-from hushuffle.questions.pie.composition import composed_alpha, composed_error
-from hushuffle.questions.pie.contraction import contracted_alpha, contraction
-from hushuffle.questions.pie.exact import alpha, bayes_error
+from hushuffle.questions.pie.exact import (
+    alpha,
+    bayes_error,
+    composed_alpha,
+    composed_error,
+    contracted_alpha,
+    contraction,
+)
 from hushuffle.questions.pie.published import (
     alpha_for_error,
     fano_error,

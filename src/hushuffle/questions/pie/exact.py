@@ -1,15 +1,18 @@
-"""One report: how much it can say about whose it is, and how often the best guess is wrong."""
+"""What reports say about whose they are: one, several of one person, and what is left of what values say."""
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
-from hushuffle.model import Bound
-from hushuffle.model.citation import BRAUN, PIE
+from hushuffle import _checks
+from hushuffle.model import Bound, Citation
+from hushuffle.model.citation import BRAUN, PIE, SHANNON
 from hushuffle.model.prior import Prior
-from hushuffle.numerics.exact import down, up
+from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -91,3 +94,119 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     if attained:
         return Bound.exact(max(float(error), 0.0), unit="probability", sources=sources)
     return Bound(lower=max(down(error), 0.0), upper=1.0, kind="lower", unit="probability", sources=sources)
+
+
+def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
+    """Return min(t alpha*, log2 n) in bits: an upper bound on what t = `reports` of one person say about who it is.
+
+    The adversary knows that the t reports belong together. alpha* is the (upper bound of the) figure of `alpha`;
+    local hashing draws a new hash for every report.
+
+    Raises:
+        InvalidInputError: reports < 1.
+        UnsupportedProtocolError: the randomizer offers no law that `alpha` reads.
+
+    Source: Murakami, Takahashi 2021, Theorem 4.3, with the exact alpha* for its bound; docs/theory/identity.md,
+    Theorem 4.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
+    >>> print(composed_alpha(survey, reports=3))
+    at most 1.419 bits (upper bound)
+    """
+    times = _checks.integer("reports", reports, low=1)
+    with localcontext(WIDE):
+        total = times * protocol.randomizer.law().capacity(protocol.n)[1]
+    most = min(total, log2(Fraction(protocol.n)))
+    return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=(PIE.at("Theorem 4.3"), SHANNON))
+
+
+def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | None = None) -> Bound:
+    """Return 1 - min(1, C**t max p_U): a lower bound on the error, given t = `reports` of one person.
+
+    C = sum_y max_x Q(y|x) over the rows that n people can hold: j mu + (k-j) nu, j = min(n, k), for randomized
+    response, the same with g for k and j = min(n, k, g) for local hashing. max p_U is 1/n, the uniform prior, unless
+    `largest_prior` gives it. Any dependence between the t values and the person.
+
+    Raises:
+        InvalidInputError: reports < 1, or largest_prior outside [1/n, 1].
+        UnsupportedProtocolError: the randomizer offers no law that `alpha` reads.
+
+    Source: Bayes capacity, Braun, Chatzikokolakis, Palamidessi 2009; docs/theory/identity.md, Theorem 4.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
+    >>> print(composed_error(survey, reports=3))
+    at least 0.3925 (lower bound)
+    """
+    times = _checks.integer("reports", reports, low=1)
+    with localcontext(WIDE):
+        likeliest = to_decimal(Prior.of(protocol.n, largest_prior=largest_prior).largest)
+        gain = WIDE.ln(to_decimal(protocol.randomizer.law().gain(protocol.n))) * times + WIDE.ln(likeliest)
+        error = max(1 - WIDE.exp(min(gain, Decimal(1))), Decimal(0))
+    return Bound(lower=down(error), upper=1.0, kind="lower", unit="probability", sources=(BRAUN,))
+
+
+POLYANSKIY_WU = Citation(
+    key="polyanskiy2017",
+    text="Y. Polyanskiy, Y. Wu, Strong data-processing inequalities for channels and Bayesian networks, "
+    "Convexity and Concentration (2017)",
+)
+ORDENTLICH_POLYANSKIY = Citation(
+    key="ordentlich2022",
+    text="O. Ordentlich, Y. Polyanskiy, Strong data processing constant is achieved by binary inputs, "
+    "IEEE Transactions on Information Theory 68 (2022)",
+)
+
+
+def contraction(protocol: Protocol) -> Bound:
+    """Return eta with I(U;Y) <= eta I(U;X), one report: a pure number.
+
+    By what the randomizer offers:
+
+    - symmetric randomized response: theta tanh(epsilon_0/2) = (mu-nu)**2/(mu+nu).
+    - local hashing: (1-c) times that of its bucket, c the probability that two values share a bucket.
+    - any other finite channel: 1 - sum_y min_x Q(y|x), an upper bound (Doeblin).
+
+    The first two are exact: the smallest such constant over all laws of (U, X), n >= 2; the float is the nearest one.
+
+    Raises:
+        UnsupportedProtocolError: the randomizer offers none of these laws.
+
+    Source: two inputs decide, Ordentlich, Polyanskiy 2022; docs/theory/identity.md, Theorem 5.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
+    >>> print(contraction(survey))
+    0.5800 (exact)
+    """
+    eta, smallest = protocol.randomizer.law().contraction()
+    if smallest:
+        return Bound.exact(float(eta), unit="", sources=(ORDENTLICH_POLYANSKIY,))
+    return Bound(lower=0.0, upper=min(up(eta), 1.0), kind="upper", unit="", sources=(POLYANSKIY_WU,))
+
+
+def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: int = 1) -> Bound:
+    """Return (1 - (1-eta)**t) I(U;X) in bits: an upper bound on I(U;Y) where I(U;X) is known.
+
+    `mutual_information` is I(U;X) in bits, or an upper bound on it. For t = `reports` independently
+    randomized reports of one person it must be I(U; X_1..X_t), of all t values together: two correlated
+    values can each say nothing about the person, and together everything.
+
+    Raises:
+        InvalidInputError: mutual_information not finite and >= 0, or reports < 1.
+        UnsupportedProtocolError: the randomizer offers no law that `contraction` reads.
+
+    Source: Polyanskiy, Wu 2017; docs/theory/identity.md, Theorem 5.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
+    >>> print(contracted_alpha(survey, 0.1))
+    at most 0.05801 bits (upper bound)
+    """
+    known = Fraction(_checks.non_negative("mutual_information", mutual_information))
+    times = _checks.integer("reports", reports, low=1)
+    with localcontext(WIDE):
+        kept = 1 - (1 - to_decimal(protocol.randomizer.law().contraction()[0])) ** times
+        most = kept * to_decimal(known)
+    return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=(POLYANSKIY_WU,))

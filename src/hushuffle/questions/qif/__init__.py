@@ -20,13 +20,17 @@ from hushuffle.questions.qif.channels import (
     shuffle_then_noise,
 )
 from hushuffle.questions.qif.gain import (
+    distance_gain,
+    explicit_prior,
     identity_gain,
+    iid_prior,
     posterior_vulnerability,
     prior_vulnerability,
     single_target_gain,
+    target_gain,
+    tries_gain,
     uniform_prior,
 )
-from hushuffle.questions.qif.gains import distance_gain, explicit_prior, iid_prior, target_gain, tries_gain
 from hushuffle.questions.qif.guessing import asymptotic_vulnerability, prior, vulnerability
 from hushuffle.questions.qif.hyper import Hyper, hyper, parallel
 from hushuffle.questions.qif.iid import iid_prior_vulnerability, iid_vulnerability

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from hushuffle.curves.divergence import divergence
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
-from hushuffle.mechanisms.adversaries import Guesser, Informed, Strong, Uninformed
+from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Finding, Unanswered, number
@@ -58,7 +58,7 @@ def learned(
     ]
     for adversary in guessers:
         row = partial(guesser, protocol, adversary)
-        rows.append(questions.ask("vulnerability", name(adversary), row))
+        rows.append(questions.ask("vulnerability", adversary.phrase, row))
     if linking:
         rows.append(questions.ask("re-identification", LINKER, lambda: identified(protocol)))
         rows.append(questions.ask("identity-information", LINKER, lambda: identity_information(protocol)))
@@ -119,7 +119,7 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
     sentence = (
         f"Guesses your answer right at most {percent(bound.upper, up=True)} of the time; {before} without the release."
     )
-    return Finding(question="vulnerability", adversary=name(adversary), sentence=sentence, bound=bound, proof=proof)
+    return Finding(question="vulnerability", adversary=adversary.phrase, sentence=sentence, bound=bound, proof=proof)
 
 
 def identified(protocol: Protocol) -> Finding:
@@ -163,17 +163,6 @@ def identity_information(protocol: Protocol) -> Finding:
 def central_bound(findings: Iterable[Finding]) -> Bound | None:
     """Return the figure of the central guarantee, if there is one."""
     return next((finding.bound for finding in findings if finding.question == "central-dp"), None)
-
-
-def name(adversary: Guesser) -> str:
-    """Return who `adversary` is, in plain words."""
-    match adversary:
-        case Uninformed():
-            return "Somebody who knows nobody's answer"
-        case Strong():
-            return "Somebody who knows everyone else's answer"
-        case Informed(m=m):
-            return f"Somebody who knows the answers of {m:,} others"
 
 
 def hides_senders(protocol: Protocol) -> bool:

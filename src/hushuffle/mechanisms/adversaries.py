@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 class Uninformed:
     """Knows nobody's value: all datasets are equally likely."""
 
+    argument = "m"
+    phrase = "Somebody who knows nobody's answer"
+
+    def knows(self, others: int) -> tuple[int, Histogram | None]:
+        """Return how many of so many others are known, and their values if they are given."""
+        del others
+        return 0, None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Strong:
@@ -28,6 +36,13 @@ class Strong:
     """
 
     others: Histogram | None = None
+
+    argument = "others"
+    phrase = "Somebody who knows everyone else's answer"
+
+    def knows(self, others: int) -> tuple[int, Histogram | None]:
+        """Return how many of so many others are known, and their values if they are given."""
+        return others, self.others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +55,21 @@ class Informed:
     m: int
     known: Histogram | None = None
 
+    argument = "known"
+
     def __post_init__(self) -> None:
         _checks.integer("m", self.m, low=0)
         if self.known is not None and self.known.total != self.m:
             _checks.reject("known", f"a histogram of m = {self.m} people", self.known.total)
+
+    @property
+    def phrase(self) -> str:
+        """Who this is, in plain words."""
+        return f"Somebody who knows the answers of {self.m:,} others"
+
+    def knows(self, others: int) -> tuple[int, Histogram | None]:
+        """Return how many of so many others are known, and their values if they are given."""
+        return _checks.integer("m", self.m, low=0, high=others), self.known
 
 
 Guesser = Uninformed | Strong | Informed

@@ -95,7 +95,7 @@ def _learned(questions: Questions, protocol: Protocol, adversaries: Adversaries,
     ]
     for adversary in adversaries.guessers:
         row = partial(order_findings.guesser, protocol, adversary)
-        rows.append(questions.ask("vulnerability", findings.name(adversary), row))
+        rows.append(questions.ask("vulnerability", adversary.phrase, row))
     if adversaries.linker:
         rows.append(questions.ask("re-identification", findings.LINKER, lambda: order_findings.identified(protocol)))
         rows.append(

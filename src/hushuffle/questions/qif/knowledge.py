@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.mechanisms import randomizers
-from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
+from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Histogram
 
@@ -79,17 +79,11 @@ def known_others(protocol: Protocol, adversary: Guesser) -> tuple[int, Histogram
             does not count them over the k values.
     """
     k, others = protocol.randomizer.inputs, protocol.n - 1
-    known: Histogram | None
-    match adversary:
-        case Uninformed():
-            name, m, known = "m", 0, None
-        case Strong():
-            name, m, known = "others", others, adversary.others
-        case Informed():
-            name, m, known = "known", _checks.integer("m", adversary.m, low=0, high=others), adversary.known
-        case _:
-            hint = "For example Strong() or Informed(m=10)."
-            _checks.reject("adversary", "Uninformed, Strong or Informed", repr(adversary), hint)
+    if not isinstance(adversary, Guesser):
+        hint = "For example Strong() or Informed(m=10)."
+        _checks.reject("adversary", "Uninformed, Strong or Informed", repr(adversary), hint)
+    name = adversary.argument
+    m, known = adversary.knows(others)
     if known is not None and known.k != k:
         _checks.reject(name, f"a histogram of {k} values", f"<{known.k} values>")
     if known is not None and known.total != m:

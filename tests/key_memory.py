@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hushuffle.collection.key_rounds import KeyRounds
-from hushuffle.collection.request import Keys
+from hushuffle.collection.request import KeyRounds, Keys
 from hushuffle.model import Bound
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import hushuffle as hs
-from hushuffle.collection.key_rounds import KeyRounds, rounds_of
 from hushuffle.collection.ledger import LedgerBatch
+from hushuffle.collection.request import KeyRounds, rounds_of
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.model import Bound

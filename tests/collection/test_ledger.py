@@ -388,7 +388,7 @@ def test_a_folder_of_keys_that_is_read_only(tmp_path: Path, monkeypatch: pytest.
     """The mark beside the key is left where it can be: a folder of secrets is often mounted read-only."""
     path = tmp_path / "my.key"
     path.write_text(KEY.hex(), encoding="ascii")
-    monkeypatch.setattr("hushuffle.collection.key_traces.write_private", refuse)
+    monkeypatch.setattr("hushuffle.collection.record_tags.write_private", refuse)
     begin(KEY, path, new=True)
     assert [each.name for each in tmp_path.iterdir()] == ["my.key"]
     assert (state_folder() / "used" / fingerprint(KEY)).exists()

@@ -15,9 +15,8 @@ from hushuffle.errors import InvalidInputError
 if TYPE_CHECKING:
     from hushuffle.collection.batches import BatchRun
     from hushuffle.collection.collect import Collected
-    from hushuffle.collection.key_rounds import KeyRounds
     from hushuffle.collection.release import Release
-    from hushuffle.collection.request import Keys
+    from hushuffle.collection.request import KeyRounds, Keys
     from hushuffle.model import Bound
 
 _Flag = Parameter(negative=(), show_default=False)

@@ -15,11 +15,10 @@ from typing import Final
 
 from hushuffle._checks import fail
 from hushuffle.collection.engines.local import MEMORY
-from hushuffle.collection.key_rounds import KeyRounds, rounds_of
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, release
 from hushuffle.collection.released import ColumnsManifest, Manifest, figure, number
-from hushuffle.collection.request import MANIFEST, REPORTS, Keys, Progress, Request
+from hushuffle.collection.request import MANIFEST, REPORTS, KeyRounds, Keys, Progress, Request, rounds_of
 from hushuffle.files.private_files import publish, workplace
 from hushuffle.model import Bound
 from hushuffle.questions import dp

@@ -22,8 +22,17 @@ from typing import Any, BinaryIO, Final, NoReturn
 import numpy as np
 
 from hushuffle._checks import fail
-from hushuffle.collection.key_traces import leave_traces, old_ledgers, put_away, refuse_traces, tags_of_old
-from hushuffle.collection.record_tags import PAIR, Entries, Words, read_pairs
+from hushuffle.collection.record_tags import (
+    PAIR,
+    Entries,
+    Words,
+    leave_traces,
+    old_ledgers,
+    put_away,
+    read_pairs,
+    refuse_traces,
+    tags_of_old,
+)
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import flush_folder, private_file
 from hushuffle.files.secret_keys import damaged, key_folder, locked, read_memory, write_memory

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.questions.bloom.snr import coefficients, largest, ratio_from_empty, ratios, skewed_counts
+from hushuffle.questions.bloom.transition import coefficients, largest, ratio_from_empty, ratios, skewed_counts
 from oracles.bloom_snr import best_coefficients, ratio, ratio_of
 
 SKEWS = [0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1]

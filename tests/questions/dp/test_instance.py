@@ -16,8 +16,8 @@ from hushuffle.mechanisms.shufflers import Reveals, UniformShuffle
 from hushuffle.mechanisms.shufflers.base import Shuffler
 from hushuffle.numerics import binomial
 from hushuffle.numerics.pair_counts import Group, PairLaw
+from hushuffle.questions.dp.central import UNIT, instance
 from hushuffle.questions.dp.central import epsilon as worst_case
-from hushuffle.questions.dp.instance import UNIT, instance
 from oracles import dp_enumeration, dp_known_dataset
 
 

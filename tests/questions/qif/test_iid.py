@@ -16,7 +16,8 @@ from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProto
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.questions import qif
-from hushuffle.questions.qif import iid, mixture, mixture_ends
+from hushuffle.questions.qif import iid, mixture
+from hushuffle.questions.qif import mixture as mixture_ends
 from oracles.qif_guessing import channel
 from oracles.qif_toolkit import iid_success
 from plain_protocols import OtherShuffle, protocol

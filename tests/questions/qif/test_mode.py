@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hushuffle.numerics import binomial
-from hushuffle.questions.qif import mode
-from hushuffle.questions.qif.mode import largest_probability
+from hushuffle.questions.qif import many as mode
+from hushuffle.questions.qif.many import largest_probability
 
 
 def exact_mode(counts: list[int], chances: list[Fraction]) -> Fraction:

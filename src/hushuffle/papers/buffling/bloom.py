@@ -11,7 +11,7 @@ import numpy as np
 from hushuffle.model import Cell, Chart, HeatMap, Report, Series, Table, number
 from hushuffle.papers.base import Request, Target, verdict
 from hushuffle.papers.buffling.worst_pairs import worst_pairs
-from hushuffle.questions.bloom import snr
+from hushuffle.questions.bloom import transition as snr
 from hushuffle.questions.bloom.transition import BUFFLING
 
 _BITS: Final = 1000

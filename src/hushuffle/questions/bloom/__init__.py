@@ -5,7 +5,7 @@ that they name; the `evaluate_privacy_for_...` functions simulate, as the techni
 do. Signal to noise is in `snr`.
 """
 
-from hushuffle.questions.bloom import snr
+from hushuffle.questions.bloom import transition as snr
 from hushuffle.questions.bloom.calibration import FlipProbability, estimate_flip_prob
 from hushuffle.questions.bloom.privacy import epsilon, filling_epsilon, guarantee, pair_epsilon, published_pair_epsilon
 from hushuffle.questions.bloom.simulation import (

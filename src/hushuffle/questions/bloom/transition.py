@@ -1,11 +1,14 @@
-"""Columns of several filters, and the law by which flipping turns one into another."""
+"""Columns of several filters: the law by which flipping turns one into another, and how visible one change is."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.stats import binom
 
 from hushuffle import _checks
@@ -118,3 +121,164 @@ def checked(filters: int, p: float) -> tuple[int, float]:
     if flip >= 0.5:
         _checks.reject("p", "< 1/2", flip, "At p = 1/2 reports are independent of values.")
     return _checks.integer("filters", filters, low=1, high=WIDEST), flip
+
+
+Array = npt.NDArray[np.float64]
+_TIES = 1e-9  # ratios this close, relative, count as equal
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargestRatio:
+    """The largest ratio over all changes j -> i, and the changes (j, i), j < i, that have it."""
+
+    ratio: float
+    changes: tuple[tuple[int, int], ...]
+
+
+def skewed_counts(filters: int, *, bits: int, skewness: float) -> Array:
+    """Return counts of logos d_i proportional to (1 - s)**|i|, |i| the number of ones, shape (2**k,).
+
+    Of all m columns: s = 0 is uniform, s = 1 has all columns at logo 0 (empty filters). In between each filter
+    has a one with probability (1 - s)/(2 - s), independently. Counts are real numbers with sum m.
+
+    Args:
+        filters: k, 1 to 10.
+        bits: m >= 1.
+        skewness: s in [0, 1].
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: this family is ours; the technical details of buffling name none.
+
+    >>> skewed_counts(2, bits=9, skewness=0.5).tolist()
+    [4.0, 2.0, 2.0, 1.0]
+    """
+    k = _checks.integer("filters", filters, low=1, high=WIDEST)
+    m = _checks.integer("bits", bits, low=1)
+    each = 1.0 - _checks.probability("skewness", skewness)
+    ones = np.bitwise_count(np.arange(1 << k)).astype(np.float64)
+    return m * each**ones / (1 + each) ** k
+
+
+def ratios(counts: npt.ArrayLike, *, p: float) -> Array:
+    """Return the signal-to-noise ratio of every change j -> i of one column, shape (2**k, 2**k); symmetric.
+
+    SNR = max over c of (a.c)**2 / (c.B c) = a.B^+ a: the squared shift of the mean of c.x against its variance, where
+    x are the released counts, a = P (e_i - e_j) and B = diag(P d) - P diag(d) P their covariance.
+
+    Args:
+        counts: d, columns by logo before flipping, shape (2**k,), >= 0, not all 0; k <= 10.
+        p: flip probability in (0, 1/2).
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: docs/theory/columns.md, Theorem 5 (buffling writes the standard deviation in the place of the variance).
+
+    >>> ratios([10, 0], p=0.1).round(6).tolist()  # [(p**2/q + q**2/p) - 1]/m
+    [[0.0, 0.711111], [0.711111, 0.0]]
+    """
+    system = _System.of(counts, p)
+    # With B = L L^T in these coordinates, every ratio is a squared distance between two points.
+    points = solve_triangular(cholesky(system.matrix, lower=True), system.root[:, None] * system.channel, lower=True)
+    squares = np.einsum("ij,ij->j", points, points)
+    found = squares[:, None] + squares[None, :] - 2 * points.T @ points
+    np.fill_diagonal(found, 0.0)
+    symmetric: Array = np.maximum((found + found.T) / 2, 0.0)
+    return symmetric
+
+
+def largest(counts: npt.ArrayLike, *, p: float) -> LargestRatio:
+    """Return the largest signal-to-noise ratio and where it is attained (ties up to 1e-9, relative).
+
+    Arguments and errors as for `ratios`.
+
+    Source: docs/theory/columns.md, Theorem 5.
+
+    >>> largest(skewed_counts(3, bits=1000, skewness=1.0), p=0.1).changes
+    ((0, 7),)
+    """
+    table = ratios(counts, p=p)
+    peak = float(table.max())
+    pairs = np.argwhere(np.triu(table >= peak * (1 - _TIES), 1))
+    return LargestRatio(ratio=peak, changes=tuple((int(j), int(i)) for j, i in pairs))
+
+
+def coefficients(counts: npt.ArrayLike, *, p: float, change: tuple[int, int]) -> Array:
+    """Return the c that attains the ratio of one change j -> i, shape (2**k,): B c = a, scaled.
+
+    c is fixed up to a factor and a constant: here its sum is 0, its Euclidean length 1, and a.c > 0. For d = m e_0
+    and 0 -> 2**k - 1 it is (q/p)**(2|i| - k) + constant.
+
+    Args:
+        counts: d, columns by logo before flipping, shape (2**k,).
+        p: flip probability in (0, 1/2).
+        change: (j, i), the column's logo before and after, different.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: docs/theory/columns.md, Theorem 5.
+
+    >>> coefficients([10, 0], p=0.1, change=(0, 1)).round(4).tolist()
+    [-0.7071, 0.7071]
+    """
+    system = _System.of(counts, p)
+    before, after = (_checks.integer("change", each, low=0, high=system.root.size - 1) for each in change)
+    if before == after:
+        _checks.reject("change", "two different logos", change)
+    signal = system.channel[after] - system.channel[before]
+    found = system.root * cho_solve(cho_factor(system.matrix, lower=True), system.root * signal)
+    centred: Array = found - found.mean()
+    return centred / float(np.linalg.norm(centred))
+
+
+def ratio_from_empty(filters: int, *, bits: int, p: float) -> float:
+    """Return the ratio of 0 -> 2**k - 1 for d = m e_0 in closed form: ((p**2/q + q**2/p)**k - 1)/m.
+
+    Args:
+        filters: k, 1 to 10.
+        bits: m >= 1.
+        p: flip probability in (0, 1/2).
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: docs/theory/columns.md, Theorem 5.
+
+    >>> round(ratio_from_empty(3, bits=1000, p=0.1), 6)
+    0.532631
+    """
+    k, flip = checked(filters, p)
+    m = _checks.integer("bits", bits, low=1)
+    keep = 1 - flip
+    return math.expm1(k * math.log(flip * flip / keep + keep * keep / flip)) / m
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _System:
+    """B in the scale in which it is well conditioned, made regular.
+
+    With x = P d and R = diag(x)**-1/2, R B R = I - (R P diag(d)**1/2)(...)^T has eigenvalues from 1 - (1 - 2p)**2 (for
+    product inputs) to 1, except 0 at the unit vector sqrt(x/m), which is added. B + 11^T/m would do in exact
+    arithmetic, but its eigenvalues spread over a factor of about p**-k.
+    """
+
+    matrix: Array
+    root: Array
+    channel: Array
+
+    @classmethod
+    def of(cls, counts: npt.ArrayLike, p: float) -> _System:
+        d = np.asarray(counts, dtype=np.float64)
+        if d.ndim != 1 or d.size < 2 or d.size & (d.size - 1) or d.size > 1 << WIDEST:
+            _checks.reject("counts", f"2**k numbers, k from 1 to {WIDEST}", f"<shape {d.shape}>")
+        if not np.all((d >= 0) & np.isfinite(d)) or not d.sum() > 0:
+            _checks.reject("counts", "finite, >= 0 and not all 0", "<others>")
+        channel = transition_matrix(d.size.bit_length() - 1, p)
+        released = channel @ d
+        root = 1 / np.sqrt(released)
+        half = root[:, None] * channel * np.sqrt(d)
+        unit = np.sqrt(released / d.sum())
+        return cls(matrix=np.eye(d.size) - half @ half.T + np.outer(unit, unit), root=root, channel=channel)

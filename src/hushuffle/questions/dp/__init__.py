@@ -6,9 +6,8 @@ parameter; `instance` looks at one given dataset (no guarantee); `published` hol
 
 from hushuffle.questions.dp import published
 from hushuffle.questions.dp.calibration import Calibration, calibrate
-from hushuffle.questions.dp.central import delta, epsilon, local_epsilon
+from hushuffle.questions.dp.central import delta, epsilon, instance, local_epsilon
 from hushuffle.questions.dp.composition import compose, compose_delta, parallel
-from hushuffle.questions.dp.instance import instance
 
 __all__ = [
     "Calibration",

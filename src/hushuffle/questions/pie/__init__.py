@@ -11,7 +11,7 @@ these proofs asks for, and what that costs in accuracy.
 """
 
 from hushuffle.questions.pie.buckets import best_hashing_for_error, best_hashing_for_theta, variance_by_buckets
-from hushuffle.questions.pie.calibration import epsilon_for_alpha, epsilon_for_error
+from hushuffle.questions.pie.calibration import Route, calibrate, epsilon_for_alpha, epsilon_for_error
 from hushuffle.questions.pie.exact import (
     alpha,
     bayes_error,
@@ -28,7 +28,6 @@ from hushuffle.questions.pie.published import (
     published_alpha,
     rr_alpha,
 )
-from hushuffle.questions.pie.routes import Route, calibrate
 
 __all__ = [
     "Route",

@@ -1,21 +1,176 @@
-"""The other way round: the weakest noise that keeps a re-identification promise, one report."""
+"""The weakest noise that keeps a re-identification promise, by each proof there is: what the stronger proofs buy."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import localcontext
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hushuffle import _checks
+from hushuffle.curves.variance import frequency_variance
+from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import ReportLaw, Symmetric
+from hushuffle.model import Citation, number
+from hushuffle.model.citation import BRAUN, PIE, SHANNON
+from hushuffle.model.prior import Prior
 from hushuffle.numerics.exact import WIDE, down, log2, to_decimal
 from hushuffle.numerics.roots import farthest
+from hushuffle.questions.pie.published import alpha_for_error, people_who_differ
 from hushuffle.randomness import SCALE
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """One proof of a Bayes error, and the least noise with which it goes through.
+
+    `epsilon` is the largest epsilon_0 in nats (`math.inf`: no noise is needed; None: this proof cannot promise the
+    error whatever the noise); `protocol` has a randomizer with it.
+    """
+
+    name: str
+    source: Citation
+    bayes_error: float
+    epsilon: float | None
+    protocol: Protocol | None
+
+    @property
+    def theta(self) -> float | None:
+        """The probability mu - nu with which the value (or bucket) is told on purpose."""
+        return None if self.protocol is None else float(_told(self.protocol))
+
+    def standard_error(self, frequency: float = 0.0) -> float:
+        """Return the standard error of an estimated frequency whose true value is `frequency`; inf without protocol."""
+        share = _checks.probability("frequency", frequency)
+        if self.protocol is None:
+            return math.inf
+        intercept, slope = frequency_variance(self.protocol)
+        return math.sqrt(max(intercept + slope * share, 0.0))
+
+    def __str__(self) -> str:
+        if self.epsilon is None:
+            return f"{self.name}: out of reach"
+        noise = "no noise needed" if math.isinf(self.epsilon) else f"epsilon_0 = {number(self.epsilon, up=False)}"
+        return f"{self.name}: {noise}, standard error of a rare value {number(self.standard_error(), up=True)}"
+
+
+def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
+    """Return the least noise that keeps the Bayes error at `bayes_error`, by each proof.
+
+    The routes, for one report and a uniform prior on the n people:
+
+    1. exact Bayes error: `bayes_error` (for local hashing the bound by its buckets),
+    2. exact alpha* and Fano: `alpha`, `fano_error`,
+    3. the paper's bound for the mechanism and Fano: Theorem 4.2, for local hashing Theorem 4.4, else none,
+    4. the paper's bound for any local randomizer and Fano: Proposition 4.1.
+
+    All promise the same; the weaker the proof, the more noise it asks for: never less than the one before, but
+    that with few buckets Theorem 4.4 may be weaker than Proposition 4.1. The protocol's own epsilon is not used.
+
+    Args:
+        protocol: randomized response, local hashing, or another mechanism with an epsilon that reports a dummy's
+            report unless it tells the value; number of people, and dummies, count for utility.
+        bayes_error: the probability wanted that the best guess whose report this is, is wrong.
+
+    Raises:
+        InvalidInputError: bayes_error out of range, or 1 - 1/n or more, which guessing at random beats.
+        UnsupportedProtocolError: the randomizer has no epsilon to choose, or another law.
+
+    Source: Murakami, Takahashi 2021, Corollary 3.9, Theorems 4.2 and 4.4; docs/theory/identity.md, Theorems 1, 3 and 6.
+
+    >>> import hushuffle as hs
+    >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)
+    >>> survey = hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)
+    >>> for route in calibrate(survey, bayes_error=0.92):
+    ...     print(route)
+    exact Bayes error: epsilon_0 = 13.72, standard error of a rare value 3.161e-06
+    exact alpha* and Fano: epsilon_0 = 12.91, standard error of a rare value 6.966e-06
+    Theorem 4.2 and Fano: epsilon_0 = 12.72, standard error of a rare value 8.385e-06
+    Proposition 4.1 and Fano: epsilon_0 = 0.6612, standard error of a rare value 2.953
+    """
+    wanted = _checks.probability("bayes_error", bayes_error)
+    _told(protocol)  # or refuse
+    ways: list[tuple[str, Citation, Callable[[float], float]]] = [
+        ("exact alpha*", SHANNON, partial(_by_capacity, protocol)),
+        ("Proposition 4.1", PIE.at("Proposition 4.1"), lambda bits: _by_epsilon(bits, people_who_differ(protocol))),
+    ]
+    law = protocol.randomizer.law()
+    response = law.symmetric or law.bucket
+    if response is not None:
+        theorem = "Theorem 4.2" if law.bucket is None else "Theorem 4.4"
+        size = response.k
+        ways.insert(1, (theorem, PIE.at(theorem), lambda bits: _by_theta(bits, people_who_differ(protocol), size)))
+    routes = [_route("exact Bayes error", BRAUN, protocol, wanted, _by_error(protocol, wanted))]
+    for name, source, solve in ways:
+        try:
+            route = _route(f"{name} and Fano", source, protocol, wanted, solve(alpha_for_error(wanted, protocol.n)))
+        except InvalidInputError:  # more than Fano can promise, or theta < 2**-64
+            route = Route(name=f"{name} and Fano", source=source, bayes_error=wanted, epsilon=None, protocol=None)
+        routes.append(route)
+    return tuple(routes)
+
+
+def _by_error(protocol: Protocol, wanted: float) -> float:
+    """Return the largest epsilon_0 with a Bayes error of at least `wanted`."""
+    law, uniform = protocol.randomizer.law(), Prior.of(protocol.n)
+    if law.symmetric is not None or law.bucket is not None:
+        buckets = None if law.bucket is None else law.bucket.k
+        return epsilon_for_error(wanted, n=protocol.n, k=law.values, g=buckets)
+    return largest_epsilon(protocol, lambda law: 1 - law.bayes(uniform)[0] >= Fraction(wanted), bayes_error=wanted)
+
+
+def _by_capacity(protocol: Protocol, bits: float) -> float:
+    """Return the largest epsilon_0 with an alpha* of at most `bits`."""
+    law, n = protocol.randomizer.law(), protocol.n
+    if law.symmetric is not None or law.bucket is not None:
+        return epsilon_for_alpha(bits, n=n, k=law.values, g=None if law.bucket is None else law.bucket.k)
+    return largest_epsilon(protocol, lambda law: law.capacity(n)[1] <= to_decimal(Fraction(bits)), alpha_bits=bits)
+
+
+def _by_theta(bits: float, rows: int, size: int) -> float:
+    """Return the largest epsilon_0 with theta log2(rows) <= bits."""
+    with localcontext(WIDE) as context:
+        wanted, most = to_decimal(Fraction(bits)), log2(Fraction(rows))
+        if most <= wanted:
+            return math.inf
+        theta = wanted / most
+        return down(context.ln(1 + size * theta / (1 - theta)))
+
+
+def _by_epsilon(bits: float, rows: int) -> float:
+    """Return the largest epsilon_0 with min(epsilon_0, epsilon_0**2) log2(e) <= bits, or no noise for few values."""
+    with localcontext(WIDE) as context:
+        wanted = to_decimal(Fraction(bits))
+        if log2(Fraction(rows)) <= wanted:
+            return math.inf
+        nats = wanted * context.ln(2)
+        return down(max(nats, nats.sqrt()))
+
+
+def _route(name: str, source: Citation, protocol: Protocol, wanted: float, epsilon: float) -> Route:
+    chosen = dataclasses.replace(protocol, randomizer=protocol.randomizer.with_epsilon(epsilon))
+    return Route(name=name, source=source, bayes_error=wanted, epsilon=epsilon, protocol=chosen)
+
+
+def _told(protocol: Protocol) -> Fraction:
+    """Return the theta that is chosen: of the value, or of its bucket."""
+    randomizer = protocol.randomizer
+    if randomizer.chosen_epsilon is None:
+        message = f"{type(randomizer).__name__} has no `epsilon` to choose; randomized response and local hashing have."
+        raise UnsupportedProtocolError(message)
+    told = randomizer.law().told
+    if told is None:
+        message = f"The noise of {type(randomizer).__name__} is no mixture of the truth and a dummy's report."
+        raise UnsupportedProtocolError(message)
+    return told
+
 
 _SMALLEST: Final = 1e-12
 _LARGEST: Final = 200.0

@@ -32,12 +32,14 @@ from hushuffle.questions.qif.gain import (
     uniform_prior,
 )
 from hushuffle.questions.qif.guessing import asymptotic_vulnerability, prior, vulnerability
-from hushuffle.questions.qif.hyper import Hyper, hyper, parallel
 from hushuffle.questions.qif.iid import iid_prior_vulnerability, iid_vulnerability
 from hushuffle.questions.qif.leakage import (
+    Hyper,
     additive_leakage,
     bayes_capacity,
+    hyper,
     multiplicative_leakage,
+    parallel,
     shannon_capacity,
     shannon_leakage,
 )

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hushuffle.questions.qif.knowledge import Rates
-from hushuffle.questions.qif.mode import ACCURACY, largest_probability
+from hushuffle.questions.qif.many import ACCURACY, largest_probability
 
 if TYPE_CHECKING:
     import numpy.typing as npt

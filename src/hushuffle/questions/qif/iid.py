@@ -16,7 +16,7 @@ from hushuffle.mechanisms.adversaries import Uninformed
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
 from hushuffle.model.citation import QIF, Citation
-from hushuffle.questions.qif import mixture_ends
+from hushuffle.questions.qif import mixture as mixture_ends
 from hushuffle.questions.qif.guessing import vulnerability
 from hushuffle.questions.qif.knowledge import QUESTION, symmetric_law
 from hushuffle.questions.qif.mixture import ENTRIES_LIMIT, Mixture, two_values

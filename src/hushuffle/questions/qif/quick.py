@@ -15,7 +15,7 @@ from hushuffle.numerics import binomial
 from hushuffle.questions.qif.blanket import shuffle_rate
 from hushuffle.questions.qif.guessing import vulnerability
 from hushuffle.questions.qif.knowledge import Knowledge, knowledge
-from hushuffle.questions.qif.mode import largest_probability
+from hushuffle.questions.qif.many import largest_probability
 from hushuffle.questions.qif.one_value import one_value_rate
 
 if TYPE_CHECKING:

@@ -191,7 +191,10 @@ def test_every_problem_at_once() -> None:
             CLUSTERS.replace("generated = { people = 1000 }", 'data = "a.csv"') + "columns = { x = [1, true] }\n",
             "query.columns.x: must be [low, high], two numbers, got [1, true].",
         ),
-        (SETS.replace("aggregate", "agregate"), 'query.kind: must be "aggregate" or "k-means", got "agregate".'),
+        (
+            SETS.replace("aggregate", "agregate"),
+            'query.kind: must be "aggregate", "k-means" or "histogram", got "agregate". Did you mean "aggregate"?',
+        ),
     ],
 )
 def test_one_problem(text: str, problem: str) -> None:
@@ -237,8 +240,9 @@ def test_no_file(tmp_path: Path) -> None:
 
 def test_the_plan_of_the_guide_loads() -> None:
     page = (ROOT / "docs" / "how-to" / "plan-a-query.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```toml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
-    assert parse_plan(block).plan(20_000).applies
+    whole, query = re.findall(r"^```toml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    assert parse_plan(whole).plan(20_000).applies
+    assert parse_plan(query + whole[whole.index("[traffic]") :]).plan(20_000).applies
 
 
 @pytest.mark.parametrize(

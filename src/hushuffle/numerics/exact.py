@@ -68,3 +68,19 @@ def log_upwards(ratio: Fraction, *, times: int = 1) -> float:
 
 def _wide(value: Decimal | Fraction) -> Decimal:
     return to_decimal(value) if isinstance(value, Fraction) else value
+
+
+def hypergeometric(urn: int, marked: int, drawn: int) -> list[tuple[int, Decimal]]:
+    """Return (i, probability of i marked balls among those drawn), to about 110 digits.
+
+    >>> [(i, round(chance, 3)) for i, chance in hypergeometric(4, 2, 2)]
+    [(0, Decimal('0.167')), (1, Decimal('0.667')), (2, Decimal('0.167'))]
+    """
+    first, last = max(0, drawn - (urn - marked)), min(drawn, marked)
+    start = Fraction(math.comb(marked, first) * math.comb(urn - marked, drawn - first), math.comb(urn, drawn))
+    terms = [(first, to_decimal(start))]
+    with localcontext(WIDE):
+        for i in range(first, last):
+            step = Fraction((marked - i) * (drawn - i), (i + 1) * (urn - marked - drawn + i + 1))
+            terms.append((i + 1, terms[-1][1] * to_decimal(step)))
+    return terms

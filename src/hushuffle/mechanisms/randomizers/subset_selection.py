@@ -29,7 +29,7 @@ from hushuffle.mechanisms.randomizers.settings import Setting, Table
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, SHANNON, YE_BARG
 from hushuffle.model.report_layout import ReportLayout
-from hushuffle.numerics.exact import WIDE, log2, log_upwards, to_decimal
+from hushuffle.numerics.exact import WIDE, hypergeometric, log2, log_upwards, to_decimal
 from hushuffle.randomness import SCALE, Randomness, threshold_for_truth
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ class Sets(ReportLaw):
         with localcontext(WIDE):
             for share, rest, lifted in ((self.own, self.w - 1, True), (1 - self.own, self.w, False)):
                 if share:
-                    for i, chance in _hypergeometric(self.k - 1, j - 1, rest):
+                    for i, chance in hypergeometric(self.k - 1, j - 1, rest):
                         of_them = i + lifted
                         ratio = Fraction(j, of_them) if odds is None else j / (of_them * odds + j - of_them)
                         ratio *= odds if lifted and odds is not None else 1
@@ -385,18 +385,6 @@ class Sets(ReportLaw):
     def _share(self, others: int, chosen: int) -> Fraction:
         """Return C(others, chosen)/C(k - 1, w - 1): how many sets there are, over how many have one value."""
         return Fraction(math.comb(others, chosen) if chosen >= 0 else 0, math.comb(self.k - 1, self.w - 1))
-
-
-def _hypergeometric(urn: int, marked: int, drawn: int) -> list[tuple[int, Decimal]]:
-    """Return (i, probability of i marked balls among those drawn), to about 110 digits."""
-    first, last = max(0, drawn - (urn - marked)), min(drawn, marked)
-    start = Fraction(math.comb(marked, first) * math.comb(urn - marked, drawn - first), math.comb(urn, drawn))
-    found = [(first, to_decimal(start))]
-    with localcontext(WIDE):
-        for i in range(first, last):
-            step = Fraction((marked - i) * (drawn - i), (i + 1) * (urn - marked - drawn + i + 1))
-            found.append((i + 1, found[-1][1] * to_decimal(step)))
-    return found
 
 
 def _variance(k: int, w: int, growth: float) -> float:

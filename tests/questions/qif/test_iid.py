@@ -17,7 +17,6 @@ from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.questions import qif
 from hushuffle.questions.qif import iid, mixture
-from hushuffle.questions.qif import mixture as mixture_ends
 from oracles.qif_guessing import channel
 from oracles.qif_toolkit import iid_success
 from plain_protocols import OtherShuffle, protocol
@@ -117,9 +116,9 @@ ENDS = [
 @pytest.mark.parametrize("truth", [Fraction(3, 5), Fraction(9, 10), Fraction(1)])
 def test_ends_hold_the_exact_figure(k: int, n: int, shares: list[float], truth: Fraction) -> None:
     people = mixture.Mixture.of(law(k, truth), n, np.array(shares))
-    exact, lower, upper = people.expected_best(), mixture_ends.lower_end(people), mixture_ends.upper_end(people)
+    exact, lower, upper = people.expected_best(), mixture.lower_end(people), mixture.upper_end(people)
     assert max(shares) * (1 - 1e-10) <= lower <= exact <= upper <= people.alone * (1 + 1e-10)
-    level, beyond = mixture_ends.beyond(people)
+    level, beyond = mixture.beyond(people)
     assert level > 0
     assert beyond < level * 1e-6
 
@@ -133,13 +132,13 @@ def test_ends_hold_the_exact_figure(k: int, n: int, shares: list[float], truth: 
 def test_ends_hold_for_random_frequencies(n: int, weights: list[int], truth: Fraction) -> None:
     people = mixture.Mixture.of(law(len(weights), truth), n, np.array(weights) / sum(weights))
     exact = people.expected_best()
-    assert mixture_ends.lower_end(people) <= exact <= mixture_ends.upper_end(people)
+    assert mixture.lower_end(people) <= exact <= mixture.upper_end(people)
 
 
 def test_moments_by_enumeration() -> None:
     """E Y, E Y**2 and E Y**4 of three reports, term by term."""
     people = mixture.Mixture.of(law(3, Fraction(3, 5)), 3, np.array([0.5, 0.3, 0.2]))
-    found = mixture_ends._moments(people, 0)
+    found = mixture._moments(people, 0)
     steps = (people.posteriors - people.posteriors[0]) / 3
     for power, moments in zip((1, 2, 4), found, strict=True):
         expected = np.zeros(3)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
+from hushuffle.assessment import trials
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.trials import deviation
 from hushuffle.assessment.warnings import _about_accuracy
@@ -22,6 +23,12 @@ def quick(request: pytest.FixtureRequest) -> None:
     """Draw few points of a chart, but for one survey."""
     if "all_points" not in request.fixturenames:
         request.getfixturevalue("few_points")
+
+
+@pytest.fixture
+def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw the same trials every time where a survey asks for secure coins."""
+    monkeypatch.setattr(trials, "secure", lambda: hs.reproducible(1))
 
 
 @pytest.fixture
@@ -52,7 +59,7 @@ def warned(assessment: Report) -> set[str]:
     return {warning.key for warning in assessment.warnings}
 
 
-@pytest.mark.usefixtures("all_points")
+@pytest.mark.usefixtures("all_points", "repeatable")
 def test_the_main_job_on_real_data() -> None:
     stages: list[tuple[str, float]] = []
     result = assess(load(EXAMPLES / "affairs.toml"), base_folder=EXAMPLES, progress=lambda *told: stages.append(told))
@@ -80,6 +87,7 @@ def test_the_main_job_on_real_data() -> None:
     banded(result)
 
 
+@pytest.mark.usefixtures("repeatable")
 def test_a_second_survey_with_seven_answers() -> None:
     result = assess(load(EXAMPLES / "party.toml"), base_folder=EXAMPLES)
     assert result.utility is not None

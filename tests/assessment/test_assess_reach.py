@@ -201,7 +201,7 @@ def test_the_least_flips_for_a_target() -> None:
 
 @pytest.mark.usefixtures("no_charts")
 def test_several_hash_functions() -> None:
-    found = assess(parse(text(hashes=3, audiences="tv = 50", run="repetitions = 30")))
+    found = assess(parse(text(hashes=3, audiences="tv = 50", run="repetitions = 30\nseed = 1")))
     central, member, local = found.findings
     expected = bloom.epsilon(filters=1, bits=200, p=0.1, delta=1e-5, hashes=3)
     assert (central.bound.lower, central.bound.upper) == (expected.lower, expected.upper)
@@ -228,7 +228,7 @@ def test_what_is_warned_about() -> None:
     assert full.tables[0].rows == ()
     assert "unknown of the reach" in full.tables[0].caption
     assert any('No answer for "tv". An estimated' in warning.sentence for warning in full.warnings)
-    small = assess(parse(text(audiences="tv = 3", p="p = 0.3", run="repetitions = 20")))
+    small = assess(parse(text(audiences="tv = 3", p="p = 0.3", run="repetitions = 20\nseed = 1")))
     assert warned(small) >= {"small-crowd", "noise-above-signal"}
     edge = assess(parse(text(audiences="tv = 900", population="people = 100_000", bits=550, p="p = 0.2")))
     assert "unsteady" in warned(edge)

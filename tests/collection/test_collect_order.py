@@ -91,8 +91,10 @@ def test_reports_move_as_the_shuffle_says(folder: Path, distance: str, monkeypat
     assert reports(folder) == expected.tolist()
 
 
-def test_records_stay_among_their_neighbours(folder: Path) -> None:
+def test_records_stay_among_their_neighbours(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Inversions of people against the reference: mean and variance of the law, within six standard deviations."""
+    rng = reproducible(6)
+    monkeypatch.setattr(local, "secure", lambda: rng)
     specification = survey(shuffle="theta = 0.5", randomizer='{ kind = "randomized-response", epsilon = "inf" }')
     found = []
     ranks = np.argsort(REFERENCE)

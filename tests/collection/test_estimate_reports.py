@@ -11,6 +11,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.collection import release as collecting
 from hushuffle.collection.collect import collect
+from hushuffle.collection.engines import local
 from hushuffle.collection.estimate import tally_reports
 from hushuffle.collection.released import counts_text
 from hushuffle.errors import DataError
@@ -46,7 +47,8 @@ def collected(
 
 
 @pytest.mark.parametrize("randomizer", ['kind = "randomized-response", epsilon = 2.0', HASHING, SUBSETS])
-def test_estimates_are_those_of_the_library(tmp_path: Path, randomizer: str) -> None:
+def test_estimates_are_those_of_the_library(tmp_path: Path, randomizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "secure", lambda: hs.reproducible(1))
     out = collected(tmp_path, "out", randomizer=randomizer, shuffler='kind = "scrambler", dummies = 30')
     tally = tally_reports([out])
     protocol = hs.Protocol(randomizer=tally.randomizer, shuffler=hs.Scrambler(dummies=30), n=400)

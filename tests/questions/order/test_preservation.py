@@ -109,7 +109,9 @@ def test_few_permutations_say_little() -> None:
     assert (everybody.lower, everybody.upper) == (1.0, 1.0)
     assert most.lower == pytest.approx(30 / 40)
     never = preservation(shuffler, [range(20)], eta=0.0, samples=3, rng=hs.reproducible(1))[0]
-    always = preservation(MallowsShuffle(reference=range(50), theta=1e-9), [[7]], eta=1.0, samples=2, rng=hs.reproducible(1))[0]
+    always = preservation(
+        MallowsShuffle(reference=range(50), theta=1e-9), [[7]], eta=1.0, samples=2, rng=hs.reproducible(1)
+    )[0]
     assert never.lower == 0.0 < never.upper < 1.0
     assert always.upper == 1.0 > always.lower
     none = preserved_share(shuffler, [[0]], delta=0.999, samples=2, rng=hs.reproducible(1))[0]

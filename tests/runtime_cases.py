@@ -36,6 +36,22 @@ LONG: Final = 120.0
 """Seconds that nothing in these tests takes unless it hangs."""
 
 
+class Clock(asyncio.SelectorEventLoop):
+    """A loop of real time that a test may put forward: see `later`."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
+def later(seconds: float) -> None:
+    """Let so much time pass for all nodes of a test: nobody waits, and a busy machine is no faster than the clock."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, Clock)
+    loop.ahead += seconds
+
+
 @cache
 def authority() -> Authority:
     """Return one authority for all tests: keys take time."""
@@ -62,13 +78,15 @@ def seal_key(name: str) -> SealKey:
 
 def bounded(work: Coroutine[Any, Any, Found]) -> Found:
     """Run to the end, or fail."""
-    return asyncio.run(asyncio.wait_for(work, LONG))
+    with asyncio.Runner(loop_factory=Clock) as runner:
+        return runner.run(asyncio.wait_for(work, 3 * LONG))
 
 
 async def until(done: Callable[[], object]) -> None:
-    """Wait until something holds."""
-    while not done():  # noqa: ASYNC110 - what is waited for is no event
-        await asyncio.sleep(0.005)
+    """Wait until something holds, or fail."""
+    async with asyncio.timeout(LONG):
+        while not done():  # noqa: ASYNC110 - what is waited for is no event
+            await asyncio.sleep(0.001)
 
 
 class Case:

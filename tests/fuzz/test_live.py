@@ -15,7 +15,8 @@ import pytest
 from fuzz.fuzzing import NUMBERS
 from hushuffle.errors import HushuffleError
 from hushuffle.network.nodes.frames import VERSION, Kind
-from network.network_tools import Stage, bounded, plan_text, stage
+from network.network_tools import Stage, plan_text, stage
+from runtime_cases import bounded
 
 _HEAD = struct.Struct("<BBHII4x")
 _REST = struct.Struct("<H2x5Q4x")

@@ -6,11 +6,11 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -28,17 +28,13 @@ from hushuffle.network.nodes.source import Entry, Person, SourceNode, coins, ent
 from hushuffle.network.processes import Loopback
 from hushuffle.network.setup import Deployment, deploy
 from hushuffle.plans import GroupStatistics, Plan, group_statistics, use_chance
-from hushuffle.queries import Aggregate, parse_plan
+from hushuffle.queries import parse_plan
 from hushuffle.queries.exchange import exchange
 from hushuffle.randomness import Randomness, reproducible
-
-Found = TypeVar("Found")
+from runtime_cases import LONG, aggregate_of
 
 KEY: Final = bytes(range(32))
 """Of the sources' coins."""
-
-LONGEST: Final = 120.0
-"""Seconds that a test waits for what must happen; on a busy machine things take their time."""
 
 
 def plan_text(
@@ -187,7 +183,7 @@ class Stage:
     async def wait(self, *names: str) -> None:
         """Wait for the end of nodes, whatever it is."""
         tasks = [self.tasks[name] for name in names]
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(LONG):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def result(self) -> RunResult:
@@ -207,8 +203,8 @@ class Stage:
             self.document.servers[to].place,
             identity or self.identity(name),
             layout=self.document.layout,
-            patience=LONGEST,
-            until=asyncio.get_running_loop().time() + LONGEST,
+            patience=LONG,
+            until=asyncio.get_running_loop().time() + LONG,
         )
 
     def rejected(self, *names: str) -> dict[str, int]:
@@ -228,12 +224,6 @@ def held(made: Deployment) -> dict[str, tuple[Entry, ...]]:
     """Return what every source of a run with grouping sets has to say."""
     steps = range(1, len(made.document.steps) + 1)
     return {name: tuple(entries_of(made.document, own, steps, None)) for name, own in made.people.items()}
-
-
-def aggregate_of(document: RunDocument) -> Aggregate:
-    """Return the query of a run with grouping sets, as nodes know it."""
-    assert isinstance(document.query, Aggregate)
-    return document.query
 
 
 def received(document: RunDocument, result: RunResult) -> list[GroupStatistics]:
@@ -269,23 +259,6 @@ async def say(connection: Connection, frames: Sequence[Frame]) -> Control:
 def end(step: int, *numbers: int) -> Control:
     """Return the frame that ends messages."""
     return Control(Kind.END, step, numbers=numbers)
-
-
-async def until(condition: Callable[[], object], *, seconds: float = LONGEST) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - nobody tells a test
-            await asyncio.sleep(0.001)
-
-
-def bounded(work: Coroutine[Any, Any, Found]) -> Found:
-    """Run what a test does, but not for ever."""
-
-    async def inner() -> Found:
-        async with asyncio.timeout(3 * LONGEST):
-            return await work
-
-    return asyncio.run(inner())
 
 
 def arrived(made: Deployment, *, lost: Sequence[str] = (), key: bytes = KEY) -> list[list[float]]:
@@ -337,7 +310,7 @@ async def start_again(folder: Path, process: str = "source-nodes-1") -> asyncio.
 
 async def finished(process: asyncio.subprocess.Process) -> int:
     """Wait for the end of a process."""
-    async with asyncio.timeout(LONGEST):
+    async with asyncio.timeout(LONG):
         return await process.wait()
 
 

@@ -22,7 +22,6 @@ from hushuffle.queries import parse_plan
 from network.network_tools import (
     KEY,
     Processes,
-    aggregate_of,
     arrived,
     events,
     finished,
@@ -31,8 +30,8 @@ from network.network_tools import (
     plan_text,
     simulation,
     start_again,
-    until,
 )
+from runtime_cases import aggregate_of, until
 
 TRAFFIC = "dummies = 3\nbatch = 20\nmin_batch = 12"
 PEOPLE = 60

@@ -13,6 +13,7 @@ import pytest
 
 from hushuffle.network.watcher import watched
 from network.network_tools import plan_text
+from runtime_cases import LONG
 
 
 def test_nothing_is_left_of_a_run_that_ends(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_nothing_is_left_of_a_run_that_ends(tmp_path: Path) -> None:
     with watched(folder, tmp_path / "room") as group:
         sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=group)
         os.kill(sleeper.pid, signal.SIGSTOP)  # this one hears no polite request
-    assert sleeper.wait(10) == -signal.SIGKILL
+    assert sleeper.wait(LONG) == -signal.SIGKILL
     wait(lambda: not folder.exists())
     assert list(tmp_path.iterdir()) == []
 
@@ -31,7 +32,7 @@ def test_nothing_is_left_of_a_run_that_ends(tmp_path: Path) -> None:
 def wait(done: object) -> None:
     """Wait until something is so."""
     assert callable(done)
-    end = time.monotonic() + 20
+    end = time.monotonic() + LONG
     while not done():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -67,7 +68,7 @@ def test_a_run_that_is_ended_from_outside_leaves_no_process_and_no_key(tmp_path:
     folder = next(Path(line[-1]).parent for line in nodes.values() if line[-1].endswith(".toml"))
     assert (folder / "coins.key").exists()
     parent.send_signal(number)
-    code = parent.wait(20)
+    code = parent.wait(LONG)
     assert code == (-signal.SIGKILL if number == signal.SIGKILL else 130)
     wait(lambda: not folder.exists())
     wait(lambda: not any(running(pid) for pid in nodes))

@@ -61,8 +61,8 @@ def waiting() -> int:
 
 
 def gone(pid: int) -> bool:
-    """Say whether a process has ended, or does within some seconds."""
-    for _ in range(100):
+    """Say whether a process has ended, or does within a minute."""
+    for _ in range(600):
         try:
             if Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "Z":
                 return True
@@ -128,7 +128,7 @@ def test_a_reading_that_is_given_up_ends_its_process(table: Path) -> None:
 def test_a_process_without_work_leaves(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "_PATIENCE", 0.1)
     list(rows(table))
-    assert parquet._idle[0]._process.wait(10) == child.IDLE
+    assert parquet._idle[0]._process.wait(60) == child.IDLE
     # It may leave after it was looked at, and before it was asked.
     monkeypatch.setattr(parquet._Reader, "alive", lambda _: True)
     assert pl.concat(rows(table)).height == 1000

@@ -28,8 +28,9 @@ from hushuffle.network.setup import Deployment
 from hushuffle.plans import GroupStatistics
 from hushuffle.queries import Aggregate, parse_plan
 from hushuffle.randomness import reproducible
-from network.network_tools import Stage, aggregate_of, bounded, deployed, held, plan_text, received, simulation, stage
+from network.network_tools import Stage, deployed, held, plan_text, received, simulation, stage
 from oracles.traffic_enumeration import flooded, scrambled
+from runtime_cases import aggregate_of, bounded
 
 FALSE_ALARM, FEWEST = 2e-8, 10
 """Of the chi-square law, which the statistic has only nearly: classes expected ten times or more exceed this threshold

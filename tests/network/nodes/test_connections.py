@@ -19,7 +19,7 @@ from hushuffle.network.nodes.frames import Control, Kind, Layout, Message, Reaso
 from hushuffle.network.nodes.identities import Authority, Identity, _as_file
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.listening import listen
-from runtime_cases import LONG, authority, bounded, identity, shifted, until
+from runtime_cases import LONG, authority, bounded, identity, later, shifted, until
 
 LAYOUT = Layout(size=256)
 DONE = Control(Kind.ACCEPTED, 1, numbers=(0,) * 5)
@@ -253,8 +253,10 @@ def test_garbage_and_halves_end_a_connection(sends: bytes, reason: Reason) -> No
 
 def test_peers_that_say_nothing_are_let_go() -> None:
     async def work() -> None:
-        async with serving(patience=3.0) as server:
+        async with serving(patience=LONG / 4) as server:
             one = await client(server.place)
+            await until(lambda: server.peers)
+            later(LONG / 4)
             answer = await one.answer()
             assert (answer.kind, answer.reason) == (Kind.REFUSED, Reason.SLOW)
             assert server.journal.rejected == {Reason.SLOW: 1}

@@ -23,9 +23,12 @@ from hushuffle.network.nodes.recorder import Trace
 from hushuffle.network.nodes.result import RunFailedError
 from hushuffle.network.nodes.source import deliveries
 from hushuffle.network.run import _copy
-from network.network_tools import KEY, Stage, arrived, bounded, counts, end, held, plan_text, say, stage, until
+from network.network_tools import KEY, Stage, arrived, counts, end, held, plan_text, say, stage
+from runtime_cases import bounded, later, until
 
-SHORT = plan_text(collect=3.0, patience=20.0)
+COLLECT = 60.0
+PATIENT = plan_text(collect=COLLECT, patience=100.0)
+"""The time of collecting may pass at once, and nobody loses patience."""
 LONG_AGO, NOT_YET = dt.timedelta(days=-3), dt.timedelta(hours=2)
 
 
@@ -292,7 +295,7 @@ def test_a_wrong_certificate_of_a_client_is_refused(tmp_path: Path, which: str) 
 @pytest.mark.parametrize("which", ["another authority", "expired", "not valid yet", "of another node"])
 def test_nobody_sends_to_a_server_with_a_wrong_certificate(tmp_path: Path, which: str) -> None:
     async def scenes() -> None:
-        async with stage(plan_text(collect=1.0), tmp_path, recorded=True) as scene:
+        async with stage(PATIENT, tmp_path, recorded=True) as scene:
             false, _ = scene.scramblers
             authority = Authority(days=1) if which == "another authority" else scene.authority
             shift = {"expired": LONG_AGO, "not valid yet": NOT_YET}.get(which)
@@ -304,7 +307,10 @@ def test_nobody_sends_to_a_server_with_a_wrong_certificate(tmp_path: Path, which
             scene.start(false, identity=bad)
             own = scene.sources_of(false)
             scene.start(*own)
-            await scene.wait(*own)  # tried again until `collect` is over, to no avail
+            await until(lambda: sum(scene.rejected(false).values()) > len(own))
+            for name in own:
+                scene.nodes[name].stop()
+            await scene.wait(*own)  # tried again until they were stopped, to no avail
             assert scene.trace.messages().height == 0
             assert scene.rejected(*own) == {"certificate": 6}
             seen = scene.rejected(false).keys()
@@ -366,7 +372,7 @@ def test_who_is_not_on_the_roster_of_a_node_is_refused(tmp_path: Path) -> None:
 
 def test_slow_peers_are_dropped_and_hold_up_nobody_for_longer_than_patience(tmp_path: Path) -> None:
     async def scenes() -> None:
-        async with stage(plan_text(patience=3.0), tmp_path) as scene:
+        async with stage(plan_text(patience=30.0), tmp_path) as scene:
             scene.start_servers()
             name = scene.sources[0]
             to, _ = message_of(scene, name)
@@ -374,6 +380,8 @@ def test_slow_peers_are_dropped_and_hold_up_nobody_for_longer_than_patience(tmp_
             connection = await scene.client(name, to)
             silent = [raw(scene, to) for _ in range(STRANGERS)]
             scene.start(*scene.sources)
+            await until(lambda: scene.rejected(to).get("slow", 0) >= OF_ADDRESS)
+            later(31.0)
             assert counts(await scene.result()) == arrived(scene.deployment)
             assert scene.journals[to].accepted == 6
             assert scene.rejected(to)["slow"] >= OF_ADDRESS  # more of one address than it may have: they go first
@@ -386,10 +394,13 @@ def test_slow_peers_are_dropped_and_hold_up_nobody_for_longer_than_patience(tmp_
 
 def test_a_batch_below_its_minimum_is_never_sent(tmp_path: Path) -> None:
     async def scenes() -> None:
-        async with stage(SHORT, tmp_path, recorded=True) as scene:
+        async with stage(PATIENT, tmp_path, recorded=True) as scene:
             scene.start_servers()
             small, whole = scene.scramblers
-            scene.start(*scene.sources_of(whole), *scene.sources_of(small)[:3])  # 4 is the minimum
+            some = [*scene.sources_of(whole), *scene.sources_of(small)[:3]]  # 4 is the minimum
+            scene.start(*some)
+            await scene.wait(*some, whole)
+            later(COLLECT)
             with pytest.raises(RunFailedError, match="only 6 of 12 sources came through"):
                 await scene.result()
             assert (sent_by(scene, small), sent_by(scene, whole)) == (0, 9)
@@ -402,11 +413,14 @@ def test_a_batch_below_its_minimum_is_never_sent(tmp_path: Path) -> None:
 
 def test_stragglers_are_counted(tmp_path: Path) -> None:
     async def scenes() -> None:
-        async with stage(SHORT, tmp_path, recorded=True) as scene:
+        async with stage(PATIENT, tmp_path, recorded=True) as scene:
             scene.start_servers()
-            small, _ = scene.scramblers
+            small, whole = scene.scramblers
             missing = scene.sources_of(small)[4:]
-            scene.start(*(name for name in scene.sources if name not in missing))
+            there = [name for name in scene.sources if name not in missing]
+            scene.start(*there)
+            await scene.wait(*there, whole)
+            later(COLLECT)
             result = await scene.result()
             assert counts(result) == arrived(scene.deployment, lost=missing)
             assert (result.steps[0].sources, result.steps[0].planned) == (10, 12)
@@ -418,19 +432,20 @@ def test_stragglers_are_counted(tmp_path: Path) -> None:
 
 def test_who_comes_late_is_told_so(tmp_path: Path) -> None:
     async def scenes() -> None:
-        async with stage(SHORT, tmp_path) as scene:
+        async with stage(PATIENT, tmp_path) as scene:
             scene.start(scene.document.result, *scene.computes, *scene.scramblers)
             small, whole = scene.scramblers
             *early, late = scene.sources_of(small)
             to, message = message_of(scene, late)
             connection = await scene.client(late, to)  # in time, but says nothing until the batch is closed
             scene.start(*scene.sources_of(whole), *early)
-            await scene.wait(*early)
+            await scene.wait(*early, whole)
             node = scene.nodes[small]
             gathering = node._gatherings[1]  # type: ignore[attr-defined]
             gathering.closed = True
             answer = await say(connection, [message, end(1, 1, 1)])
             assert (answer.kind, answer.reason) == (Kind.REFUSED, Reason.LATE)
+            later(COLLECT)
             assert counts(await scene.result()) == arrived(scene.deployment, lost=[late])
             assert scene.rejected(small) == {"late": 1}
 

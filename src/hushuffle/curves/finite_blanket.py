@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,6 +31,7 @@ from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.curves.local import certain
+from hushuffle.curves.pooled import Pooled
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
@@ -46,14 +48,14 @@ _FINE: Final = 0.005
 _BIN: Final = 1e-3
 """Width of a bin of N, as a share of N, where dummies make bins necessary."""
 
-_SAME: Final = 1e-13
-"""Scores that differ by less, relatively, count as the larger one of them."""
-
 _SOME: Final = 6
 """How many pairs of datasets a lower end tries."""
 
 _LONGEST: Final = 1 << 20
 """No witness lists the people of more values than this."""
+
+_SMALL: Final = 200
+"""With so few reports, or too small a pool, the plain privacy blanket may be better, and is looked at too."""
 
 _CLOSE: Final = 1e-9
 """A lower end this close, relatively, to what none can exceed is good enough."""
@@ -86,8 +88,9 @@ class FiniteDivergence(SearchedCurve):
     missing: float
     places: tuple[Place, ...]
     trials: tuple[Trial, ...] = ()
+    level: float | None = None
     sources = (BLANKET,)
-    proof = "privacy blanket summed exactly (upper bound), explicit neighbouring datasets (lower bound)"
+    proof = "pool of common reports or privacy blanket (upper bound), explicit neighbouring datasets (lower bound)"
 
     @classmethod
     def of(cls, protocol: Protocol) -> FiniteDivergence:
@@ -142,6 +145,22 @@ class FiniteDivergence(SearchedCurve):
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
             return 0.0
+        if not self.pool.usable():
+            return self.blanket(epsilon)
+        value = self.pool.upper(self.places, epsilon, self.level)
+        few = self.n + self.dummies <= _SMALL or not self.pool.roomy(max(value, 1e-300))
+        return min(value, self.blanket(epsilon)) if few else value
+
+    @cached_property
+    def pool(self) -> Pooled:
+        """The upper end that hides the target among its own kind."""
+        return Pooled(laws=self.laws, people=self.n - 1, dummies=self.dummies)
+
+    def focus(self, delta: float) -> FiniteDivergence:
+        return replace(self, level=delta)
+
+    def blanket(self, epsilon: float) -> float:
+        """Return the upper end of the plain privacy blanket."""
         best = 0.0
         for estimate, place in self._ranked(epsilon):
             if estimate <= best:
@@ -209,7 +228,7 @@ class FiniteDivergence(SearchedCurve):
         if (self.dummies == 0 and self.n * law.weight < _LONELY) or not bool(inside.any()):
             return local
         certain = float(np.maximum(gain + 8 * EPS * size, 0.0)[~inside].sum()) * (1 + 4 * EPS * gain.size)
-        scores = _merged(Scores.of(gain[inside], size[inside], mass[inside]))
+        scores = Scores.of(gain[inside], size[inside], mass[inside]).merged()
         hidden = positive_part(scores, self.counts, self.weights, smoothing=smoothing)
         return min(hidden + certain + self.missing, local)
 
@@ -284,17 +303,6 @@ def _gain(first: Floats, second: Floats, epsilon: float) -> tuple[Floats, Floats
     size = first + math.exp(epsilon) * second
     gain: Floats = (first - second) - math.expm1(epsilon) * second
     return gain, size
-
-
-def _merged(scores: Scores) -> Scores:
-    """Return the scores with those equal up to rounding put together, at the largest of them."""
-    order = np.argsort(scores.value)
-    value, size, mass = scores.value[order], scores.size[order], scores.mass[order]
-    # A group ends where the gap to the next larger score shows.
-    starts = np.append(np.diff(value) > _SAME * (size[1:] + size[:-1]), True)
-    ends = np.flatnonzero(starts)
-    begins = np.append(0, ends[:-1] + 1)
-    return Scores(value=value[ends], size=np.maximum.reduceat(size, begins), mass=np.add.reduceat(mass, begins))
 
 
 def _distance(law: ValueLaws, a: int, b: int) -> float:

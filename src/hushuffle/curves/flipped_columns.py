@@ -31,24 +31,17 @@ import numpy as np
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.flipped_pairs import MOST, OneLogo, PairFamily, Pool
+from hushuffle.curves.flipped_pairs import OneLogo, PairFamily, Pool
 from hushuffle.curves.mixed_sums import MixedSums
+from hushuffle.curves.pooled import DEEPEST, MOST, SPARE, Spots, wanted
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
-from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import Floats
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
 
 WIDEST: Final = 24
 """With more bits than this there are too many kinds of columns: the plain privacy blanket is used."""
-
-_SPARE: Final = 6.0
-"""An empty pool should cost e**-6 of the divergence asked for, at most e**-3."""
-
-_DEEPEST: Final = 1e-9
-"""Divergence that the first pool is made for when nothing is said about it."""
 
 _DISTANCES: Final = 8
 """How many distances of the pair a lower end tries, spread over all."""
@@ -64,9 +57,6 @@ _COARSE: Final = 0.02
 
 _CEDED: Final = 5e-4
 """Relative room above the pairs at distance k, so that close others need not be looked at."""
-
-_BINS: Final = (-1.5, -0.5, 0.3, 1.0, 1.7, 2.5, 4.0, 7.0, 12.0)
-"""Ends of the bins of M, in standard deviations."""
 
 _EVERY: Final = 4
 """Up to so many bits a lower end tries all kinds of columns, beyond only the extreme ones."""
@@ -125,17 +115,17 @@ class FlippedColumns(SearchedCurve):
         if epsilon >= self.pure:
             return 0.0
         if self.width > WIDEST:
-            return self.blanket.upper(epsilon)
+            return self.blanket.blanket(epsilon)
         largest = (2 * float(self.flip)) ** self.width
         # With less than one column in the largest pool nothing is hidden by it.
         value = self._trials[0].family.local(epsilon) if self.n * largest < 1 else self._best(epsilon)
-        few = self.n <= _SMALL or _wanted(value, self.n, _SPARE / 2) > MOST * largest
-        return min(value, self.blanket.upper(epsilon)) if few and self.width <= _QUICK else value
+        few = self.n <= _SMALL or wanted(value, self.n - 1, SPARE / 2) > MOST * largest
+        return min(value, self.blanket.blanket(epsilon)) if few and self.width <= _QUICK else value
 
     def _best(self, epsilon: float) -> float:
         if self.level is not None:
             return self.pooled(epsilon, enough=2 * self.level)
-        first = self.focus(_DEEPEST).pooled(epsilon, enough=1.0)
+        first = self.focus(DEEPEST).pooled(epsilon, enough=1.0)
         return min(first, self.focus(first).pooled(epsilon, enough=1.0))
 
     def likely(self, epsilon: float) -> float:
@@ -176,17 +166,17 @@ class FlippedColumns(SearchedCurve):
         """Return the upper end over the pairs at `distances`, or at all of them; anything once it is above `enough`."""
         worst, local, sizes, levels = 0.0, 1.0, np.zeros(1), np.full(1, -np.inf)
         for distance in self.distances or range(self.width, 0, -1):
-            family, groups = self._hidden[distance]
+            family, spots = self._hidden[distance]
             if distance == self.width:
                 local = family.local(epsilon)  # the other pairs' are smaller: post-processing
-            known = np.log(groups.counts) + np.interp(groups.counts, sizes, levels)
-            each = MixedSums.of(family, epsilon, groups.counts).raised(known) - np.log(groups.counts)
+            counts = spots.totals
+            known = np.log(counts) + np.interp(counts, sizes, levels)
+            each = MixedSums.alike(family, epsilon, counts).raised(known) - np.log(counts)
             if distance == self.width:
                 each = each + _CEDED
-                order = np.argsort(groups.counts)
-                sizes, levels = groups.counts[order], each[order]
-            value = groups.spare * local + float(groups.weights @ np.minimum(np.exp(np.minimum(each, 1.0)), local))
-            worst = max(worst, value * (1 + 1e-9))
+                order = np.argsort(counts)
+                sizes, levels = counts[order], each[order]
+            worst = max(worst, spots.mean(each, local) * (1 + 1e-9))
             if not self.distances and worst > enough:
                 return local
         return min(worst, local)
@@ -197,48 +187,21 @@ class FlippedColumns(SearchedCurve):
         return _Hidden(width=self.width, flip=self.flip, n=self.n, delta=self.level)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Groups:
-    """Numbers of scores with their probabilities, likeliest first; `spare`: no pool, or M out of range."""
-
-    spare: float
-    counts: Floats
-    weights: Floats
-
-    @classmethod
-    def of(cls, n: int, weight: float) -> _Groups:
-        """Bin M ~ Bin(n - 1, weight), n >= 2."""
-        mean = (n - 1) * weight
-        ends = np.unique(np.clip(np.ceil(mean + math.sqrt(mean) * np.array(_BINS)), 0, n - 1)).astype(np.int64)
-        last = int(ends[-1])
-        mass = binomial.pmf(np.arange(last + 1.0), n - 1, weight) * (1 + 1e-9)
-        spare = float(mass[0]) + float(binomial.upper_tail(last + 1, n - 1, weight)) * (1 + 1e-9)
-        ends = ends[ends > 0]
-        weights = np.add.reduceat(mass, np.append(1, ends[:-1] + 1))
-        order = np.argsort(-weights)
-        return cls(spare=spare, counts=(n - ends[order]).astype(np.float64), weights=weights[order])
-
-
-def _wanted(delta: float, n: int, spare: float) -> float:
-    """Return the weight of a pool that is empty with probability e**-spare delta among n columns."""
-    return (spare - math.log(max(delta, 1e-300))) / n
-
-
-class _Hidden(dict[int, tuple[PairFamily, _Groups]]):
+class _Hidden(dict[int, tuple[PairFamily, Spots]]):
     """The pairs by distance, each with its own pool, tabulated when first asked for."""
 
     def __init__(self, *, width: int, flip: Fraction, n: int, delta: float) -> None:
         super().__init__()
         self._width, self._flip, self._n, self._delta = width, flip, n, delta
 
-    def __missing__(self, distance: int) -> tuple[PairFamily, _Groups]:
+    def __missing__(self, distance: int) -> tuple[PairFamily, Spots]:
         pool = Pool.of(
             width=self._width,
             flip=self._flip,
             distance=distance,
-            wanted=_wanted(self._delta, self._n, _SPARE),
-            enough=_wanted(self._delta, self._n, _SPARE / 2),
+            wanted=wanted(self._delta, self._n - 1),
+            enough=wanted(self._delta, self._n - 1, SPARE / 2),
         )
-        family = PairFamily.of(width=self._width, flip=self._flip, distance=distance, pool=pool)
-        self[distance] = family, _Groups.of(self._n, pool.weight)
+        family = PairFamily.tabulated(width=self._width, flip=self._flip, distance=distance, pool=pool)
+        self[distance] = family, Spots.of((self._n - 1,), pool.weight)
         return self[distance]

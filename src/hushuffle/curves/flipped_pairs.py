@@ -29,17 +29,11 @@ import numpy.typing as npt
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
+from hushuffle.curves.kinds import Kinds
+from hushuffle.curves.pooled import EASY, MOST
 from hushuffle.model import Witness
-from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.score_sums import Crowd, Scores, advantage, positive_part
-
-_EASY: Final = 0.5
-MOST: Final = 0.8
-"""Share of p**k that a pool takes: where there is choice, and at most (more would blow up rounding)."""
-
-NOISE: Final = 24 * EPS
-"""Relative error of a score, in units of its `size`, and of a mass."""
-
+from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.score_sums import Crowd, advantage, positive_part
 
 _FINE: Final = 0.005
 _COARSE: Final = 0.02
@@ -76,7 +70,7 @@ class Pool:
         logos = np.outer(_ways(distance), _ways(width - distance))
         away = np.minimum(d, distance - d) + s
         inside = [least * float(logos[away >= low].sum()) for low in range(int(away.max()), -1, -1)]
-        goals = ((_EASY, wanted), (MOST, wanted), (MOST, enough))
+        goals = ((EASY, wanted), (MOST, wanted), (MOST, enough))
         fits = [i for limit, goal in goals for i, mass in enumerate(inside) if goal <= limit * mass]
         best = fits[0] if fits else len(inside) - 1
         share = np.where(away >= away.max() - best, min(wanted / inside[best], MOST) * least, 0.0)
@@ -84,35 +78,28 @@ class Pool:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairFamily:
-    """One distance h: the laws of a report by classes, for every kind of other column.
-
-    `near` and `far` are Q_a and Q_b, `own` the other column's law outside the pool, shape (classes,) with the kinds
-    one after the other: kind i from `starts[i]` on. `ones` and `apart` are w and v, shape (kinds,).
-    """
+class PairFamily(Kinds):
+    """One distance h: every kind of other column, `ones` and `apart` being its w and v, shapes (kinds,)."""
 
     width: int
     distance: int
-    near: Floats
-    far: Floats
-    own: Floats
-    starts: npt.NDArray[np.int64]
     ones: npt.NDArray[np.int64]
     apart: npt.NDArray[np.int64]
 
     @classmethod
-    def of(
+    def tabulated(
         cls, *, width: int, flip: Fraction, distance: int, pool: Pool, only: tuple[int, int] | None = None
     ) -> PairFamily:
         """Tabulate all kinds, or only one (w, v).
 
-        >>> family = PairFamily.of(width=2, flip=Fraction(1, 4), distance=2, pool=Pool.none(width=2, distance=2))
+        >>> family = PairFamily.tabulated(
+        ...     width=2, flip=Fraction(1, 4), distance=2, pool=Pool.none(width=2, distance=2)
+        ... )
         >>> family.ones.tolist(), family.part(0).near.tolist()
         ([0, 1, 2], [0.5625, 0.375, 0.0625])
         """
         kinds = [(w, v) for w in range(distance + 1) for v in range(width - distance + 1)] if only is None else [only]
-        # Rounded once from the exact rational, for d flips of one logo.
-        table = np.array([float(flip**d * (1 - flip) ** (width - d)) for d in range(width + 1)])
+        table = _chances(width, flip)
         parts = [_classes(table, distance, w, v, pool) for w, v in kinds]
         sizes = [near.size for near, _, _ in parts]
         near, far, own = (np.concatenate([part[i] for part in parts]) for i in range(3))
@@ -127,59 +114,19 @@ class PairFamily:
             apart=np.array([v for _, v in kinds]),
         )
 
-    def part(self, kind: int) -> PairFamily:
-        """Return the same with one kind only."""
-        inside = slice(self.starts[kind], self.starts[kind + 1] if kind + 1 < self.starts.size else None)
-        return PairFamily(
-            width=self.width,
-            distance=self.distance,
-            near=self.near[inside],
-            far=self.far[inside],
-            own=self.own[inside],
-            starts=np.zeros(1, dtype=np.int64),
-            ones=self.ones[kind : kind + 1],
-            apart=self.apart[kind : kind + 1],
-        )
-
-    def both(self, first: int, second: int) -> PairFamily:
-        """Return the same with two kinds only."""
-        one, two = self.part(first), self.part(second)
-        return PairFamily(
-            width=self.width,
-            distance=self.distance,
-            near=np.append(one.near, two.near),
-            far=np.append(one.far, two.far),
-            own=np.append(one.own, two.own),
-            starts=np.array([0, one.near.size]),
-            ones=np.append(one.ones, two.ones),
-            apart=np.append(one.apart, two.apart),
-        )
-
-    def sums(self, terms: Floats) -> Floats:
-        """Return the sum of `terms`, shape (classes,), over each kind's classes, shape (kinds,)."""
-        return np.asarray(np.add.reduceat(terms, self.starts))
-
     def logo(self, kind: int) -> int:
         """Return a logo of that kind, bits 0 to h - 1 being those in which a and b differ."""
         return (1 << int(self.ones[kind])) - 1 | ((1 << int(self.apart[kind])) - 1) << self.distance
 
-    def corner(self, ones: int) -> int:
-        """Return the number of the kind with these ones among the h bits that differs in all the others."""
-        return ones * (self.width - self.distance + 1) + self.width - self.distance
 
-    def gain(self, epsilon: float) -> tuple[Floats, Floats]:
-        """Return Q_a - e**epsilon Q_b, and the size that its rounding is relative to, shapes (classes,)."""
-        return (self.near - self.far) - math.expm1(epsilon) * self.far, self.near + math.exp(epsilon) * self.far
-
-    def scores(self, epsilon: float) -> Scores:
-        """Return (Q_a - e**epsilon Q_b)/own with mass `own`."""
-        gain, size = self.gain(epsilon)
-        return Scores.of(gain, size, self.own)
-
-    def local(self, epsilon: float) -> float:
-        """Return the sum of (Q_a - e**epsilon Q_b)_+, rounded up: the divergence of a report that nothing hides."""
-        gain, size = self.part(0).gain(epsilon)
-        return min(float(np.maximum(gain + 8 * EPS * size, 0.0).sum()) * (1 + 4 * EPS * gain.size), 1.0)
+def dummies(*, width: int, flip: Fraction, distance: int, pool: Pool) -> Kinds:
+    """Return the one kind of a uniform logo outside the pool."""
+    table, rest = _chances(width, flip), width - distance
+    d, s = np.ogrid[: distance + 1, : rest + 1]
+    logos = np.outer(_ways(distance), _ways(rest))
+    own = logos * (0.5**width - pool.share) / (1 - pool.weight)
+    near, far = logos * table[d + s], logos * table[distance - d + s]
+    return Kinds.of(near.ravel(), far.ravel(), own.reshape(1, -1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -205,7 +152,7 @@ class OneLogo(SearchedCurve):
         0.392607
         """
         pool = Pool.none(width=width, distance=distance)
-        family = PairFamily.of(width=width, flip=flip, distance=distance, pool=pool, only=(ones, apart))
+        family = PairFamily.tabulated(width=width, flip=flip, distance=distance, pool=pool, only=(ones, apart))
         pure = distance * math.log((1 - flip) / flip) * (1 + 1e-15)
         return cls(family=family, n=n, local_epsilon=pure)
 
@@ -286,6 +233,11 @@ class AllAlike(SearchedCurve):
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         return self.directions[0].datasets(log_tail=log_tail)
+
+
+def _chances(width: int, flip: Fraction) -> Floats:
+    """Return the chance of one logo after d flips, d = 0 to `width`, each rounded once."""
+    return np.array([float(flip**d * (1 - flip) ** (width - d)) for d in range(width + 1)])
 
 
 def _classes(table: Floats, distance: int, w: int, v: int, pool: Pool) -> tuple[Floats, Floats, Floats]:

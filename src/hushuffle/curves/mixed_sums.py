@@ -5,11 +5,13 @@ For any tilt t > 0, and a Gaussian Z of standard deviation tau added (see `score
     E[S]_+ <= (1/period) sum over nodes u of |phi(t + iu)| |transform of Z|/(t**2 + u**2) + (nodes left out),
 
 where |phi| is the product of the terms' |phi_c|: log-linear in how many terms follow which law. So the bound is
-a convex function of these shares, and its maximum is where all terms follow the same law. That is all there is
-to check. The same goes, linearly, for what scores exceed a cap by:
-[S]_+ <= [sum of min(X, cap)]_+ + sum of (X - cap)_+.
+a convex function of these numbers, and its maximum is where all terms of a group follow the same law. That is all
+there is to check. The same goes, linearly, for what scores exceed a cap by:
+[S]_+ <= [sum of min(X, cap)]_+ + sum of (X - cap)_+ ,
+and for reports that only the target gives. Where the groups' sizes are random, a convex function lies below its
+values at the vertices of a simplex around them, in the proportions of the mean sizes.
 
-Source: docs/theory/sums.md, Lemmas 1 and 2; docs/theory/pool.md, Lemma 2.
+Source: docs/theory/sums.md, Lemmas 1 and 2; docs/theory/pool.md, Lemma 2 and Corollary 5.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Final
 
 import numpy as np
 from scipy.special import erfcx
 
-from hushuffle.curves.flipped_pairs import NOISE, PairFamily
+from hushuffle.curves.kinds import NOISE, Kinds
 from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.score_sums import Nodes, Scores, Transform
 
@@ -47,37 +50,40 @@ _LEAST: Final = 1e-9 - 1
 _TRACE: Final = 1e-14
 """Classes that together weigh less than this, tilted, are counted as a doubt."""
 
+_CHOICES: Final = 4096
+"""Up to so many choices of a kind for each group are tried; beyond, each node has its own worst choice."""
+
+Choice = tuple[int, ...]
+"""A kind for each group."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MixedSums:
-    """E[sum of N scores]_+ for several N, shape (G,), of one target pair at one epsilon.
+    """E[sum of N scores]_+ for several numbers of terms, of one target pair at one epsilon.
 
-    Term laws are the kinds of `family`; the tilt is chosen for its two `corners`, which differ from the target in
-    all bits but the h, and from a, or b, in all of these.
+    `counts[b, v, g]` terms follow kinds of group g at vertex v, which has the share `shares[b, v]`; one figure for
+    each b, shape (bins,).
     """
 
-    family: PairFamily
-    corners: PairFamily
+    groups: tuple[Kinds, ...]
     epsilon: float
     counts: Floats
+    shares: Floats
 
     @classmethod
-    def of(cls, family: PairFamily, epsilon: float, counts: Floats) -> MixedSums:
-        """Return the sums of `counts` terms.
+    def alike(cls, kinds: Kinds, epsilon: float, counts: Floats) -> MixedSums:
+        """Return the sums of `counts` terms of one group, shape (bins,).
 
-        >>> from fractions import Fraction
-        >>> from hushuffle.curves.flipped_pairs import Pool
-        >>> pair = PairFamily.of(width=2, flip=Fraction(1, 4), distance=2, pool=Pool.none(width=2, distance=2))
-        >>> sums = MixedSums.of(pair, 0.3, np.array([100.0]))
-        >>> (np.exp(sums.raised(np.array([-np.inf]))) / 100).round(4).tolist()  # all terms alike: 0.0111
-        [0.0115]
+        >>> kinds = Kinds.of(np.array([0.75, 0.25]), np.array([0.25, 0.75]), np.array([[0.75, 0.25], [0.25, 0.75]]))
+        >>> sums = MixedSums.alike(kinds, 0.3, np.array([100.0]))
+        >>> (np.exp(sums.raised(np.array([-np.inf]))) / 100).round(4).tolist()
+        [0.0031]
         """
-        corners = family.both(family.corner(0), family.corner(family.distance))
-        return cls(family=family, corners=corners, epsilon=epsilon, counts=counts)
+        return cls(groups=(kinds,), epsilon=epsilon, counts=counts[:, None, None], shares=np.ones((counts.size, 1)))
 
     def raised(self, known: Floats) -> Floats:
-        """Return the logarithms of upper ends over all compositions, or those `known` where they are larger, (G,)."""
-        best = np.full(self.counts.shape, np.inf)
+        """Return the logarithms of upper ends over all compositions, or those `known` where they are larger, (bins,)."""
+        best = np.full(known.shape, np.inf)
         for tilt, cap in self.tuned():
             best = np.minimum(best, np.maximum(known, self._over_all(tilt, cap, known)))
             if bool((best <= known).all()):
@@ -90,95 +96,211 @@ class MixedSums:
         for cap in self._caps():
             tilts, guess = self._guessed(cap)
             choice = int(guess.argmin())
-            beyond = float(self.counts[0]) * float(self._excess(self.corners, cap).max())
+            beyond = float(sum(self._first[g] * self._excess(g, cap).max() for g in range(len(self.groups))))
             found.append((math.exp(min(float(guess[choice]), 700.0)) + beyond, float(tilts[choice]), cap))
         return [(tilt, cap) for _, tilt, cap in sorted(found)]
 
     def _over_all(self, tilt: float, cap: float, known: Floats) -> Floats:
-        """Return the logarithms of the bound with this tilt and cap, exact only where it is above `known`, (G,)."""
-        nodes = _nodes(tilt, self._spread(self.corners, tilt, cap))
-        beyond = self.counts * float(self._excess(self.family, cap).max())
+        """Return the logarithms of the bound with this tilt and cap, exact only where it is above `known`, (bins,)."""
+        nodes = _nodes(tilt, self._spread(tilt, cap))
+        excess = np.array([float(self._excess(g, cap).max()) for g in range(len(self.groups))])
+        beyond = np.einsum("bv,bvg,g->b", self.shares, self.counts, excess) * (1 + 1e-12)
         # What is allowed without mattering: the sums of capped scores that `known` leaves room for.
-        allowed = _log(np.exp(np.minimum(known, 700.0)) - beyond)
-        simple = self._simple(cap, nodes)
-        worst = np.full(self.counts.shape, -np.inf)
-        for kind in np.argsort(-simple[:, 0]).tolist():
-            value = simple[kind]
-            for used in (_FIRST, nodes.angles.size):
-                if bool((value > np.maximum(allowed, worst)).any()):
-                    value = np.minimum(value, self._close(self.family.part(kind), cap, nodes, used))
-            worst = np.maximum(worst, value)
-        total: Floats = np.logaddexp(worst, _log(beyond)) + 8 * EPS
+        allowed = _log(np.exp(np.minimum(known, 700.0)) - beyond)[:, None]
+        table = _Table(sums=self, cap=cap, nodes=nodes)
+        if math.prod(kinds.starts.size for kinds in self.groups) > _CHOICES:
+            worst = table.together()
+        else:
+            worst = np.full(self.shares.shape, -np.inf)
+            for choice in table.ordered():
+                value = table.simple(choice)
+                for used in (_FIRST, nodes.angles.size):
+                    if bool((value > np.maximum(allowed, worst)).any()):
+                        value = np.minimum(value, table.close(choice, used))
+                worst = np.maximum(worst, value)
+        most = worst.max(axis=1)
+        if not bool(np.isfinite(most).all()):
+            return np.full(known.shape, np.inf)
+        mixed = most + np.log((self.shares * np.exp(worst - most[:, None])).sum(axis=1))
+        total: Floats = np.logaddexp(mixed, _log(beyond)) + 16 * EPS
         return total
 
-    @cached_property
-    def _corner_scores(self) -> Scores:
-        return self.corners.scores(self.epsilon)
+    @property
+    def _first(self) -> Floats:
+        """How many terms each group has in the first bin, shape (groups,)."""
+        return np.asarray(self.shares[0] @ self.counts[0])
 
     @cached_property
-    def _scores(self) -> Scores:
-        return self.family.scores(self.epsilon)
+    def scores(self) -> tuple[Scores, ...]:
+        """The scores of each group's classes, none below what makes a sum negative whatever the others are."""
+        found = [kinds.scores(self.epsilon) for kinds in self.groups]
+        floor = -2.0 * float(self.counts.sum(axis=2).max()) * max(float(each.value.max()) for each in found)
+        return tuple(
+            replace(each, value=np.maximum(each.value, floor), size=np.minimum(each.size, max(-floor, 1e-300)))
+            if floor < 0
+            else each
+            for each in found
+        )
+
+    @cached_property
+    def _corners(self) -> tuple[tuple[Choice, ...], tuple[tuple[Scores, ...], ...]]:
+        """The choices whose scores vary most, and are most often large, and their scores."""
+        marks = []
+        for kinds, scores in zip(self.groups, self.scores, strict=True):
+            both = kinds.sums(scores.mass * scores.value**2)
+            above = kinds.sums(scores.mass * np.maximum(scores.value, 0.0) ** 2)
+            marks.append((int(both.argmax()), int(above.argmax())))
+        choices = tuple(dict.fromkeys(zip(*marks, strict=True)))
+        return choices, tuple(tuple(self.of_kind(g, kind) for g, kind in enumerate(choice)) for choice in choices)
+
+    def of_kind(self, group: int, kind: int) -> Scores:
+        """Return the scores of one kind."""
+        kinds, scores = self.groups[group], self.scores[group]
+        inside = slice(kinds.starts[kind], kinds.starts[kind + 1] if kind + 1 < kinds.starts.size else None)
+        return Scores(value=scores.value[inside], size=scores.size[inside], mass=scores.mass[inside])
+
+    def _square(self, scores: tuple[Scores, ...], cap: float) -> float:
+        """Return the mean square of the sum of independent scores in the first bin, centred or not."""
+        squares = (float(each.mass @ np.minimum(each.value, cap) ** 2) for each in scores)
+        return sum(count * square for count, square in zip(self._first.tolist(), squares, strict=True))
 
     def _caps(self) -> tuple[float, ...]:
         """Return caps to try: a score above the drift of all the others decides the sign alone."""
-        count = float(self.counts[0])
-        drift = count * math.expm1(self.epsilon)
-        more = 2 * math.sqrt(count * float(self.corners.sums(self.corners.own * self._corner_scores.value**2).max()))
-        largest = float(self._corner_scores.value.max())
+        drift = float(self._first.sum()) * math.expm1(self.epsilon)
+        corners = self._corners[1]
+        more = 2 * math.sqrt(max(self._square(scores, math.inf) for scores in corners))
+        largest = max(float(each.value.max()) for scores in corners for each in scores)
         return (*(cap for cap in (drift, drift + more) if 0 < cap < largest), math.inf)
 
     def _guessed(self, cap: float) -> tuple[Floats, Floats]:
         """Return tilts, and guesses of the logarithm of the bound at the corners as if sums were Gaussian."""
-        value, count, corners = np.minimum(self._corner_scores.value, cap), float(self.counts[0]), self.corners
-        tilts = _TILTS / math.sqrt(count * float(corners.sums(corners.own * value**2).max()))
-        tilts = tilts[tilts * float(value.max()) <= _SAFE][:, None]
-        grown = np.expm1(tilts * value)
-        excess = np.maximum(np.add.reduceat(corners.own * grown, corners.starts, axis=1), _LEAST)
-        second = np.add.reduceat(corners.own * (grown + 1) * value**2, corners.starts, axis=1) / (1 + excess)
-        guess = count * np.log1p(excess) + np.log(erfcx(tilts * np.sqrt(count * second / 2)) / (2 * tilts))
-        return tilts[:, 0], guess.max(axis=1)
+        corners = self._corners[1]
+        tilts = _TILTS / math.sqrt(max(max(self._square(scores, cap) for scores in corners), 1e-300))
+        largest = max(float(np.minimum(each.value, cap).max()) for scores in corners for each in scores)
+        safe = tilts * largest <= _SAFE
+        tilts = tilts[safe] if bool(safe.any()) else np.array([_SAFE / largest])
+        guess = np.full(tilts.shape, -np.inf)
+        for scores in corners:
+            log_mass, variance = np.zeros(tilts.shape), np.zeros(tilts.shape)
+            for count, each in zip(self._first.tolist(), scores, strict=True):
+                value = np.minimum(each.value, cap)
+                grown = np.expm1(tilts[:, None] * value)
+                excess = np.maximum(grown @ each.mass, _LEAST)
+                log_mass += count * np.log1p(excess)
+                variance += count * ((grown + 1) @ (each.mass * value**2)) / (1 + excess)
+            guess = np.maximum(guess, log_mass + np.log(erfcx(tilts * np.sqrt(variance / 2)) / (2 * tilts)))
+        return tilts, guess
 
-    def _spread(self, family: PairFamily, tilt: float, cap: float) -> float:
-        """Return the largest standard deviation of the tilted sum of a kind."""
-        value = np.minimum(family.scores(self.epsilon).value, cap)
-        mass = family.own * np.exp(tilt * value)
-        total = family.sums(mass)
-        variance = family.sums(mass * value**2) / total - (family.sums(mass * value) / total) ** 2
-        return math.sqrt(float(self.counts[0]) * max(float(variance.max()), 0.0))
-
-    def _excess(self, family: PairFamily, cap: float) -> Floats:
-        """Return E[X - cap]_+ of each kind, rounded up, shape (kinds,)."""
-        if math.isinf(cap):
-            return np.zeros(family.starts.size)
-        scores = family.scores(self.epsilon)
-        over = np.where(scores.value > cap, scores.value - cap + NOISE * scores.size, 0.0)
-        return family.sums(family.own * over) * (1 + 2 * NOISE)
-
-    def _simple(self, cap: float, nodes: Nodes) -> Floats:
-        """Return logarithms of an upper end for each kind, shape (kinds, G): no modulus is above its value at u = 0."""
-        family, scores = self.family, _capped(self._scores, cap)
-        grown = np.expm1(nodes.tilt * scores.value)
-        reach = nodes.tilt * scores.size
-        noise = NOISE * family.sums(family.own * (np.abs(grown) + (grown + 1) * reach * (1 + reach)))
-        excess = np.maximum(family.sums(family.own * grown), _LEAST)
-        weights, tail = _kernel(nodes)
-        each = np.log1p(excess) + noise / (1 + excess) + 4 * EPS
-        result: Floats = each[:, None] * self.counts + math.log(float(weights.sum()) + tail) + 64 * EPS
-        return result
-
-    def _close(self, kind: PairFamily, cap: float, nodes: Nodes, used: int) -> Floats:
-        """Return logarithms of the upper end for one kind from its moduli on the first `used` nodes, shape (G,)."""
-        weights, tail = _kernel(nodes)
-        few = replace(nodes, angles=nodes.angles[:used])
-        scores, doubt = _without_traces(_capped(kind.scores(self.epsilon), cap), nodes.tilt)
-        transform = Transform.of(scores, few)
-        transform = replace(transform, doubt=transform.doubt + doubt)
+    def _spread(self, tilt: float, cap: float) -> float:
+        """Return the largest standard deviation of the tilted sum of a corner."""
         found = []
-        for count in self.counts.tolist():
-            value, error = transform.power(count)
-            inside = float(weights[:used] @ (np.abs(value) + error)) + float(weights[used:].sum()) + tail
-            found.append(count * (transform.log_mass + transform.slack + doubt) + math.log(inside) + 64 * EPS)
-        return np.array(found)
+        for scores in self._corners[1]:
+            variance = 0.0
+            for count, each in zip(self._first.tolist(), scores, strict=True):
+                value = np.minimum(each.value, cap)
+                mass = each.mass * np.exp(tilt * value)
+                mean = float(mass @ value) / float(mass.sum())
+                variance += count * max(float(mass @ value**2) / float(mass.sum()) - mean**2, 0.0)
+            found.append(math.sqrt(variance))
+        return max(found)
+
+    def _excess(self, group: int, cap: float) -> Floats:
+        """Return E[X - cap]_+ of each kind, and what is seen to be the target's, rounded up, shape (kinds,)."""
+        kinds, scores = self.groups[group], self.scores[group]
+        seen = kinds.seen(self.epsilon)
+        if math.isinf(cap):
+            return seen
+        over = np.where(scores.value > cap, scores.value - cap + NOISE * scores.size, 0.0)
+        return seen + kinds.sums(scores.mass * over) * (1 + 2 * NOISE)
+
+
+class _Table:
+    """The kinds' transforms with one tilt and one cap, made when asked for."""
+
+    def __init__(self, *, sums: MixedSums, cap: float, nodes: Nodes) -> None:
+        self._sums, self._cap, self._nodes = sums, cap, nodes
+        self._weights, self._tail = _kernel(nodes)
+        self._log_kernel = math.log(float(self._weights.sum()) + self._tail)
+        self._logs = [self._log_masses(g) for g in range(len(sums.groups))]
+        self._known: dict[tuple[int, int, int], tuple[Transform, float]] = {}
+
+    def ordered(self) -> list[Choice]:
+        """Return all choices, what seems worst first."""
+        counts = self._sums.counts[0, 0].tolist()
+        ranked = [np.argsort(-logs).tolist() for logs in self._logs]
+
+        def size(choice: Choice) -> float:
+            return -sum(count * logs[kind] for count, logs, kind in zip(counts, self._logs, choice, strict=True))
+
+        return sorted(product(*ranked), key=size)
+
+    def simple(self, choice: Choice) -> Floats:
+        """Return logarithms of an upper end, shape (bins, vertices): no modulus is above its value at u = 0."""
+        each = np.array([logs[kind] for logs, kind in zip(self._logs, choice, strict=True)])
+        value: Floats = self._sums.counts @ each + self._log_kernel + 64 * EPS
+        return value
+
+    def close(self, choice: Choice, used: int) -> Floats:
+        """Return logarithms of the upper end from the moduli on the first `used` nodes, shape (bins, vertices)."""
+        if not all(math.isfinite(logs[kind]) for logs, kind in zip(self._logs, choice, strict=True)):
+            return np.full(self._sums.shares.shape, np.inf)
+        parts = [self._transform(g, kind, used) for g, kind in enumerate(choice)]
+        found = np.empty(self._sums.shares.shape)
+        for place in np.ndindex(found.shape):
+            total, moduli = 0.0, np.ones(min(used, self._nodes.angles.size))
+            for (transform, doubt), count in zip(parts, self._sums.counts[place].tolist(), strict=True):
+                if count > 0:
+                    value, error = transform.power(count)
+                    moduli *= np.abs(value) + error
+                    total += count * (transform.log_mass + transform.slack + doubt)
+            inside = float(self._weights[:used] @ moduli) + float(self._weights[used:].sum()) + self._tail
+            found[place] = total + math.log(inside) + 64 * EPS
+        return found
+
+    def together(self) -> Floats:
+        """Return logarithms of an upper end of all choices at once, the worst one at every node, (bins, vertices)."""
+        used = self._nodes.angles.size
+        if not all(bool(np.isfinite(logs).all()) for logs in self._logs):
+            return np.full(self._sums.shares.shape, np.inf)
+        found = np.empty(self._sums.shares.shape)
+        for place in np.ndindex(found.shape):
+            largest = np.zeros(used)
+            for g, count in enumerate(self._sums.counts[place].tolist()):
+                if count > 0:
+                    moduli = np.full(used, -np.inf)
+                    for kind in range(self._logs[g].size):
+                        transform, doubt = self._transform(g, kind, used)
+                        value, error = transform.power(count)
+                        total = count * (transform.log_mass + transform.slack + doubt)
+                        moduli = np.maximum(moduli, _log(np.abs(value) + error) + total)
+                    largest += moduli
+            top = float(largest.max())
+            inside = float(self._weights @ np.exp(largest - top))
+            found[place] = np.logaddexp(top + math.log(inside), largest[0] + math.log(self._tail)) + 64 * EPS
+        return found
+
+    def _log_masses(self, group: int) -> Floats:
+        """Return upper ends of the logarithm of E[e**(tilt X)] for each kind, shape (kinds,)."""
+        kinds, scores, tilt = self._sums.groups[group], self._sums.scores[group], self._nodes.tilt
+        value = np.minimum(scores.value, self._cap)
+        with np.errstate(over="ignore", invalid="ignore"):
+            grown = np.expm1(tilt * value)
+            reach = tilt * scores.size
+            noise = NOISE * kinds.sums(scores.mass * (np.abs(grown) + (grown + 1) * reach * (1 + reach)))
+            excess = np.maximum(kinds.sums(scores.mass * grown), _LEAST)
+            logs: Floats = np.log1p(excess) + noise / (1 + excess) + 4 * EPS
+        logs[np.isnan(logs)] = np.inf
+        return logs
+
+    def _transform(self, group: int, kind: int, used: int) -> tuple[Transform, float]:
+        key = (group, kind, used)
+        if key not in self._known:
+            few = replace(self._nodes, angles=self._nodes.angles[:used])
+            scores = _capped(self._sums.of_kind(group, kind), self._cap).merged()
+            scores, doubt = _without_traces(scores, self._nodes.tilt)
+            transform = Transform.of(scores, few)
+            self._known[key] = replace(transform, doubt=transform.doubt + doubt), doubt
+        return self._known[key]
 
 
 def _nodes(tilt: float, spread: float) -> Nodes:

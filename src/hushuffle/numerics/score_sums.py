@@ -39,6 +39,8 @@ _WIDE: Final = 16.0
 _NOISE: Final = 24 * EPS
 """Relative error allowed for each score, mass and elementary function."""
 
+_SAME: Final = 1e-13
+"""Scores that differ by less, relatively, count as the larger one of them."""
 
 _MOST: Final = 20_000
 """Nodes at most: beyond, smoothing is raised."""
@@ -88,6 +90,19 @@ class Scores:
         with np.errstate(over="ignore"):
             value, reach = gain / mass, size / mass
         return cls(value=np.maximum(value, -_FARTHEST), size=np.minimum(reach, _FARTHEST), mass=mass)
+
+    def merged(self) -> Scores:
+        """Return the scores with those equal up to rounding put together, at the largest of them.
+
+        >>> Scores(value=np.array([1.0, -1.0, 1.0]), size=np.ones(3), mass=np.ones(3) / 4).merged().mass.tolist()
+        [0.25, 0.5]
+        """
+        order = np.argsort(self.value)
+        value, size, mass = self.value[order], self.size[order], self.mass[order]
+        # A group ends where the gap to the next larger score shows.
+        ends = np.flatnonzero(np.append(np.diff(value) > _SAME * (size[1:] + size[:-1]), True))
+        begins = np.append(0, ends[:-1] + 1)
+        return Scores(value=value[ends], size=np.maximum.reduceat(size, begins), mass=np.add.reduceat(mass, begins))
 
     def tamed(self, count: float) -> Scores:
         """Return scores of which a sum of `count` has the same sign, none far below what all others can make up for."""

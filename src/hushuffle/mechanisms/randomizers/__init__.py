@@ -5,9 +5,10 @@ from hushuffle.mechanisms.randomizers.bit_flipping import BitFlipping
 from hushuffle.mechanisms.randomizers.local_hashing import LocalHashing
 from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
 from hushuffle.mechanisms.randomizers.randomized_response import RandomizedResponse
-from hushuffle.mechanisms.randomizers.report_law import Bits, Blanket, Matrix, ReportLaw, Support, Symmetric, ValueLaws
+from hushuffle.mechanisms.randomizers.report_law import Bits, Blanket, Matrix, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection
 from hushuffle.mechanisms.randomizers.target_sampling import Convention, TargetSampling
+from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 
 __all__ = [
     "BitFlipping",

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import permutations
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers.value_laws import ValueLaws, different_pairs
 from hushuffle.model import Channel, Citation
 from hushuffle.model.citation import ARIMOTO, BLAHUT, SHANNON
 from hushuffle.numerics.binomial import EPS
@@ -43,24 +43,6 @@ class Blanket:
     def uniform(cls, weight: Fraction, outputs: int) -> Self:
         """Return the blanket of a mechanism whose dummies are any report alike."""
         return cls(weight=float(weight), law=np.full(outputs, 1.0 / outputs))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ValueLaws:
-    """The laws of one report under some values, by class of reports, and the pairs of values to compare.
-
-    `rows[r, v]` is the probability that a report of value `labels[r]` falls in class v, shape (rows, classes);
-    `blanket` is the blanket's law over the classes, `weight` its gamma: gamma blanket <= every row.
-    `pairs` are pairs of rows. Inside a class the likelihood ratios between the two values of a pair and the
-    blanket are constant, so nothing about a pair is lost by looking at classes only; the other rows
-    are what the other people may report.
-    """
-
-    rows: npt.NDArray[np.float64]
-    labels: tuple[int, ...]
-    blanket: npt.NDArray[np.float64]
-    weight: float
-    pairs: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,17 +128,14 @@ class ReportLaw(ABC):
     def pairs(self) -> tuple[ValueLaws, ...]:
         """Return laws among whose pairs every ordered pair of values occurs, up to renaming."""
         matrix, blanket = self._matrix(), self.blanket()
-        shared = matrix.min(axis=0)
-        found: dict[tuple[tuple[float, ...], ...], tuple[int, int]] = {}
-        for a, b in permutations(range(self.values), 2):
-            found.setdefault(tuple(sorted(zip(matrix[a], matrix[b], shared, strict=True))), (a, b))
         return (
             ValueLaws(
                 rows=matrix,
                 labels=tuple(range(self.values)),
                 blanket=blanket.law,
                 weight=blanket.weight,
-                pairs=tuple(found.values()),
+                pairs=different_pairs(matrix),
+                complete=True,
             ),
         )
 
@@ -273,16 +252,18 @@ class Symmetric(ReportLaw):
         return Blanket.uniform(self.gamma, self.k)
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the one pair there is: a report is the first value, the second, or another."""
-        truth, lie, rest = self.truth, self.lie, (self.k - 2) * self.lie
-        rows = [(truth, lie, rest), (lie, truth, rest), (lie, lie, 1 - 2 * lie)][: min(self.k, 3)]
+        """Return the one pair there is: a report is the first value, the second, a third one, or another."""
+        held, rest = min(self.k, 3), np.array([1.0] * min(self.k, 3) + [self.k - 3.0] * (self.k > 3))
+        rows = float(self.lie) * np.tile(rest, (held, 1))
+        np.fill_diagonal(rows, float(self.truth))
         return (
             ValueLaws(
-                rows=np.array(rows, dtype=np.float64),
-                labels=tuple(range(len(rows))),
-                blanket=np.array([1, 1, self.k - 2]) / self.k,
+                rows=rows,
+                labels=tuple(range(held)),
+                blanket=rest / self.k,
                 weight=float(self.gamma),
                 pairs=((0, 1),),
+                complete=True,
             ),
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,9 +23,9 @@ from hushuffle.mechanisms.randomizers.report_law import (
     ReportLaw,
     Support,
     Symmetric,
-    ValueLaws,
 )
 from hushuffle.mechanisms.randomizers.settings import Setting, Table
+from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, SHANNON, YE_BARG
 from hushuffle.model.report_layout import ReportLayout
@@ -294,27 +294,23 @@ class Sets(ReportLaw):
         return Blanket.uniform(self.gamma, self.channel().matrix.shape[1])
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the one pair there is: a report has the first value only, the second only, both, or neither."""
-        inside, outside = self.own, self.beside
-        one, both, neither = (self._share(self.k - 2, size) for size in (self.w - 1, self.w - 2, self.w))
-        first = (one * inside, one * outside, both * inside, neither * outside)
-        rows: list[tuple[Fraction, ...]] = [first, (first[1], first[0], first[2], first[3])]
-        if self.k > 2:
-            have = [self._share(self.k - 3, size) for size in (self.w - 2, self.w - 3, self.w - 1)]
-            third = [
-                with_third * inside + (every - with_third) * outside
-                for with_third, every in zip(have, (one, both, neither), strict=True)
-            ]
-            rows.append((third[0], third[0], third[1], third[2]))
-        total = one + one + both + neither
-        uniform = [share / total for share in (one, one, both, neither)]
+        """Return the one pair there is: a report has each of the pair and of a third value, or not."""
+        held = min(self.k, 3)
+        classes = [has for has in product((True, False), repeat=held) if 0 <= self.w - sum(has) <= self.k - held]
+        share = [self._share(self.k - held, self.w - sum(has)) for has in classes]
+        rows = [
+            [part * (self.own if has[value] else self.beside) for part, has in zip(share, classes, strict=True)]
+            for value in range(held)
+        ]
+        total = sum(share)
         return (
             ValueLaws(
                 rows=np.array(rows, dtype=np.float64),
-                labels=tuple(range(len(rows))),
-                blanket=np.array(uniform, dtype=np.float64),
+                labels=tuple(range(held)),
+                blanket=np.array([part / total for part in share], dtype=np.float64),
                 weight=float(self.gamma),
                 pairs=((0, 1),),
+                complete=True,
             ),
         )
 

@@ -132,7 +132,7 @@ def test_bit_flipping_worst_pairs_by_enumeration() -> None:
 def test_bit_flipping_by_distance_is_bit_flipping_by_matrix(width: int, p: float, epsilon: float) -> None:
     randomizer = BitFlipping(width=width, p=p)
     short, full = shuffled(randomizer, 300), shuffled(MatrixRandomizer(channel=randomizer.channel()), 300)
-    assert short.upper(epsilon) == pytest.approx(full.upper(epsilon), rel=1e-6)
+    assert short.blanket(epsilon) == pytest.approx(full.blanket(epsilon), rel=1e-6)
     assert short.lower(epsilon)[0] <= full.upper(epsilon)
     assert short.lower(epsilon)[0] == pytest.approx(full.lower(epsilon)[0], rel=0.05)
 
@@ -270,7 +270,7 @@ def test_equal_scores_are_merged_at_the_largest_of_them() -> None:
     scores = Scores(
         value=np.array([1.0, -2.0, near, 3.0]), size=np.array([1.0, 2.0, 1.0, 3.0]), mass=np.array([0.1, 0.2, 0.3, 0.4])
     )
-    merged = finite_blanket._merged(scores)
+    merged = scores.merged()
     assert merged.value.tolist() == [-2.0, 1.0, 3.0]
     assert merged.mass.tolist() == pytest.approx([0.2, 0.4, 0.4])
     assert float(scores.mass @ scores.value) <= float(merged.mass @ merged.value)

@@ -53,34 +53,6 @@ def worst(filters: int, bits: int, p: Fraction, growth: Fraction) -> tuple[Fract
     return found
 
 
-def pool_bound(
-    rows: list[list[Fraction]],
-    others: Sequence[int],
-    target: tuple[int, int],
-    growth: Fraction,
-    taken: Sequence[Fraction],
-) -> Fraction:
-    """The bound by a pool that takes `taken[y]` of every column's law, for this dataset, term by term."""
-    logos, n, beta = range(len(taken)), len(others) + 1, sum(taken, Fraction(0))
-    gain = [rows[target[0]][y] - growth * rows[target[1]][y] for y in logos]
-    total = (1 - beta) ** (n - 1) * sum(max(Fraction(0), one) for one in gain)
-    for pooled in itertools.product((False, True), repeat=n - 1):
-        chance = math.prod((beta if one else 1 - beta) for one in pooled) * Fraction(1)
-        left = [
-            [(rows[z][y] - taken[y]) / (1 - beta) for y in logos]
-            for z, one in zip(others, pooled, strict=True)
-            if not one
-        ]
-        inside = Fraction(0)
-        for reports in itertools.product(logos, repeat=len(left)):
-            mass = math.prod((law[y] for law, y in zip(left, reports, strict=True)), start=Fraction(1))
-            inside += mass * max(
-                Fraction(0), sum((gain[y] / law[y] for law, y in zip(left, reports, strict=True)), Fraction(0))
-            )
-        total += chance * beta / ((1 - beta) * (sum(pooled) + 1)) * inside
-    return total
-
-
 def filling_law(bits: int, ones: int, p: Fraction) -> list[Fraction]:
     """Law of the number of ones after flipping."""
     law = [Fraction(1)]

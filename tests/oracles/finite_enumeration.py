@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from oracles.dp_enumeration import Counts, Number, add_report, compositions, hockey_stick
 
@@ -59,3 +60,31 @@ def blanket_delta(rows: Matrix, n: int, growth: float, dummies: int = 0) -> floa
                 total += chance * mass * max(0.0, sum(gains[y] / omega[y] for y in drawn)) / reports
         worst = max(worst, min(total, sum(max(0.0, gain) for gain in gains)))
     return worst
+
+
+def pool_bound(
+    rows: list[list[Fraction]],
+    others: Sequence[int],
+    target: tuple[int, int],
+    growth: Fraction,
+    taken: Sequence[Fraction],
+) -> Fraction:
+    """The bound by a pool that takes `taken[y]` of every report's law, for this dataset, term by term."""
+    outputs, n, beta = range(len(taken)), len(others) + 1, sum(taken, Fraction(0))
+    gain = [rows[target[0]][y] - growth * rows[target[1]][y] for y in outputs]
+    total = (1 - beta) ** (n - 1) * sum(max(Fraction(0), one) for one in gain)
+    for pooled in itertools.product((False, True), repeat=n - 1):
+        chance = math.prod((beta if one else 1 - beta) for one in pooled) * Fraction(1)
+        left = [
+            [(rows[z][y] - taken[y]) / (1 - beta) for y in outputs]
+            for z, one in zip(others, pooled, strict=True)
+            if not one
+        ]
+        inside = Fraction(0)
+        for reports in itertools.product(outputs, repeat=len(left)):
+            mass = math.prod((law[y] for law, y in zip(left, reports, strict=True)), start=Fraction(1))
+            inside += mass * max(
+                Fraction(0), sum((gain[y] / law[y] for law, y in zip(left, reports, strict=True)), Fraction(0))
+            )
+        total += chance * beta / ((1 - beta) * (sum(pooled) + 1)) * inside
+    return total

@@ -54,9 +54,6 @@ _SOME: Final = 6
 _LONGEST: Final = 1 << 20
 """No witness lists the people of more values than this."""
 
-_SMALL: Final = 200
-"""With so few reports, or too small a pool, the plain privacy blanket may be better, and is looked at too."""
-
 _CLOSE: Final = 1e-9
 """A lower end this close, relatively, to what none can exceed is good enough."""
 
@@ -148,8 +145,8 @@ class FiniteDivergence(SearchedCurve):
         if not self.pool.usable():
             return self.blanket(epsilon)
         value = self.pool.upper(self.places, epsilon, self.level)
-        few = self.n + self.dummies <= _SMALL or not self.pool.roomy(max(value, 1e-300))
-        return min(value, self.blanket(epsilon)) if few else value
+        # The blanket's largest is no smaller than at any pair.
+        return value if self._upper_at(self.places[0], epsilon, _FINE) >= value else min(value, self.blanket(epsilon))
 
     @cached_property
     def pool(self) -> Pooled:

@@ -83,12 +83,16 @@ class MixedSums:
 
     def raised(self, known: Floats) -> Floats:
         """Return the logarithms of upper ends over all compositions, or those `known` where they are larger, (bins,)."""
+        if self._largest <= 0:
+            each = np.array([float(self._above(g, 0.0).max()) for g in range(len(self.groups))])
+            return np.maximum(known, _log(self._linear(each)))
+        known = known - math.log(self._unit)
         best = np.full(known.shape, np.inf)
         for tilt, cap in self.tuned():
             best = np.minimum(best, np.maximum(known, self._over_all(tilt, cap, known)))
             if bool((best <= known).all()):
                 break
-        return best
+        return best + math.log(self._unit) + 4 * EPS
 
     def tuned(self) -> list[tuple[float, float]]:
         """Return tilts and caps to try, what seems best for the corners first."""
@@ -96,15 +100,14 @@ class MixedSums:
         for cap in self._caps():
             tilts, guess = self._guessed(cap)
             choice = int(guess.argmin())
-            beyond = float(sum(self._first[g] * self._excess(g, cap).max() for g in range(len(self.groups))))
+            beyond = float(self._linear(self._excess(cap))[0])
             found.append((math.exp(min(float(guess[choice]), 700.0)) + beyond, float(tilts[choice]), cap))
         return [(tilt, cap) for _, tilt, cap in sorted(found)]
 
     def _over_all(self, tilt: float, cap: float, known: Floats) -> Floats:
         """Return the logarithms of the bound with this tilt and cap, exact only where it is above `known`, (bins,)."""
         nodes = _nodes(tilt, self._spread(tilt, cap))
-        excess = np.array([float(self._excess(g, cap).max()) for g in range(len(self.groups))])
-        beyond = np.einsum("bv,bvg,g->b", self.shares, self.counts, excess) * (1 + 1e-12)
+        beyond = self._linear(self._excess(cap))
         # What is allowed without mattering: the sums of capped scores that `known` leaves room for.
         allowed = _log(np.exp(np.minimum(known, 700.0)) - beyond)[:, None]
         table = _Table(sums=self, cap=cap, nodes=nodes)
@@ -130,16 +133,33 @@ class MixedSums:
         """How many terms each group has in the first bin, shape (groups,)."""
         return np.asarray(self.shares[0] @ self.counts[0])
 
+    def _linear(self, each: Floats) -> Floats:
+        """Return the sums of what each term of a group adds at most, shape (groups,), over all terms, shape (bins,)."""
+        total: Floats = np.einsum("bv,bvg,g->b", self.shares, self.counts, each) * (1 + 1e-12)
+        return total
+
+    @cached_property
+    def _plain(self) -> tuple[Scores, ...]:
+        return tuple(kinds.scores(self.epsilon) for kinds in self.groups)
+
+    @property
+    def _largest(self) -> float:
+        return max(float(each.value.max()) for each in self._plain)
+
+    @cached_property
+    def _unit(self) -> float:
+        """A power of 2 near the largest score: in this unit squares neither overflow nor vanish."""
+        return 2.0 ** math.frexp(self._largest)[1]
+
     @cached_property
     def scores(self) -> tuple[Scores, ...]:
-        """The scores of each group's classes, none below what makes a sum negative whatever the others are."""
-        found = [kinds.scores(self.epsilon) for kinds in self.groups]
-        floor = -2.0 * float(self.counts.sum(axis=2).max()) * max(float(each.value.max()) for each in found)
+        """The scores of each group's classes in units, none below what makes a sum negative whatever the others are."""
+        unit, floor = self._unit, -2.0 * float(self.counts.sum(axis=2).max())
         return tuple(
-            replace(each, value=np.maximum(each.value, floor), size=np.minimum(each.size, max(-floor, 1e-300)))
-            if floor < 0
-            else each
-            for each in found
+            replace(
+                each, value=np.maximum(each.value / unit, floor), size=np.minimum(each.size / unit, np.float64(-floor))
+            )
+            for each in self._plain
         )
 
     @cached_property
@@ -166,7 +186,7 @@ class MixedSums:
 
     def _caps(self) -> tuple[float, ...]:
         """Return caps to try: a score above the drift of all the others decides the sign alone."""
-        drift = float(self._first.sum()) * math.expm1(self.epsilon)
+        drift = float(self._first.sum()) * math.expm1(self.epsilon) / self._unit
         corners = self._corners[1]
         more = 2 * math.sqrt(max(self._square(scores, math.inf) for scores in corners))
         largest = max(float(each.value.max()) for scores in corners for each in scores)
@@ -204,13 +224,17 @@ class MixedSums:
             found.append(math.sqrt(variance))
         return max(found)
 
-    def _excess(self, group: int, cap: float) -> Floats:
+    def _excess(self, cap: float) -> Floats:
+        """Return E[X - cap]_+ and what is seen to be the target's, in units, the largest of each group, (groups,)."""
+        return np.array([float(self._above(g, cap * self._unit).max()) for g in range(len(self.groups))]) / self._unit
+
+    def _above(self, group: int, cap: float) -> Floats:
         """Return E[X - cap]_+ of each kind, and what is seen to be the target's, rounded up, shape (kinds,)."""
-        kinds, scores = self.groups[group], self.scores[group]
+        kinds, scores = self.groups[group], self._plain[group]
         seen = kinds.seen(self.epsilon)
         if math.isinf(cap):
             return seen
-        over = np.where(scores.value > cap, scores.value - cap + NOISE * scores.size, 0.0)
+        over = np.maximum(scores.value - cap + NOISE * scores.size, 0.0)
         return seen + kinds.sums(scores.mass * over) * (1 + 2 * NOISE)
 
 
@@ -242,9 +266,10 @@ class _Table:
 
     def close(self, choice: Choice, used: int) -> Floats:
         """Return logarithms of the upper end from the moduli on the first `used` nodes, shape (bins, vertices)."""
-        if not all(math.isfinite(logs[kind]) for logs, kind in zip(self._logs, choice, strict=True)):
+        try:
+            parts = [self._transform(g, kind, used) for g, kind in enumerate(choice)]
+        except ArithmeticError:  # no unit is good enough: the simple end is all there is
             return np.full(self._sums.shares.shape, np.inf)
-        parts = [self._transform(g, kind, used) for g, kind in enumerate(choice)]
         found = np.empty(self._sums.shares.shape)
         for place in np.ndindex(found.shape):
             total, moduli = 0.0, np.ones(min(used, self._nodes.angles.size))
@@ -260,7 +285,9 @@ class _Table:
     def together(self) -> Floats:
         """Return logarithms of an upper end of all choices at once, the worst one at every node, (bins, vertices)."""
         used = self._nodes.angles.size
-        if not all(bool(np.isfinite(logs).all()) for logs in self._logs):
+        try:
+            parts = [[self._transform(g, kind, used) for kind in range(logs.size)] for g, logs in enumerate(self._logs)]
+        except ArithmeticError:
             return np.full(self._sums.shares.shape, np.inf)
         found = np.empty(self._sums.shares.shape)
         for place in np.ndindex(found.shape):
@@ -268,8 +295,7 @@ class _Table:
             for g, count in enumerate(self._sums.counts[place].tolist()):
                 if count > 0:
                     moduli = np.full(used, -np.inf)
-                    for kind in range(self._logs[g].size):
-                        transform, doubt = self._transform(g, kind, used)
+                    for transform, doubt in parts[g]:
                         value, error = transform.power(count)
                         total = count * (transform.log_mass + transform.slack + doubt)
                         moduli = np.maximum(moduli, _log(np.abs(value) + error) + total)
@@ -294,6 +320,8 @@ class _Table:
 
     def _transform(self, group: int, kind: int, used: int) -> tuple[Transform, float]:
         key = (group, kind, used)
+        if not math.isfinite(self._logs[group][kind]):
+            raise FloatingPointError
         if key not in self._known:
             few = replace(self._nodes, angles=self._nodes.angles[:used])
             scores = _capped(self._sums.of_kind(group, kind), self._cap).merged()

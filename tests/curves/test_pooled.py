@@ -1,0 +1,205 @@
+"""The pooled bound: the inequality in rationals, above enumeration of every dataset, and narrow at size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise, permutations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import hushuffle as hs
+from hushuffle.curves.kinds import Kinds
+from hushuffle.curves.mixed_sums import MixedSums
+from hushuffle.curves.pooled import Pooled, Spots
+from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism, ValueLaws
+from oracles import finite_enumeration as oracle
+from oracles.dp_enumeration import hockey_stick
+
+Floats = npt.NDArray[np.float64]
+
+
+def channel_of(rng: np.random.Generator, k: int, outputs: int) -> Floats:
+    """A random channel; a third have reports that some values cannot give, a third symmetric ones."""
+    matrix = rng.dirichlet(np.full(outputs, float(rng.choice([0.5, 1.0, 5.0]))), size=k)
+    kind = rng.integers(3)
+    if kind == 0:
+        holes = rng.random(matrix.shape) < 0.2
+        holes[:, 0] = False
+        matrix = np.where(holes, 0.0, matrix)
+    if kind == 1 and outputs >= k:
+        matrix = np.full((k, outputs), 0.1) + np.eye(k, outputs)
+    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
+
+
+def pooled(randomizer: Mechanism, n: int, dummies: int) -> Pooled:
+    return Pooled(laws=randomizer.law().pairs(), people=n - 1, dummies=dummies)
+
+
+def every_place(law: Pooled) -> tuple[tuple[int, int], ...]:
+    return tuple((i, j) for i, one in enumerate(law.laws) for j in range(len(one.pairs)))
+
+
+def check_above_enumeration(seed: int) -> float:
+    """Compare with every dataset, pair and direction; return by how much the bound is above, relatively."""
+    rng = np.random.default_rng(seed)
+    k, outputs, n = (int(rng.integers(low, high)) for low, high in ((2, 5), (2, 5), (2, 6)))
+    randomizer = MatrixRandomizer(channel=hs.Channel(matrix=channel_of(rng, k, outputs)))
+    rows: list[list[float]] = randomizer.channel().matrix.tolist()
+    dummies, epsilon = int(rng.integers(0, 3)), float(rng.choice([0.0, 0.05, 0.3, 1.0]))
+    if randomizer.law().blanket().weight == 0:
+        return 0.0
+    law = pooled(randomizer, n, dummies)
+    true = oracle.worst_delta(rows, n, math.exp(epsilon), dummies)
+    for level in (0.9, 0.3, 1e-4):
+        upper = law.over_all(every_place(law), epsilon, level)
+        assert true <= upper + 1e-13, (seed, level)
+    return upper / max(true, 1e-300)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_dataset_is_below(seed: int) -> None:
+    check_above_enumeration(seed)
+
+
+@pytest.mark.slow
+def test_every_dataset_is_below_in_two_thousand_channels() -> None:
+    for seed in range(100, 2100):
+        check_above_enumeration(seed)
+
+
+def test_the_pool_hides_what_it_says() -> None:
+    """The inequality itself, in rationals: any pool, any dataset, dummies and people with other randomizers too."""
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        laws, outputs = int(rng.integers(2, 5)), int(rng.integers(2, 4))
+        weights = rng.integers(1, 9, size=(laws, outputs))
+        rows = [[Fraction(int(each), int(row.sum())) for each in row] for row in weights]
+        others = [int(law) for law in rng.integers(laws, size=int(rng.integers(1, 5 if outputs == 2 else 4)))]
+        first, second = (int(law) for law in rng.permutation(laws)[:2])
+        growth = Fraction(int(rng.integers(10, 30)), 10)
+        taken = [min(column) * Fraction(int(rng.integers(1, 20)), 20) for column in zip(*rows, strict=True)]
+        held = tuple(others.count(law) for law in range(laws))
+        base = oracle.multisets(rows, held)
+        true = hockey_stick(*(oracle.add_report(base, rows[law]) for law in (first, second)), growth)
+        assert true <= oracle.pool_bound(rows, others, (first, second), growth, taken)
+
+
+def test_two_groups_of_terms_are_below_the_bound() -> None:
+    """Hypergeometric sizes: E of the positive part over how many of six dummies are outside, by enumeration."""
+    people = Kinds.of(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5]), np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]))
+    dummies = Kinds.of(people.part(0).near, people.part(0).far, np.full((1, 3), 1 / 3))
+    spots = Spots.of((8, 6), 0.2, ends=(0.0,))
+    (total,), epsilon = spots.totals.astype(int).tolist(), 0.2
+    bound = MixedSums(groups=(people, dummies), epsilon=epsilon, counts=spots.counts, shares=spots.shares)
+    upper = float(np.exp(bound.raised(np.full(1, -np.inf)))[0])
+    given = 14 + 1 - total - 1  # others in the pool beside the replaced one
+    ways = [math.comb(6, gone) * math.comb(8, given - gone) for gone in range(given + 1)]
+    for kind in range(2):
+        true = 0.0
+        for gone, way in enumerate(ways):
+            value, law = np.zeros(1), np.ones(1)
+            for each in [people.part(kind)] * (total - 6 + gone) + [dummies] * (6 - gone):
+                scores = each.scores(epsilon)
+                value, place = np.unique(np.add.outer(value, scores.value).ravel().round(9), return_inverse=True)
+                law = np.bincount(place.ravel(), weights=np.multiply.outer(law, scores.mass).ravel())
+            true += way / math.comb(14, given) * float(law @ np.maximum(value, 0.0))
+        assert true <= upper <= 1.2 * true or kind
+
+
+def test_too_many_choices_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    laws = rng.dirichlet(np.full(4, 8.0), size=6)
+    groups = (Kinds.of(laws[0], laws[1], laws[:3]), Kinds.of(laws[0], laws[1], laws[3:]))
+    spots = Spots.of((60, 40), 0.1)
+    known = np.full(spots.weights.shape, -np.inf)
+    each = MixedSums(groups=groups, epsilon=0.1, counts=spots.counts, shares=spots.shares).raised(known)
+    monkeypatch.setattr("hushuffle.curves.mixed_sums._CHOICES", 1)
+    together = MixedSums(groups=groups, epsilon=0.1, counts=spots.counts, shares=spots.shares).raised(known)
+    assert bool((together >= each - 1e-9).all())
+    assert bool((together <= each + 0.7).all())
+
+
+@pytest.mark.parametrize(("sizes", "weight"), [((99,), 0.1), ((60, 40), 0.05), ((3, 200), 0.3), ((7, 1, 2), 0.6)])
+def test_spots_are_all_there_is(sizes: tuple[int, ...], weight: float) -> None:
+    spots = Spots.of(sizes, weight)
+    total = sum(sizes)
+    assert spots.spare + float(spots.weights.sum()) == pytest.approx(1, abs=1e-8)
+    assert spots.shares.sum(axis=1) == pytest.approx(np.ones(spots.weights.size))
+    mean = np.einsum("bv,bvg->bg", spots.shares, spots.counts)
+    assert mean == pytest.approx(np.outer(spots.totals, np.array(sizes) / total))
+    # Whatever the pool takes, the sizes outside lie in the simplex.
+    for counts, outside in zip(spots.counts, spots.totals.tolist(), strict=True):
+        low = np.diag(counts[:, :]) if len(sizes) == 1 else counts.min(axis=0)
+        assert bool((low <= np.maximum(np.array(sizes) - (total + 1 - outside - 1), 0)).all())
+
+
+@pytest.mark.parametrize("dummies", [0, 40])
+def test_finer_bins_of_the_pool_only_lower_the_upper_end(dummies: int) -> None:
+    law = pooled(hs.SubsetSelection(k=6, w=2, epsilon=1.0), 300, dummies)
+    ends = (-1.5, -0.5, 0.3, 1.0, 1.7, 2.5, 4.0, 7.0, 12.0)
+    found = []
+    for used in (ends, ends[1::2], ends[-1:]):
+        level = 1e-4
+        spots = Spots.of(tuple(size for size in (299, dummies) if size), law.weight(level), used)
+        found.append([replace(law, spots={law.weight(level): spots}).over_all(((0, 0),), e, level) for e in (0.1, 0.2)])
+    for finer, coarser in pairwise(found):
+        assert all(a <= b for a, b in zip(finer, coarser, strict=True))
+
+
+def test_pairs_that_only_rename_are_compared_once() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(12):
+        k = int(rng.integers(2, 5))
+        matrix = channel_of(rng, k, int(rng.integers(k, 6)))
+        randomizer = MatrixRandomizer(channel=hs.Channel(matrix=matrix))
+        (law,) = randomizer.law().pairs()
+        if law.weight == 0:
+            continue
+        every = replace(law, pairs=tuple(permutations(range(k), 2)))
+        few, all_pairs = (Pooled(laws=(one,), people=80, dummies=3) for one in (law, every))
+        assert len(law.pairs) <= len(every.pairs)
+        for epsilon in (0.05, 0.4):
+            assert few.over_all(every_place(few), epsilon, 1e-3) == pytest.approx(
+                all_pairs.over_all(every_place(all_pairs), epsilon, 1e-3), rel=1e-3
+            )
+
+
+def test_closed_forms_say_what_their_matrix_says() -> None:
+    for randomizer in (hs.SubsetSelection(k=6, w=2, epsilon=1.5), hs.SubsetSelection(k=5, w=3, epsilon=0.5)):
+        short, full = (
+            pooled(one, 500, 20) for one in (randomizer, MatrixRandomizer(channel=randomizer.channel()))
+        )
+        for epsilon in (0.05, 0.3):
+            assert short.over_all(every_place(short), epsilon, 1e-4) == pytest.approx(
+                full.over_all(every_place(full), epsilon, 1e-4), rel=1e-6
+            )
+
+
+def test_randomized_response_by_its_pairs() -> None:
+    """The kinds of the closed form, and all values of the matrix, give one bound, above the true one."""
+    for k in (2, 3, 5):
+        response = hs.RandomizedResponse(k=k, epsilon=1.0)
+        short = Pooled(laws=response.law().pairs(), people=999, dummies=0)
+        full = pooled(MatrixRandomizer(channel=response.channel()), 1000, 0)
+        own = hs.dp.delta(hs.Protocol(randomizer=response, shuffler=hs.UniformShuffle(), n=1000), epsilon=0.15)
+        first, second = (law.over_all(every_place(law), 0.15, 1e-8) for law in (short, full))
+        assert first == pytest.approx(second, rel=1e-6)
+        assert own.lower <= first <= 1.1 * own.upper
+
+
+def test_a_pool_without_room_hides_nothing() -> None:
+    law = pooled(hs.SubsetSelection(k=6, w=2, epsilon=1.0), 1, 0)
+    assert not law.usable()
+    rare = ValueLaws(
+        rows=np.array([[0.5, 0.5], [0.5, 0.5]]),
+        labels=(0, 1),
+        blanket=np.array([0.5, 0.5]),
+        weight=1e-9,
+        pairs=((0, 1),),
+        complete=True,
+    )
+    assert not Pooled(laws=(rare,), people=10, dummies=0).usable()

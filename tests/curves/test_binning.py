@@ -87,7 +87,7 @@ def test_rows_of_the_blanket_with_dummies_only_raise_the_upper_end(
     ends = []
     for share in (1e-9, 0.02, 0.06, 0.2):
         monkeypatch.setattr(finite_blanket, "_BIN", share)
-        ends.append(FiniteDivergence.of(protocol).upper(epsilon))
+        ends.append(FiniteDivergence.of(protocol).blanket(epsilon))
     print(ends)
     for finer, coarser in itertools.pairwise(ends):
         assert finer <= coarser * (1 + 1e-3)  # the scores are smoothed for each count anew

@@ -181,12 +181,12 @@ def test_closed_forms_say_what_their_matrix_says() -> None:
 
 def test_randomized_response_by_its_pairs() -> None:
     """The kinds of the closed form, and all values of the matrix, give one bound, above the true one."""
-    for k in (2, 3, 5):
+    for k in (3, 5):
         response = hs.RandomizedResponse(k=k, epsilon=1.0)
         short = Pooled(laws=response.law().pairs(), people=999, dummies=0)
         full = pooled(MatrixRandomizer(channel=response.channel()), 1000, 0)
         own = hs.dp.delta(hs.Protocol(randomizer=response, shuffler=hs.UniformShuffle(), n=1000), epsilon=0.15)
-        first, second = (law.over_all(every_place(law), 0.15, 1e-8) for law in (short, full))
+        first, second = (law.over_all(every_place(law), 0.15, 1e-9) for law in (short, full))
         assert first == pytest.approx(second, rel=1e-6)
         assert own.lower <= first <= 1.1 * own.upper
 

@@ -127,13 +127,16 @@ class SearchedCurve(PrivacyCurve):
 
 
 def _upper_end(law: PrivacyCurve, few: PrivacyCurve, delta: float, guess: float) -> float:
-    if law.upper(0.0) <= delta:
+    if few.upper(0.0) <= delta and law.upper(0.0) <= delta:
         return 0.0
     if law.pure > LARGEST and law.upper(LARGEST) > delta:
         return law.pure
     high = min(law.pure, LARGEST)
     point = crossing(few.upper, delta, high=high, guess=guess)[1]
-    return point if law.upper(point) <= delta else crossing(law.upper, delta, high=high, guess=point)[1]
+    for nudge in (0.0, 1e-6, 1e-4) if few is not law else (0.0,):  # others may be as bad, up to rounding
+        if law.upper(min(point * (1 + nudge), high)) <= delta:
+            return min(point * (1 + nudge), high)
+    return crossing(law.upper, delta, high=high, guess=point)[1]
 
 
 def _lower_end(law: PrivacyCurve, delta: float, guess: float) -> tuple[float, Witness]:

@@ -26,6 +26,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from scipy.special import erfcx
 
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
@@ -50,6 +51,12 @@ _BIN: Final = 1e-3
 
 _SOME: Final = 6
 """How many pairs of datasets a lower end tries."""
+
+_MANY: Final = 64
+"""How many of them are estimated first."""
+
+_TILTS: Final = np.geomspace(0.2, 40.0, 24)
+"""Tilts of these estimates, over the standard deviation of the sum."""
 
 _LONGEST: Final = 1 << 20
 """No witness lists the people of more values than this."""
@@ -144,9 +151,10 @@ class FiniteDivergence(SearchedCurve):
             return 0.0
         if not self.pool.usable():
             return self.blanket(epsilon)
-        value = self.pool.upper(self.places, epsilon, self.level)
+        places = self._likeliest(epsilon) if len(self.places) > 1 else self.places
+        value = self.pool.upper(places, epsilon, self.level)
         # The blanket's largest is no smaller than at any pair.
-        return value if self._upper_at(self.places[0], epsilon, _FINE) >= value else min(value, self.blanket(epsilon))
+        return value if self._upper_at(places[0], epsilon, _FINE) >= value else min(value, self.blanket(epsilon))
 
     @cached_property
     def pool(self) -> Pooled:
@@ -203,12 +211,15 @@ class FiniteDivergence(SearchedCurve):
 
     def contenders(self, epsilon: float) -> SearchedCurve:
         trials = sorted(self._promising(epsilon), key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
-        return replace(
-            self, places=tuple(place for _, place in self._ranked(epsilon)[:_SOME]), trials=tuple(trials[:2])
-        )
+        return replace(self, places=self._likeliest(epsilon)[:_SOME], trials=tuple(trials[:2]))
 
     def _pairs(self) -> list[tuple[ValueLaws, int]]:
         return [(self.laws[i], j) for i, j in self.places]
+
+    def _likeliest(self, epsilon: float) -> tuple[Place, ...]:
+        """Return the pairs, those first that are likely to be worst."""
+        likely, seen = self._estimated(epsilon)
+        return tuple(dict.fromkeys([*(place for place, _ in (*likely, *seen)), *self.places]))
 
     def _ranked(self, epsilon: float) -> list[tuple[float, Place]]:
         """Return the pairs by their coarse upper ends, largest first."""
@@ -237,8 +248,16 @@ class FiniteDivergence(SearchedCurve):
         return min(float(np.maximum(gain + 8 * EPS * size, 0.0).sum()) * (1 + 4 * EPS * gain.size), 1.0)
 
     def _promising(self, epsilon: float) -> tuple[Trial, ...]:
-        """Return the trials with the strongest scores (mean squares), and the best pair's own two values."""
-        found: list[tuple[float, Trial]] = []
+        """Return the trials that are likely to be worst, and the worst pair's own two values."""
+        likely, seen = self._estimated(epsilon)
+        best = [*self._plain(epsilon), *likely[:_SOME], *seen]
+        (i, j), _ = best[0]
+        return tuple(dict.fromkeys([*best, *(((i, j), own) for own in self.laws[i].pairs[j])]))
+
+    def _estimated(self, epsilon: float) -> tuple[list[Trial], list[Trial]]:
+        """Return the trials whose divergence seems largest, and those with what the others never report."""
+        rows: list[tuple[float, Trial, Floats, Floats]] = []
+        seen: list[tuple[float, Trial]] = []
         for i, law in enumerate(self.laws):
             places = [j for law_index, j in self.places if law_index == i]
             mean = np.stack([self._crowd_law(law, c) for c in range(len(law.labels))])
@@ -246,16 +265,19 @@ class FiniteDivergence(SearchedCurve):
             gain, _ = _gain(first, second, epsilon)
             rare = mean < FAINT
             with np.errstate(over="ignore"):  # this only ranks
-                hidden = gain**2 @ np.where(rare, 0.0, 1 / np.where(rare, 1.0, mean)).T
-            seen = np.maximum(gain, 0.0) @ rare.T
-            signal = hidden + 1e6 * self.n * seen  # what the others never report is certain to be seen
-            for place in np.argsort(-signal, axis=None)[:_SOME].tolist():
-                j, c = divmod(place, len(law.labels))
-                found.append((float(signal[j, c]), ((i, places[j]), c)))
-        best = [trial for _, trial in sorted(found, key=lambda item: -item[0])[:_SOME]]
-        best = [*self._plain(epsilon), *best]
-        (i, j), _ = best[0]
-        return tuple(dict.fromkeys([*best, *(((i, j), own) for own in self.laws[i].pairs[j])]))
+                signal = gain**2 @ np.where(rare, 0.0, 1 / np.where(rare, 1.0, mean)).T
+            for strength, found in ((signal, _MANY), (np.maximum(gain, 0.0) @ rare.T, 2)):
+                for place in np.argsort(-strength, axis=None)[:found].tolist():
+                    j, c = divmod(place, len(law.labels))
+                    trial, value = ((i, places[j]), c), float(strength[j, c])
+                    if strength is signal:
+                        rows.append((value, trial, gain[j], mean[c]))
+                    elif value > 0:
+                        seen.append((value, trial))
+        rows = sorted(rows, key=lambda row: -row[0])[:_MANY]
+        estimates = _estimates(rows, self.n + self.dummies)
+        order = np.argsort(-estimates, kind="stable").tolist()
+        return [rows[place][1] for place in order], [trial for _, trial in sorted(seen, key=lambda item: -item[0])[:2]]
 
     def _plain(self, epsilon: float) -> list[Trial]:
         """Return the trial in which the target's report is most often one that nobody else gives; or none."""
@@ -300,6 +322,26 @@ def _gain(first: Floats, second: Floats, epsilon: float) -> tuple[Floats, Floats
     size = first + math.exp(epsilon) * second
     gain: Floats = (first - second) - math.expm1(epsilon) * second
     return gain, size
+
+
+def _estimates(rows: list[tuple[float, Trial, Floats, Floats]], count: int) -> Floats:
+    """Return about the logarithm of the mean positive part of a sum of scores gain/mean, for each row."""
+    width = max(gain.size for _, _, gain, _ in rows)
+    gains, means = np.zeros((len(rows), width)), np.zeros((len(rows), width))
+    for place, (_, _, gain, mean) in enumerate(rows):
+        gains[place, : gain.size], means[place, : mean.size] = gain, np.where(mean < FAINT, 0.0, mean)
+    with np.errstate(all="ignore"):
+        scores = np.where(means > 0, gains / np.where(means > 0, means, 1.0), 0.0)
+        spread = np.sqrt(count * (means * scores**2).sum(axis=1))
+        best = np.full(len(rows), np.inf)
+        for tilt in _TILTS:
+            t = (tilt / spread)[:, None]
+            grown = np.expm1(np.minimum(t * scores, 600.0))
+            excess = np.maximum((means * grown).sum(axis=1), 1e-9 - 1)
+            second = (means * (grown + 1) * scores**2).sum(axis=1) / (1 + excess)
+            smooth = erfcx(t[:, 0] * np.sqrt(count * second / 2)) / (2 * t[:, 0])
+            best = np.fmin(best, count * np.log1p(excess) + np.log(smooth))
+    return np.where(np.isfinite(best), best, -np.inf)
 
 
 def _distance(law: ValueLaws, a: int, b: int) -> float:

@@ -94,6 +94,26 @@ class MixedSums:
                 break
         return best + math.log(self._unit) + 4 * EPS
 
+    def below(self, known: Floats, tilt: float, cap: float) -> bool:
+        """Return whether all upper ends are easily seen to be no larger than e**`known`, shape (bins,).
+
+        The tilt and the cap are those of another pair, in the scores' own unit.
+        """
+        if self._largest <= 0:
+            return bool((self.raised(known) <= known).all())
+        known, tilt, cap = known - math.log(self._unit), tilt * self._unit, cap / self._unit
+        beyond = self._linear(self._excess(cap))
+        nodes = _nodes(tilt, 0.0)
+        table = _Table(sums=self, cap=cap, nodes=nodes)
+        worst = (self.counts @ table.largest() + table.log_kernel + 64 * EPS).max(axis=1)
+        return bool((np.logaddexp(worst, _log(beyond)) + 16 * EPS <= known).all())
+
+    @property
+    def best(self) -> tuple[float, float]:
+        """The tilt and the cap to try first, in the scores' own unit."""
+        tilt, cap = self.tuned()[0]
+        return tilt / self._unit, cap * self._unit
+
     def tuned(self) -> list[tuple[float, float]]:
         """Return tilts and caps to try, what seems best for the corners first."""
         found = []
@@ -244,9 +264,13 @@ class _Table:
     def __init__(self, *, sums: MixedSums, cap: float, nodes: Nodes) -> None:
         self._sums, self._cap, self._nodes = sums, cap, nodes
         self._weights, self._tail = _kernel(nodes)
-        self._log_kernel = math.log(float(self._weights.sum()) + self._tail)
+        self.log_kernel = math.log(float(self._weights.sum()) + self._tail)
         self._logs = [self._log_masses(g) for g in range(len(sums.groups))]
         self._known: dict[tuple[int, int, int], tuple[Transform, float]] = {}
+
+    def largest(self) -> Floats:
+        """Return the largest logarithm of an upper end of E[e**(tilt X)] of each group, shape (groups,)."""
+        return np.array([float(logs.max()) for logs in self._logs])
 
     def ordered(self) -> list[Choice]:
         """Return all choices, what seems worst first."""
@@ -261,7 +285,7 @@ class _Table:
     def simple(self, choice: Choice) -> Floats:
         """Return logarithms of an upper end, shape (bins, vertices): no modulus is above its value at u = 0."""
         each = np.array([logs[kind] for logs, kind in zip(self._logs, choice, strict=True)])
-        value: Floats = self._sums.counts @ each + self._log_kernel + 64 * EPS
+        value: Floats = self._sums.counts @ each + self.log_kernel + 64 * EPS
         return value
 
     def close(self, choice: Choice, used: int) -> Floats:
@@ -270,16 +294,13 @@ class _Table:
             parts = [self._transform(g, kind, used) for g, kind in enumerate(choice)]
         except ArithmeticError:  # no unit is good enough: the simple end is all there is
             return np.full(self._sums.shares.shape, np.inf)
-        found = np.empty(self._sums.shares.shape)
-        for place in np.ndindex(found.shape):
-            total, moduli = 0.0, np.ones(min(used, self._nodes.angles.size))
-            for (transform, doubt), count in zip(parts, self._sums.counts[place].tolist(), strict=True):
-                if count > 0:
-                    value, error = transform.power(count)
-                    moduli *= np.abs(value) + error
-                    total += count * (transform.log_mass + transform.slack + doubt)
-            inside = float(self._weights[:used] @ moduli) + float(self._weights[used:].sum()) + self._tail
-            found[place] = total + math.log(inside) + 64 * EPS
+        shape = self._sums.shares.shape
+        total, moduli = np.zeros(shape), np.ones((*shape, self._nodes.angles[:used].size))
+        for (transform, doubt), counts in zip(parts, np.moveaxis(self._sums.counts, -1, 0), strict=True):
+            moduli *= _moduli(transform, counts)
+            total += counts * (transform.log_mass + transform.slack + doubt)
+        inside = moduli @ self._weights[:used] + float(self._weights[used:].sum()) + self._tail
+        found: Floats = total + np.log(inside) + 64 * EPS
         return found
 
     def together(self) -> Floats:
@@ -289,20 +310,16 @@ class _Table:
             parts = [[self._transform(g, kind, used) for kind in range(logs.size)] for g, logs in enumerate(self._logs)]
         except ArithmeticError:
             return np.full(self._sums.shares.shape, np.inf)
-        found = np.empty(self._sums.shares.shape)
-        for place in np.ndindex(found.shape):
-            largest = np.zeros(used)
-            for g, count in enumerate(self._sums.counts[place].tolist()):
-                if count > 0:
-                    moduli = np.full(used, -np.inf)
-                    for transform, doubt in parts[g]:
-                        value, error = transform.power(count)
-                        total = count * (transform.log_mass + transform.slack + doubt)
-                        moduli = np.maximum(moduli, _log(np.abs(value) + error) + total)
-                    largest += moduli
-            top = float(largest.max())
-            inside = float(self._weights @ np.exp(largest - top))
-            found[place] = np.logaddexp(top + math.log(inside), largest[0] + math.log(self._tail)) + 64 * EPS
+        logs = np.zeros((*self._sums.shares.shape, used))
+        for group, counts in zip(parts, np.moveaxis(self._sums.counts, -1, 0), strict=True):
+            each = [
+                _log(_moduli(transform, counts)) + (counts * (transform.log_mass + transform.slack + doubt))[..., None]
+                for transform, doubt in group
+            ]
+            logs += np.max(each, axis=0)
+        top = logs.max(axis=-1)
+        inside = np.log(np.exp(logs - top[..., None]) @ self._weights)
+        found: Floats = np.logaddexp(top + inside, logs[..., 0] + math.log(self._tail)) + 64 * EPS
         return found
 
     def _log_masses(self, group: int) -> Floats:
@@ -329,6 +346,18 @@ class _Table:
             transform = Transform.of(scores, few)
             self._known[key] = replace(transform, doubt=transform.doubt + doubt), doubt
         return self._known[key]
+
+
+def _moduli(transform: Transform, counts: Floats) -> Floats:
+    """Return upper ends of the moduli of powers of the transform's second factor, shape (*counts, nodes)."""
+    counts = counts[..., None]
+    modulus = np.maximum(np.exp(transform.exponent.real), transform.doubt)
+    # |x + e|**count - |x|**count <= count e (|x| + e)**(count - 1)
+    logarithm = np.log(np.maximum(counts, 1e-300) * transform.doubt)
+    logarithm = logarithm + np.maximum(counts - 1, 0.0) * (np.log(modulus) + transform.doubt / modulus)
+    rounding = 4 * EPS * (1 + counts * np.abs(transform.exponent))
+    moduli: Floats = np.exp(counts * transform.exponent.real) * (1 + rounding) + np.exp(np.minimum(logarithm, 1.0))
+    return moduli
 
 
 def _nodes(tilt: float, spread: float) -> Nodes:

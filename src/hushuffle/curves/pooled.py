@@ -29,7 +29,7 @@ from hushuffle.curves.kinds import Kinds
 from hushuffle.curves.mixed_sums import MixedSums
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.binomial import EPS, Floats
 
 MOST: Final = 0.8
 """Share of what all values have in common that a pool takes at most (more would blow up rounding)."""
@@ -50,7 +50,7 @@ _LEVELS: Final = 2.0
 """Pools are made for divergences e**-2, e**-4, ...: a curve asks for many."""
 
 _CELLS: Final = 1 << 22
-"""Cells of a table of pairs, kinds and classes that is worked on at once."""
+"""Cells of the tables of kinds that are kept."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,20 +147,27 @@ class Pooled:
 
     def over_all(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float) -> float:
         """Return the upper end over the pairs at `places` with pools made for divergences of about `level`."""
-        spots = self._spots(self.weight(level))
-        if spots.weights.size == 0:
-            return max(self._kinds(place, level)[0].local(epsilon) for place in places)
-        worst, known = 0.0, np.full(spots.weights.shape, -np.inf)
-        logs = np.log(spots.totals)
-        left = list(places)
-        while left:
-            groups = self._kinds(left[0], level)
-            sums = MixedSums(groups=groups, epsilon=epsilon, counts=spots.counts, shares=spots.shares)
-            known = sums.raised(known)
-            value = spots.mean(known - logs, groups[0].local(epsilon))
-            worst = max(worst, value * (1 + 1e-9))
-            left = left[1:]
-        return min(worst, 1.0)
+        spots, local = self._spots(self.weight(level)), self._local(places, epsilon)
+        known, tried = np.full(spots.weights.shape, -np.inf), (0.0, math.inf)
+        for place in places if spots.weights.size else ():
+            sums = MixedSums(
+                groups=self._kinds(place, level), epsilon=epsilon, counts=spots.counts, shares=spots.shares
+            )
+            if place == places[0]:
+                tried = sums.best
+            if place == places[0] or not sums.below(known, *tried):
+                known = sums.raised(known)
+        return min(spots.mean(known - np.log(spots.totals), local) * (1 + 1e-9), 1.0)
+
+    def _local(self, places: tuple[tuple[int, int], ...], epsilon: float) -> float:
+        """Return the largest divergence of a report that nothing hides, rounded up."""
+        found = []
+        for i, law in enumerate(self.laws):
+            pairs = np.array([law.pairs[j] for index, j in places if index == i]).reshape(-1, 2)
+            first, second = law.rows[pairs[:, 0]], law.rows[pairs[:, 1]]
+            gain = (first - second) - math.expm1(epsilon) * second + 8 * EPS * (first + math.exp(epsilon) * second)
+            found.append(np.maximum(gain, 0.0).sum(axis=1).max(initial=0.0) * (1 + 4 * EPS * law.rows.shape[1]))
+        return min(float(max(found)), 1.0)
 
     def _spots(self, weight: float) -> Spots:
         if weight not in self.spots:
@@ -178,6 +185,8 @@ class Pooled:
             groups = [Kinds.of(law.rows[a], law.rows[b], (law.rows - share) / rest)] if self.people else []
             if self.dummies:
                 groups.append(Kinds.of(law.rows[a], law.rows[b], ((law.blanket - share) / rest)[None, :]))
+            if (len(self.made) + 1) * law.rows.size > _CELLS:
+                self.made.clear()
             self.made[key] = tuple(groups)
         return self.made[key]
 

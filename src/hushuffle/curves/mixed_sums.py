@@ -50,6 +50,9 @@ _LEAST: Final = 1e-9 - 1
 _TRACE: Final = 1e-14
 """Classes that together weigh less than this, tilted, are counted as a doubt."""
 
+_HOPELESS: Final = 1e6
+"""Logarithm of what overflows: no bound at all."""
+
 _CHOICES: Final = 4096
 """Up to so many choices of a kind for each group are tried; beyond, each node has its own worst choice."""
 
@@ -102,6 +105,8 @@ class MixedSums:
         if self._largest <= 0:
             return bool((self.raised(known) <= known).all())
         known, tilt, cap = known - math.log(self._unit), tilt * self._unit, cap / self._unit
+        if not 1e-100 < tilt < 1e100:
+            return False
         beyond = self._linear(self._excess(cap))
         nodes = _nodes(tilt, 0.0)
         table = _Table(sums=self, cap=cap, nodes=nodes)
@@ -332,12 +337,12 @@ class _Table:
             noise = NOISE * kinds.sums(scores.mass * (np.abs(grown) + (grown + 1) * reach * (1 + reach)))
             excess = np.maximum(kinds.sums(scores.mass * grown), _LEAST)
             logs: Floats = np.log1p(excess) + noise / (1 + excess) + 4 * EPS
-        logs[np.isnan(logs)] = np.inf
+        logs[~np.isfinite(logs)] = _HOPELESS
         return logs
 
     def _transform(self, group: int, kind: int, used: int) -> tuple[Transform, float]:
         key = (group, kind, used)
-        if not math.isfinite(self._logs[group][kind]):
+        if self._logs[group][kind] >= _HOPELESS:
             raise FloatingPointError
         if key not in self._known:
             few = replace(self._nodes, angles=self._nodes.angles[:used])
@@ -349,11 +354,11 @@ class _Table:
 
 
 def _moduli(transform: Transform, counts: Floats) -> Floats:
-    """Return upper ends of the moduli of powers of the transform's second factor, shape (*counts, nodes)."""
+    """Return upper ends of moduli of powers of the second factor, shape (*counts, nodes); counts are whole."""
     counts = counts[..., None]
     modulus = np.maximum(np.exp(transform.exponent.real), transform.doubt)
     # |x + e|**count - |x|**count <= count e (|x| + e)**(count - 1)
-    logarithm = np.log(np.maximum(counts, 1e-300) * transform.doubt)
+    logarithm = np.log(np.maximum(counts, 1e-200) * transform.doubt)
     logarithm = logarithm + np.maximum(counts - 1, 0.0) * (np.log(modulus) + transform.doubt / modulus)
     rounding = 4 * EPS * (1 + counts * np.abs(transform.exponent))
     moduli: Floats = np.exp(counts * transform.exponent.real) * (1 + rounding) + np.exp(np.minimum(logarithm, 1.0))

@@ -90,7 +90,8 @@ class Spots:
         counts = low[:, None, :] + room[:, None, None] * np.eye(groups.size)
         shares = (groups * outside[:, None] / total - low) / np.where(room > 0, room, 1.0)[:, None]
         shares[room == 0] = np.eye(groups.size)[0]
-        return cls(spare=spare, counts=counts, shares=np.maximum(shares, 0.0), weights=weights)
+        shares = np.maximum(shares, 0.0) + 8 * EPS * float(groups.max()) if groups.size > 1 else np.ones_like(shares)
+        return cls(spare=spare, counts=counts, shares=shares, weights=weights)
 
     @property
     def totals(self) -> Floats:

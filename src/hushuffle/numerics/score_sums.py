@@ -97,12 +97,18 @@ class Scores:
         >>> Scores(value=np.array([1.0, -1.0, 1.0]), size=np.ones(3), mass=np.ones(3) / 4).merged().mass.tolist()
         [0.25, 0.5]
         """
+        order, begins = self.ties()
+        return Scores(
+            value=np.maximum.reduceat(self.value[order], begins),
+            size=np.maximum.reduceat(self.size[order], begins),
+            mass=np.add.reduceat(self.mass[order], begins),
+        )
+
+    def ties(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Return the scores' places in rising order, and where in it those that differ by more than rounding begin."""
         order = np.argsort(self.value)
-        value, size, mass = self.value[order], self.size[order], self.mass[order]
-        # A group ends where the gap to the next larger score shows.
-        ends = np.flatnonzero(np.append(np.diff(value) > _SAME * (size[1:] + size[:-1]), True))
-        begins = np.append(0, ends[:-1] + 1)
-        return Scores(value=value[ends], size=np.maximum.reduceat(size, begins), mass=np.add.reduceat(mass, begins))
+        value, size = self.value[order], self.size[order]
+        return order, np.append(0, 1 + np.flatnonzero(np.diff(value) > _SAME * (size[1:] + size[:-1])))
 
     def tamed(self, count: float) -> Scores:
         """Return scores of which a sum of `count` has the same sign, none far below what all others can make up for."""
@@ -331,6 +337,10 @@ def advantage(scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growt
     if total == 0 or sighted >= (1 - _CLOSE) * float(np.maximum(target[0] - growth * target[1], 0.0).sum()):
         return sighted
     scores, _ = scores.tamed(total).scaled()  # which leaves the sign of the sum as it is
+    order, begins = scores.ties()
+    scores = scores.merged()
+    crowd = replace(crowd, masses=np.add.reduceat(crowd.masses[:, order], begins, axis=1))
+    target = np.add.reduceat(target[0][order], begins), np.add.reduceat(target[1][order], begins)
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             found = _smoothed_test(scores, crowd, target, growth, smoothing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hushuffle.curves.flipped_pairs import AllAlike, OneLogo, PairFamily, Pool
 from hushuffle.curves.mixed_sums import MixedSums
 from hushuffle.curves.symmetric import Binary
 from oracles import bloom_enumeration as oracle
+from oracles import finite_enumeration
 
 
 def columns(filters: int, bits: int, p: float, shuffler: hs.UniformShuffle | hs.Scrambler | None = None) -> hs.Protocol:
@@ -174,7 +176,31 @@ def test_pools_stay_inside_what_every_column_has() -> None:
 def test_who_serves_what() -> None:
     assert isinstance(divergence(columns(1, 10, 0.2)), Binary)
     assert isinstance(divergence(columns(2, 10, 0.2)), FlippedColumns)
-    assert isinstance(divergence(columns(2, 10, 0.2, hs.Scrambler(dummies=3))), FiniteDivergence)
+    assert isinstance(divergence(columns(2, 10, 1e-8)), FiniteDivergence)
+
+
+@pytest.mark.parametrize(("filters", "bits", "dummies"), [(2, 1, 2), (2, 2, 1), (2, 3, 2), (3, 2, 1)])
+@pytest.mark.parametrize("p", [0.1, 0.4])
+def test_dummies_hide_as_enumeration_says(filters: int, bits: int, dummies: int, p: float) -> None:
+    law = FlippedColumns.of(columns(filters, bits, p, hs.Scrambler(dummies=dummies)))
+    rows = [[float(each) for each in row] for row in oracle.channel(filters, Fraction(p))]
+    for epsilon in (0.0, 0.3, 1.5):
+        true = finite_enumeration.worst_delta(rows, bits, math.exp(epsilon), dummies)
+        assert law.contenders(epsilon).lower(epsilon)[0] <= true * (1 + 1e-12)
+        assert true <= law.upper(epsilon) * (1 + 1e-12)
+        for level in (0.5, 1e-3):
+            assert true <= law.focus(level).pooled(epsilon, enough=1.0) * (1 + 1e-12)
+
+
+def test_dummies_make_figures_smaller_and_are_no_refuge_for_the_blanket() -> None:
+    ends = [
+        hs.dp.epsilon(columns(4, 10**4, 0.3, hs.Scrambler(dummies=dummies)), delta=1e-6)
+        for dummies in (0, 1, 2000, 20_000)
+    ]
+    print(ends)
+    assert ends[1].upper == pytest.approx(ends[0].upper, rel=2e-3)
+    assert all(more.upper < less.upper for less, more in pairwise(ends[1:]))
+    assert [round(bound.width / bound.lower, 2) for bound in ends] == [0, 0, 0.26, 0.16]
 
 
 def test_one_filter_is_binary_randomized_response() -> None:

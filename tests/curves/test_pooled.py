@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, permutations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from hushuffle.curves.mixed_sums import MixedSums
 from hushuffle.curves.pooled import Pooled, Spots
 from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism, ValueLaws
 from oracles import finite_enumeration as oracle
-from oracles.dp_enumeration import hockey_stick
+from oracles.dp_enumeration import add_report, hockey_stick
 
 Floats = npt.NDArray[np.float64]
 
@@ -84,14 +85,15 @@ def test_the_pool_hides_what_it_says() -> None:
         taken = [min(column) * Fraction(int(rng.integers(1, 20)), 20) for column in zip(*rows, strict=True)]
         held = tuple(others.count(law) for law in range(laws))
         base = oracle.multisets(rows, held)
-        true = hockey_stick(*(oracle.add_report(base, rows[law]) for law in (first, second)), growth)
+        true = hockey_stick(add_report(base, list(rows[first])), add_report(base, list(rows[second])), growth)
         assert true <= oracle.pool_bound(rows, others, (first, second), growth, taken)
 
 
 def test_two_groups_of_terms_are_below_the_bound() -> None:
     """Hypergeometric sizes: E of the positive part over how many of six dummies are outside, by enumeration."""
-    people = Kinds.of(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5]), np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]))
-    dummies = Kinds.of(people.part(0).near, people.part(0).far, np.full((1, 3), 1 / 3))
+    near, far = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
+    people = Kinds.of(near, far, np.stack([near, far]))
+    dummies = Kinds.of(near, far, np.full((1, 3), 1 / 3))
     spots = Spots.of((8, 6), 0.2, ends=(0.0,))
     (total,), epsilon = spots.totals.astype(int).tolist(), 0.2
     bound = MixedSums(groups=(people, dummies), epsilon=epsilon, counts=spots.counts, shares=spots.shares)
@@ -101,7 +103,8 @@ def test_two_groups_of_terms_are_below_the_bound() -> None:
     for kind in range(2):
         true = 0.0
         for gone, way in enumerate(ways):
-            value, law = np.zeros(1), np.ones(1)
+            value: npt.NDArray[Any] = np.zeros(1)
+            law: npt.NDArray[Any] = np.ones(1)
             for each in [people.part(kind)] * (total - 6 + gone) + [dummies] * (6 - gone):
                 scores = each.scores(epsilon)
                 value, place = np.unique(np.add.outer(value, scores.value).ravel().round(9), return_inverse=True)
@@ -170,9 +173,7 @@ def test_pairs_that_only_rename_are_compared_once() -> None:
 
 def test_closed_forms_say_what_their_matrix_says() -> None:
     for randomizer in (hs.SubsetSelection(k=6, w=2, epsilon=1.5), hs.SubsetSelection(k=5, w=3, epsilon=0.5)):
-        short, full = (
-            pooled(one, 500, 20) for one in (randomizer, MatrixRandomizer(channel=randomizer.channel()))
-        )
+        short, full = (pooled(one, 500, 20) for one in (randomizer, MatrixRandomizer(channel=randomizer.channel())))
         for epsilon in (0.05, 0.3):
             assert short.over_all(every_place(short), epsilon, 1e-4) == pytest.approx(
                 full.over_all(every_place(full), epsilon, 1e-4), rel=1e-6

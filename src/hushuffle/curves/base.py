@@ -133,7 +133,7 @@ def _upper_end(law: PrivacyCurve, few: PrivacyCurve, delta: float, guess: float)
         return law.pure
     high = min(law.pure, LARGEST)
     point = crossing(few.upper, delta, high=high, guess=guess)[1]
-    for nudge in (0.0, 1e-6, 1e-4) if few is not law else (0.0,):  # others may be as bad, up to rounding
+    for nudge in (0.0, 5e-7) if few is not law else (0.0,):  # others may be as bad, up to rounding
         if law.upper(min(point * (1 + nudge), high)) <= delta:
             return min(point * (1 + nudge), high)
     return crossing(law.upper, delta, high=high, guess=point)[1]

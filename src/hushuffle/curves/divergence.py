@@ -72,13 +72,12 @@ def _of_capped(protocol: Protocol) -> PrivacyCurve:
 
 
 def _of_flips(protocol: Protocol, bits: Bits) -> PrivacyCurve:
-    """One bit is binary randomized response; dummies are left to the privacy blanket."""
+    """One bit is binary randomized response; what is hardly ever flipped is left to the privacy blanket."""
     n, dummies = protocol.n, protocol.shuffler.dummies
     if bits.width == 1:
         law = Symmetric(k=2, truth=1 - bits.flip, lie=bits.flip)
         return Binary.of(law=law, local_epsilon=protocol.randomizer.local_epsilon, n=n, dummies=dummies)
-    rare = bits.flip < _RARE
-    return FiniteDivergence.of(protocol) if dummies or rare else FlippedColumns.of(protocol)
+    return FiniteDivergence.of(protocol) if bits.flip < _RARE else FlippedColumns.of(protocol)
 
 
 def _of_symmetric(protocol: Protocol, law: Symmetric) -> SearchedCurve:

@@ -37,7 +37,8 @@ from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats
-from hushuffle.numerics.score_sums import FAINT, Crowd, Scores, advantage, positive_part
+from hushuffle.numerics.score_sums import FAINT, Scores, positive_part
+from hushuffle.numerics.score_tests import Crowd, advantage
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -209,7 +210,7 @@ class FiniteDivergence(SearchedCurve):
                 break
         return max(found, key=lambda item: item[0])[1]
 
-    def contenders(self, epsilon: float) -> SearchedCurve:
+    def contenders(self, epsilon: float) -> FiniteDivergence:
         trials = sorted(self._promising(epsilon), key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
         return replace(self, places=self._likeliest(epsilon)[:_SOME], trials=tuple(trials[:2]))
 

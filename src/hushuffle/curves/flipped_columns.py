@@ -1,26 +1,15 @@
 """Central DP of shuffled columns of flipped bits (randomized Bloom filters), k >= 2 bits.
 
-Upper end. Every other column is put in a *pool* with probability beta, its report then drawn from one law (see
-`flipped_pairs.Pool`). If M >= 1 of them are in the pool, the target takes the place of one of these, chosen at random,
-among the columns of that one's own kind. The adversary is told how many columns of each kind are outside the
-pool, the target counting as one of the kind it joined, and gets the shuffled reports of each kind, and of the
-pool, apart. The pool then says nothing about the target, and all of it together can be
-turned into the true release. So with M ~ Bin(n - 1, beta)
+Upper end. The pool of `pooled`, with kinds of columns by how many bits they share with the pair's two logos.
 
-    delta(eps) <= P(M = 0) delta_0(eps) + E_{M >= 1} max (1/(n - M)) E [sum of n - M scores]_+ ,
+Lower end. All others alike: there E[sum of n scores]_+/n without a pool is the exact divergence. With dummies the
+datasets of `finite_blanket`.
 
-a score being (Q_a - e**eps Q_b)/Q_c with law Q_c, the law of a column of kind c outside the pool, delta_0 the
-divergence of a report that nothing hides, and the maximum over all choices of the n - M kinds, see `mixed_sums`. It
-falls with the number of scores (averages of exchangeable terms), so M is binned at its largest value.
-
-Lower end. All others alike: there E[sum of n scores]_+/n without a pool is the exact divergence.
-
-Source: docs/theory/pool.md, Theorem 1, after Balle, Bell, Gascon, Nissim 2019; docs/theory/columns.md, Theorem 3.
+Source: docs/theory/pool.md, Theorem 1 and Corollary 3; docs/theory/columns.md, Theorem 3.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -31,7 +20,8 @@ import numpy as np
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.flipped_pairs import OneLogo, PairFamily, Pool
+from hushuffle.curves.flipped_pairs import OneLogo, PairFamily, Pool, dummies_kind
+from hushuffle.curves.kinds import Kinds
 from hushuffle.curves.mixed_sums import MixedSums
 from hushuffle.curves.pooled import DEEPEST, MOST, SPARE, Spots, wanted
 from hushuffle.model import Witness
@@ -73,6 +63,7 @@ class FlippedColumns(SearchedCurve):
     width: int
     flip: Fraction
     n: int
+    dummies: int
     local_epsilon: float
     blanket: FiniteDivergence
     level: float | None = None
@@ -83,7 +74,7 @@ class FlippedColumns(SearchedCurve):
 
     @classmethod
     def of(cls, protocol: Protocol) -> FlippedColumns:
-        """Return the divergence of uniformly shuffled columns, no dummies.
+        """Return the divergence of uniformly shuffled columns.
 
         >>> import hushuffle as hs
         >>> flipping = hs.BitFlipping(width=2, p=0.25)
@@ -97,6 +88,7 @@ class FlippedColumns(SearchedCurve):
             width=flipped.width,
             flip=flipped.flip,
             n=protocol.n,
+            dummies=protocol.shuffler.dummies,
             local_epsilon=protocol.randomizer.local_epsilon,
             blanket=FiniteDivergence.of(protocol),
         )
@@ -118,8 +110,9 @@ class FlippedColumns(SearchedCurve):
             return self.blanket.blanket(epsilon)
         largest = (2 * float(self.flip)) ** self.width
         # With less than one column in the largest pool nothing is hidden by it.
-        value = self._trials[0].family.local(epsilon) if self.n * largest < 1 else self._best(epsilon)
-        few = self.n <= _SMALL or wanted(value, self.n - 1, SPARE / 2) > MOST * largest
+        reports = self.n + self.dummies
+        value = self._trials[0].family.local(epsilon) if reports * largest < 1 else self._best(epsilon)
+        few = self.dummies or reports <= _SMALL or wanted(value, reports - 1, SPARE / 2) > MOST * largest
         return min(value, self.blanket.blanket(epsilon)) if few and self.width <= _QUICK else value
 
     def _best(self, epsilon: float) -> float:
@@ -132,17 +125,23 @@ class FlippedColumns(SearchedCurve):
         return replace(self, distances=(self.width,)).upper(epsilon)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
+        if self.dummies:
+            return self.blanket.lower(epsilon)
         best = max(self._trials, key=lambda trial: trial.at(epsilon, _COARSE))
         return best.lower(epsilon)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         """Return the pair of two opposite logos with all others at one of them, and what is worst in one round."""
         guess = self.guess()
+        if self.dummies:
+            return self.blanket.datasets(log_tail=log_tail)
         best = max(self.contenders(guess).trials, key=lambda trial: trial.at(guess, _COARSE))
         tried = {trial.witness: trial for trial in (self._trials[0], best)}.values()
         return tuple(pair for trial in tried for pair in trial.datasets(log_tail=log_tail))
 
     def contenders(self, epsilon: float) -> FlippedColumns:
+        if self.dummies:
+            return replace(self, distances=(self.width,), blanket=self.blanket.contenders(epsilon))
         kinds = [
             (h, w, v)
             for h in np.unique(np.linspace(1, self.width, _DISTANCES).astype(int)).tolist()
@@ -166,12 +165,13 @@ class FlippedColumns(SearchedCurve):
         """Return the upper end over the pairs at `distances`, or at all of them; anything once it is above `enough`."""
         worst, local, sizes, levels = 0.0, 1.0, np.zeros(1), np.full(1, -np.inf)
         for distance in self.distances or range(self.width, 0, -1):
-            family, spots = self._hidden[distance]
+            groups, spots = self._hidden[distance]
             if distance == self.width:
-                local = family.local(epsilon)  # the other pairs' are smaller: post-processing
+                local = groups[0].local(epsilon)  # the other pairs' are smaller: post-processing
             counts = spots.totals
             known = np.log(counts) + np.interp(counts, sizes, levels)
-            each = MixedSums.alike(family, epsilon, counts).raised(known) - np.log(counts)
+            sums = MixedSums(groups=groups, epsilon=epsilon, counts=spots.counts, shares=spots.shares)
+            each = sums.raised(known) - np.log(counts)
             if distance == self.width:
                 each = each + _CEDED
                 order = np.argsort(counts)
@@ -184,24 +184,32 @@ class FlippedColumns(SearchedCurve):
     @cached_property
     def _hidden(self) -> _Hidden:
         assert self.level is not None
-        return _Hidden(width=self.width, flip=self.flip, n=self.n, delta=self.level)
+        return _Hidden(curve=self)
 
 
-class _Hidden(dict[int, tuple[PairFamily, Spots]]):
+class _Hidden(dict[int, tuple[tuple[Kinds, ...], Spots]]):
     """The pairs by distance, each with its own pool, tabulated when first asked for."""
 
-    def __init__(self, *, width: int, flip: Fraction, n: int, delta: float) -> None:
+    def __init__(self, *, curve: FlippedColumns) -> None:
         super().__init__()
-        self._width, self._flip, self._n, self._delta = width, flip, n, delta
+        self._curve = curve
 
-    def __missing__(self, distance: int) -> tuple[PairFamily, Spots]:
+    def __missing__(self, distance: int) -> tuple[tuple[Kinds, ...], Spots]:
+        curve, delta = self._curve, self._curve.level or DEEPEST
+        width, flip, people = curve.width, curve.flip, curve.n - 1
+        others = people + curve.dummies
         pool = Pool.of(
-            width=self._width,
-            flip=self._flip,
+            width=width,
+            flip=flip,
             distance=distance,
-            wanted=wanted(self._delta, self._n - 1),
-            enough=wanted(self._delta, self._n - 1, SPARE / 2),
+            wanted=wanted(delta, others),
+            enough=wanted(delta, others, SPARE / 2),
         )
-        family = PairFamily.tabulated(width=self._width, flip=self._flip, distance=distance, pool=pool)
-        self[distance] = family, Spots.of((self._n - 1,), pool.weight)
+        groups: list[Kinds] = []
+        if people:
+            groups.append(PairFamily.tabulated(width=width, flip=flip, distance=distance, pool=pool))
+        if curve.dummies:
+            groups.append(dummies_kind(width=width, flip=flip, distance=distance, pool=pool))
+        sizes = tuple(size for size in (people, curve.dummies) if size)
+        self[distance] = tuple(groups), Spots.of(sizes, pool.weight)
         return self[distance]

@@ -33,7 +33,8 @@ from hushuffle.curves.kinds import Kinds
 from hushuffle.curves.pooled import EASY, MOST
 from hushuffle.model import Witness
 from hushuffle.numerics.binomial import Floats
-from hushuffle.numerics.score_sums import Crowd, advantage, positive_part
+from hushuffle.numerics.score_sums import positive_part
+from hushuffle.numerics.score_tests import Crowd, advantage
 
 _FINE: Final = 0.005
 _COARSE: Final = 0.02
@@ -119,7 +120,7 @@ class PairFamily(Kinds):
         return (1 << int(self.ones[kind])) - 1 | ((1 << int(self.apart[kind])) - 1) << self.distance
 
 
-def dummies(*, width: int, flip: Fraction, distance: int, pool: Pool) -> Kinds:
+def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: Pool) -> Kinds:
     """Return the one kind of a uniform logo outside the pool."""
     table, rest = _chances(width, flip), width - distance
     d, s = np.ogrid[: distance + 1, : rest + 1]

@@ -85,7 +85,7 @@ class MixedSums:
         return cls(groups=(kinds,), epsilon=epsilon, counts=counts[:, None, None], shares=np.ones((counts.size, 1)))
 
     def raised(self, known: Floats) -> Floats:
-        """Return the logarithms of upper ends over all compositions, or those `known` where they are larger, (bins,)."""
+        """Return the logarithms of upper ends over all compositions, or what is `known` if larger, shape (bins,)."""
         if self._largest <= 0:
             each = np.array([float(self._above(g, 0.0).max()) for g in range(len(self.groups))])
             return np.maximum(known, _log(self._linear(each)))
@@ -205,9 +205,9 @@ class MixedSums:
         return Scores(value=scores.value[inside], size=scores.size[inside], mass=scores.mass[inside])
 
     def _square(self, scores: tuple[Scores, ...], cap: float) -> float:
-        """Return the mean square of the sum of independent scores in the first bin, centred or not."""
+        """Return the sum of the mean squares of the scores in the first bin."""
         squares = (float(each.mass @ np.minimum(each.value, cap) ** 2) for each in scores)
-        return sum(count * square for count, square in zip(self._first.tolist(), squares, strict=True))
+        return float(sum(count * square for count, square in zip(self._first.tolist(), squares, strict=True)))
 
     def _caps(self) -> tuple[float, ...]:
         """Return caps to try: a score above the drift of all the others decides the sign alone."""
@@ -220,7 +220,7 @@ class MixedSums:
     def _guessed(self, cap: float) -> tuple[Floats, Floats]:
         """Return tilts, and guesses of the logarithm of the bound at the corners as if sums were Gaussian."""
         corners = self._corners[1]
-        tilts = _TILTS / math.sqrt(max(max(self._square(scores, cap) for scores in corners), 1e-300))
+        tilts = _TILTS / math.sqrt(max(*(self._square(scores, cap) for scores in corners), 1e-300))
         largest = max(float(np.minimum(each.value, cap).max()) for scores in corners for each in scores)
         safe = tilts * largest <= _SAFE
         tilts = tilts[safe] if bool(safe.any()) else np.array([_SAFE / largest])
@@ -283,7 +283,7 @@ class _Table:
         ranked = [np.argsort(-logs).tolist() for logs in self._logs]
 
         def size(choice: Choice) -> float:
-            return -sum(count * logs[kind] for count, logs, kind in zip(counts, self._logs, choice, strict=True))
+            return -float(sum(count * logs[kind] for count, logs, kind in zip(counts, self._logs, choice, strict=True)))
 
         return sorted(product(*ranked), key=size)
 
@@ -346,7 +346,8 @@ class _Table:
             raise FloatingPointError
         if key not in self._known:
             few = replace(self._nodes, angles=self._nodes.angles[:used])
-            scores = _capped(self._sums.of_kind(group, kind), self._cap).merged()
+            scores = self._sums.of_kind(group, kind)
+            scores = replace(scores, value=np.minimum(scores.value, self._cap)).merged()
             scores, doubt = _without_traces(scores, self._nodes.tilt)
             transform = Transform.of(scores, few)
             self._known[key] = replace(transform, doubt=transform.doubt + doubt), doubt
@@ -378,10 +379,6 @@ def _kernel(nodes: Nodes) -> tuple[Floats, float]:
     last = float(nodes.angles[-1])
     gaussian = math.exp(nodes.tau**2 / 2 * (nodes.tilt**2 - last**2))
     return weights, gaussian / (math.pi * nodes.tau**2 * last**3)
-
-
-def _capped(scores: Scores, cap: float) -> Scores:
-    return replace(scores, value=np.minimum(scores.value, cap))
 
 
 def _without_traces(scores: Scores, tilt: float) -> tuple[Scores, float]:

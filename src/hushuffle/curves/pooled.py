@@ -20,7 +20,7 @@ Source: docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5, after Balle, Be
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -71,7 +71,7 @@ class Spots:
         """Bin M ~ Bin(R, weight), R >= 1 the sum of the groups' `sizes`, at `ends` standard deviations from its mean.
 
         >>> spots = Spots.of((9, 5), 0.2, ends=(0.0,))
-        >>> spots.counts[0].tolist(), spots.shares[0].round(3).tolist()  # M <= 3: 12 reports, at most 2 others given away
+        >>> spots.counts[0].tolist(), spots.shares[0].round(3).tolist()  # M <= 3: 12 reports outside
         ([[9.0, 3.0], [7.0, 5.0]], [0.357, 0.643])
         """
         total, groups = sum(sizes), np.array(sizes, dtype=np.float64)

@@ -33,10 +33,10 @@ Complex = npt.NDArray[np.complex128]
 _LAST: Final = 9.0
 """Nodes reach to u = 9/tau, where the Gaussian has e**-40.5."""
 
-_WIDE: Final = 16.0
+WIDE: Final = 16.0
 """Standard deviations of the tilted sum that one period holds, at least."""
 
-_NOISE: Final = 24 * EPS
+NOISE: Final = 24 * EPS
 """Relative error allowed for each score, mass and elementary function."""
 
 _SAME: Final = 1e-13
@@ -57,9 +57,6 @@ FAINT: Final = 1e-270
 
 _FARTHEST: Final = 1e280
 """No score is taken to be lower than minus this: the sum is negative long before."""
-
-_CLOSE: Final = 1e-9
-"""A lower end this close, relatively, to what no test can exceed is good enough."""
 
 _HOPELESS: Final = 1e30
 """Nor lower than minus this times what all others can add up to."""
@@ -130,7 +127,7 @@ class Scores:
         """Return E[e**(tilt score)] - 1 and a bound of its rounding error."""
         grown = np.expm1(tilt * self.value)
         noise = self.mass * (np.abs(grown) + (grown + 1) * tilt * self.size * (1 + tilt * self.size))
-        return float(self.mass @ grown), _NOISE * float(noise.sum())
+        return float(self.mass @ grown), NOISE * float(noise.sum())
 
     def saddle(self) -> float:
         """Return t >= 0 at which the tilted score has mean 0; 0 if the mean is not negative already.
@@ -180,7 +177,7 @@ class Nodes:
         spread = float(np.sqrt(count * scores.variance(tilt)))
         own = tilt * spread
         tau = min(smoothing * spread, 10 * smoothing / tilt)
-        period = max(_WIDE, own / 2 + 30 / own) * spread + 8 * float(scores.value.max())
+        period = max(WIDE, own / 2 + 30 / own) * spread + 8 * float(scores.value.max())
         most = _MOST if smoothing < _COARSE else _FEW
         tau = max(tau, _LAST * period / (2 * np.pi * most))
         if not (tau > 0 and math.isfinite(period / tau)):
@@ -234,7 +231,7 @@ class Transform:
         return cls(
             log_mass=float(np.log1p(excess)),
             exponent=np.asarray(size + 1j * angle),
-            doubt=_NOISE * (EPS + nodes.angles * doubt),
+            doubt=NOISE * (EPS + nodes.angles * doubt),
             slack=noise / (1 + excess) + 4 * EPS * abs(float(np.log1p(excess))),
         )
 
@@ -256,14 +253,14 @@ def positive_part(scores: Scores, counts: Floats, weights: Floats, *, smoothing:
     True
     """
     if not bool(np.any(scores.value > 0)):
-        rounding = np.maximum(scores.value + _NOISE * scores.size, 0.0)
+        rounding = np.maximum(scores.value + NOISE * scores.size, 0.0)
         return float((scores.mass @ rounding) * (weights @ counts)) * (1 + EPS * (16 + counts.size))
     scores = scores.tamed(float(counts.max()))
     # One score above the cap makes the sum positive whatever the others are: what is above it adds linearly.
-    least = float((scores.size * _NOISE - scores.value).max())
+    least = float((scores.size * NOISE - scores.value).max())
     cap = float(counts.max()) * max(least, 0.0) * (1 + 8 * EPS)
     over = scores.value > cap
-    above = float(scores.mass @ np.where(over, scores.value - cap + _NOISE * scores.size, 0.0)) * (1 + _NOISE)
+    above = float(scores.mass @ np.where(over, scores.value - cap + NOISE * scores.size, 0.0)) * (1 + NOISE)
     capped = replace(scores, value=np.minimum(scores.value, cap), size=np.where(over, cap, scores.size))
     total = _in_any_unit(capped, counts, weights, smoothing) if cap > 0 else 0.0
     return float((total + weights @ counts * above) * (1 + EPS * (16 + counts.size))) + 1e-300
@@ -291,7 +288,7 @@ def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float)
         logarithm = counts * (np.log1p(excess) + noise / (1 + excess) + EPS) - 1 - np.log(nodes.tilt)
         return float(weights @ np.exp(np.minimum(logarithm, 600.0)))  # far above 1 is far above 1
     transform, kernel = Transform.of(scores, nodes), nodes.smooth() / nodes.line**2
-    size, tail, share = np.abs(kernel), _beyond(nodes, power=2), nodes.weights
+    size, tail, share = np.abs(kernel), beyond(nodes, power=2), nodes.weights
     nothing, touched = max(1 - float(scores.mass.sum()) - 1e-13, 0.0), nodes.tau / np.sqrt(2 * np.pi)
     total = 0.0
     for count, weight in zip(counts.tolist(), weights.tolist(), strict=True):
@@ -307,102 +304,8 @@ def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float)
     return total
 
 
-def _beyond(nodes: Nodes, *, power: int) -> float:
+def beyond(nodes: Nodes, *, power: int) -> float:
     """Return a bound of the nodes left out, where the kernel is a Gaussian over u**power."""
     last = float(nodes.angles[-1])
     gaussian = np.exp(nodes.tau**2 / 2 * (nodes.tilt**2 - last**2))
     return float(gaussian / (np.pi * nodes.tau**2 * last ** (power + 1)))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Crowd:
-    """Reports of the others: `counts[i]` of them follow `masses[i]`, shapes (I,) and (I, V), over the same scores."""
-
-    counts: tuple[int, ...]
-    masses: Floats
-
-
-def advantage(scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, *, smoothing: float) -> float:
-    """Return a lower end of P_a(accept) - growth P_b(accept), and 0 if none is known, for a test on all reports.
-
-    It is the better one of two tests: whether the smoothed sum of `scores` (whose mass is the others' mean law) is
-    positive, and whether a report is there that the others hardly ever give. The target's own report follows
-    target[0] or target[1] over the scores (masses may sum to less than 1: then it is otherwise known and not counted).
-    """
-    total = sum(crowd.counts)
-    # The other reports are there with at most `total` times their mean law, whatever the target's value is.
-    price, noise = total * scores.mass, 8 * EPS * (target[0] + growth * (target[1] + total * scores.mass))
-    sighted = float(np.maximum(target[0] - growth * (target[1] + price) - noise, 0.0).sum()) * (1 - 1e-14)
-    # No test tells more than the target's own report, seen alone.
-    if total == 0 or sighted >= (1 - _CLOSE) * float(np.maximum(target[0] - growth * target[1], 0.0).sum()):
-        return sighted
-    scores, _ = scores.tamed(total).scaled()  # which leaves the sign of the sum as it is
-    order, begins = scores.ties()
-    scores = scores.merged()
-    crowd = replace(crowd, masses=np.add.reduceat(crowd.masses[:, order], begins, axis=1))
-    target = np.add.reduceat(target[0][order], begins), np.add.reduceat(target[1][order], begins)
-    try:
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = _smoothed_test(scores, crowd, target, growth, smoothing)
-    except ArithmeticError:
-        return sighted
-    return sighted if math.isnan(found) else max(found, sighted)
-
-
-def _smoothed_test(
-    scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, smoothing: float
-) -> float:
-    """Return a lower end of P_a(accept) - growth P_b(accept) for the test on the smoothed sum of scores."""
-    value, size = scores.value, scores.size
-    nodes = Nodes.of(scores, sum(crowd.counts), smoothing)
-    if nodes.deep:
-        return 0.0
-    product, error, log_mass, slack = _product(value, size, crowd, nodes)
-    own, own_error = _own(value, size, (target[0], growth * target[1]), nodes)
-    kernel = nodes.weights * nodes.smooth() / nodes.line
-    result = float((product * own * kernel).real.sum())
-    wrong = error * np.abs(own) + (np.abs(product) + error) * (own_error + 64 * EPS * np.abs(own))
-    moved = float((target[0] + growth * target[1]) @ np.exp(nodes.tilt * value))
-    missed = float(np.abs(kernel) @ wrong) + _beyond(nodes, power=1) * moved
-    scale = float(np.exp(log_mass))
-    return scale * (result - missed) - 2 * slack * scale * abs(result) - _aliases(value, crowd, target[0], nodes)
-
-
-def _product(value: Floats, size: Floats, crowd: Crowd, nodes: Nodes) -> tuple[Complex, Floats, float, float]:
-    """Return the others' transform on the nodes, its error, and its logarithm at the tilt with its error."""
-    product, error = np.ones(nodes.angles.size, dtype=np.complex128), np.zeros(nodes.angles.size)
-    log_mass, slack = 0.0, 0.0
-    for count, mass in zip(crowd.counts, crowd.masses, strict=True):
-        if count == 0:
-            continue
-        transform = Transform.of(Scores(value=value, size=size, mass=mass), nodes)
-        each, doubt = transform.power(count)
-        product, error = product * each, error * (np.abs(each) + doubt) + np.abs(product) * doubt
-        log_mass, slack = log_mass + count * transform.log_mass, slack + count * transform.slack
-    return product, error, log_mass, slack
-
-
-def _own(value: Floats, size: Floats, target: tuple[Floats, Floats], nodes: Nodes) -> tuple[Complex, Floats]:
-    """Return sum over scores of (first - second) e**(z score) on the nodes, and its error."""
-    lifted, turned = np.exp(nodes.tilt * value), np.outer(nodes.angles, value)
-    weights = (target[0] - target[1]) * lifted
-    own = np.cos(turned) @ weights + 1j * (np.sin(turned) @ weights)  # five times as fast as a complex exponential
-    moved = (target[0] + target[1]) * lifted
-    return own, _NOISE * (float(moved @ (1 + nodes.tilt * size)) + nodes.angles * float(moved @ size))
-
-
-def _aliases(value: Floats, crowd: Crowd, first: Floats, nodes: Nodes) -> float:
-    """Return a bound of the probabilities a period or more away, as the trapezoidal rule counts them."""
-    below = float(np.exp(-nodes.tilt * nodes.period))
-    best = np.inf
-    for step in (0.5, 1.0, 2.0, 4.0, 8.0):
-        more = step * _WIDE / nodes.period
-        tilt = nodes.tilt + more
-        top = max(tilt * float(value.max()), 0.0)  # taken out, so that nothing overflows
-        lifted = np.exp(tilt * value - top)
-        own = math.log(max(float(first @ lifted), 1e-300))
-        pairs = zip(crowd.counts, crowd.masses, strict=True)
-        others = sum(count * (top + math.log(max(float(mass @ lifted), 1e-300))) for count, mass in pairs)
-        exponent = top + own + others + (nodes.tau * tilt) ** 2 / 2 - more * nodes.period
-        best = min(best, 1.01 * math.exp(min(exponent, 700.0)) / -math.expm1(-more * nodes.period))
-    return best + below / (1 - below)

@@ -3,10 +3,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.stats import chi2
 
@@ -62,24 +60,21 @@ def test_published_local_epsilon() -> None:
         assert figure == pytest.approx(published, rel=1e-13)
 
 
-def kept(masses: npt.NDArray[Any], flood: int) -> npt.NDArray[Any]:
-    """Return classes by the two values in them: without flooding no report has both."""
-    return masses if flood else np.delete(masses, 2)
-
-
 def test_value_laws_are_the_channel_by_class() -> None:
     for setting in SETTINGS:
         randomizer = sampling(*setting)
         channel, (laws,) = randomizer.channel(), randomizer.law().pairs()
-        sets = names(randomizer)
-        classes = [{(True, False): 0, (False, True): 1, (True, True): 2}.get((0 in s, 1 in s), 3) for s in sets]
+        sets, held = names(randomizer), min(setting[0], 3)
+        has = [tuple(value in each for value in range(held)) for each in sets]
+        order = [which for which in product((True, False), repeat=held) if which in has]
+        classes = [order.index(each) for each in has]
         for row, label in zip(laws.rows, laws.labels, strict=True):
-            expected = kept(np.bincount(classes, weights=channel.matrix[label], minlength=4), setting[2])
-            assert row == pytest.approx(expected, abs=1e-15)
+            assert row == pytest.approx(np.bincount(classes, weights=channel.matrix[label]), abs=1e-15)
         gamma = channel.matrix.min(axis=0).sum()
+        assert laws.complete
         assert laws.weight == pytest.approx(gamma, abs=1e-15)
         assert randomizer.law().blanket().weight == pytest.approx(gamma, abs=1e-15)
-        assert laws.blanket == pytest.approx(kept(np.bincount(classes, minlength=4), setting[2]) / len(sets), abs=1e-15)
+        assert laws.blanket == pytest.approx(np.bincount(classes) / len(sets), abs=1e-15)
 
 
 def test_support_probabilities_are_the_channel_by_target() -> None:

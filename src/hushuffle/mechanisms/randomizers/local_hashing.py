@@ -22,9 +22,9 @@ from hushuffle.mechanisms.randomizers.report_law import (
     ReportLaw,
     Support,
     Symmetric,
-    ValueLaws,
 )
 from hushuffle.mechanisms.randomizers.settings import SILENT, Setting, Table
+from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import HASHING, SHANNON
 from hushuffle.model.report_layout import ReportLayout

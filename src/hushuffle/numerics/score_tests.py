@@ -1,0 +1,115 @@
+"""The power of a test on a sum of independent scores: lower ends, from the same transforms as `score_sums`.
+
+P(S + Z > 0) is the power of the (randomized) test that accepts with probability Phi(S/tau). What lies a period away is
+bounded (Chernoff) and subtracted.
+
+Source: docs/theory/sums.md, Lemmas 1 to 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.score_sums import NOISE, WIDE, Complex, Nodes, Scores, Transform, beyond
+
+_CLOSE: Final = 1e-9
+"""A lower end this close, relatively, to what no test can exceed is good enough."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Crowd:
+    """Reports of the others: `counts[i]` of them follow `masses[i]`, shapes (I,) and (I, V), over the same scores."""
+
+    counts: tuple[int, ...]
+    masses: Floats
+
+
+def advantage(scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, *, smoothing: float) -> float:
+    """Return a lower end of P_a(accept) - growth P_b(accept), and 0 if none is known, for a test on all reports.
+
+    It is the better one of two tests: whether the smoothed sum of `scores` (whose mass is the others' mean law) is
+    positive, and whether a report is there that the others hardly ever give. The target's own report follows
+    target[0] or target[1] over the scores (masses may sum to less than 1: then it is otherwise known and not counted).
+    """
+    total = sum(crowd.counts)
+    # The other reports are there with at most `total` times their mean law, whatever the target's value is.
+    price, noise = total * scores.mass, 8 * EPS * (target[0] + growth * (target[1] + total * scores.mass))
+    sighted = float(np.maximum(target[0] - growth * (target[1] + price) - noise, 0.0).sum()) * (1 - 1e-14)
+    # No test tells more than the target's own report, seen alone.
+    if total == 0 or sighted >= (1 - _CLOSE) * float(np.maximum(target[0] - growth * target[1], 0.0).sum()):
+        return sighted
+    scores, _ = scores.tamed(total).scaled()  # which leaves the sign of the sum as it is
+    order, begins = scores.ties()
+    scores = scores.merged()
+    crowd = replace(crowd, masses=np.add.reduceat(crowd.masses[:, order], begins, axis=1))
+    target = np.add.reduceat(target[0][order], begins), np.add.reduceat(target[1][order], begins)
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = _smoothed_test(scores, crowd, target, growth, smoothing)
+    except ArithmeticError:
+        return sighted
+    return sighted if math.isnan(found) else max(found, sighted)
+
+
+def _smoothed_test(
+    scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, smoothing: float
+) -> float:
+    """Return a lower end of P_a(accept) - growth P_b(accept) for the test on the smoothed sum of scores."""
+    value, size = scores.value, scores.size
+    nodes = Nodes.of(scores, sum(crowd.counts), smoothing)
+    if nodes.deep:
+        return 0.0
+    product, error, log_mass, slack = _product(value, size, crowd, nodes)
+    own, own_error = _own(value, size, (target[0], growth * target[1]), nodes)
+    kernel = nodes.weights * nodes.smooth() / nodes.line
+    result = float((product * own * kernel).real.sum())
+    wrong = error * np.abs(own) + (np.abs(product) + error) * (own_error + 64 * EPS * np.abs(own))
+    moved = float((target[0] + growth * target[1]) @ np.exp(nodes.tilt * value))
+    missed = float(np.abs(kernel) @ wrong) + beyond(nodes, power=1) * moved
+    scale = float(np.exp(log_mass))
+    return scale * (result - missed) - 2 * slack * scale * abs(result) - _aliases(value, crowd, target[0], nodes)
+
+
+def _product(value: Floats, size: Floats, crowd: Crowd, nodes: Nodes) -> tuple[Complex, Floats, float, float]:
+    """Return the others' transform on the nodes, its error, and its logarithm at the tilt with its error."""
+    product, error = np.ones(nodes.angles.size, dtype=np.complex128), np.zeros(nodes.angles.size)
+    log_mass, slack = 0.0, 0.0
+    for count, mass in zip(crowd.counts, crowd.masses, strict=True):
+        if count == 0:
+            continue
+        transform = Transform.of(Scores(value=value, size=size, mass=mass), nodes)
+        each, doubt = transform.power(count)
+        product, error = product * each, error * (np.abs(each) + doubt) + np.abs(product) * doubt
+        log_mass, slack = log_mass + count * transform.log_mass, slack + count * transform.slack
+    return product, error, log_mass, slack
+
+
+def _own(value: Floats, size: Floats, target: tuple[Floats, Floats], nodes: Nodes) -> tuple[Complex, Floats]:
+    """Return sum over scores of (first - second) e**(z score) on the nodes, and its error."""
+    lifted, turned = np.exp(nodes.tilt * value), np.outer(nodes.angles, value)
+    weights = (target[0] - target[1]) * lifted
+    own = np.cos(turned) @ weights + 1j * (np.sin(turned) @ weights)  # five times as fast as a complex exponential
+    moved = (target[0] + target[1]) * lifted
+    return own, NOISE * (float(moved @ (1 + nodes.tilt * size)) + nodes.angles * float(moved @ size))
+
+
+def _aliases(value: Floats, crowd: Crowd, first: Floats, nodes: Nodes) -> float:
+    """Return a bound of the probabilities a period or more away, as the trapezoidal rule counts them."""
+    below = float(np.exp(-nodes.tilt * nodes.period))
+    best = np.inf
+    for step in (0.5, 1.0, 2.0, 4.0, 8.0):
+        more = step * WIDE / nodes.period
+        tilt = nodes.tilt + more
+        top = max(tilt * float(value.max()), 0.0)  # taken out, so that nothing overflows
+        lifted = np.exp(tilt * value - top)
+        own = math.log(max(float(first @ lifted), 1e-300))
+        pairs = zip(crowd.counts, crowd.masses, strict=True)
+        others = sum(count * (top + math.log(max(float(mass @ lifted), 1e-300))) for count, mass in pairs)
+        exponent = top + own + others + (nodes.tau * tilt) ** 2 / 2 - more * nodes.period
+        best = min(best, 1.01 * math.exp(min(exponent, 700.0)) / -math.expm1(-more * nodes.period))
+    return best + below / (1 - below)

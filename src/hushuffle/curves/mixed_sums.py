@@ -32,8 +32,8 @@ from hushuffle.numerics.score_sums import Nodes, Scores, Transform
 _LAST: Final = 9.0
 """Nodes reach to u = 9/tau, where the Gaussian has e**-40.5."""
 
-_SMOOTH: Final = 0.08
-"""tau times t: smoothing costs the factor e**(0.08**2/2)."""
+_SMOOTH: Final = 0.04
+"""tau times t: smoothing costs the factor e**(0.04**2/2)."""
 
 _FIRST: Final = 24
 """Nodes that are looked at to see whether a kind matters at all."""

@@ -126,16 +126,19 @@ class SearchedCurve(PrivacyCurve):
         return self.contenders(epsilon).lower(epsilon)
 
 
-def _upper_end(law: PrivacyCurve, few: PrivacyCurve, delta: float, guess: float) -> float:
+def _upper_end(law: SearchedCurve, few: SearchedCurve, delta: float, guess: float) -> float:
     if few.upper(0.0) <= delta and law.upper(0.0) <= delta:
         return 0.0
     if law.pure > LARGEST and law.upper(LARGEST) > delta:
         return law.pure
     high = min(law.pure, LARGEST)
     point = crossing(few.upper, delta, high=high, guess=guess)[1]
-    for nudge in (0.0, 5e-7) if few is not law else (0.0,):  # others may be as bad, up to rounding
-        if law.upper(min(point * (1 + nudge), high)) <= delta:
-            return min(point * (1 + nudge), high)
+    if law.upper(point) <= delta:
+        return point
+    if few is not law:  # which knows its contenders better now
+        point = crossing(law.contenders(point).upper, delta, high=high, guess=point)[1]
+        if law.upper(point) <= delta:
+            return point
     return crossing(law.upper, delta, high=high, guess=point)[1]
 
 

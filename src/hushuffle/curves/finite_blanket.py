@@ -212,7 +212,8 @@ class FiniteDivergence(SearchedCurve):
 
     def contenders(self, epsilon: float) -> FiniteDivergence:
         trials = sorted(self._promising(epsilon), key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
-        return replace(self, places=self._likeliest(epsilon)[:_SOME], trials=tuple(trials[:2]))
+        places = dict.fromkeys([*self._likeliest(epsilon)[:_SOME], *self.pool.worst])
+        return replace(self, places=tuple(places), trials=tuple(trials[:2]))
 
     def _pairs(self) -> list[tuple[ValueLaws, int]]:
         return [(self.laws[i], j) for i, j in self.places]

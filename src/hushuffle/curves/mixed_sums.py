@@ -167,7 +167,7 @@ class MixedSums:
     def _plain(self) -> tuple[Scores, ...]:
         return tuple(kinds.scores(self.epsilon) for kinds in self.groups)
 
-    @property
+    @cached_property
     def _largest(self) -> float:
         return max(float(each.value.max()) for each in self._plain)
 

@@ -110,13 +110,17 @@ def wanted(delta: float, others: int, spare: float = SPARE) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pooled:
-    """The upper end for `people` others and `dummies` behind a pool; the laws must be complete."""
+    """The upper end for `people` others and `dummies` behind a pool; the laws must be complete.
+
+    `worst` gathers the pairs that were worse than those looked at before them.
+    """
 
     laws: tuple[ValueLaws, ...]
     people: int
     dummies: int
     made: dict[tuple[int, int, float], tuple[Kinds, ...]] = field(default_factory=dict)
     spots: dict[float, Spots] = field(default_factory=dict)
+    worst: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def others(self) -> int:
@@ -157,7 +161,10 @@ class Pooled:
             if place == places[0]:
                 tried = sums.best
             if place == places[0] or not sums.below(known, *tried):
-                known = sums.raised(known)
+                raised = sums.raised(known)
+                if place not in self.worst and bool((raised > known).any()):
+                    self.worst.append(place)
+                known = raised
         return min(spots.mean(known - np.log(spots.totals), local) * (1 + 1e-9), 1.0)
 
     def _local(self, places: tuple[tuple[int, int], ...], epsilon: float) -> float:
@@ -204,8 +211,7 @@ def _pool(law: ValueLaws, a: int, b: int, weight: float) -> Floats:
     away = np.where(there, (np.abs(law.rows[a] - law.rows[b]) + 0.05 * (law.rows[a] + law.rows[b])) / safe, np.inf)
     digits, power = np.frexp(away)
     away = np.ldexp(np.round(digits, 11), power)
-    steps = np.unique(away[there])
-    inside = np.array([float(common[away <= step].sum()) for step in steps])
-    fits = np.flatnonzero(weight <= EASY * inside)
-    best = int(fits[0]) if fits.size else steps.size - 1
-    return np.where(away <= steps[best], min(weight / float(inside[best]), MOST) * common, 0.0)
+    order = np.argsort(away)
+    fits = np.flatnonzero(weight <= EASY * np.cumsum(common[order]))
+    taken = away <= away[order[fits[0]]] if fits.size else there
+    return np.where(taken, min(weight / float(common[taken].sum()), MOST) * common, 0.0)

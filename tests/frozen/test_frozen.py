@@ -1,6 +1,7 @@
 """What must not change unnoticed: figures, documents, schemas, exit codes, the reports of a key.
 
-`PYTHONPATH=tests python tests/frozen/test_frozen.py` writes `snapshots.json` anew; say in the commit why each line changed.
+`PYTHONPATH=tests python tests/frozen/test_frozen.py` writes `snapshots.json` anew; say in the commit why each line
+changed.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Task(BaseModel, ABC):
     a node has merged, what it tells the result, what the result makes of it: arrays of numbers, shapes as a kind likes.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rounds: ClassVar[bool] = False
     """Whether a step starts from what the one before it released, on the same nodes; else steps are side by side."""

@@ -26,7 +26,7 @@ from hushuffle.tables.conditions import parse_condition
 class Section(BaseModel):
     """One table of a specification: frozen, no unknown key, no guessing of types."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 def either(first: str, second: str) -> dict[str, Any]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import json
+import textwrap
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -99,7 +103,19 @@ class Specification(Section):
 
 
 class _Schema(GenerateJsonSchema):
-    """TOML has no null: what may be left out is described as what it is if it is there."""
+    """TOML has no null: what may be left out is described as what it is if it is there.
+
+    A key's description stands below it in the source, which is read here alone: at every start it would take as long
+    as all the rest of the specification.
+    """
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        for section in (one for one in schema["cls"].__mro__ if issubclass(one, Section)):
+            for key, words in _described(section).items():
+                if key in made["properties"]:
+                    made["properties"][key].setdefault("description", words)
+        return made
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
@@ -110,6 +126,21 @@ class _Schema(GenerateJsonSchema):
             if schema.get("default", ...) is None
             else super().default_schema(schema)
         )
+
+
+def _described(section: type) -> dict[str, str]:
+    """Return what is written below each key of a class; nothing for one that no file defines."""
+    try:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
+    except OSError:
+        return {}
+    assert isinstance(tree, ast.ClassDef)
+    return {
+        key.target.id: inspect.cleandoc(words.value.value)
+        for key, words in itertools.pairwise(tree.body)
+        if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name)
+        if isinstance(words, ast.Expr) and isinstance(words.value, ast.Constant)
+    }
 
 
 def json_schema() -> dict[str, Any]:

@@ -19,11 +19,11 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom
 
 from hushuffle import _checks
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound
+from hushuffle.numerics import binomial
 from hushuffle.questions.bloom.transition import BUFFLING
 
 Floats = npt.NDArray[np.float64]
@@ -201,7 +201,7 @@ def evaluate_privacy_for_bloom_filter(
     if not chance < 0.5:
         _checks.reject("p", "< 1/2", chance)
     rng, ones = np.random.default_rng(seed), np.arange(k + 1)
-    near, far = binom.pmf(ones, k, chance), binom.pmf(ones, k, 1 - chance)
+    near, far = binomial.pmf(ones, k, chance), binomial.pmf(ones, k, 1 - chance)
     weight = ((1 - chance) / chance) ** (2.0 * ones - k) / m
     before = rng.multinomial(m, near, size=draws)
     after = rng.multinomial(m - 1, near, size=draws) + rng.multinomial(1, far, size=draws)
@@ -228,7 +228,8 @@ def _quantile(draws: Floats, level: float) -> tuple[float, float, float]:
     """
     ordered, n = np.sort(draws), draws.size
     error = (1 - _CONFIDENCE) / 4
-    low, high = int(binom.ppf(error, n, level)), int(binom.ppf(1 - error, n, level)) + 1
+    ends = np.searchsorted(binomial.lower_tail(np.arange(n + 1), n, level), (error, 1 - error))
+    low, high = int(ends[0]), int(ends[1]) + 1
     below = float(ordered[low - 1]) if low >= 1 else -math.inf
     above = float(ordered[high - 1]) if high <= n else math.inf
     return below, float(ordered[min(math.ceil(level * n), n) - 1]), above

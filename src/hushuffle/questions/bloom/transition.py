@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.stats import binom
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve
@@ -20,6 +19,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.model import Citation
+from hushuffle.numerics.binomial import pmf
 
 BUFFLING: Final = Citation(
     key="buffling",
@@ -109,7 +109,7 @@ def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     """
     k, flip = checked(filters, p)
     rows = [
-        np.convolve(binom.pmf(np.arange(y + 1), y, 1 - flip), binom.pmf(np.arange(k - y + 1), k - y, flip))
+        np.convolve(pmf(np.arange(y + 1), y, 1 - flip), pmf(np.arange(k - y + 1), k - y, flip))
         for y in range(k + 1)
     ]
     return np.array(rows)

@@ -20,7 +20,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
-from scipy.stats import binom
 
 from hushuffle import _checks
 from hushuffle.errors import NumericalError
@@ -28,6 +27,7 @@ from hushuffle.mechanisms.shufflers import MallowsShuffle, sample_mallows
 from hushuffle.mechanisms.shufflers._mallows_laws import CERTAIN, frozen_law
 from hushuffle.model import Bound, Citation
 from hushuffle.model.groups import Groups, GroupsLike
+from hushuffle.numerics.binomial import lower_tail, upper_tail
 from hushuffle.numerics.roots import farthest
 from hushuffle.randomness import Randomness, secure
 
@@ -325,6 +325,6 @@ def _order_statistics(samples: int, delta: float, confidence: float) -> tuple[in
     """
     tail = (1 - confidence) / 2
     ranks = np.arange(samples + 1)
-    low = int(np.count_nonzero(binom.cdf(ranks[:-1], samples, delta) <= tail))
-    high = int(np.count_nonzero(binom.sf(ranks - 1, samples, delta) > tail))
+    low = int(np.count_nonzero(lower_tail(ranks[:-1], samples, delta) <= tail))
+    high = int(np.count_nonzero(upper_tail(ranks, samples, delta) > tail))
     return low, high

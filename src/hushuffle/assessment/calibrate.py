@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.errors import InvalidInputError, Problem, SpecificationError
+from hushuffle.errors import InvalidInputError
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.model import Bound, Population
 from hushuffle.numerics.roots import halved
@@ -18,6 +18,7 @@ from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, smallest_people, with_local_epsilon
 from hushuffle.questions.dp.calibration import calibrate as solve
 from hushuffle.specification import Specification, build_protocol
+from hushuffle.specification._base import unfit
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -96,7 +97,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     targets = specification.targets
     if targets.epsilon is None:
         hint = "For example epsilon = 0.5: the central epsilon that is wanted, at most."
-        _refuse("must be given to calibrate", "nothing", hint)
+        unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
     tell("counting people", 0.0)
     people = specification.population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
@@ -104,7 +105,8 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     try:
         most = solve(protocol, parameter="epsilon", epsilon=targets.epsilon, delta=targets.delta)
     except InvalidInputError:
-        _refuse("must be a target that some local epsilon meets", f"{targets.epsilon:g}", "Allow a larger one.")
+        rule = "must be a target that some local epsilon meets"
+        unfit("targets.epsilon", rule, f"{targets.epsilon:g}", "Allow a larger one.")
     best, wanted = _point(most), targets.standard_error
     least = needed = None
     if wanted is not None:
@@ -133,11 +135,6 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
 def worst_error(protocol: Protocol) -> float:
     """Return the standard error of an estimated share at the worst true share."""
     return float(predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])).max())
-
-
-def _refuse(rule: str, value: str, hint: str) -> NoReturn:
-    problem = Problem(key="targets.epsilon", rule=rule, value=value, hint=hint)
-    raise SpecificationError("specification", (problem,))  # noqa: EM101 - the name of the file, no message
 
 
 def _point(found: Calibration) -> Point:

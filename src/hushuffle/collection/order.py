@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +13,11 @@ import numpy.typing as npt
 from hushuffle._checks import fail
 from hushuffle.collection.released import figure, number
 from hushuffle.collection.request import Asked, Request
-from hushuffle.errors import DataError, Problem, SpecificationError, UnsupportedProtocolError
+from hushuffle.errors import DataError, UnsupportedProtocolError
 from hushuffle.files.causes import refused
 from hushuffle.model import Population
-from hushuffle.questions import order
 from hushuffle.specification import People, Specification
-from hushuffle.specification.order_setup import Arrangement, Source, arranged, groups_of, places_of
-from hushuffle.tables.public_columns import load_codes
+from hushuffle.specification.order_setup import Arrangement, Source, arrangement
 
 _BLOCK: Final = 1 << 20
 _RAW: Final = np.dtype("<i8")
@@ -99,42 +98,11 @@ def order_shuffler(
             " stand would say whose they are: make them a category (missing = ...)."
         )
         raise DataError(message)
-    wanted, data, base_folder = specification.shuffler, asked.files[0], asked.base_folder
-    assert wanted.kind == "mallows"
-    people = People(population=Population(n=n, labels=asked.answers.labels, source=data))
-    if request.reference is None:
-        plain = specification.plain()
-        here = Specification.model_validate({**plain, "population": {**plain["population"], "data": data}})
-        found = arranged(here, people, base_folder)
-        assert found is not None
-        return found
-    source = Source(people=people, data=data, base_folder=base_folder)
-    metric: Any = wanted.groups.metric or "euclidean"
-    places = places_of(wanted.groups, source)
-    if wanted.groups.column is None:
-        groups = groups_of(wanted.groups, source, places, metric)
-    else:
-        groups = order.column_groups(load_codes(data, wanted.groups.column, **source.where))
-    if int(groups.sizes.max()) < 2:
-        hint = "Take a larger radius, or coarser labels: nobody is to be confused with anybody."
-        _refuse("shuffler.groups", "must put two people into one group", "one person in every group", hint)
-    reference = load_reference(request.reference, n=n)
-    theta = wanted.theta
-    if theta is None:
-        assert wanted.alpha is not None
-        theta = order.theta_for_alpha(wanted.alpha, reference=reference, groups=groups, distance=wanted.distance)
-    return Arrangement(
-        groups=groups,
-        places=places,
-        names=wanted.groups.public,
-        metric=metric,
-        shuffler=wanted.shuffler(reference, theta),
-        alpha=order.alpha_for_theta(theta, reference=reference, groups=groups, distance=wanted.distance),
-        sensitivity=order.sensitivity(reference, groups, distance=wanted.distance),
-        published=None,
-        width=order.width(reference, groups),
-        labelled=wanted.groups.column is not None,
-    )
+    assert specification.shuffler.kind == "mallows"
+    people = People(population=Population(n=n, labels=asked.answers.labels, source=asked.files[0]))
+    source = Source(people=people, data=asked.files[0], base_folder=asked.base_folder)
+    given = None if request.reference is None else partial(load_reference, request.reference, n=n)
+    return arrangement(specification.shuffler, source, given)
 
 
 def order_facts(arrangement: Arrangement) -> dict[str, Any]:
@@ -151,8 +119,3 @@ def order_facts(arrangement: Arrangement) -> dict[str, Any]:
             "rows": "Row r of the reports stands in the place of record r of the public data, counted from 0.",
         }
     }
-
-
-def _refuse(key: str, rule: str, value: str, hint: str) -> NoReturn:
-    where = "specification, with these data"
-    raise SpecificationError(where, (Problem(key=key, rule=rule, value=value, hint=hint),)) from None

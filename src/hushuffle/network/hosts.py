@@ -6,12 +6,13 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import tomli_w
 
 from hushuffle import _checks
-from hushuffle.errors import DataError, Problem, SpecificationError
+from hushuffle._checks import fail
+from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import write_private
 from hushuffle.files.secret_keys import text_of_secret
@@ -47,7 +48,7 @@ def make_certificates(names: Sequence[str], *, out: Path, days: float = 30.0) ->
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in (out / f"{name}{ending}" for name in nodes for ending in _ENDINGS):
             if path.exists():
-                _fail(f"{path} is there already: a node's files are never overwritten.")
+                fail(f"{path} is there already: a node's files are never overwritten.")
         authority, written = _authority(out, days)
         for name in nodes:
             identity, seal = authority.issue(name), SealKey.generate()
@@ -57,7 +58,7 @@ def make_certificates(names: Sequence[str], *, out: Path, days: float = 30.0) ->
             write_private(out / f"{name}.seal", seal.text.encode())
             written += [out / f"{name}{ending}" for ending in _ENDINGS]
     except OSError as error:
-        _fail(f"{error.filename or out} cannot be used: {cause(error)}.")
+        fail(f"{error.filename or out} cannot be used: {cause(error)}.")
     return written
 
 
@@ -68,7 +69,7 @@ def _authority(out: Path, days: float) -> tuple[Authority, list[Path]]:
         certificate = place.read_text("ascii", errors="replace")
         return Authority.read(certificate=certificate, key=text_of_secret(str(key)), days=days), []
     if place.exists():
-        _fail(f"{place} is there without {key.name}: only whoever holds that key can make certificates for it.")
+        fail(f"{place} is there without {key.name}: only whoever holds that key can make certificates for it.")
     authority = Authority(days=days)
     write_private(key, authority.key.encode())
     place.write_text(authority.certificate, encoding="ascii")
@@ -121,10 +122,10 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: 
     check_promise(document)  # what every node would refuse is not handed out
     try:
         if out.exists() and any(out.iterdir()):
-            _fail(f"{out} is there already, and not empty: give a new folder.")
+            fail(f"{out} is there already, and not empty: give a new folder.")
         return _written(document, servers, out)
     except OSError as error:
-        _fail(f"{out} cannot be written: {cause(error)}.")
+        fail(f"{out} cannot be written: {cause(error)}.")
 
 
 def _written(document: RunDocument, servers: list[str], out: Path) -> Prepared:
@@ -151,11 +152,11 @@ def _sources(wanted: Hosts, folder: Path) -> list[str]:
         names = path.read_text("utf-8").split()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text"
-        _fail(f"{path} cannot be read: {reason or 'an error'}.")
+        fail(f"{path} cannot be read: {reason or 'an error'}.")
     wrong = [name for name in dict.fromkeys(names) if not is_name(name)]
     if wrong or not names:
         got = ", ".join(map(repr, wrong[:3])) or "none"
-        _fail(f"{path} must hold names of {NAME_RULE}, one on a line; got {got}.")
+        fail(f"{path} must hold names of {NAME_RULE}, one on a line; got {got}.")
     return names
 
 
@@ -163,8 +164,4 @@ def _seal(path: Path) -> str:
     try:
         return PublicSealKey.of(path.read_text("ascii").strip()).text
     except (OSError, UnicodeDecodeError):
-        _fail(f"{path} cannot be read: `hushuffle node certs` makes seal keys, the public half is enough here.")
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None
+        fail(f"{path} cannot be read: `hushuffle node certs` makes seal keys, the public half is enough here.")

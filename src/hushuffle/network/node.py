@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, Self
 
-from hushuffle.errors import DataError, HushuffleError
+from hushuffle._checks import fail
+from hushuffle.errors import HushuffleError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import flush_folder
 from hushuffle.files.secret_keys import derived, key_in_environment, key_in_file, text_of_secret
@@ -165,7 +166,7 @@ class _Sockets:
                 found = socket.create_server((host.strip("[]"), int(port)), backlog=4096)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not host:port"
-            _fail(f"{name} cannot listen at {where}: {reason or 'an error'}.")
+            fail(f"{name} cannot listen at {where}: {reason or 'an error'}.")
         self._open.append(found)
         return found
 
@@ -191,7 +192,7 @@ def _nodes(
                 spend(policy, promise, document, own, key=coins, state=folder / config.records.state)
             continue
         if name != document.result and name not in scramblers and document.target_of(name) is None:
-            _fail(f"{name} takes no part in this run: the document does not name it.")
+            fail(f"{name} takes no part in this run: the document does not name it.")
         where = sockets.listening(config.listen.get(name) or document.servers[name].address, name)
         if name in scramblers:
             nodes.append(ScramblerNode(document, identity, where, journal=journal, state=state))
@@ -282,8 +283,4 @@ def _write(path: Path, content: Mapping[str, Any], *, hint: str = "") -> None:
     except OSError as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-        _fail(f"{path} cannot be written: {cause(error)}. {hint}".rstrip())
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None
+        fail(f"{path} cannot be written: {cause(error)}. {hint}".rstrip())

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
-from hushuffle.errors import DataError, UnsupportedProtocolError
+from hushuffle._checks import fail
+from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.files.causes import refused
 from hushuffle.files.private_files import write_private
 from hushuffle.network.nodes.document import Batch, RunDocument, Server, Step
@@ -178,21 +178,21 @@ def held_records(
 ) -> Mapping[str, Sequence[Person]]:
     """Return the records of every source node of a configuration; `query` is that of the document's plan."""
     if config.records is None:
-        _fail("the configuration of source nodes must have [records]: where their data, coins and state are.")
+        fail("the configuration of source nodes must have [records]: where their data, coins and state are.")
     if config.records.prepared is not None:
         return read_prepared(folder / config.records.prepared, document)
     if len(config.nodes) != 1:
-        _fail("a table of records belongs to one source node: give each a configuration of its own.")
+        fail("a table of records belongs to one source node: give each a configuration of its own.")
     assert config.records.data is not None
     (name,), data = config.nodes, config.records.data
     places = document.places.get(name, ())
     wanted = len(places) // len(document.steps) if query.everybody else len(places)
     by_step = Counter(step for step, _, _ in places)
     if query.everybody and any(by_step[step] != wanted for step in range(1, len(document.steps) + 1)):
-        _fail(f"the run's document does not list {name} equally often in every step, as its plan says.")
+        fail(f"the run's document does not list {name} equally often in every step, as its plan says.")
     rows = query.brought(data, folder).rows
     if len(rows) != wanted:
-        _fail(f"{data} has {len(rows):,} records, but {name} speaks for {wanted:,} in this run.")
+        fail(f"{data} has {len(rows):,} records, but {name} speaks for {wanted:,} in this run.")
     return {name: people(document, name, range(wanted), rows)}
 
 
@@ -239,7 +239,3 @@ def read_prepared(path: Path, document: RunDocument) -> dict[str, Sequence[Perso
         for place, name in enumerate(names):
             places.setdefault(name, []).append(place)
         return {name: people(document, name, [records[one] for one in own], rows[own]) for name, own in places.items()}
-
-
-def _fail(message: str) -> NoReturn:
-    raise DataError(message) from None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import InvalidInputError, Problem, SpecificationError
+from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.shufflers import MallowsShuffle
 from hushuffle.model import Bound, Groups
 from hushuffle.questions import order
@@ -17,9 +18,13 @@ from hushuffle.questions.order.groups import Metric
 from hushuffle.randomness import Randomness, reproducible, secure
 from hushuffle.specification import People, Specification
 from hushuffle.specification import order as asked
-from hushuffle.tables.public_columns import load_edges, load_labels, load_numbers
+from hushuffle.specification._base import unfit
+from hushuffle.tables.public_columns import load_codes, load_edges, load_labels, load_numbers
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.integer[Any]]
+
+_WHERE: Final = "specification, with these data"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,7 +94,19 @@ class Source:
 
 
 def arranged(specification: Specification, people: People, base_folder: Path) -> Arrangement | None:
-    """Return the arrangement of a specification with a Mallows shuffle, None for other shufflers.
+    """Return the arrangement of a specification with a Mallows shuffle about its own data, None for other shufflers.
+
+    Raises as `arrangement`.
+    """
+    if specification.shuffler.kind != "mallows":
+        return None
+    return arrangement(specification.shuffler, Source.of(specification, people, base_folder))
+
+
+def arrangement(
+    wanted: asked.MallowsShuffle, source: Source, given: Callable[[], Integers] | None = None
+) -> Arrangement:
+    """Return what a Mallows shuffle is about; `given`: reads a public order, which is computed otherwise.
 
     Raises:
         SpecificationError: groups that do not fit the data: larger than everybody, or all of one person.
@@ -97,23 +114,23 @@ def arranged(specification: Specification, people: People, base_folder: Path) ->
 
     Source: docs/theory/order.md, Theorem 5.
     """
-    wanted = specification.shuffler
-    if wanted.kind != "mallows":
-        return None
-    source = Source.of(specification, people, base_folder)
     metric: Metric = wanted.groups.metric or "euclidean"
-    places = places_of(wanted.groups, source)
-    groups = groups_of(wanted.groups, source, places, metric)
+    places = _places(wanted.groups, source)
+    groups = _groups(wanted.groups, source, places, metric, only_codes=given is not None)
     if int(groups.sizes.max()) < 2:
         hint = "Take a larger radius, or coarser labels: nobody is to be confused with anybody."
-        _refuse("shuffler.groups", "must put two people into one group", "one person in every group", hint)
-    line = order.on_sphere(places) if metric == "great-circle" and places is not None else places
-    reference = order.reference_order(groups, line, method=wanted.reference)
+        unfit("shuffler.groups", "must put two people into one group", "one person in every group", hint, where=_WHERE)
+    reference: Integers
+    if given is None:
+        line = order.on_sphere(places) if metric == "great-circle" and places is not None else places
+        reference = order.reference_order(groups, line, method=wanted.reference)
+    else:
+        reference = given()
     theta = wanted.theta
     if theta is None:
         assert wanted.alpha is not None
         theta = order.theta_for_alpha(wanted.alpha, reference=reference, groups=groups, distance=wanted.distance)
-    kendall = wanted.distance == "kendall"
+    published = given is None and wanted.distance == "kendall"
     return Arrangement(
         groups=groups,
         places=places,
@@ -122,7 +139,7 @@ def arranged(specification: Specification, people: People, base_folder: Path) ->
         shuffler=wanted.shuffler(reference, theta),
         alpha=order.alpha_for_theta(theta, reference=reference, groups=groups, distance=wanted.distance),
         sensitivity=order.sensitivity(reference, groups, distance=wanted.distance),
-        published=order.published_sensitivity(reference, groups) if kendall else None,
+        published=order.published_sensitivity(reference, groups) if published else None,
         width=order.width(reference, groups),
         labelled=wanted.groups.column is not None,
     )
@@ -133,16 +150,17 @@ def coins(seed: int | str) -> Randomness:
     return secure() if seed == "secure" else reproducible(int(seed))
 
 
-def places_of(groups: asked.Groups, source: Source) -> Floats | None:
+def _places(groups: asked.Groups, source: Source) -> Floats | None:
     """Return where everybody is, if the groups are made of places."""
     return None if groups.columns is None else load_numbers(source.data, groups.columns, **source.where)
 
 
-def groups_of(groups: asked.Groups, source: Source, places: Floats | None, metric: Metric) -> Groups:
-    """Return who is near whom, as the specification says it."""
+def _groups(groups: asked.Groups, source: Source, places: Floats | None, metric: Metric, *, only_codes: bool) -> Groups:
+    """Return who is near whom, as the specification says it; `only_codes`: labels are numbered, never shown."""
     try:
         if groups.column is not None:
-            return order.column_groups(load_labels(source.data, groups.column, **source.where))
+            load = load_codes if only_codes else load_labels
+            return order.column_groups(load(source.data, groups.column, **source.where))
         if groups.edges is not None:
             assert groups.steps is not None
             return order.path_groups(_edges(groups, source), n=source.people.n, radius=groups.steps)
@@ -153,7 +171,7 @@ def groups_of(groups: asked.Groups, source: Source, places: Floats | None, metri
         return order.nearest_groups(places, groups.nearest, metric=metric)
     except InvalidInputError as error:
         rule, _, got = str(error).partition(", got ")
-        _refuse("shuffler.groups", f"must fit the data: {rule}", got.rstrip("."), "")
+        unfit("shuffler.groups", f"must fit the data: {rule}", got.rstrip("."), where=_WHERE)
 
 
 def _edges(groups: asked.Groups, source: Source) -> npt.NDArray[np.int64]:
@@ -163,8 +181,3 @@ def _edges(groups: asked.Groups, source: Source) -> npt.NDArray[np.int64]:
         records = people.n if people.kept is None else people.kept.size
         names = load_labels(source.data, groups.id, n=records, base_folder=source.base_folder)
     return load_edges(groups.edges, n=people.n, names=names, kept=people.kept, base_folder=source.base_folder)
-
-
-def _refuse(key: str, rule: str, value: str, hint: str) -> NoReturn:
-    where = "specification, with these data"
-    raise SpecificationError(where, (Problem(key=key, rule=rule, value=value, hint=hint),)) from None

@@ -136,7 +136,7 @@ def _described(section: type) -> dict[str, str]:
         return {}
     assert isinstance(tree, ast.ClassDef)
     return {
-        key.target.id: inspect.cleandoc(words.value.value)
+        key.target.id: inspect.cleandoc(str(words.value.value))
         for key, words in itertools.pairwise(tree.body)
         if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name)
         if isinstance(words, ast.Expr) and isinstance(words.value, ast.Constant)

@@ -109,8 +109,7 @@ def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     """
     k, flip = checked(filters, p)
     rows = [
-        np.convolve(pmf(np.arange(y + 1), y, 1 - flip), pmf(np.arange(k - y + 1), k - y, flip))
-        for y in range(k + 1)
+        np.convolve(pmf(np.arange(y + 1), y, 1 - flip), pmf(np.arange(k - y + 1), k - y, flip)) for y in range(k + 1)
     ]
     return np.array(rows)
 

@@ -41,8 +41,8 @@ def memory_of_keys(memories: Iterator[Path], monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def few_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw charts of an assessment through this deployment's own point and two others: the rest repeats them."""
-    monkeypatch.setattr("hushuffle.assessment.charts._NOISES", (0.5, 4.0))
-    monkeypatch.setattr("hushuffle.assessment.charts._TIMES", (0.01, 100.0))
-    monkeypatch.setattr("hushuffle.assessment.reach.charts._NOISES", (0.05, 0.4))
-    monkeypatch.setattr("hushuffle.assessment.reach.charts._FACTORS", (0.1, 10.0))
+    """Draw charts of an assessment through this deployment's own point and another: the rest repeats them."""
+    monkeypatch.setattr("hushuffle.assessment.charts._NOISES", (0.5,))
+    monkeypatch.setattr("hushuffle.assessment.charts._TIMES", (0.1,))
+    monkeypatch.setattr("hushuffle.assessment.reach.charts._NOISES", (0.4,))
+    monkeypatch.setattr("hushuffle.assessment.reach.charts._FACTORS", (0.1,))

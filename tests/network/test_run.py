@@ -67,17 +67,17 @@ def nothing(out: Path) -> bool:
 
 
 def test_a_whole_run_gives_what_the_simulation_gives(tmp_path: Path) -> None:
-    sets = '[["age"], ["sex"], ["age", "sex"]]'
-    made = run(tmp_path / "out", sets=sets, more=VALUES, collect=120.0)  # nobody waits where all come
+    sets = '[["age"], ["age", "sex"]]'
+    made = run(tmp_path / "out", people=40, sets=sets, more=VALUES, collect=120.0)  # nobody waits where all come
     query = aggregate_of(made.deployment.document).query
     for answer, (received, estimated) in zip(made.result["answers"], simulated(made), strict=True):
         assert answer["received"] == received.count.tolist()
-        assert (answer["sources"], answer["planned"], answer["lost_batches"]) == (PEOPLE, PEOPLE, 0)
+        assert (answer["sources"], answer["planned"], answer["lost_batches"]) == (40, 40, 0)
         for name, values in estimated.results(query).items():
             found = np.array(answer["estimates"][name], dtype=np.float64)  # None where there is nobody
             np.testing.assert_allclose(found, values, rtol=1e-9)
     assert made.failures == {}
-    scramblers = [f"scrambler-{step}-{place}" for step in (1, 2, 3) for place in (1, 2, 3)]
+    scramblers = [f"scrambler-{step}-{place}" for step in (1, 2) for place in (1, 2)]
     assert released(made) == dict.fromkeys(scramblers, 23)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["result.json", "run.json", "trace.parquet"]
     assert json.loads((tmp_path / "out" / "result.json").read_bytes()) == made.result

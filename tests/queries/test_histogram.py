@@ -16,13 +16,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from hushuffle.errors import DataError, SpecificationError
-from hushuffle.network.run import run_on_network
+from hushuffle.network.node import result_table
+from hushuffle.network.run import NetworkRun, run_on_network
 from hushuffle.network.study import network_study
 from hushuffle.queries import parse_plan
 from hushuffle.queries.analyse import analyse_plan
 from hushuffle.queries.histogram import Histogram
 from hushuffle.queries.simulate import simulate_plan
 from hushuffle.randomness import reproducible
+from network.network_tools import KEY, stage
+from runtime_cases import bounded
 
 TASK = Histogram(columns=("age", "bmi"), sizes=(3, 4), partitions=5)
 PLAN = """
@@ -105,13 +108,42 @@ def test_its_guarantee_is_that_of_one_step() -> None:
     ]
 
 
-def test_real_nodes_count_what_arrives(tmp_path: Path) -> None:
+def in_one_process(text: str, folder: Path) -> NetworkRun:
+    """Run a plan with real nodes in one event loop."""
+    specification = parse_plan(text)
+    records = specification.query.records(Path())
+
+    async def work() -> NetworkRun:
+        async with stage(text, folder, recorded=True) as scene:
+            scene.start_servers()
+            scene.start(*scene.sources)
+            result = await scene.result()
+            return NetworkRun(
+                deployment=scene.deployment,
+                plan=specification.plan(records.n),
+                records=records,
+                result=result_table(scene.document, result),
+                counters={name: journal.counters() for name, journal in scene.journals.items()},
+                failures={},
+                trace=scene.trace,
+                coins=KEY,
+            )
+
+    return bounded(work())
+
+
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_real_nodes_count_what_arrives(processes: bool, tmp_path: Path) -> None:
     true = counted(people(tmp_path, 24))
-    spec = parse_plan(plan('data = "people.csv"', sigma=0.0, traffic="dummies = 3\nbatch = 12"))
     # Nothing is redirected, so that there is no guarantee to speak of: the plan asks for none.
-    run = run_on_network(spec, out=tmp_path / "out", base_folder=tmp_path)
-    result = json.loads((tmp_path / "out" / "result.json").read_bytes())
-    (answer,) = result["answers"]
+    text = plan(f'data = "{tmp_path}/people.csv"', sigma=0.0, traffic="dummies = 3\nbatch = 12")
+    spec = parse_plan(text)
+    if processes:
+        run = run_on_network(spec, out=tmp_path / "out")
+        assert json.loads((tmp_path / "out" / "result.json").read_bytes()) == run.result
+    else:
+        run = in_one_process(text, tmp_path)
+    (answer,) = run.result["answers"]
     assert answer["received"] == answer["estimates"] == true
     assert (answer["columns"], answer["sizes"], answer["sources"]) == (["age", "bmi"], [3, 4], 24)
     study = network_study(spec, run)

@@ -77,7 +77,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     tell("what happens at other sizes", 0.3)
     charts = (
         *order.charts,
-        *curves.privacy_charts(questions, protocol, delta=delta),
+        *curves.privacy_charts(questions, protocol, delta=delta, central=findings.central_bound(order.findings)),
         *guessing_charts(questions, protocol),
     )
     tell("running the collection", 0.6)

@@ -12,7 +12,7 @@ from hushuffle.assessment.findings import Questions, hides_senders
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Chart, Series
+from hushuffle.model import Bound, Chart, Series
 from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import with_local_epsilon
 
@@ -21,8 +21,13 @@ _TIMES = tuple(10 ** (half / 2) for half in range(-4, 5))
 _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 
 
-def privacy_charts(questions: Questions, protocol: Protocol, *, delta: float) -> tuple[Chart, ...]:
-    """Return privacy against n and against epsilon_0, and accuracy against epsilon_0 (buckets fixed)."""
+def privacy_charts(
+    questions: Questions, protocol: Protocol, *, delta: float, central: Bound | None = None
+) -> tuple[Chart, ...]:
+    """Return privacy against n and against epsilon_0, and accuracy against epsilon_0 (buckets fixed).
+
+    `central`: the deployment's own epsilon, where it is known; its point is drawn from it.
+    """
     ask = questions.ask
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
     # A noisy order and a cap belong to these people: there is none for others.
@@ -33,7 +38,7 @@ def privacy_charts(questions: Questions, protocol: Protocol, *, delta: float) ->
             ask(
                 "privacy-against-people",
                 "The chart of privacy against the number of people",
-                lambda: _against_people(protocol, delta),
+                lambda: _against_people(protocol, delta, central),
             )
         )
     own = protocol.randomizer.chosen_epsilon
@@ -45,7 +50,7 @@ def privacy_charts(questions: Questions, protocol: Protocol, *, delta: float) ->
             ask(
                 "privacy-against-noise",
                 "The chart of privacy against the noise on each device",
-                lambda: _against_noise(variants, noises, delta, here),
+                lambda: _against_noise(variants, noises, delta, here, central),
             ),
             ask(
                 "accuracy-against-noise",
@@ -56,9 +61,9 @@ def privacy_charts(questions: Questions, protocol: Protocol, *, delta: float) ->
     return tuple(chart for chart in charts if chart is not None)
 
 
-def _against_people(protocol: Protocol, delta: float) -> Chart:
+def _against_people(protocol: Protocol, delta: float, own: Bound | None) -> Chart:
     sizes = sorted({min(max(2, round(protocol.n * times)), _LARGEST) for times in _TIMES} | {protocol.n})
-    central = _band("released, after the shuffler", sizes, [replace(protocol, n=n) for n in sizes], delta)
+    central = _band(sizes, [replace(protocol, n=n) for n in sizes], delta, here=protocol.n, own=own)
     local = protocol.randomizer.local_epsilon
     return Chart(
         key="privacy-against-people",
@@ -73,8 +78,10 @@ def _against_people(protocol: Protocol, delta: float) -> Chart:
     )
 
 
-def _against_noise(variants: Sequence[Protocol], noises: Sequence[float], delta: float, here: float | None) -> Chart:
-    released = _band("released, after the shuffler", noises, variants, delta)
+def _against_noise(
+    variants: Sequence[Protocol], noises: Sequence[float], delta: float, here: float | None, own: Bound | None
+) -> Chart:
+    released = _band(noises, variants, delta, here=here, own=own)
     known = Series.through("with the sender known", noises, noises)
     series = (released, known) if hides_senders(variants[0]) else (known,)
     return Chart(
@@ -108,8 +115,13 @@ def _accuracy(variants: Sequence[Protocol], noises: Sequence[float], here: float
     )
 
 
-def _band(label: str, x: Sequence[float], protocols: Sequence[Protocol], delta: float) -> Series:
-    return Series.through(label, x, (dp.epsilon(protocol, delta=delta) for protocol in protocols))
+def _band(
+    x: Sequence[float], protocols: Sequence[Protocol], delta: float, *, here: float | None, own: Bound | None
+) -> Series:
+    """Return epsilon of the release against x; at `here` it is `own`, if that is known."""
+    asked = zip(x, protocols, strict=True)
+    figures = (own if own is not None and at == here else dp.epsilon(one, delta=delta) for at, one in asked)
+    return Series.through("released, after the shuffler", x, figures)
 
 
 def _flat(label: str, x: Sequence[float], value: float) -> Series:

@@ -41,7 +41,7 @@ class Scripted(Randomness):
 )
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_all_permutations_of_five_have_their_probability(distance: Distance, theta: float) -> None:
-    law, rng, draws = oracle.law(5, theta, distance), hs.reproducible(1), 8_000
+    law, rng, draws = oracle.law(5, theta, distance), hs.reproducible(1), 4_000
     place = {tau: number for number, tau in enumerate(law)}
     seen = np.zeros(len(law))
     for _ in range(draws):
@@ -61,7 +61,7 @@ def test_all_permutations_of_five_have_their_probability(distance: Distance, the
     ],
 )
 def test_inversions_at_a_thousand_have_their_mean_and_variance(theta: float) -> None:
-    n, draws, rng = 1000, 400, hs.reproducible(2)
+    n, draws, rng = 1000, 250, hs.reproducible(2)
     limits = _mallows_laws.digit_limits(theta, 10)
     totals = np.array([_mallows_laws.inversion_counts(n, limits, rng).sum() for _ in range(draws)])
     mean, variance = oracle.kendall_moments(n, theta)

@@ -155,8 +155,8 @@ def test_names_the_composition_it_used() -> None:
     assert small.witness.family == "the worst values of the known people"
 
 
-LARGE = [(8_000, 3, 4.0), (10**6, 2, 0.5), (10**6 + 1, 2, 4.0), (10**6, 1000, 4.0), (200, 8, 4.0), (10**6, 2**40, 30.0)]
-LARGER = [(5_000, 5, 0.5), (10**8, 3, 1.0)]
+LARGE = [(8_000, 3, 4.0), (10**6, 2, 0.5), (10**6 + 1, 2, 4.0), (10**6, 1000, 4.0), (10**6, 2**40, 30.0)]
+LARGER = [(200, 8, 4.0), (5_000, 5, 0.5), (10**8, 3, 1.0)]
 
 
 @pytest.mark.parametrize(

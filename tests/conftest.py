@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Tests run side by side, one for each core: a second thread in each would only wait for the first, and busily. NumPy
+# asks when it is loaded, which is later.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 settings.register_profile("hushuffle", derandomize=True, deadline=None, database=None)
 settings.load_profile("hushuffle")

@@ -33,7 +33,7 @@ def median_seconds(work: Callable[[], object], runs: int = 3) -> float:
 
 def against_blanket(filters: int, bits: int, p: float, epsilon: float) -> float:
     protocol = hs.Protocol(randomizer=hs.BitFlipping(width=filters, p=p), shuffler=hs.UniformShuffle(), n=bits)
-    return FiniteDivergence.of(protocol).upper(epsilon) / DELTA
+    return FiniteDivergence.of(protocol).blanket(epsilon) / DELTA
 
 
 def main() -> None:

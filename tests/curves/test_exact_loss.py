@@ -167,16 +167,18 @@ def ones_among(chance: float, bits: int) -> list[float]:
 
 _T = math.e / (math.e + 3)
 _L = (1 - _T) / 3
+_HASHING = hs.LocalHashing(k=50, g=4, epsilon=1.0, family="affine")
+_APART = 1 - float(_HASHING.collision)
 
 
 @pytest.mark.parametrize(
     ("randomizer", "near", "far"),
     [
-        # A report supports the first value only, the second only, both, or neither; two hashes meet in 1/4.
+        # A report supports the first value only, the second only, both, or neither.
         (
-            hs.LocalHashing(k=50, g=4, epsilon=1.0),
-            [0.75 * _T, 0.75 * _L, 0.25 * _T, 1 - 0.75 * _L - _T],
-            [0.75 * _L, 0.75 * _T, 0.25 * _T, 1 - 0.75 * _L - _T],
+            _HASHING,
+            [_APART * _T, _APART * _L, (1 - _APART) * _T, 1 - _APART * _L - _T],
+            [_APART * _L, _APART * _T, (1 - _APART) * _T, 1 - _APART * _L - _T],
         ),
         # All bits of the two values differ: how many are set says everything.
         (hs.BitFlipping(width=3, p=0.1), ones_among(0.1, 3), ones_among(0.9, 3)),

@@ -143,6 +143,8 @@ def test_bit_flipping_by_distance_is_bit_flipping_by_matrix(width: int, p: float
         LocalHashing(k=2, g=2, epsilon=1.0, family="affine"),
         LocalHashing(k=2, g=2, epsilon=1.0),
         LocalHashing(k=3, g=2, epsilon=1.0),
+        LocalHashing(k=3, g=4, epsilon=1.0),
+        LocalHashing(k=5, g=2, epsilon=2.0),
     ],
 )
 @pytest.mark.parametrize("n", [1, 2])
@@ -152,6 +154,9 @@ def test_local_hashing_by_enumeration(randomizer: LocalHashing, n: int) -> None:
         law = shuffled(randomizer, n)
         assert law.lower(epsilon)[0] <= worst + 1e-13
         assert worst <= law.upper(epsilon) + 1e-13
+        if n > 1 and law.laws[0].complete:
+            for level in (0.9, 0.1, 1e-4):
+                assert worst <= law.pool.over_all(law.places, epsilon, level) + 1e-13
 
 
 def test_the_collision_probability_of_the_family_matters() -> None:

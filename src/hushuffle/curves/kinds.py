@@ -52,14 +52,13 @@ class Kinds:
             near=self.near[inside], far=self.far[inside], own=self.own[inside], starts=np.zeros(1, dtype=np.int64)
         )
 
-    def both(self, first: int, second: int) -> Kinds:
-        """Return the same with two kinds only."""
-        one, two = self.part(first), self.part(second)
+    def joined(self, other: Kinds) -> Kinds:
+        """Return the kinds of both."""
         return Kinds(
-            near=np.append(one.near, two.near),
-            far=np.append(one.far, two.far),
-            own=np.append(one.own, two.own),
-            starts=np.array([0, one.near.size]),
+            near=np.append(self.near, other.near),
+            far=np.append(self.far, other.far),
+            own=np.append(self.own, other.own),
+            starts=np.append(self.starts, self.near.size + other.starts),
         )
 
     def sums(self, terms: Floats) -> Floats:

@@ -187,16 +187,24 @@ class Pooled:
         """Return the kinds of people, if there are others, and of dummies, if there are any, behind the pool."""
         key = (*place, level)
         if key not in self.made:
-            law, (a, b) = self.laws[place[0]], self.laws[place[0]].pairs[place[1]]
-            share = _pool(law, a, b, self.weight(level))
-            rest = 1 - float(share.sum())
-            groups = [Kinds.of(law.rows[a], law.rows[b], (law.rows - share) / rest)] if self.people else []
-            if self.dummies:
-                groups.append(Kinds.of(law.rows[a], law.rows[b], ((law.blanket - share) / rest)[None, :]))
+            law = self.laws[place[0]]
+            a, b = law.pairs[place[1]]
+            groups = self._behind(law, a, b, self.weight(level))
+            if law.also is not None:
+                rare = self._behind(law.also, a, b, self.weight(level))
+                groups = [one.joined(other) for one, other in zip(groups, rare, strict=True)]
             if (len(self.made) + 1) * law.rows.size > _CELLS:
                 self.made.clear()
             self.made[key] = tuple(groups)
         return self.made[key]
+
+    def _behind(self, law: ValueLaws, a: int, b: int, weight: float) -> list[Kinds]:
+        share = _pool(law, a, b, weight)
+        rest = 1 - float(share.sum())
+        groups = [Kinds.of(law.rows[a], law.rows[b], (law.rows - share) / rest)] if self.people else []
+        if self.dummies:
+            groups.append(Kinds.of(law.rows[a], law.rows[b], ((law.blanket - share) / rest)[None, :]))
+        return groups
 
 
 def _pool(law: ValueLaws, a: int, b: int, weight: float) -> Floats:

@@ -3,8 +3,11 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from itertools import combinations
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
@@ -66,13 +69,18 @@ def test_inverses_from_a_table_or_one_by_one() -> None:
     assert AffineHashes(k=2, g=2)._inverses(np.array([1])).tolist() == [1]
 
 
-def test_buckets_of_three_values_are_independent_where_the_law_says_so() -> None:
-    """k > g: the buckets of 0, 1 and g, so that a report of 0 is the blanket's for the pair (1, g)."""
-    family = BinaryHashes(k=9, g=4)
+@pytest.mark.parametrize(("k", "g"), [(3, 2), (9, 2), (9, 4), (7, 8), (17, 16), (40, 4)])
+def test_three_values_share_a_bucket_as_often_as_the_family_says(k: int, g: int) -> None:
+    family = BinaryHashes(k=k, g=g)
     hashes = np.array(list(family.every()))
-    seen = [family.buckets(hashes, np.full(len(hashes), x)) for x in (0, 1, 4)]
-    shifted = (seen[0] ^ seen[1]) + 4 * (seen[0] ^ seen[2])
-    assert np.bincount(shifted, minlength=16).tolist() == [family.size // 16] * 16
+    seen = np.stack([family.buckets(hashes, np.full(len(hashes), x)) for x in range(k)])
+    least, most = family.triples
+    shared = {
+        (x, y, z): Fraction(int(np.sum((seen[x] == seen[y]) & (seen[x] == seen[z]))), len(hashes))
+        for x, y, z in combinations(range(k), 3)
+    }
+    assert least <= min(shared.values())
+    assert max(shared.values()) == shared[0, 1, 2] == most
 
 
 @pytest.mark.parametrize(
@@ -86,15 +94,20 @@ def test_buckets_of_three_values_are_independent_where_the_law_says_so() -> None
 )
 def test_value_laws_are_the_channel_by_classes(hashing: LocalHashing) -> None:
     law, channel = hashing.law().pairs()[0], hashing.channel()
-    a, b = (law.labels[row] for row in law.pairs[0])
     reports = np.array(channel.outputs)
-    first, second = (
-        hashing.hashes.buckets(reports[:, :-1], np.full(len(reports), x)) == reports[:, -1] for x in (a, b)
-    )
-    place = np.select([first & ~second, second & ~first, first & second], [0, 1, 2], 3)
+    seen = [hashing.hashes.buckets(reports[:, :-1], np.full(len(reports), x)) for x in law.labels]
+    # By which of the values share a bucket, and which one is reported.
+    each = np.stack([*seen, reports[:, -1]], axis=1)
+    names = [tuple(x == y for x, y in combinations(row, 2)) for row in each.tolist()]
+    order = sorted(set(names))
+    place = np.array([order.index(name) for name in names])
+
+    def by_class(masses: npt.NDArray[Any]) -> list[float]:
+        return sorted(np.bincount(place, weights=masses).tolist())
+
     for row, label in zip(law.rows, law.labels, strict=True):
-        assert row == pytest.approx(np.bincount(place, weights=channel.matrix[label], minlength=4), abs=1e-14)
-    assert law.blanket == pytest.approx(np.bincount(place, minlength=4) / len(reports), abs=1e-14)
+        assert sorted(row.tolist()) == pytest.approx(by_class(channel.matrix[label]), abs=1e-14)
+    assert sorted(law.blanket.tolist()) == pytest.approx(by_class(np.full(len(reports), 1 / len(reports))), abs=1e-14)
     assert bool(np.all(law.weight * law.blanket <= law.rows + 1e-15))
 
 

@@ -32,8 +32,8 @@ class HashFamily(ABC):
     k: int
     g: int
 
-    independent: bool = False
-    """Whether the buckets of 0, 1 and g are independent, where k > g."""
+    triples: tuple[Fraction, Fraction] | None = None
+    """The least and the largest chance that three different values share a bucket; the largest is that of 0, 1, 2."""
 
     @property
     @abstractmethod
@@ -72,12 +72,12 @@ class BinaryHashes(HashFamily):
     """h(x) = M x over GF(2), row i of M being bits i, i+1, ... of the seed; g a power of two.
 
     Shifts of a vector other than 0 are independent, so M x is uniform for every x other than 0, and two values
-    share a bucket with probability 1/g exactly.
+    share a bucket with probability 1/g exactly. Three share one with probability 1/g**2 to 1/(2 g)
+    (docs/theory/pool.md, Corollary 6).
     """
 
     k: int
     g: int
-    independent = True
 
     @property
     def places(self) -> int:
@@ -100,6 +100,10 @@ class BinaryHashes(HashFamily):
     @property
     def collision(self) -> Fraction:
         return Fraction(1, self.g)
+
+    @property
+    def triples(self) -> tuple[Fraction, Fraction]:  # type: ignore[override]
+        return Fraction(1, self.g**2), Fraction(1, 2 * self.g)
 
     def draw(self, size: int, rng: Randomness) -> Integers:
         return rng.integers(self.size, size)[:, None]

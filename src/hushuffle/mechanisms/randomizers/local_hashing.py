@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -299,28 +299,42 @@ class Hashed(ReportLaw):
         return Blanket.uniform(self.response.gamma, self.channel().matrix.shape[1])
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the one pair there is: a report supports its first value only, its second only, both, or neither.
+        """Return the one pair there is: a report supports its first value, its second, and a third one, or does not.
 
-        The blanket is a fresh hash with a uniform bucket. Where the buckets of 0, 1 and g are independent, a report of
-        0 looks like the blanket's to whoever compares 1 with g.
+        The blanket is a fresh hash with a uniform bucket. Where it is not known how often three values share a bucket
+        a report is only looked at for the pair.
         """
-        law, both, g = self.response, self.collision, self.response.k
-        apart, truth, lie = 1 - both, law.truth, law.lie
-        first = (apart * truth, apart * lie, both * truth, apart * (1 - truth - lie) + both * (1 - truth))
-        second = (first[1], first[0], *first[2:])
-        uniform = (apart / g, apart / g, both / g, 1 - (2 - both) / g)
-        rows: list[tuple[Fraction, ...]] = [first, second]
-        labels: tuple[int, ...] = (0, 1)
-        if self.hashes.independent and self.values > g:
-            rows, labels = [first, second, uniform], (1, g, 0)
-        return (
-            ValueLaws(
-                rows=np.array(rows, dtype=np.float64),
-                labels=labels,
-                blanket=np.array(uniform, dtype=np.float64),
-                weight=float(law.gamma),
-                pairs=((0, 1),),
-            ),
+        if self.values == 2 or self.hashes.triples is None:
+            return (self._classes([(1, 1), (0, 1)], [self.collision, 1 - self.collision]),)
+        least, most = self.hashes.triples
+        rare = self._of_three(least) if least < most else None
+        return (replace(self._of_three(most), also=rare),)
+
+    def _of_three(self, shared: Fraction) -> ValueLaws:
+        """Return the laws of three values that share a bucket, all three, with this probability."""
+        two = self.collision - shared
+        buckets: list[tuple[int, ...]] = [(1, 1, 1), (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 2)]
+        return self._classes(buckets, [shared, two, two, two, 1 - shared - 3 * two])
+
+    def _classes(self, buckets: list[tuple[int, ...]], chances: list[Fraction]) -> ValueLaws:
+        """Return the laws by which values share a bucket, and by which of their buckets is reported."""
+        law, values = self.response, range(len(buckets[0]))
+        rows: list[tuple[Fraction, ...]] = []
+        for held, chance in zip(buckets, chances, strict=True):
+            rows += [
+                (chance / law.k, *(chance * (law.truth if held[x] == bucket else law.lie) for x in values))
+                for bucket in sorted(set(held))
+            ]
+            others = law.k - len(set(held))
+            rows.append((others * chance / law.k, *(others * chance * law.lie for _ in values)))
+        blanket, *laws = np.array([row for row in rows if row[0] > 0], dtype=np.float64).T
+        return ValueLaws(
+            rows=np.array(laws),
+            labels=tuple(values),
+            blanket=blanket,
+            weight=float(law.gamma),
+            pairs=((0, 1),),
+            complete=len(values) == min(self.values, 3),
         )
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:

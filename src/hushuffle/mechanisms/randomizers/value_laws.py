@@ -20,6 +20,7 @@ class ValueLaws:
     blanket are constant, so nothing about a pair is lost by looking at classes only; the other rows
     are what the other people may report. `complete`: so are the ratios to the other rows, and every value that is no
     row is like one of them, to the pair and to what the blanket has where the pair's two probabilities are alike.
+    `also`: the same rows under another law of what is public in a report; some values' laws may be mixtures of the two.
     """
 
     rows: npt.NDArray[np.float64]
@@ -28,6 +29,7 @@ class ValueLaws:
     weight: float
     pairs: tuple[tuple[int, int], ...]
     complete: bool = False
+    also: ValueLaws | None = None
 
 
 def different_pairs(matrix: npt.NDArray[np.float64]) -> tuple[tuple[int, int], ...]:

@@ -1,0 +1,152 @@
+"""How wide certified brackets of central epsilon are, mechanism by mechanism, and how long they take.
+
+    python benchmarks/tight.py           prints the table
+    python benchmarks/tight.py --write   writes docs/reference/what-is-tight.md
+
+Time is in units: sorting 10^7 floats in the same run. Takes a few minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+import hushuffle as hs
+from hushuffle.mechanisms.randomizers import Mechanism
+
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "what-is-tight.md"
+Floats = npt.NDArray[np.float64]
+
+
+def by_matrix(rows: Floats) -> Mechanism:
+    return hs.MatrixRandomizer(channel=hs.Channel(matrix=rows / rows.sum(axis=1, keepdims=True)))
+
+
+def bits(k: int, kept: float, raised: float) -> Mechanism:
+    """One-hot: the own bit is 1 with probability `kept`, every other one with `raised`."""
+    reports = np.arange(2**k)[:, None] >> np.arange(k) & 1
+    own = np.where(np.eye(k) == 1, kept, raised)[:, None, :]
+    return by_matrix(np.where(reports == 1, own, 1 - own).prod(axis=2))
+
+
+def truncated_geometric(k: int, epsilon: float) -> Mechanism:
+    """Noise of the law r**|z|, what falls beyond an end counted there; epsilon is the loss across the whole range."""
+    ratio = math.exp(-epsilon / (k - 1))
+    away = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
+    rows = (1 - ratio) / (1 + ratio) * ratio**away
+    rows[:, [0, -1]] = ratio ** away[:, [0, -1]] / (1 + ratio)
+    return by_matrix(rows)
+
+
+def noise(k: int, density: Callable[[Floats], Floats]) -> Mechanism:
+    """Values 0, 1/(k-1), ..., 1 with noise of this density on the same grid from -3 to 4."""
+    values, reports = np.linspace(0, 1, k), np.arange(-3 * (k - 1), 4 * (k - 1) + 1) / (k - 1)
+    return by_matrix(density(np.subtract.outer(values, reports)))
+
+
+def square_wave(k: int, epsilon: float) -> Mechanism:
+    """Li et al. 2020: near the value e**epsilon times as likely, in k cells of values and of reports."""
+    growth = math.exp(epsilon)
+    half = (epsilon * growth - growth + 1) / (2 * growth * (growth - 1 - epsilon))
+    ends, values = np.linspace(-half, 1 + half, k + 1), (np.arange(k) + 0.5) / k
+    near = np.minimum(ends[1:], values[:, None] + half) - np.maximum(ends[:-1], values[:, None] - half)
+    return by_matrix(np.diff(ends) + (growth - 1) * np.maximum(near, 0.0))
+
+
+def hadamard(k: int, epsilon: float) -> Mechanism:
+    """Acharya, Sun, Zhang 2019: a report agrees with the value's row of a Hadamard matrix e**epsilon times as often."""
+    signs = np.array([[(x & y).bit_count() % 2 for y in range(2 * k)] for x in range(1, k + 1)])
+    return by_matrix(np.where(signs == 0, math.exp(epsilon), 1.0))
+
+
+def cases() -> Iterator[tuple[str, Mechanism, int, int, float]]:
+    """Yield name, mechanism, people, dummies and delta."""
+    for n in (1000, 100_000):
+        yield "randomized response, k = 10, epsilon_0 = 2", hs.RandomizedResponse(k=10, epsilon=2.0), n, 0, 1e-6
+        yield "subset selection, k = 10, w = 3, epsilon_0 = 1", hs.SubsetSelection(k=10, w=3, epsilon=1.0), n, 0, 1e-6
+        yield "one-hot OUE, k = 8, epsilon_0 = 1", bits(8, 0.5, 1 / (math.e + 1)), n, 0, 1e-6
+        flip = 1 / (math.exp(0.5) + 1)
+        yield "one-hot SUE (RAPPOR), k = 8, epsilon_0 = 1", bits(8, 1 - flip, flip), n, 0, 1e-6
+        yield "Hadamard response, k = 8, epsilon_0 = 1", hadamard(8, 1.0), n, 0, 1e-6
+        yield "square wave, 16 cells, epsilon_0 = 1", square_wave(16, 1.0), n, 0, 1e-6
+        yield "truncated geometric, k = 16, epsilon_0 = 3", truncated_geometric(16, 3.0), n, 0, 1e-6
+        yield "discretised Gaussian, sigma = 1, k = 8", noise(8, lambda z: np.exp(-(z**2) / 2)), n, 0, 1e-6
+        yield "discretised Laplace, epsilon_0 = 1, k = 8", noise(8, lambda z: np.exp(-np.abs(z))), n, 0, 1e-6
+        yield "local hashing, k = 1,000, g = 4, epsilon_0 = 1", hs.LocalHashing(k=1000, g=4, epsilon=1.0), n, 0, 1e-6
+        yield "local hashing, k = 1,000, g = 3, epsilon_0 = 1", hs.LocalHashing(k=1000, g=3, epsilon=1.0), n, 0, 1e-6
+    for width, n, p, delta in (
+        (2, 100_000, 0.145, 1e-3),
+        (3, 1000, 0.1, 1e-4),
+        (3, 10_000, 0.1, 1e-3),
+        (4, 1000, 0.4, 1e-6),
+        (6, 100_000, 0.1, 1e-4),
+        (6, 100_000, 0.145, 1e-3),
+        (20, 10_000, 0.365, 1e-3),
+    ):
+        yield f"{width} filters flipped with p = {p:g}", hs.BitFlipping(width=width, p=p), n, 0, delta
+    yield "target sampling, T = 20, sigma = 0.2", hs.TargetSampling(targets=20, sigma=0.2), 100, 50, 1e-4
+    for dummies in (10, 1000, 100_000):
+        subset = hs.SubsetSelection(k=10, w=3, epsilon=2.0)
+        yield "subset selection, k = 10, w = 3, epsilon_0 = 2", subset, 1000, dummies, 1e-6
+
+
+def measured() -> Iterator[str]:
+    """Yield the rows of the table."""
+    floats = np.random.default_rng(0).random(10**7)
+    start = time.perf_counter()
+    np.sort(floats)
+    unit = time.perf_counter() - start
+    for name, randomizer, n, dummies, delta in cases():
+        shuffler = hs.Scrambler(dummies=dummies) if dummies else hs.UniformShuffle()
+        protocol = hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=n)
+        start = time.perf_counter()
+        bound = hs.dp.epsilon(protocol, delta=delta)
+        took = (time.perf_counter() - start) / unit
+        ends = f"{bound.lower:.5g} | {bound.upper:.5g} | {bound.width / bound.lower:.2%}"
+        yield f"| {name} | {n:,} | {dummies:,} | {delta:g} | {ends} | {took:.1f} |"
+
+
+HEAD = """# What is tight where
+
+Central ε is a certified bracket. This table says how wide it is, over its lower end. `python benchmarks/tight.py --write`
+makes it anew; time is in units of sorting 10⁷ floats on the same machine.
+
+| mechanism | people | dummies | δ | lower | upper | width | time |
+|---|---|---|---|---|---|---|---|
+"""
+
+TAIL = """
+## Reading it
+
+- Where the crowd is large enough for a [pool](../theory/pool.md) (about ln(1/δ) + 6 people report what all values share)
+  the upper end is tight for any finite randomizer: the rest is smoothing and the size of the pool.
+- *Local hashing* with a number of buckets that is a power of two is tight. With another number it keeps the
+  [blanket](../theory/blanket.md): how often three values share a bucket is not known for affine hashes.
+- *Few reports of a kind* (many filters with small p, few people against many values): a report can be nearly the only one
+  of its kind. The upper end gives the adversary the kinds of all others; the lower end is one explicit dataset. Neither
+  is known to be the true one.
+- *As many dummies as people*: the adversary of the upper end is told which reports are dummies, see the
+  [proof](../theory/pool.md). Randomized response has a sum of its own that does not.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--write", action="store_true", help="write the page")
+    write = parser.parse_args().write
+    rows = []
+    for row in measured():
+        print(row, flush=True)
+        rows.append(row)
+    if write:
+        PAGE.write_text(HEAD + "\n".join(rows) + "\n" + TAIL, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

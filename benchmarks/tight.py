@@ -114,8 +114,8 @@ def measured() -> Iterator[str]:
 
 HEAD = """# What is tight where
 
-Central ε is a certified bracket. This table says how wide it is, over its lower end. `python benchmarks/tight.py --write`
-makes it anew; time is in units of sorting 10⁷ floats on the same machine.
+Central ε is a certified bracket. This table says how wide it is, over its lower end.
+`python benchmarks/tight.py --write` makes it anew; time is in units of sorting 10⁷ floats on the same machine.
 
 | mechanism | people | dummies | δ | lower | upper | width | time |
 |---|---|---|---|---|---|---|---|
@@ -124,13 +124,13 @@ makes it anew; time is in units of sorting 10⁷ floats on the same machine.
 TAIL = """
 ## Reading it
 
-- Where the crowd is large enough for a [pool](../theory/pool.md) (about ln(1/δ) + 6 people report what all values share)
-  the upper end is tight for any finite randomizer: the rest is smoothing and the size of the pool.
+- Where the crowd is large enough for a [pool](../theory/pool.md) (about ln(1/δ) + 6 people report what all values
+  share) the upper end is tight for any finite randomizer: the rest is smoothing and the size of the pool.
 - *Local hashing* with a number of buckets that is a power of two is tight. With another number it keeps the
   [blanket](../theory/blanket.md): how often three values share a bucket is not known for affine hashes.
-- *Few reports of a kind* (many filters with small p, few people against many values): a report can be nearly the only one
-  of its kind. The upper end gives the adversary the kinds of all others; the lower end is one explicit dataset. Neither
-  is known to be the true one.
+- *Few reports of a kind* (many filters with small p, few people against many values): a report can be nearly the only
+  one of its kind. The upper end gives the adversary the kinds of all others; the lower end is one explicit dataset.
+  Neither is known to be the true one.
 - *As many dummies as people*: the adversary of the upper end is told which reports are dummies, see the
   [proof](../theory/pool.md). Randomized response has a sum of its own that does not.
 """

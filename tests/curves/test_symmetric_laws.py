@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.symmetric_pairs import AllAtFirst, AllAtThird
-from hushuffle.numerics.binomial import fair_signs
+from hushuffle.numerics.binomial import FairTable, fair_signs
 from oracles import dp_enumeration as oracle
 
 
@@ -40,6 +40,33 @@ def test_positive_part_by_the_definition() -> None:
             lower, upper = fair_signs(np.array([float(signs)]), 1.7, np.array([threshold]), head)
             assert lower[0] - 1e-15 <= exact <= upper[0] + 1e-15
             assert upper[0] - lower[0] <= 1e-11
+            table = FairTable.of(np.array([float(signs)]))
+            assert table is not None
+            tabulated = table.upper(1.7, np.array([threshold]), head)
+            assert exact - 1e-15 <= tabulated[0] <= upper[0] + 1e-11
+
+
+def test_tabulated_tails_say_the_same_as_tails_one_by_one() -> None:
+    rng = np.random.default_rng(5)
+    signs = rng.integers(0, 5000, 300).astype(np.float64)
+    table = FairTable.of(signs)
+    assert table is not None
+    for slope, share in ((0.3, 0.0), (1.0, 0.02), (7.0, 0.2), (1e17, 0.999999)):
+        threshold = share * slope * signs
+        head = slope * signs * (1 - share), slope * signs
+        one_by_one, tabulated = fair_signs(signs, slope, threshold, head)[1], table.upper(slope, threshold, head)
+        assert tabulated == pytest.approx(one_by_one, rel=1e-9 if share < 0.5 else 1e-5, abs=1e-30 * slope)
+    assert FairTable.of(np.array([1e9])) is None
+
+
+@pytest.mark.parametrize(("k", "n", "dummies"), [(3, 1000, 0), (20, 100, 50), (5, 10**5, 3)])
+def test_a_tabulated_blanket_is_the_blanket(k: int, n: int, dummies: int) -> None:
+    truth, lie = parameters(k, 2.0)
+    plain = BlanketBound.of(k=k, n=n, truth=truth, lie=lie, dummies=dummies)
+    quick = plain.tabulated()
+    assert quick.table is not None
+    for epsilon in (0.0, 1e-3, 0.02, 0.3, 1.9):
+        assert quick.upper(epsilon) == pytest.approx(plain.upper(epsilon), rel=1e-9, abs=1e-35)
 
 
 @pytest.mark.parametrize(("k", "n", "epsilon_0", "epsilon"), random_cases(40, 1))

@@ -15,12 +15,12 @@ Source: Balle, Bell, Gascon, Nissim 2019, Theorem 5.1 (generalised); docs/theory
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats, fair_signs, row_step
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, FairTable, Floats, fair_signs, row_step
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,6 +35,7 @@ class BlanketBound:
     total: Floats
     mass: Floats
     outside: float
+    table: FairTable | None = None
 
     @classmethod
     def of(cls, *, k: int, n: int, truth: float, lie: float, dummies: int, theta: float | None = None) -> BlanketBound:
@@ -77,16 +78,19 @@ class BlanketBound:
         traces = order[np.cumsum(self.mass[order]) <= 1e-7 * delta / self.k]
         keep = np.ones(self.mass.size, dtype=np.bool_)
         keep[traces] = False
-        return BlanketBound(
-            k=self.k,
-            theta=self.theta,
-            lie=self.lie,
+        return replace(
+            self,
             low=self.low[keep],
             high=self.high[keep],
             total=self.total[keep],
             mass=self.mass[keep],
             outside=self.outside + float(self.mass[traces].sum()) * (1 + 1e-9),
+            table=None,
         )
+
+    def tabulated(self) -> BlanketBound:
+        """Return the same bound with the tails of every row tabulated: quicker from about ten epsilons on."""
+        return replace(self, table=FairTable.of(self.high))
 
     def upper(self, epsilon: float) -> float:
         """Return an upper end of delta(epsilon) over all neighbouring datasets."""
@@ -95,7 +99,11 @@ class BlanketBound:
         common = excess * self.k * self.lie * self.total
         threshold = excess * pull / 2 * self.low + common
         known = pull * self.low + slope * (self.high - self.low)
-        value = fair_signs(self.high, slope, threshold, (known - common, known + common))[1]
+        head = known - common, known + common
+        if self.table is None:
+            value = fair_signs(self.high, slope, threshold, head)[1]
+        else:
+            value = self.table.upper(slope, threshold, head)
         each = float(np.sum(self.mass * value / self.total)) * (1 + EPS * (16 + self.mass.size))
         result = each + pull * self.outside  # no cell can weigh more than k theta
         gap, price = self.theta, excess * self.lie

@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.special import ndtri
@@ -45,6 +46,8 @@ _GROWTH: Final = 0.02
 
 _FARTHEST: Final = 300.0
 """What is left beyond this epsilon counts as a loss at infinity."""
+
+_SPREADS: Final[WeakKeyDictionary[PrivacyCurve, float]] = WeakKeyDictionary()
 
 _VERY_FAR: Final = 16.0
 """Standard deviation of the loss of a Gaussian pair whose total variation is 1 but for the last bit."""
@@ -157,8 +160,14 @@ _SOLID: Final = 1e-13
 def typical_loss(law: PrivacyCurve) -> float:
     """Return about the standard deviation of one round's loss: that of a Gaussian pair as far apart in total variation.
 
-    Only the choice of lattices depends on it.
+    Only the choice of lattices depends on it. Kept as long as the law is: lattices are chosen several times.
     """
+    if law not in _SPREADS:
+        _SPREADS[law] = _typical_loss(law)
+    return _SPREADS[law]
+
+
+def _typical_loss(law: PrivacyCurve) -> float:
     apart = law.upper(0.0)
     if apart >= 1:
         return _VERY_FAR if math.isinf(law.pure) and law.upper(_FARTHEST) < 1 else law.pure

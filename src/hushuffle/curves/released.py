@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 
 import numpy as np
 
-from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.local import local_divergence
 from hushuffle.mechanisms.randomizers import Symmetric
@@ -114,6 +114,13 @@ class CoinsKnown(SearchedCurve):
         if epsilon >= self.pure:
             return 0.0
         return max(min(self.blanket.upper(epsilon), local_divergence(self.law, epsilon)), 5e-324)
+
+    def focus(self, delta: float) -> SearchedCurve:
+        return replace(self, blanket=self.blanket.without_traces(delta))
+
+    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
+        near = self.blanket.without_traces(delta)
+        return replace(self, blanket=near.tabulated() if often else near)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:  # noqa: ARG002 - the exact law is another's
         return 0.0, _NOTHING

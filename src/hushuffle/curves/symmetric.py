@@ -154,6 +154,11 @@ class Kary(SearchedCurve):
         third = self.third and self.third.without_traces(delta)
         return replace(self, blanket=self.blanket.without_traces(delta), third=third)
 
+    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
+        if not often:
+            return self.focus(delta)
+        return replace(self, blanket=self.blanket.without_traces(delta).tabulated())
+
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
             return 0.0

@@ -298,15 +298,20 @@ class _Cells:
         if step == 1:
             mass = np.where(first > last, 0.0, binomial.pmf(last, count, chance))
             return cls(last=last, mass=mass, mean=last, blur=8 * EPS * last)
-        left = last < mean
-        below = binomial.lower_tail(last, count, chance), binomial.lower_tail(first - 1, count, chance)
-        above = binomial.upper_tail(first, count, chance), binomial.upper_tail(last + 1, count, chance)
-        mass = np.where(left, below[0] - below[1], above[0] - above[1])
-        doubt = noise * np.where(left, below[0] + below[1], above[0] + above[1])
+        cuts = np.concatenate([low - 1, last], axis=1)
+        size = np.broadcast_to(count, cuts.shape)
+        left, below, above = last < mean, np.zeros_like(cuts), np.zeros_like(cuts)
+        # Each tail only where a cell on its own side of the mean ends.
+        near = cuts < mean
+        below[near] = binomial.lower_tail(cuts[near], size[near], chance)
+        near = np.concatenate([~left, np.ones_like(low, dtype=np.bool_)], axis=1)
+        above[near] = binomial.upper_tail(cuts[near] + 1, size[near], chance)
+        mass = np.where(left, below[:, 1:] - below[:, :-1], above[:, :-1] - above[:, 1:])
+        doubt = noise * np.where(left, below[:, 1:] + below[:, :-1], above[:, :-1] + above[:, 1:])
         mass = np.where((first <= last) & (doubt <= _SHARP * noise * mass), mass, 0.0)
         safe = np.where(mass > 0, mass, 1.0)
         # E[X - mean; X <= x] = -(trials - x) chance P(X = x)
-        lever = [(count - x) * chance * binomial.pmf(x, count, chance) for x in (first - 1, last)]
-        shift = (lever[0] - lever[1]) / safe
-        blur = (noise * (lever[0] + lever[1]) + 2 * doubt * np.abs(shift)) / safe + 8 * EPS * mean
+        lever = (count - cuts) * chance * binomial.pmf(cuts, count, chance)
+        shift = (lever[:, :-1] - lever[:, 1:]) / safe
+        blur = (noise * (lever[:, :-1] + lever[:, 1:]) + 2 * doubt * np.abs(shift)) / safe + 8 * EPS * mean
         return cls(last=last, mass=mass, mean=np.clip(mean + shift, first, last), blur=blur)

@@ -70,8 +70,7 @@ def hockey_stick(
     # The tail sum needs some tilt of its own when epsilon is small; the candidates stay those of `best`.
     law = TiltedSum.of(coins, np.maximum(np.log1p(b / a), 2 / (np.sqrt(variance) + 1)))
     low, high = np.zeros_like(total), np.zeros_like(total)
-    candidates = (np.clip(np.floor(best) + shift, 0, total) for shift in (-1, 0, 1, 2))
-    for value, error in law.differences(candidates, (a, 0.0), b, doubt):
+    for value, error in law.differences(np.clip(np.floor(best) - 1, 0, total), 4, (a, 0.0), b, doubt):
         low, high = np.maximum(low, value - error), np.maximum(high, value + error)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 

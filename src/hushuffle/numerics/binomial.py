@@ -28,6 +28,9 @@ _SINGLE: Final = 1500
 _NARROW: Final = 3e-5
 """Rows narrower than this share of the count would gain nothing that a figure shows."""
 
+_SMALL_TABLE: Final = 200_000
+"""Entries that a table of fair signs may have in any case."""
+
 _EXACT_UP_TO = 32
 _NOT_SMALL = 0.01
 
@@ -198,10 +201,15 @@ def fair_signs(signs: Floats, slope: float, threshold: Floats, head: tuple[Float
     """
     noise = margin(float(np.max(signs, initial=1.0))) + 16 * EPS
     lower, upper = _from_the_middle(signs, slope, threshold, noise)
-    if slope * float(np.max(signs, initial=0.0)) * EPS > 1e-9 * float(np.max(head[0], initial=0.0)):
+    if _cancels(signs, slope, head):
         other_lower, other_upper = _from_the_head(signs, slope, head, noise)
         lower, upper = np.maximum(lower, other_lower), np.minimum(upper, other_upper)
     return lower, upper
+
+
+def _cancels(signs: Floats, slope: float, head: tuple[Floats, Floats]) -> bool:
+    """Whether the largest value in the bracket is a small difference of two large numbers."""
+    return slope * float(np.max(signs, initial=0.0)) * EPS > 1e-9 * float(np.max(head[0], initial=0.0))
 
 
 def _from_the_middle(signs: Floats, slope: float, threshold: Floats, noise: float) -> tuple[Floats, Floats]:
@@ -213,6 +221,58 @@ def _from_the_middle(signs: Floats, slope: float, threshold: Floats, noise: floa
     # `first` may be rounded one too high: then a term that is zero but for rounding was left out.
     skipped = 16 * EPS * slope * signs * pmf(first - 1, signs, 0.5)
     return np.maximum(gain - loss - error, 0.0), np.maximum(gain - loss, 0.0) + error + skipped
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FairTable:
+    """Upper ends of `fair_signs` for the same numbers of signs and many thresholds: masses and tails of whole rows.
+
+    Row i is Bin(s, 1/2) from s // 2 on, s the i-th different number of signs, and begins at `base` + s // 2; what lies
+    beyond its window has probability at most e**-95. `row` says which row each of `signs` reads, both shape (B,).
+    """
+
+    signs: Floats
+    row: npt.NDArray[np.int64]
+    base: npt.NDArray[np.int64]
+    last: Floats
+    mass: Floats
+    tail: Floats
+    noise: float
+
+    @classmethod
+    def of(cls, signs: Floats) -> FairTable | None:
+        """Return the table; None if it would be larger than evaluating a hundred thresholds one by one.
+
+        >>> two = FairTable.of(np.array([2.0]))
+        >>> two.upper(1.0, np.array([1.0]), (np.array([1.0]), np.array([3.0]))).round(12).tolist()
+        [0.25]
+        """
+        numbers, row = np.unique(signs, return_inverse=True)
+        first = np.floor(numbers / 2)
+        last = np.array([window(int(number), 0.5, LOG_TAIL)[1] for number in numbers.tolist()], dtype=np.float64)
+        sizes = (last - first + 3).astype(np.int64)  # two zeros behind the last
+        if int(sizes.sum()) > 50 * signs.size + _SMALL_TABLE:
+            return None
+        begin = np.append(0, np.cumsum(sizes)[:-1])
+        places = np.arange(int(sizes.sum())) - np.repeat(begin - first.astype(np.int64), sizes)
+        mass = pmf(places, np.repeat(numbers, sizes), 0.5) * (places <= np.repeat(last, sizes))
+        # Summed row by row from the far end, so that small tails keep their digits.
+        tail = np.concatenate([np.cumsum(part[::-1])[::-1] for part in np.split(mass, begin[1:])])
+        noise = margin(float(numbers.max(initial=1.0))) + (16 + int(sizes.max(initial=0))) * EPS
+        base = begin - first.astype(np.int64)
+        return cls(signs=signs, row=row.ravel(), base=base, last=last, mass=mass, tail=tail, noise=noise)
+
+    def upper(self, slope: float, threshold: Floats, head: tuple[Floats, Floats]) -> Floats:
+        """Return what `fair_signs` does as its upper end, to a few units of rounding."""
+        if _cancels(self.signs, slope, head):
+            return fair_signs(self.signs, slope, threshold, head)[1]
+        first = np.floor((self.signs + threshold / slope) / 2) + 1
+        place = self.base[self.row] + np.minimum(first, self.last[self.row] + 2).astype(np.int64)
+        gain, loss = slope * first * self.mass[place], threshold * self.tail[place]
+        skipped = 16 * EPS * slope * self.signs * self.mass[place - 1]
+        beyond = 2 * math.exp(LOG_TAIL) * slope * self.signs
+        rounded_up: Floats = np.maximum(gain - loss, 0.0) + self.noise * (gain + loss) + skipped + beyond
+        return rounded_up
 
 
 def _from_the_head(signs: Floats, slope: float, head: tuple[Floats, Floats], noise: float) -> tuple[Floats, Floats]:

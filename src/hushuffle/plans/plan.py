@@ -201,6 +201,17 @@ class Plan:
         names = self._reached(data)
         return tuple(c for layer in self.layers for c in layer if c.name in names and not c.fixed and c.moves != 0)
 
+    def moved_together(self, data: str) -> tuple[Cluster, ...]:
+        """Return the clusters in which one item of `data` can move its message in all at once, whatever the coins.
+
+        Those that read the data and are fed nothing that depends on anybody's coins: where their messages go is a
+        function of the item and of what is assumed public. Two items that differ in every column, or two points that
+        stay near centroids of their own, move all of them.
+        """
+        upstream = set().union(*(self._reached(one.name) for one in self.data))
+        fed = {edge.end for edge in self.edges if edge.start in upstream and edge.carries != "assumed public"}
+        return tuple(one for one in self.reachable(data) if data in one.reads and one.name not in fed)
+
     def releases_reached(self, data: str) -> tuple[Release, ...]:
         """Return the releases that one item of `data` may change."""
         names = self._reached(data)

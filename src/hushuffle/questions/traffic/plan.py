@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from hushuffle import _checks
@@ -95,8 +98,9 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
     """Return the certified guarantee of a plan against somebody who watches all of its traffic.
 
     Relation: replace one data item. Every cluster and every noisy release that the item reaches counts, composed by
-    their dominating pairs; the figure is the worst over the plan's sets of data. The lower bound is that of the worst
-    single cluster. It holds under `plan.assumptions`: show them with it.
+    their dominating pairs; the figure is the worst over the plan's sets of data. The lower bound is that of explicit
+    datasets, all others alike, of an item that moves its message in all of `plan.moved_together` at once: a query with
+    this plan has such items if its columns are free. It holds under `plan.assumptions`: show them with it.
 
     Args:
         plan: what is run.
@@ -119,9 +123,9 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
     level = _checks.probability("delta", delta, high_open=True)
     _refuse(plan)
     figures = [_composed(plan, data.name, level) for data in plan.data]
-    worst = max(figures, key=lambda figure: figure.upper)
-    lower = max(figure.lower for figure in figures)
-    total = bracket(lower, worst.upper, unit="nats", sources=worst.sources, exact=lower == worst.upper)
+    worst, least = (max(figures, key=end) for end in (attrgetter("upper"), attrgetter("lower")))
+    ends = {"witness": least.witness, "exact": least.lower == worst.upper}
+    total = bracket(least.lower, worst.upper, unit="nats", sources=worst.sources, **ends)
     return Guarantee(epsilon=total, delta=level, relation=RELATION, per="item")
 
 
@@ -187,17 +191,25 @@ def _composed(plan: Plan, data: str, delta: float) -> Bound:
     laws = _laws(plan, data)
     if not laws:
         return Bound.exact(0.0, unit="nats", sources=(LADJEL.at("Theorem 1"),))
-    alone = [law.epsilon(delta) for law, _ in laws]
+    together = _together(laws, delta)
+    sure, reached = plan.moved_together(data), plan.reachable(data)
+    if plan.releases_reached(data) or len(sure) < len(reached):
+        alike = Counter(cluster.protocol for cluster in sure)
+        least = _together([(divergence(protocol), times) for protocol, times in alike.items()], delta)
+        sources, witness = together.sources, least.witness
+        together = bracket(least.lower, together.upper, unit="nats", sources=sources, witness=witness)
     if sum(times for _, times in laws) == 1:
-        return alone[0]
-    together = composed_epsilon(laws, delta=delta)
-    # Whether an item can move all of its messages at once depends on the query: only one of them is sure to.
-    return bracket(
-        max(figure.lower for figure in alone),
-        together.upper,
-        unit="nats",
-        sources=tuple(dict.fromkeys([LADJEL.at("Theorem 1, corrected"), *together.sources])),
-    )
+        return together
+    return replace(together, sources=tuple(dict.fromkeys([LADJEL.at("Theorem 1, corrected"), *together.sources])))
+
+
+def _together(laws: Sequence[tuple[PrivacyCurve, int]], delta: float) -> Bound:
+    match laws:
+        case []:
+            return Bound.exact(0.0, unit="nats")
+        case [(law, 1)]:
+            return law.epsilon(delta)
+    return composed_epsilon(laws, delta=delta)
 
 
 def _laws(plan: Plan, data: str) -> list[tuple[PrivacyCurve, int]]:

@@ -31,6 +31,9 @@ _TINIEST: Final = 1e-300
 _WIDE: Final = 0.05
 """Where a bracket is wider than this share, datasets of single rounds are looked for with more care."""
 
+_ALMOST: Final = 0.98
+"""A curve that is evaluated often may be above the one of a single round, by less than this leaves."""
+
 _LEAST: Final = 1e-100
 """Dominating pairs are not refined further than this."""
 
@@ -159,7 +162,7 @@ def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
     if total > LARGEST and losses.upper(upper) > delta:
         upper = total
     # Not even with the curves read as far down as they go: the sum of single rounds is seldom smaller.
-    least = math.fsum(times * profile.last_above(delta / _rounds(laws)) for profile, times in profiles)
+    least = _ALMOST * math.fsum(times * profile.last_above(delta / _rounds(laws)) for profile, times in profiles)
     return min(upper, _plain_sum(laws, delta)) if least <= upper else upper
 
 

@@ -12,8 +12,9 @@ Source: docs/theory/sums.md, Lemma 5; Chernoff bounds; N. J. Higham 2002, sectio
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,9 @@ _REACH: Final = 75.0
 _LONGEST: Final = 2**23
 """The longest transform: beyond, memory would run to gigabytes."""
 
+
+_HAIR: Final = 1e-10
+"""About how far, relatively, the crossing of certified ends is from that of the masses themselves."""
 
 _SCAN: Final = 65
 """Points at which a lower end is tried before it is refined."""
@@ -52,6 +56,12 @@ class LossLattice:
     def losses(self) -> Floats:
         """Return the losses in nats, shape (size,)."""
         return self.step * (self.first + np.arange(self.mass.size, dtype=np.float64))
+
+    @cached_property
+    def support(self) -> tuple[Floats, Floats]:
+        """The losses that have mass, and its logarithms: few of many where a round is much larger than the others."""
+        held = self.mass > 0
+        return self.losses[held], np.log(self.mass[held])
 
 
 Parts = Sequence[tuple[LossLattice, int]]
@@ -158,18 +168,39 @@ class LossSum:
         """
         if self.upper(0.0) <= delta:
             return 0.0
-        known = [self.likely(delta) * (1 + stretch) for stretch in (0.0, 1e-6, 1e-3, 0.1, 1.0)]
-        right = next((epsilon for epsilon in known if 0 < epsilon < high and self.upper(epsilon) <= delta), high)
-        return halved(lambda epsilon: self.upper(epsilon) <= delta, good=right, bad=0.0)
+        near = self._crossing(delta - self.infinity)
+        left, known = near * (1 - _HAIR), [near * (1 + stretch) for stretch in (_HAIR, 1e-7, 1e-4, 0.01, 0.1, 1.0)]
+        for right in known:
+            if 0 < right < high and self.upper(right) <= delta:
+                return _closer(lambda epsilon: self.upper(epsilon) <= delta, good=right, bad=left)
+            left = min(right, high)
+        return halved(lambda epsilon: self.upper(epsilon) <= delta, good=high, bad=0.0)
 
     def epsilon_below(self, delta: float) -> float:
         """Return an epsilon at which `lower` is above `delta`, about the largest; 0 if none is found."""
-        right = self.likely(delta)
-        steps = np.linspace(right, 0.0, _SCAN)
-        left = next((float(epsilon) for epsilon in steps if epsilon >= 0 and self.lower(epsilon) > delta), None)
-        if left is None:
-            return 0.0
-        return halved(lambda epsilon: self.lower(epsilon) > delta, good=left, bad=left + float(steps[0] - steps[1]))
+        near, likely = self._crossing(delta), self.likely(delta)
+        known = [near * (1 - share) for share in (_HAIR, 1e-7, 1e-4, 0.01)]
+        right = near * (1 + _HAIR)
+        for left in [*known, *np.linspace(likely, 0.0, _SCAN).tolist()]:
+            if left >= 0 and self.lower(left) > delta:
+                return _closer(lambda epsilon: self.lower(epsilon) > delta, good=left, bad=right)
+            right = left if left < near else likely
+        return 0.0
+
+    def _crossing(self, delta: float) -> float:
+        """Return about the epsilon at which the divergence of the masses inside the window is `delta`: no bound.
+
+        Between lattice points it is A - e**epsilon B, the masses of P and Q above.
+        """
+        losses = self.step * (self.low + np.arange(self.tilted.size, dtype=np.float64))
+        weight = np.exp(np.clip(self.log_scale - self.tilt * losses, -700.0, 700.0)) * np.maximum(self.tilted, 0.0)
+        above = np.cumsum(weight[::-1])[::-1]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            other = np.cumsum((weight * np.exp(-losses))[::-1])[::-1]
+            value = above - np.exp(losses - self.step) * other
+            place = int(np.count_nonzero(value > delta)) - 1
+            found = float(np.log((above[place] - delta) / other[place])) if place >= 0 else -1.0
+        return found if math.isfinite(found) and found > 0 else max(self.likely(max(delta, 1e-300)), 0.0)
 
     def upper(self, epsilon: float) -> float:
         """Return an upper end of the hockey-stick divergence of the composed pair, its masses taken as given."""
@@ -207,10 +238,17 @@ def _log(mass: Floats) -> Floats:
     return np.where(mass > 0, np.log(np.where(mass > 0, mass, 1.0)), -np.inf)
 
 
+def _closer(holds: Callable[[float], bool], *, good: float, bad: float) -> float:
+    """Return `good` moved towards `bad` as long as the condition holds, to about one part in 10**14."""
+    apart = abs(good - bad) / max(good, 1e-300)
+    times = math.ceil(math.log2(max(apart, 1e-14) / 1e-14))
+    return halved(holds, good=good, bad=bad, times=min(times, 40))
+
+
 def _moments(part: LossLattice, tilt: float) -> tuple[float, float, float]:
     """Return ln E[e**(tilt L)] and the mean and variance of the tilted law (finite losses only)."""
-    losses = part.losses
-    exponent = _log(part.mass) + tilt * losses
+    losses, log_mass = part.support
+    exponent = log_mass + tilt * losses
     top = float(exponent.max())
     weight = np.exp(exponent - top)
     total = float(weight.sum())

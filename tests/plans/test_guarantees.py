@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hushuffle.plans import GroupingQuery, GroupingSet, Plan, aggregate, k_means
+from hushuffle.questions import traffic
 from oracles.plan_enumeration import (
     Law,
     Outcomes,
@@ -87,6 +88,25 @@ def test_the_sum_holds_with_delta_and_one_cluster_s_figure_does_not() -> None:
             total = excess(*both, growth**2)
             assert total <= sum(excess(*pair, growth) for pair in single)
             assert excess(*both, growth) > max(excess(*pair, growth) for pair in single)
+
+
+@pytest.mark.parametrize(("sigma", "dummies"), [(HALF, 1), (FIFTH, 2), (Fraction(3, 4), 0)])
+def test_both_ends_of_a_plan_hold_its_enumeration(sigma: Fraction, dummies: int) -> None:
+    """The lower end is that of an item that moves in both clusters: more than either of them says."""
+    plan = two_sets(sigma, dummies, 2, capped=False)
+    stages = [by_column(column, 3, sigma, dummies, cap=None) for column in (0, 1)]
+    pairs = [laws(stages, [(0, 0), other], [(1, 1), other]) for other in product(range(3), repeat=2)]
+    for delta in (0.2, 0.05, 0.01):
+        found = traffic.plan_guarantee(plan, delta=delta).epsilon
+        alone = max(bound.upper for _, bound in traffic.cluster_guarantees(plan, delta=delta))
+        least, most = (
+            max(excess(*pair, Fraction(math.exp(level))) for pair in pairs)
+            for level in (found.lower * (1 - 1e-9), found.upper)
+        )
+        print(f"delta={delta}: {found}, one cluster {alone:.4f}, {float(least):.6f} >= delta >= {float(most):.6f}")
+        assert most <= delta * (1 + 1e-9)
+        assert least >= delta * (1 - 1e-9)
+        assert found.lower > alone
 
 
 def test_one_grouping_set_for_each_person_costs_the_maximum() -> None:

@@ -175,7 +175,7 @@ def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witne
         found = LossSum.of(lattices, tilt=best_tilt(lattices, delta=delta)).epsilon_below(delta)
         if witness is None or found > lower:
             lower, witness = found, _describe(pairs)
-    for law, _ in laws:
+    for law in (law for law, _ in laws if law.pure > lower):
         single = law.delta(lower).lower if upper - lower > _WIDE * upper else law.lower(lower)[0]
         if single > delta:
             alone = law.epsilon(delta)

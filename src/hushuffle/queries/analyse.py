@@ -64,7 +64,7 @@ def analyse_plan(
     ... ''')
     >>> analysis = analyse_plan(spec)
     >>> print(analysis.study.findings[0].bound, analysis.met)
-    4.394 to 8.789 nats (certified bracket) True
+    8.789 nats (exact) True
     """
     tell = progress or (lambda _what, _share: None)
     tell("counting the people", 0.0)

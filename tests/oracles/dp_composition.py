@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from oracles import dp_enumeration as single
 from oracles import finite_enumeration as finite
 
@@ -92,6 +94,44 @@ def worst_adaptive(rounds: Sequence[list[Pair]], growth: Number) -> Number:
         return max(sum(p * rest(place + 1, level * q / p) for p, q in pair) for pair in rounds[place])
 
     return rest(0, growth)
+
+
+def worst_panel(rounds: Sequence[tuple[list[Pair], list[Pair]]], growth: Number, most: int) -> Number:
+    """The same when the target takes part in at most `most` rounds, chosen in view of what was released before.
+
+    For every round the pairs with the target, and those without: two equal laws for each dataset of the others.
+    """
+
+    @functools.cache
+    def rest(place: int, level: Number, left: int) -> Number:
+        if place == len(rounds):
+            return max(0, 1 - level)
+        taken, missed = rounds[place]
+        choices = [(pair, left) for pair in missed] + [(pair, left - 1) for pair in taken if left]
+        return max(sum(p * rest(place + 1, level * q / p, after) for p, q in pair) for pair, after in choices)
+
+    return rest(0, growth, most)
+
+
+def without_target(n: int, k: int, truth: Number) -> list[Pair]:
+    """The laws of the counts of n people, none of whom is the target."""
+    rows = single.channel(k, truth)
+    return [
+        tuple((mass, mass) for mass in single.counts_law(others, rows).values()) for others in single.compositions(n, k)
+    ]
+
+
+def worst_adaptive_on_levels(rounds: Sequence[list[Pair]], growths: Sequence[float]) -> np.ndarray:
+    """`worst_adaptive` at several levels, the outputs of a round side by side in arrays."""
+    levels = np.asarray(growths, dtype=float)
+    best: np.ndarray = np.maximum(0.0, 1 - levels)
+    if not rounds:
+        return best
+    for pair in rounds[0]:
+        p, q = np.array(pair, dtype=float).T
+        rest = worst_adaptive_on_levels(rounds[1:], (levels[:, None] * (q / p)).ravel())
+        best = np.maximum(best, rest.reshape(levels.size, p.size) @ p)
+    return best
 
 
 def composed_counts(counts: Sequence[tuple[float, float]], times: int, growth: float) -> float:

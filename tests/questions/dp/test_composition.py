@@ -195,6 +195,39 @@ def test_disjoint_people_share_the_largest() -> None:
     assert parallel([large, small], delta=1e-6) == hs.dp.epsilon(small, delta=1e-6)
 
 
+def test_groups_asked_in_different_rounds_share_the_largest_figure() -> None:
+    weekly, extra = survey(2, 1.0, 30), survey(3, 0.5, 8)
+    often: list[hs.Protocol | tuple[hs.Protocol, int]] = [(weekly, 4), extra]
+    seldom = [(weekly, 2)]
+    assert parallel([seldom, often], delta=1e-5) == compose(often, delta=1e-5)
+    assert parallel([seldom, seldom], delta=1e-5) == compose(seldom, delta=1e-5)
+    # A pair says how often: it is no single round.
+    assert parallel([(weekly, 4), extra], delta=1e-5) == compose([(weekly, 4)], delta=1e-5)
+    with pytest.raises(InvalidInputError, match="`protocols` must be"):
+        parallel([[], [weekly]], delta=1e-5)
+    with pytest.raises(InvalidInputError, match="`protocols` must be"):
+        parallel(3, delta=1e-5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("n", "times"), [(2, 3), (3, 3), (2, 4)])
+def test_rounds_without_a_person_say_nothing_more(n: int, times: int) -> None:
+    """By enumeration, the others' data and whether the target is asked chosen in view of what was released."""
+    for epsilon_0 in (0.4, 1.5):
+        protocol = survey(2, epsilon_0, n)
+        mu = float(truth(protocol))
+        taken, missed = oracle.round_pairs(n, 2, mu), oracle.without_target(n, 2, mu)
+        for most in range(1, times):
+            for share in (0.0, 0.3, 0.8):
+                level = share * epsilon_0 * most
+                panel = float(oracle.worst_panel([(taken, missed)] * times, math.exp(level), most))
+                always = float(oracle.worst_adaptive([taken] * most, math.exp(level)))
+                bound = compose_delta([(protocol, most)], epsilon=level)
+                print(f"n={n}, {most} of {times} rounds, eps={level:.2f}: {panel:.6g} in {bound}")
+                assert panel == pytest.approx(always, rel=1e-9, abs=1e-15)
+                assert bound.lower <= panel * (1 + 1e-12) + 1e-15
+                assert panel <= bound.upper * (1 + 1e-12) + 1e-15
+
+
 def test_disjoint_people_whose_brackets_cross(monkeypatch: pytest.MonkeyPatch) -> None:
     low = hs.Bound(lower=1.0, upper=3.0, kind="bracket", unit="nats")
     high = hs.Bound(lower=2.0, upper=2.5, kind="bracket", unit="nats")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from hushuffle import _checks
 from hushuffle.curves import composition as laws
@@ -13,6 +13,8 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound
 from hushuffle.questions.dp import central
 
+T = TypeVar("T")
+
 Rounds: TypeAlias = Sequence[Protocol | tuple[Protocol, int]]
 """The rounds that one person takes part in: protocols, or pairs (protocol, how many times)."""
 
@@ -21,9 +23,10 @@ def compose(rounds: Rounds, *, delta: float) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which all rounds together are (epsilon, delta)-DP.
 
     Relation: replace one person's values, in every round. The others' values may change from round to round and be
-    chosen in view of what was released before. The upper bound holds for all datasets; the lower bound
-    is that of explicit datasets, the same in every round of a protocol. At delta = 0 the figure is the sum of the pure
-    guarantees, which is attained. One round alone is `dp.epsilon`.
+    chosen in view of what was released before; so may the rounds in which this person takes part, as long as these
+    are no more than listed, for rounds without the person say nothing more. The upper bound holds for all datasets; the
+    lower bound is that of explicit datasets, the same in every round of a protocol. At delta = 0 the figure is the sum
+    of the pure guarantees, which is attained. One round alone is `dp.epsilon`.
 
     Args:
         rounds: protocols, or pairs (protocol, times), each with randomness of its own.
@@ -76,10 +79,16 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
     return laws.composed_delta([(divergence(protocol), times) for protocol, times in merged], epsilon=level)
 
 
-def parallel(protocols: Sequence[Protocol], *, delta: float) -> Bound:
-    """Return a certified bracket of epsilon (nats) for collections from disjoint sets of people: the largest.
+def parallel(protocols: Sequence[Protocol | tuple[Protocol, int] | Rounds], *, delta: float) -> Bound:
+    """Return a certified bracket of epsilon (nats) for groups of people who are asked apart: the largest of theirs.
 
-    One person takes part in one of them only, and which one does not depend on anybody's value.
+    Every person is in one group, and which one does not depend on anybody's value. A round that asks several groups
+    at once stands in the list of each, with all who are asked as its n; rounds without a group cost it nothing.
+
+    Args:
+        protocols: for every group the protocol that it takes part in, a pair (protocol, times), or a list of those:
+            all its rounds.
+        delta: in [0, 1).
 
     Raises:
         InvalidInputError: no protocols, or delta out of range.
@@ -94,9 +103,20 @@ def parallel(protocols: Sequence[Protocol], *, delta: float) -> Bound:
     ... )
     >>> parallel([small, large], delta=1e-6) == hs.dp.epsilon(small, delta=1e-6)
     True
+    >>> odd_weeks, even_weeks = [(large, 26), small], [(large, 26)]
+    >>> parallel([odd_weeks, even_weeks], delta=1e-6) == hs.dp.compose(odd_weeks, delta=1e-6)
+    True
     """
     level = _checks.probability("delta", delta, high_open=True)
-    figures = [central.epsilon(protocol, delta=level) for protocol, _ in _merge(protocols, name="protocols")]
+    groups: list[list[tuple[Protocol, int]]] = []
+    for group in _listed(protocols, "protocols"):
+        rounds = [group] if isinstance(group, (Protocol, tuple)) else group
+        merged = _merge(rounds, name="protocols")
+        if merged not in groups:
+            groups.append(merged)
+    if not groups:
+        _checks.reject("protocols", "at least one protocol", "none")
+    figures = [compose(group, delta=level) for group in groups]
     worst = max(figures, key=lambda figure: figure.lower)
     upper = max(figure.upper for figure in figures)
     if upper == worst.upper:
@@ -104,12 +124,16 @@ def parallel(protocols: Sequence[Protocol], *, delta: float) -> Bound:
     return bracket(worst.lower, upper, unit="nats", sources=worst.sources, witness=worst.witness)
 
 
+def _listed(values: Iterable[T], name: str) -> Iterable[T]:
+    if not isinstance(values, Iterable):
+        _checks.reject(name, "a list of protocols or pairs (protocol, times)", f"<{type(values).__name__}>")
+    return values
+
+
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Protocol, int]]:
     """Return the different protocols with how often each takes place."""
     merged: list[tuple[Protocol, int]] = []
-    if not isinstance(rounds, Iterable):
-        _checks.reject(name, "a list of protocols or pairs (protocol, times)", f"<{type(rounds).__name__}>")
-    for item in rounds:
+    for item in _listed(rounds, name):
         protocol, count = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)
         if not isinstance(protocol, Protocol):
             hint = "For example [(survey, 12)] for twelve rounds of one survey."

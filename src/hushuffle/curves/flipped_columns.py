@@ -56,8 +56,9 @@ _EVERY: Final = 4
 class FlippedColumns(SearchedCurve):
     """n columns of `width` bits, each bit flipped with probability `flip`, in uniformly random order.
 
-    `level` is the size of divergence that the pools are made for (None: found at every epsilon), `distances` the
-    pairs examined, `trials` the datasets that a lower end tries.
+    `level` is the size of divergence that the pools are made for (None: found at every epsilon); much larger ones are
+    only found to be larger unless it is `thorough`. `distances` are the pairs examined, `trials` the datasets that a
+    lower end tries.
     """
 
     width: int
@@ -67,6 +68,7 @@ class FlippedColumns(SearchedCurve):
     local_epsilon: float
     blanket: FiniteDivergence
     level: float | None = None
+    thorough: bool = False
     distances: tuple[int, ...] = ()
     trials: tuple[OneLogo, ...] = ()
     sources = (BLANKET,)
@@ -103,6 +105,9 @@ class FlippedColumns(SearchedCurve):
     def focus(self, delta: float) -> FlippedColumns:
         return replace(self, level=delta)
 
+    def near(self, delta: float, *, often: bool = False) -> FlippedColumns:
+        return replace(self, level=delta, thorough=often)
+
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
             return 0.0
@@ -117,7 +122,7 @@ class FlippedColumns(SearchedCurve):
 
     def _best(self, epsilon: float) -> float:
         if self.level is not None:
-            return self.pooled(epsilon, enough=2 * self.level)
+            return self.pooled(epsilon, enough=1.0 if self.thorough else 2 * self.level)
         first = self.focus(DEEPEST).pooled(epsilon, enough=1.0)
         return min(first, self.focus(first).pooled(epsilon, enough=1.0))
 

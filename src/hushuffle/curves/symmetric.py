@@ -13,7 +13,8 @@ from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.local import local_divergence
-from hushuffle.curves.symmetric_pairs import AllAtFirst, AllAtThird, all_alike, composition
+from hushuffle.curves.symmetric_dummies import HeldAlike
+from hushuffle.curves.symmetric_pairs import AT_FIRST, AT_THIRD, AllAtFirst, AllAtThird, all_alike, composition
 from hushuffle.curves.tilted_counts import Compositions, SignedCounts
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
@@ -124,12 +125,13 @@ class Kary(SearchedCurve):
     signed: SignedCounts
     third: AllAtThird | None
     first: AllAtFirst | None
+    alike: HeldAlike | None
     sources = (BLANKET,)
     proof = "privacy blanket summed exactly (upper bound), explicit neighbouring datasets (lower bound)"
 
     @classmethod
     def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Kary:
-        """Tabulate the blanket and the neighbours of n people (two families only without dummies)."""
+        """Tabulate the blanket and the neighbours of n people."""
         truth, lie, theta = float(law.truth), float(law.lie), float(law.theta)
         return cls(
             law=law,
@@ -140,6 +142,7 @@ class Kary(SearchedCurve):
             signed=SignedCounts(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies, theta=theta),
             third=None if dummies else AllAtThird.of(n=n, truth=truth, lie=lie, theta=theta),
             first=None if dummies else AllAtFirst.of(n=n, truth=truth, lie=lie, theta=theta),
+            alike=HeldAlike.of(law, n=n, dummies=dummies) if dummies else None,
         )
 
     @property
@@ -152,7 +155,8 @@ class Kary(SearchedCurve):
 
     def focus(self, delta: float) -> SearchedCurve:
         third = self.third and self.third.without_traces(delta)
-        return replace(self, blanket=self.blanket.without_traces(delta), third=third)
+        alike = self.alike and self.alike.without_traces(delta)
+        return replace(self, blanket=self.blanket.without_traces(delta), third=third, alike=alike)
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         if not often:
@@ -165,15 +169,23 @@ class Kary(SearchedCurve):
         return max(min(self.blanket.upper(epsilon), local_divergence(self.law, epsilon)), _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        at_third = Witness(family="all others at a third value", others=(0, 0, self.n - 1), target=(0, 1))
-        if self.third is None or self.first is None:
+        at_third = Witness(family=AT_THIRD, others=(0, 0, self.n - 1), target=(0, 1))
+        if self.third is not None and self.first is not None:
+            third, first = self.third.lower(epsilon), self.first.lower(epsilon)
+        elif self.alike is not None:
+            third, first = self.alike.lower_third(epsilon), self.alike.lower_first(epsilon)
+        else:
             return self.signed.lower(epsilon), at_third
-        third, first = self.third.lower(epsilon), self.first.lower(epsilon)
         if third >= first:
             return third, at_third
-        return first, Witness(family="all others at the target's value", others=(self.n - 1,), target=(0, 1))
+        return first, Witness(family=AT_FIRST, others=(self.n - 1,), target=(0, 1))
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         known = [dataset for dataset in (self.third, self.first) if dataset is not None]
-        pairs = tuple(dataset.pair(k=self.law.k, log_tail=log_tail) for dataset in known)
-        return pairs or all_alike(self.law, self.n, self.dummies, log_tail)
+        if known:
+            return tuple(dataset.pair(k=self.law.k, log_tail=log_tail) for dataset in known)
+        alike = HeldAlike.of(self.law, n=self.n, dummies=self.dummies, log_tail=log_tail)
+        third = alike and alike.pair_third(log_tail)
+        if alike is None or third is None:
+            return all_alike(self.law, self.n, self.dummies, log_tail)
+        return third, alike.pair_first(log_tail)

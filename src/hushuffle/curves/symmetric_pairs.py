@@ -36,7 +36,11 @@ from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, CountRows, Floats, fair_signs
+from hushuffle.numerics.binomial import EPS, CountRows, Floats, fair_signs, positive_mean
+
+AT_THIRD: Final = "all others at a third value"
+AT_FIRST: Final = "all others at the target's value"
+"""Names of the datasets."""
 
 _FEW: Final = 400
 """Up to so many people every count at c is a bin of its own."""
@@ -44,7 +48,7 @@ _FEW: Final = 400
 _TRACE: Final = 1e-45
 """Cells lighter than this are dropped: a lower end may lose mass."""
 
-_FINE: Final = 1 / 20
+FINE: Final = 1 / 20
 """Width of a cell in standard deviations: loses at most 1/4800 of the variance of the loss."""
 
 _ROW: Final = 1 / 16
@@ -107,16 +111,16 @@ class AllAtThird:
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
         """Return what tells the two datasets apart: p with the target at 0, q at 1, the others at 2."""
         n, truth, lie = self.n, self.truth, self.lie
-        rows = _Cells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=_row_width(2 * n * lie))
+        rows = Cells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=row_width(2 * n * lie))
         mean, last = rows.mean[0], rows.last[0]
         # The reports at 0 or 1, completed with coins to the same number for the whole row.
-        coins = _Cells.of(last, 0.5, log_tail=log_tail, width=_FINE)
+        coins = Cells.of(last, 0.5, log_tail=log_tail, width=FINE)
         ratio, real = truth / lie, mean / np.maximum(last, 1.0)
         weight = ((ratio + 1) / 2 * mean + (n - mean) * (k - 2) * lie / (1 - 2 * lie))[:, None] / n
         gap = (ratio - 1) / 2 * real[:, None] * (2 * coins.mean - last[:, None]) / n
         slopes = (ratio * (1 + rows.blur[0])[:, None] - ratio + (ratio - 1) * real[:, None] * coins.blur) / n
-        witness = Witness(family="all others at a third value", others=(0, 0, n - 1) + (0,) * (k - 3), target=(0, 1))
-        return _assemble(witness, rows.mass[0][:, None] * coins.mass, (weight + gap, weight - gap), slopes=slopes, n=n)
+        witness = Witness(family=AT_THIRD, others=(0, 0, n - 1) + (0,) * (k - 3), target=(0, 1))
+        return assemble(witness, rows.mass[0][:, None] * coins.mass, (weight + gap, weight - gap), slopes=slopes, n=n)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,8 +148,8 @@ class AllAtFirst:
         growth, excess = float(np.exp(epsilon)), float(np.expm1(epsilon))
         chance, slope = min(self.truth / (1 - self.lie), 1.0), self.theta / self.truth / self.n
         lift, first, last = self.theta / self.lie / self.n, self.rows.first, self.rows.last
-        toward = _positive_mean(self.n - first, chance, slope=-slope, offset=first * lift - excess)
-        away = _positive_mean(self.n - last, chance, slope=growth * slope, offset=-excess - growth * lift * last)
+        toward = positive_mean(self.n - first, chance, slope=-slope, offset=first * lift - excess)
+        away = positive_mean(self.n - last, chance, slope=growth * slope, offset=-excess - growth * lift * last)
         weight = self.rows.at_least
         best = max(float(np.sum(weight * toward)), float(np.sum(weight * away)))
         return best * (1 - EPS * (64 + weight.size))
@@ -153,17 +157,17 @@ class AllAtFirst:
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
         """Return what tells the two datasets apart: p with the target at 1, q at 0, the others at 0."""
         n, truth, lie = self.n, self.truth, self.lie
-        rows = _Cells.of(np.array([float(n)]), lie, log_tail=log_tail, width=_FINE if k == 2 else _row_width(n * lie))
+        rows = Cells.of(np.array([float(n)]), lie, log_tail=log_tail, width=FINE if k == 2 else row_width(n * lie))
         mean, last = rows.mean[0], rows.last[0]
         # Those who did not report 1, thinned to the same number for the whole row.
-        firsts = _Cells.of(n - last, min(truth / (1 - lie), 1.0), log_tail=log_tail, width=_FINE)
+        firsts = Cells.of(n - last, min(truth / (1 - lie), 1.0), log_tail=log_tail, width=FINE)
         zeros = firsts.mean + ((last - mean) * min(truth / (1 - lie), 1.0))[:, None]
         ratio = truth / lie
         likelihood = 1 + (mean[:, None] * (ratio - 1) - zeros * (1 - 1 / ratio)) / n
         slopes = ((ratio - 1) * rows.blur[0][:, None] + (1 - 1 / ratio) * firsts.blur) / n
-        witness = Witness(family="all others at the target's value", others=(n - 1,) + (0,) * (k - 1), target=(1, 0))
+        witness = Witness(family=AT_FIRST, others=(n - 1,) + (0,) * (k - 1), target=(1, 0))
         mass = rows.mass[0][:, None] * firsts.mass
-        return _assemble(witness, mass, (likelihood, np.ones_like(likelihood)), slopes=slopes, n=n)
+        return assemble(witness, mass, (likelihood, np.ones_like(likelihood)), slopes=slopes, n=n)
 
 
 def all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
@@ -176,7 +180,7 @@ def all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[Da
         rows, uniform = [row[:2] for row in rows[:2]], uniform[:2]
     pairs: list[DatasetPair] = []
     for held in (2, 0) if k > 2 else (0,):
-        name = "all others at a third value" if held else "all others at the target's value"
+        name = AT_THIRD if held else AT_FIRST
         others = (0,) * held + (n - 1,) + (0,) * (k - 1 - held)
         witness = Witness(family=name, others=others, target=(0, 1))
         pairs += exact_pairs(witness, (rows[0], rows[1]), ((n - 1, rows[held]), (dummies, uniform)), log_tail=log_tail)
@@ -199,25 +203,6 @@ def composition(report: Symmetric, n: int, ones: int, dummies: int, log_tail: fl
     # At the ends of the window the two laws lack different terms: their ratio would be wrong there.
     inner = slice(None) if law.size == n + dummies else slice(1, -1)
     return (DatasetPair(witness=witness, p=p[inner], q=q[inner], doubt=doubt),)
-
-
-def _positive_mean(trials: Floats, chance: float, *, slope: float, offset: Floats) -> Floats:
-    """Return a lower end of E[offset + slope A]_+, A ~ Bin(trials, chance), shape of `trials`."""
-    mean = trials * chance
-    if slope > 0:
-        start = np.floor(-offset / slope) + 1
-        tail = binomial.upper_tail(start, trials, chance)
-        edge = np.maximum(start, 0.0) * (1 - chance) * binomial.pmf(start, trials, chance)
-    else:
-        stop = np.ceil(offset / -slope) - 1
-        tail = binomial.lower_tail(stop, trials, chance)
-        edge = -(trials - stop) * chance * binomial.pmf(stop, trials, chance)
-    # E[A - mean; A in the set] is `edge`, by summation by parts.
-    drift, swing = (offset + slope * mean) * tail, slope * edge
-    rounding = (binomial.margin(float(np.max(trials, initial=1.0))) + 16 * EPS) * (np.abs(drift) + np.abs(swing))
-    spilled = 16 * EPS * (np.abs(offset) + abs(slope) * mean) * tail
-    rounded_down: Floats = np.maximum(drift + swing - rounding - spilled, 0.0)
-    return rounded_down
 
 
 def _cuts(n: int, truth: float, lie: float) -> Floats:
@@ -250,12 +235,12 @@ def _bins(trials: Floats, chance: float, deviations: Floats) -> tuple[Floats, Fl
     return np.where(mass > 4 * doubt, mass - doubt, 0.0), point
 
 
-def _row_width(count: float) -> float:
+def row_width(count: float) -> float:
     """Return the width, in standard deviations, of rows of a count of this size: coins cost width/(2 sqrt(count))."""
     return max(_ROW, min(4 * _ROW, 2e-4 * math.sqrt(count)))
 
 
-def _assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, slopes: Floats, n: int) -> DatasetPair:
+def assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, slopes: Floats, n: int) -> DatasetPair:
     """Return the events (p, q) = mass * factors, the factors known up to `slopes`, if known well."""
     first, second = factors
     least = np.minimum(first, second)
@@ -273,7 +258,7 @@ def _assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *,
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Cells:
+class Cells:
     """Bin(trials[i], chance) in cells ending at `last`, all of shape (rows, cells): mass, mean and its error `blur`.
 
     Cells whose mass is not known up to _SHARP margins are given mass 0.
@@ -285,7 +270,7 @@ class _Cells:
     blur: Floats
 
     @classmethod
-    def of(cls, trials: Floats, chance: float, *, log_tail: float, width: float) -> _Cells:
+    def of(cls, trials: Floats, chance: float, *, log_tail: float, width: float) -> Cells:
         mean = (trials * chance)[:, None]
         spread = np.sqrt(np.maximum(mean * (1 - chance), 0.0))
         reach = -log_tail / 3 + np.sqrt((log_tail / 3) ** 2 - 2 * log_tail * spread**2)

@@ -286,6 +286,29 @@ def _from_the_head(signs: Floats, slope: float, head: tuple[Floats, Floats], noi
     return np.maximum(gain - loss - error, 0.0), np.maximum(gain - loss, 0.0) + error
 
 
+def positive_mean(trials: Floats, chance: float, *, slope: float, offset: Floats) -> Floats:
+    """Return a lower end of E[offset + slope A]_+, A ~ Bin(trials, chance), shape of `trials`; slope not 0.
+
+    >>> positive_mean(np.array([2.0]), 0.5, slope=1.0, offset=np.array([-1.0])).round(12).tolist()
+    [0.25]
+    """
+    mean = trials * chance
+    if slope > 0:
+        start = np.floor(-offset / slope) + 1
+        tail = upper_tail(start, trials, chance)
+        edge = np.maximum(start, 0.0) * (1 - chance) * pmf(start, trials, chance)
+    else:
+        stop = np.ceil(offset / -slope) - 1
+        tail = lower_tail(stop, trials, chance)
+        edge = -(trials - stop) * chance * pmf(stop, trials, chance)
+    # E[A - mean; A in the set] is `edge`, by summation by parts.
+    drift, swing = (offset + slope * mean) * tail, slope * edge
+    rounding = (margin(float(np.max(trials, initial=1.0))) + 16 * EPS) * (np.abs(drift) + np.abs(swing))
+    spilled = 16 * EPS * (np.abs(offset) + abs(slope) * mean) * tail
+    rounded_down: Floats = np.maximum(drift + swing - rounding - spilled, 0.0)
+    return rounded_down
+
+
 def deviance(x: Floats, mean: Floats) -> Floats:
     """Return x ln(x / mean) + mean - x, without cancellation when x is near mean."""
     d = (x - mean) / mean

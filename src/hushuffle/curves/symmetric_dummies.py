@@ -1,0 +1,198 @@
+"""k-ary randomized response with uniform dummies: neighbouring datasets with all others at one value c, exactly.
+
+C of the N = n + d reports are at c, S = N - C elsewhere: x_a of them at a. With w the law of the number of others' and
+dummies' reports at c, and u(x | S) that of S reports uniform over the other k - 1 values,
+
+    target at a, not c:   P_a(C, x) = u(x | S) ((k - 1) nu w(C) + nu w(C - 1) + (k - 1) theta w(C)/S x_a) ,
+    target at c:          P_c(C, x) = u(x | S) ((k - 1) nu w(C) + mu w(C - 1)) ;
+
+linear in the counts given C. Neighbouring C share a bin: reports elsewhere are then left out at random until there are
+as few as at the bin's end, which is post-processing and keeps both laws linear in what remains.
+
+Source: docs/theory/datasets.md, Theorem 8 and Lemma 9.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.symmetric_pairs import AT_FIRST, AT_THIRD, FINE, Cells, assemble
+from hushuffle.mechanisms.randomizers import Symmetric
+from hushuffle.model import Witness
+from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, Floats, deviation, fair_signs, positive_mean
+
+_LONGEST: Final = 1 << 29
+"""Most products of a direct convolution: about a second."""
+
+_BIN: Final = 1 / 10
+_ROW: Final = 1 / 16
+"""Widths of a bin of C, and of a row of the reports at a or b, in standard deviations."""
+
+_EVENTS: Final = 6_000_000
+"""Most events of a pair of laws."""
+
+_TRACE: Final = 1e-45
+"""Cells lighter than this are dropped: a lower end may lose mass."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeldAlike:
+    """All others at one value, in bins of C, shape (bins,): `elsewhere` reports are looked at, not at the held value.
+
+    Divided by u, P_a is `apart` + `bend` x_a and P_c is `held`, for the reports x that are left.
+    """
+
+    k: int
+    n: int
+    total: int
+    elsewhere: Floats
+    apart: Floats
+    bend: Floats
+    held: Floats
+    doubt: float
+    outside: float
+    negligible: float = 0.0
+
+    @classmethod
+    def of(cls, law: Symmetric, *, n: int, dummies: int, log_tail: float = LOG_TAIL) -> HeldAlike | None:
+        """Tabulate the law of C; None if that would take too long.
+
+        Events rarer than e**log_tail may be missing.
+        """
+        k, truth, lie, theta = law.k, float(law.truth), float(law.lie), float(law.theta)
+        groups = ((n - 1, truth), (dummies, 1 / k))
+        windows = [binomial.window(trials, chance, log_tail) for trials, chance in groups]
+        if (windows[0][1] - windows[0][0] + 1) * (windows[1][1] - windows[1][0] + 1) > _LONGEST:
+            return None
+        own, extra = (
+            binomial.pmf(np.arange(low, high + 1, dtype=np.float64), trials, chance)
+            for (trials, chance), (low, high) in zip(groups, windows, strict=True)
+        )
+        mass = np.convolve(own, extra)
+        first = windows[0][0] + windows[1][0]
+        total, here, before = n + dummies, np.append(mass, 0.0), np.append(0.0, mass)
+        left = total - first - np.arange(here.size, dtype=np.float64)
+        # Nobody is elsewhere only if the target is at c as well: then w(C) = 0.
+        rate = here / np.maximum(left, 1.0)
+        spread = np.sqrt(float((n - 1) * truth * (1 - truth) + dummies * (k - 1) / k**2))
+        starts = np.arange(0, here.size, max(1, int(_BIN * spread)))
+        ends = np.append(starts[1:], here.size) - 1
+        fewest = left[ends]
+        removed = np.add.reduceat(rate * (left - np.repeat(fewest, np.diff(np.append(starts, here.size)))), starts)
+        at, next_to, bend = (np.add.reduceat(part, starts) for part in (here, before, (k - 1) * theta * rate))
+        keep = at + next_to > _TRACE
+        complete = all(low == 0 and high == trials for (low, high), (trials, _) in zip(windows, groups, strict=True))
+        return cls(
+            k=k,
+            n=n,
+            total=total,
+            elsewhere=fewest[keep],
+            apart=((k - 1) * lie * at + lie * next_to + theta * removed)[keep],
+            bend=bend[keep],
+            held=((k - 1) * lie * at + truth * next_to)[keep],
+            doubt=2 * binomial.margin(n) + 2 * binomial.margin(dummies) + EPS * (64 + 3 * here.size),
+            outside=0.0 if complete else 4 * float(np.exp(log_tail)),
+        )
+
+    @cached_property
+    def _pairs(self) -> tuple[Floats, Floats, Floats]:
+        """Return rows of reports at a or b, in every bin: how many at least, weight, and what the threshold grows by."""
+        chance, bends = 2 / (self.k - 1), self.bend > 0
+        trials, bend = self.elsewhere[bends], self.bend[bends]
+        variance = float((trials * chance * (1 - chance)).max(initial=0.0))
+        reach, step = deviation(-LOG_TAIL, variance), max(1, int(_ROW * math.sqrt(variance)))
+        low = np.maximum(np.floor(trials * chance - reach), 0.0)[:, None]
+        first = low + step * np.arange(2 * math.ceil(reach) // step + 2, dtype=np.float64)
+        last = np.minimum(first + step - 1, trials[:, None])
+        if step == 1:
+            mass = binomial.pmf(first, trials[:, None], chance)
+        else:
+            left, noise = last < (trials * chance)[:, None], binomial.margin(self.total)
+            below = [binomial.lower_tail(end, trials[:, None], chance) for end in (last, first - 1)]
+            above = [binomial.upper_tail(start, trials[:, None], chance) for start in (first, last + 1)]
+            mass = np.where(left, below[0] - below[1], above[0] - above[1])
+            mass = mass - noise * np.where(left, below[0] + below[1], above[0] + above[1])
+        weight = bend[:, None] * np.where(first <= last, mass, 0.0)
+        bias = last / 2 + (self.apart[bends] / bend)[:, None]
+        keep = np.flatnonzero(weight > _TRACE)
+        most = (weight * first).ravel()[keep]
+        order = np.argsort(most)
+        keep = np.sort(keep[order[np.cumsum(most[order]) > self.negligible]])
+        return first.ravel()[keep], weight.ravel()[keep], bias.ravel()[keep]
+
+    def without_traces(self, delta: float) -> HeldAlike:
+        """Return the same table without the lightest rows, which lose a lower end at most delta/10**6."""
+        return replace(self, negligible=1e-6 * delta)
+
+    def lower_third(self, epsilon: float) -> float:
+        """Return a lower end of the divergence at epsilon if c is a third value.
+
+        >>> from fractions import Fraction
+        >>> law = Symmetric(k=3, truth=Fraction(1, 2), lie=Fraction(1, 4))
+        >>> round(HeldAlike.of(law, n=1, dummies=1).lower_third(0.0), 9)
+        0.166666667
+        """
+        growth, (signs, weight, bias) = float(np.exp(epsilon)), self._pairs
+        slope, threshold = (1 + growth) / 2, float(np.expm1(epsilon)) * bias * (1 + self.doubt)
+        value, _ = fair_signs(signs, slope, threshold, (slope * signs - threshold, slope * signs + threshold))
+        found = float(np.sum(weight * value)) * (1 - self.doubt - EPS * (64 + weight.size))
+        return max(found - growth * self.outside, 0.0)
+
+    def lower_first(self, epsilon: float) -> float:
+        """Return a lower end of the divergence at epsilon if c is the target's value, the better of both directions.
+
+        >>> from fractions import Fraction
+        >>> law = Symmetric(k=3, truth=Fraction(1, 2), lie=Fraction(1, 4))
+        >>> round(HeldAlike.of(law, n=1, dummies=1).lower_first(0.0), 9)
+        0.166666667
+        """
+        growth, less, more = float(np.exp(epsilon)), 1 - self.doubt, 1 + self.doubt
+        alone = self.bend == 0
+        toward = self.held * less - growth * self.apart * more
+        back = self.apart * less - growth * self.held * more
+        found = [float(np.maximum(offset[alone], 0.0).sum()) for offset in (toward, back)]
+        bend, trials = self.bend[~alone], self.elsewhere[~alone]
+        for place, (offset, slope) in enumerate(((toward, -growth), (back, 1.0))):
+            offset = offset[~alone] / bend
+            found[place] += float(bend @ positive_mean(trials, 1 / (self.k - 1), slope=slope, offset=offset))
+        return max(max(found) * (less - EPS * (64 + self.bend.size)) - growth * self.outside, 0.0)
+
+    def pair_third(self, log_tail: float) -> DatasetPair | None:
+        """Return what tells the datasets apart if c is a third value; None if it takes too many events."""
+        rows = Cells.of(self.elsewhere, 2 / (self.k - 1), log_tail=log_tail, width=_ROW)
+        place, row = np.nonzero(rows.mass > math.exp(log_tail) / rows.mass.size)
+        last, mean, blur = (part[place, row] for part in (rows.last, rows.mean, rows.blur))
+        if last.size * deviation(-log_tail, float(last.max(initial=0.0))) > _EVENTS:
+            return None
+        # The reports at a or b, completed with coins to the same number for the whole row.
+        coins = Cells.of(last, 0.5, log_tail=log_tail, width=FINE)
+        real, apart, bend = (mean / np.maximum(last, 1.0))[:, None], self.apart[place, None], self.bend[place, None]
+        factors = [apart + bend * real * heads for heads in (coins.mean, last[:, None] - coins.mean)]
+        slopes = bend * (real * coins.blur + blur[:, None]) + self.doubt * (apart + bend * last[:, None])
+        witness = Witness(family=AT_THIRD, others=(0, 0, self.n - 1), target=(0, 1))
+        return self._assembled(witness, rows.mass[place, row][:, None] * coins.mass, factors, slopes, place)
+
+    def pair_first(self, log_tail: float) -> DatasetPair:
+        """Return what tells the datasets apart if c is the target's own value."""
+        cells = Cells.of(self.elsewhere, 1 / (self.k - 1), log_tail=log_tail, width=FINE)
+        apart, held = self.apart[:, None] + self.bend[:, None] * cells.mean, np.zeros_like(cells.mean)
+        slopes = self.bend[:, None] * cells.blur + self.doubt * (apart + self.held[:, None])
+        witness = Witness(family=AT_FIRST, others=(self.n - 1,), target=(1, 0))
+        factors = [apart, held + self.held[:, None]]
+        return self._assembled(witness, cells.mass, factors, slopes, np.arange(self.bend.size))
+
+    def _assembled(
+        self, witness: Witness, mass: Floats, factors: list[Floats], slopes: Floats, place: npt.NDArray[np.int64]
+    ) -> DatasetPair:
+        """Return the events of the bins `place`, their masses those of the other reports."""
+        scale = self.held[place, None]
+        first, second = (factor / scale for factor in factors)
+        return assemble(witness, mass * scale, (first, second), slopes=slopes / scale, n=self.total)

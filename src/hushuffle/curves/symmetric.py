@@ -170,22 +170,24 @@ class Kary(SearchedCurve):
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         at_third = Witness(family=AT_THIRD, others=(0, 0, self.n - 1), target=(0, 1))
+        third, first = 0.0, 0.0
         if self.third is not None and self.first is not None:
             third, first = self.third.lower(epsilon), self.first.lower(epsilon)
         elif self.alike is not None:
             third, first = self.alike.lower_third(epsilon), self.alike.lower_first(epsilon)
-        else:
+        if max(third, first) == 0:
             return self.signed.lower(epsilon), at_third
         if third >= first:
             return third, at_third
         return first, Witness(family=AT_FIRST, others=(self.n - 1,), target=(0, 1))
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        small = self.n <= _BEST and self.law.k > 3  # for k = 3 what lies at the third value says nothing more
+        if self.dummies or small:
+            alike = HeldAlike.of(self.law, n=self.n, dummies=self.dummies, log_tail=log_tail)
+            third = None if alike is None else alike.pair_third(log_tail)
+            if alike is not None and third is not None:
+                return third, alike.pair_first(log_tail)
         known = [dataset for dataset in (self.third, self.first) if dataset is not None]
-        if known:
-            return tuple(dataset.pair(k=self.law.k, log_tail=log_tail) for dataset in known)
-        alike = HeldAlike.of(self.law, n=self.n, dummies=self.dummies, log_tail=log_tail)
-        third = alike and alike.pair_third(log_tail)
-        if alike is None or third is None:
-            return all_alike(self.law, self.n, self.dummies, log_tail)
-        return third, alike.pair_first(log_tail)
+        pairs = tuple(dataset.pair(k=self.law.k, log_tail=log_tail) for dataset in known)
+        return pairs or all_alike(self.law, self.n, self.dummies, log_tail)

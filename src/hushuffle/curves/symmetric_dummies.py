@@ -32,11 +32,14 @@ from hushuffle.numerics.binomial import EPS, LOG_TAIL, Floats, deviation, fair_s
 _LONGEST: Final = 1 << 29
 """Most products of a direct convolution: about a second."""
 
+_WHOLE: Final = 1000
+"""Up to so many people or dummies every number of reports at c is looked at."""
+
 _BIN: Final = 1 / 10
 _ROW: Final = 1 / 16
 """Widths of a bin of C, and of a row of the reports at a or b, in standard deviations."""
 
-_EVENTS: Final = 6_000_000
+_EVENTS: Final = 2_000_000
 """Most events of a pair of laws."""
 
 _TRACE: Final = 1e-45
@@ -69,7 +72,7 @@ class HeldAlike:
         """
         k, truth, lie, theta = law.k, float(law.truth), float(law.lie), float(law.theta)
         groups = ((n - 1, truth), (dummies, 1 / k))
-        windows = [binomial.window(trials, chance, log_tail) for trials, chance in groups]
+        windows = [(0, t) if t <= _WHOLE else binomial.window(t, chance, log_tail) for t, chance in groups]
         if (windows[0][1] - windows[0][0] + 1) * (windows[1][1] - windows[1][0] + 1) > _LONGEST:
             return None
         own, extra = (
@@ -89,7 +92,6 @@ class HeldAlike:
         removed = np.add.reduceat(rate * (left - np.repeat(fewest, np.diff(np.append(starts, here.size)))), starts)
         at, next_to, bend = (np.add.reduceat(part, starts) for part in (here, before, (k - 1) * theta * rate))
         keep = at + next_to > _TRACE
-        complete = all(low == 0 and high == trials for (low, high), (trials, _) in zip(windows, groups, strict=True))
         return cls(
             k=k,
             n=n,
@@ -99,12 +101,12 @@ class HeldAlike:
             bend=bend[keep],
             held=((k - 1) * lie * at + truth * next_to)[keep],
             doubt=2 * binomial.margin(n) + 2 * binomial.margin(dummies) + EPS * (64 + 3 * here.size),
-            outside=0.0 if complete else 4 * float(np.exp(log_tail)),
+            outside=0.0 if max(n - 1, dummies) <= _WHOLE else 4 * float(np.exp(log_tail)),
         )
 
     @cached_property
     def _pairs(self) -> tuple[Floats, Floats, Floats]:
-        """Return rows of reports at a or b, in every bin: how many at least, weight, and what the threshold grows by."""
+        """Return rows of reports at a or b, in every bin: how many at least, weight, what the threshold grows by."""
         chance, bends = 2 / (self.k - 1), self.bend > 0
         trials, bend = self.elsewhere[bends], self.bend[bends]
         variance = float((trials * chance * (1 - chance)).max(initial=0.0))
@@ -161,8 +163,8 @@ class HeldAlike:
         found = [float(np.maximum(offset[alone], 0.0).sum()) for offset in (toward, back)]
         bend, trials = self.bend[~alone], self.elsewhere[~alone]
         for place, (offset, slope) in enumerate(((toward, -growth), (back, 1.0))):
-            offset = offset[~alone] / bend
-            found[place] += float(bend @ positive_mean(trials, 1 / (self.k - 1), slope=slope, offset=offset))
+            mean = positive_mean(trials, 1 / (self.k - 1), slope=slope, offset=offset[~alone] / bend)
+            found[place] += float(bend @ mean)
         return max(max(found) * (less - EPS * (64 + self.bend.size)) - growth * self.outside, 0.0)
 
     def pair_third(self, log_tail: float) -> DatasetPair | None:
@@ -176,7 +178,7 @@ class HeldAlike:
         coins = Cells.of(last, 0.5, log_tail=log_tail, width=FINE)
         real, apart, bend = (mean / np.maximum(last, 1.0))[:, None], self.apart[place, None], self.bend[place, None]
         factors = [apart + bend * real * heads for heads in (coins.mean, last[:, None] - coins.mean)]
-        slopes = bend * (real * coins.blur + blur[:, None]) + self.doubt * (apart + bend * last[:, None])
+        slopes = bend * (real * coins.blur + blur[:, None])
         witness = Witness(family=AT_THIRD, others=(0, 0, self.n - 1), target=(0, 1))
         return self._assembled(witness, rows.mass[place, row][:, None] * coins.mass, factors, slopes, place)
 
@@ -184,7 +186,7 @@ class HeldAlike:
         """Return what tells the datasets apart if c is the target's own value."""
         cells = Cells.of(self.elsewhere, 1 / (self.k - 1), log_tail=log_tail, width=FINE)
         apart, held = self.apart[:, None] + self.bend[:, None] * cells.mean, np.zeros_like(cells.mean)
-        slopes = self.bend[:, None] * cells.blur + self.doubt * (apart + self.held[:, None])
+        slopes = self.bend[:, None] * cells.blur
         witness = Witness(family=AT_FIRST, others=(self.n - 1,), target=(1, 0))
         factors = [apart, held + self.held[:, None]]
         return self._assembled(witness, cells.mass, factors, slopes, np.arange(self.bend.size))
@@ -195,4 +197,5 @@ class HeldAlike:
         """Return the events of the bins `place`, their masses those of the other reports."""
         scale = self.held[place, None]
         first, second = (factor / scale for factor in factors)
-        return assemble(witness, mass * scale, (first, second), slopes=slopes / scale, n=self.total)
+        pair = assemble(witness, mass * scale, (first, second), slopes=slopes / scale, n=self.total)
+        return replace(pair, doubt=pair.doubt + 2 * self.doubt)

@@ -145,7 +145,7 @@ def printed_bennett_epsilon(targets: int, sources: int, sigma: float, dummies: i
 
     >>> from hushuffle.questions.traffic import scrambler_epsilon
     >>> print(scrambler_epsilon(20, 500, 0.2, 400, delta=1e-4))
-    0.6753 to 0.7182 nats (certified bracket)
+    0.7180 to 0.7182 nats (certified bracket)
     >>> round(printed_bennett_epsilon(20, 500, 0.2, 400, delta=1e-4), 4)
     0.4585
     """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves import blanket_bound, composition, finite_blanket, known_dataset, profile
+from hushuffle.curves import blanket_bound, composition, dominating, finite_blanket, known_dataset
 from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
@@ -98,7 +98,7 @@ def test_rows_of_the_blanket_with_dummies_only_raise_the_upper_end(
 def test_a_finer_lattice_of_losses_narrows_a_composition_from_both_sides(
     epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = profile.common_step
+    plain = dominating.common_step
     law = divergence(
         hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=2.0), shuffler=hs.UniformShuffle(), n=300)
     )

@@ -18,7 +18,7 @@ import numpy as np
 
 from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
-from hushuffle.curves.profile import DOMINATING, DOTS, Profile, common_step
+from hushuffle.curves.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
@@ -104,9 +104,9 @@ class Tables:
 
     def __init__(self, laws: Laws, *, delta: float) -> None:
         self._laws, self._delta = laws, delta
-        self._made: dict[tuple[int, float, float], Profile] = {}
+        self._made: dict[tuple[int, float, float], TabulatedCurve] = {}
 
-    def profiles(self, times: Sequence[int], *, most: int = 0) -> list[tuple[Profile, int]]:
+    def curves(self, times: Sequence[int], *, most: int = 0) -> list[tuple[TabulatedCurve, int]]:
         """Return the curves for so many rounds of each law, from tables that also do for `most` rounds in all."""
         laws = [(law, count) for (law, _), count in zip(self._laws, times, strict=True)]
         step, share = common_step(laws), _CUT * self._delta
@@ -114,11 +114,11 @@ class Tables:
         made = share / max(most, rounds)
         return [(self._table(place, step, made).until(share / rounds), count) for place, count in enumerate(times)]
 
-    def _table(self, place: int, step: float, negligible: float) -> Profile:
+    def _table(self, place: int, step: float, negligible: float) -> TabulatedCurve:
         key = place, step, negligible
         if key not in self._made:
             self._made = {known: table for known, table in self._made.items() if known[1:] == key[1:]}
-            self._made[key] = Profile.of(self._laws[place][0], step=step, negligible=negligible)
+            self._made[key] = TabulatedCurve.of(self._laws[place][0], step=step, negligible=negligible)
         return self._made[key]
 
 
@@ -136,7 +136,7 @@ def rounds_meet(law: PrivacyCurve, *, epsilon: float, delta: float, most: int) -
             return law.upper(epsilon) <= delta
         if _beyond_lattices([(law, times)]):
             return False
-        parts = [(profile.pair(), count) for profile, count in tables.profiles([times], most=most)]
+        parts = [(curve.pair(), count) for curve, count in tables.curves([times], most=most)]
         return LossSum.of(parts, tilt=best_tilt(parts, delta=delta)).upper(epsilon) <= delta
 
     return meet
@@ -155,14 +155,14 @@ def _beyond_lattices(laws: Laws) -> bool:
 
 def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
     """Return an upper end, at most `total` and the plain sum of single rounds."""
-    profiles = Tables(laws, delta=delta).profiles([times for _, times in laws])
-    parts = [(profile.pair(), times) for profile, times in profiles]
+    curves = Tables(laws, delta=delta).curves([times for _, times in laws])
+    parts = [(curve.pair(), times) for curve, times in curves]
     losses = LossSum.of(parts, tilt=best_tilt(parts, delta=delta))
     upper = losses.epsilon_above(delta, high=min(total, LARGEST))
     if total > LARGEST and losses.upper(upper) > delta:
         upper = total
     # Not even with the curves read as far down as they go: the sum of single rounds is seldom smaller.
-    least = _ALMOST * math.fsum(times * profile.last_above(delta / _rounds(laws)) for profile, times in profiles)
+    least = _ALMOST * math.fsum(times * curve.last_above(delta / _rounds(laws)) for curve, times in curves)
     return min(upper, _plain_sum(laws, delta)) if least <= upper else upper
 
 
@@ -210,7 +210,7 @@ def _upper_delta(laws: Laws, level: float) -> float:
     negligible, upper = 1e-9, 1.0
     while True:
         parts: list[tuple[LossLattice, int]] = [
-            (Profile.of(law, step=step, negligible=negligible / rounds).pair(), times) for law, times in laws
+            (TabulatedCurve.of(law, step=step, negligible=negligible / rounds).pair(), times) for law, times in laws
         ]
         upper = min(upper, LossSum.of(parts, tilt=best_tilt(parts, epsilon=level)).upper(level))
         if sum(times * part.infinity for part, times in parts) <= 10 * _CUT * upper or negligible < _LEAST:

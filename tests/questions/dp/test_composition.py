@@ -9,7 +9,7 @@ import hushuffle as hs
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import inscribed
 from hushuffle.curves.divergence import divergence
-from hushuffle.curves.profile import Profile, common_step
+from hushuffle.curves.dominating import TabulatedCurve, common_step
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.mechanisms.shufflers import Shuffler
@@ -295,7 +295,7 @@ def test_one_round_through_the_lattices_contains_the_ordinary_figure(k: int, n: 
     protocol = survey(k, epsilon_0, n)
     law, known = divergence(protocol), hs.dp.epsilon(protocol, delta=1e-5)
     step = common_step([(law, 1)])
-    part = Profile.of(law, step=step, negligible=1e-8).pair()
+    part = TabulatedCurve.of(law, step=step, negligible=1e-8).pair()
     upper = LossSum.of([(part, 1)], tilt=best_tilt([(part, 1)], delta=1e-5)).epsilon_above(1e-5, high=law.pure)
     lattices = [
         inscribed(pair, step=step / 2) for found in law.datasets(log_tail=-22.0) for pair in (found, found.swapped())

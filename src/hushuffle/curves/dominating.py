@@ -1,7 +1,7 @@
-"""The worst delta(epsilon) curve of one protocol, and the pair of laws that dominates all neighbours.
+"""The worst delta(epsilon) curve of one release, tabulated, and the pair of laws that dominates all neighbours.
 
 h(x) = sup of sum [P - x Q]_+ over all neighbouring pairs, x = e**epsilon, is convex and falls, and since
-neighbours are neighbours both ways, h(1/x) = 1 - (1 - h(x))/x. A `Profile` holds upper ends of h at x >= 1. The
+neighbours are neighbours both ways, h(1/x) = 1 - (1 - h(x))/x. A `TabulatedCurve` holds upper ends of h at x >= 1. The
 lower convex hull of these points and their mirror images lies above h: h lies below every chord of points above
 it. A convex curve of this kind is the curve of a pair of laws, with mass of Q where it bends, and that pair
 may stand for any neighbouring pair when rounds are composed, even if others' data are chosen adaptively.
@@ -54,7 +54,7 @@ _VERY_FAR: Final = 16.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Profile:
+class TabulatedCurve:
     """Upper ends `deltas` of h at epsilons `step` * `index`, both shape (points,); index[0] is 0."""
 
     step: float
@@ -62,13 +62,13 @@ class Profile:
     deltas: Floats
 
     @classmethod
-    def of(cls, law: PrivacyCurve, *, step: float, negligible: float) -> Profile:
+    def of(cls, law: PrivacyCurve, *, step: float, negligible: float) -> TabulatedCurve:
         """Evaluate the curve from epsilon = 0 until it falls to `negligible` (nats; probability).
 
         >>> import hushuffle as hs
         >>> from hushuffle.curves.divergence import divergence
         >>> one = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
-        >>> Profile.of(divergence(one), step=0.5, negligible=1e-9).deltas.round(4).tolist()
+        >>> TabulatedCurve.of(divergence(one), step=0.5, negligible=1e-9).deltas.round(4).tolist()
         [0.4621, 0.2876, 0.0]
         """
         near, spread = law.near(negligible, often=True), typical_loss(law)
@@ -82,16 +82,16 @@ class Profile:
             deltas.append(0.0 if epsilon >= law.pure else near.upper(epsilon))
         return cls(step=step, index=np.array(places), deltas=np.minimum(deltas, 1.0))
 
-    def until(self, negligible: float) -> Profile:
+    def until(self, negligible: float) -> TabulatedCurve:
         """Return the curve only until it first falls to `negligible`.
 
-        >>> curve = Profile(step=1.0, index=np.arange(3.0), deltas=np.array([0.5, 0.1, 0.0]))
+        >>> curve = TabulatedCurve(step=1.0, index=np.arange(3.0), deltas=np.array([0.5, 0.1, 0.0]))
         >>> curve.until(0.2).deltas.tolist()
         [0.5, 0.1]
         """
         small = np.flatnonzero(self.deltas <= negligible)
         end = int(small[0]) + 1 if small.size else self.index.size
-        return Profile(step=self.step, index=self.index[:end], deltas=self.deltas[:end])
+        return TabulatedCurve(step=self.step, index=self.index[:end], deltas=self.deltas[:end])
 
     def last_above(self, delta: float) -> float:
         """Return the last known epsilon (nats) at which the curve is above `delta`, 0 if there is none."""
@@ -105,7 +105,7 @@ class Profile:
     def pair(self) -> LossLattice:
         """Return the dominating pair, as the law of its privacy loss.
 
-        >>> curve = Profile(step=1.0, index=np.array([0.0, 1.0]), deltas=np.array([math.tanh(0.5), 0.0]))
+        >>> curve = TabulatedCurve(step=1.0, index=np.array([0.0, 1.0]), deltas=np.array([math.tanh(0.5), 0.0]))
         >>> curve.pair().mass.round(4).tolist()
         [0.2689, 0.0, 0.7311]
         """

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import hushuffle as hs
 from hushuffle.curves.divergence import divergence
-from hushuffle.curves.profile import Profile, common_step, typical_loss
+from hushuffle.curves.dominating import TabulatedCurve, common_step, typical_loss
 from hushuffle.curves.symmetric import Binary
 from hushuffle.numerics.loss_sum import LossLattice
 from oracles import dp_composition as oracle
@@ -33,7 +33,7 @@ def test_the_pair_dominates_every_neighbour_at_every_threshold(n: int, k: int) -
     law = divergence(protocol)
     mu = protocol.randomizer.law().truth  # type: ignore[attr-defined]
     pairs = oracle.round_pairs(n, k, float(Fraction(mu)))
-    dominating = Profile.of(law, step=common_step([(law, 1)]), negligible=1e-9).pair()
+    dominating = TabulatedCurve.of(law, step=common_step([(law, 1)]), negligible=1e-9).pair()
     closest = math.inf
     for epsilon in np.linspace(-1.5, 1.5, 61):
         worst = max(float(oracle.hockey_stick([pair], math.exp(epsilon))) for pair in pairs)
@@ -51,7 +51,7 @@ def test_any_falling_points_are_dominated(heights: list[float], step: float) -> 
     """Upper ends need not be convex; convex curves below them stay below the pair's, and it is a pair of laws."""
     deltas = np.sort(np.array(heights))[::-1].copy()
     index = np.arange(deltas.size, dtype=np.float64)
-    pair = Profile(step=step, index=index, deltas=deltas).pair()
+    pair = TabulatedCurve(step=step, index=index, deltas=deltas).pair()
     assert np.all(pair.mass >= 0)
     assert pair.mass.sum() + pair.infinity == pytest.approx(1.0, abs=1e-9)
     # Every curve of randomized response with a fault that lies below the points must lie below the pair's.
@@ -72,7 +72,7 @@ def _response(epsilon: float, levels: np.ndarray[tuple[int], np.dtype[np.float64
 
 def test_symmetry_of_the_pair() -> None:
     law = divergence(survey(2, 1.0, 50))
-    pair = Profile.of(law, step=common_step([(law, 1)]), negligible=1e-9).pair()
+    pair = TabulatedCurve.of(law, step=common_step([(law, 1)]), negligible=1e-9).pair()
     assert pair.first == -(pair.mass.size // 2)
     second = pair.mass * np.exp(-pair.losses)
     np.testing.assert_allclose(second, pair.mass[::-1], rtol=1e-9, atol=1e-12)
@@ -81,13 +81,13 @@ def test_symmetry_of_the_pair() -> None:
 def test_the_curve_is_certified_and_fine() -> None:
     for k, n in ((2, 500), (3, 100)):
         law = divergence(survey(k, 2.0, n))
-        profile = Profile.of(law, step=common_step([(law, 1)]), negligible=1e-8)
-        assert profile.deltas[-1] <= 1e-8 < profile.deltas[-2]
-        middle = int(profile.index.size // 2)
-        exact = law.upper(float(profile.epsilons[middle]))
-        assert exact * (1 - 1e-9) <= profile.deltas[middle] <= exact * 1.03
-        print(f"k={k} n={n}: {profile.index.size} points up to {profile.epsilons[-1]:.4f}")
-        assert profile.index.size < 200
+        table = TabulatedCurve.of(law, step=common_step([(law, 1)]), negligible=1e-8)
+        assert table.deltas[-1] <= 1e-8 < table.deltas[-2]
+        middle = int(table.index.size // 2)
+        exact = law.upper(float(table.epsilons[middle]))
+        assert exact * (1 - 1e-9) <= table.deltas[middle] <= exact * 1.03
+        print(f"k={k} n={n}: {table.index.size} points up to {table.epsilons[-1]:.4f}")
+        assert table.index.size < 200
 
 
 def test_blocks_cover_every_composition() -> None:

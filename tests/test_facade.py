@@ -13,6 +13,7 @@ import hushuffle as hs
 NAMES: Mapping[str, tuple[str, ...] | None] = {
     # Name: the argument names it must take (None: only the name is promised).
     "Bound": ("lower", "upper", "kind", "unit", "sources", "witness", "confidence"),
+    "Bounds": ("lower", "upper", "kind", "unit", "sources"),
     "Channel": ("matrix",),
     "Domain": ("labels",),
     "Estimate": None,
@@ -30,6 +31,7 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "dp.compose": ("rounds", "delta"),
     "dp.compose_delta": ("rounds", "epsilon"),
     "dp.parallel": ("protocols", "delta"),
+    "dp.profile": ("rounds", "points", "least"),
     "pie.alpha": ("protocol",),
     "pie.bayes_error": ("protocol", "prior", "largest_prior"),
     "qif.max_load": ("n", "k"),

@@ -20,6 +20,7 @@ from hushuffle.mechanisms.shufflers import UniformShuffle as UniformShuffle
 from hushuffle.mechanisms.sketches import BloomEncoder as BloomEncoder
 from hushuffle.mechanisms.sketches import BloomFilter as BloomFilter
 from hushuffle.model import Bound as Bound
+from hushuffle.model import Bounds as Bounds
 from hushuffle.model import Channel as Channel
 from hushuffle.model import Domain as Domain
 from hushuffle.model import Estimate as Estimate

@@ -1,6 +1,6 @@
 """Values that everything speaks: frozen, keyword-only, validated when made."""
 
-from hushuffle.model.bound import Bound, Guarantee, Kind, Witness, number
+from hushuffle.model.bound import Bound, Bounds, Guarantee, Kind, Witness, number
 from hushuffle.model.channel import Channel
 from hushuffle.model.citation import Citation
 from hushuffle.model.domain import Domain
@@ -12,6 +12,7 @@ from hushuffle.model.traces import Traces
 
 __all__ = [
     "Bound",
+    "Bounds",
     "Cell",
     "Channel",
     "Chart",

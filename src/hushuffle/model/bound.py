@@ -1,11 +1,15 @@
-"""`Bound`, `Guarantee`, `Witness`: a figure that says what it is."""
+"""`Bound`, `Bounds`, `Guarantee`, `Witness`: a figure, or many, that say what they are."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
-from typing import Literal, Self
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.model.citation import Citation
@@ -110,6 +114,47 @@ class Bound:
             case _:
                 assert self.confidence is not None
                 return f"{_pair(self.lower, self.upper)}{unit} ({100 * self.confidence:.6g}% interval)"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bounds:
+    """Many figures of one kind: `lower` <= truth <= `upper`, arrays of one shape; `bounds[i]` is a `Bound`.
+
+    `kind` is "exact" if every figure is, "upper" or "lower" if the other ends say nothing, else "bracket".
+
+    Raises:
+        InvalidInputError: arrays of two shapes, or ends out of order.
+
+    >>> print(Bounds(lower=np.array([0.25]), upper=np.array([0.26]), kind="bracket", unit="nats")[0])
+    0.2500 to 0.2600 nats (certified bracket)
+    """
+
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
+    kind: Kind
+    unit: str
+    sources: tuple[Citation, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.lower.shape != self.upper.shape or not bool(np.all(self.lower <= self.upper)):
+            shapes = f"<shapes {self.lower.shape} and {self.upper.shape}>"
+            _checks.reject("lower, upper", "two arrays of one shape, in order", shapes)
+        for ends in (self.lower, self.upper):
+            ends.setflags(write=False)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the figure at `index`, a `Bound`; or the figures, for what selects several."""
+        lower, upper = self.lower[index], self.upper[index]
+        if np.ndim(lower):
+            return Bounds(lower=lower, upper=upper, kind=self.kind, unit=self.unit, sources=self.sources)
+        kind: Kind = "upper" if self.kind == "bracket" and lower == 0 else self.kind
+        return Bound(lower=float(lower), upper=float(upper), kind=kind, unit=self.unit, sources=self.sources)
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[place] for place in range(len(self)))
 
 
 @dataclass(frozen=True, kw_only=True)

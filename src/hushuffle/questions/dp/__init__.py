@@ -1,13 +1,15 @@
 """Central differential privacy of what the shuffler releases.
 
-`epsilon` and `delta` are certified brackets; `compose` and `parallel` combine rounds; `calibrate` solves for a
-parameter; `instance` looks at one given dataset (no guarantee); `published` holds the literature's bounds, to compare.
+`epsilon` and `delta` are certified brackets; `compose` and `parallel` combine rounds; `profile` is the whole curve and
+what tests and guesses can do; `calibrate` solves for a parameter; `instance` looks at one given dataset (no
+guarantee); `published` holds the literature's bounds, to compare.
 """
 
 from hushuffle.questions.dp import published
 from hushuffle.questions.dp.calibration import Calibration, calibrate
 from hushuffle.questions.dp.central import delta, epsilon, instance, local_epsilon
 from hushuffle.questions.dp.composition import compose, compose_delta, parallel
+from hushuffle.questions.dp.profile import profile
 
 __all__ = [
     "Calibration",
@@ -19,5 +21,6 @@ __all__ = [
     "instance",
     "local_epsilon",
     "parallel",
+    "profile",
     "published",
 ]

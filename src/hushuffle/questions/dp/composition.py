@@ -7,7 +7,8 @@ from typing import TypeAlias, TypeVar
 
 from hushuffle import _checks
 from hushuffle.curves import composition as laws
-from hushuffle.curves.base import bracket
+from hushuffle.curves.base import PrivacyCurve, bracket
+from hushuffle.curves.composed import ComposedCurve
 from hushuffle.curves.divergence import divergence
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound
@@ -128,6 +129,18 @@ def _listed(values: Iterable[T], name: str) -> Iterable[T]:
     if not isinstance(values, Iterable):
         _checks.reject(name, "a list of protocols or pairs (protocol, times)", f"<{type(values).__name__}>")
     return values
+
+
+def curve_of(rounds: Protocol | Rounds) -> PrivacyCurve:
+    """Return the curve of one protocol, or of all rounds together.
+
+    Raises:
+        InvalidInputError: no rounds, or times < 1.
+        UnsupportedProtocolError: no law for a randomizer and shuffler.
+    """
+    merged = _merge([rounds] if isinstance(rounds, Protocol) else rounds)
+    curves = [(divergence(protocol), times) for protocol, times in merged]
+    return curves[0][0] if sum(times for _, times in curves) == 1 else ComposedCurve(laws=curves)
 
 
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Protocol, int]]:

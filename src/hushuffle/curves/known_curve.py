@@ -1,0 +1,197 @@
+"""A curve known between two ends at some epsilons: certified ends everywhere else, and of what it implies.
+
+With x = e**epsilon the curve h is convex and falls, h(0) = 1, h' >= -1 and h(1/x) = 1 - (1 - h(x))/x. So it lies below
+every chord of upper ends. To the right of a point it lies above the line from its lower end, as steep as the chord to
+that end from an upper end further left; to the left above the line as steep as the chord to an upper end further right.
+The tests between two neighbouring datasets follow by duality: the least share of false negatives at a share a of
+false positives is f(a) = sup_x 1 - h(x) - x a.
+
+Source: docs/theory/curves.md, Lemma 1; Dong, Roth, Su 2022, Proposition 6 (duality).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from scipy.special import ndtri
+
+from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.normal_pair import shift_between
+
+_HAIR: Final = 1e-12
+"""Relative: more than the rounding of all that is read off."""
+
+_TRACE: Final = 1e-15
+"""Absolute, of probabilities near 1."""
+
+_DIGITS: Final = 1e-9
+"""Relative: what is known of a normal law's shift."""
+
+Ends = tuple[Floats, Floats]
+"""Lower and upper ends, of one shape."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KnownCurve:
+    """`lower` <= delta <= `upper` at rising `epsilons` (nats), the first of them 0, all shape (points,)."""
+
+    epsilons: Floats
+    lower: Floats
+    upper: Floats
+
+    def delta(self, epsilons: Floats) -> Ends:
+        """Return ends of delta at `epsilons` >= 0.
+
+        >>> known = KnownCurve(epsilons=np.array([0.0, 1.0]), lower=np.array([0.4, 0.0]), upper=np.array([0.5, 0.0]))
+        >>> [ends.round(3).tolist() for ends in known.delta(np.array([0.0, 0.5, 2.0]))]
+        [[0.4, 0.162, 0.0], [0.462, 0.288, 0.0]]
+        """
+        (low_x, low), (high_x, high) = self._below, self._above
+        least = _between(low_x, low, np.expm1(epsilons * (1 + 8 * EPS))) * (1 - _HAIR)
+        most = np.minimum(_between(high_x, high, np.expm1(epsilons * (1 - 8 * EPS))) * (1 + _HAIR), 1.0)
+        return np.minimum(least, most), most
+
+    def epsilon(self, deltas: Floats) -> Ends:
+        """Return ends of epsilon at `deltas`; infinity above where the curve is not known to fall so low."""
+        (low_x, low), (high_x, high) = self._below, self._above
+        least = np.log1p(_crossing(low_x, low, deltas)) * (1 - _HAIR)
+        most = np.log1p(_crossing(high_x, high, deltas)) * (1 + _HAIR)
+        most = np.where(deltas < high[-1], np.inf, most)
+        return np.minimum(np.maximum(least, 0.0), most), np.maximum(most, 0.0)
+
+    def false_negatives(self, false_positives: Floats) -> Ends:
+        """Return ends of the least chance of a false negative, given that of a false positive, in [0, 1]."""
+        ends = []
+        for line, side in ((self._above, -1), (self._below, 1)):
+            corner = _hull(*line)
+            x, y = (part[corner] for part in line)
+            slopes = np.diff(y) / np.diff(x)  # rising, from -1 or less to 0
+            place = np.searchsorted(slopes, -false_positives)
+            ends.append(1 - y[place] - (1 + x[place]) * false_positives + side * _TRACE)
+        most = np.clip(ends[1], 0.0, 1 - false_positives)
+        return np.clip(ends[0], 0.0, most), most
+
+    def gaussians(self, last: float) -> tuple[float, float]:
+        """Return mu below and above: the curves of Gaussian pairs that far apart bound this one on [0, `last`]."""
+        (low_x, low), (high_x, high) = self._below, self._above
+        end = float(np.expm1(last))
+        inside = (low_x >= 0) & (low_x <= end)
+        places = np.append(low_x[inside], end)
+        values = np.append(low[inside], _between(low_x, low, np.array([end]))) * (1 - _HAIR)
+        below = float(shift_between(np.log1p(places), values).min()) * (1 - _DIGITS)
+        chords = (high_x[1:] > 0) & (high_x[:-1] < end)
+        slopes = -(np.diff(high) / np.diff(high_x))[chords]
+        hits = np.minimum(high[:-1][chords] + (1 + high_x[:-1][chords]) * slopes, 1.0)
+        steps = shift_between(np.log1p(high_x[1:][chords]), high[:-1][chords])
+        with np.errstate(invalid="ignore"):
+            above = float(np.fmin(ndtri(hits) - ndtri(slopes), steps).max(initial=0.0))
+        return below, max(above * (1 + _DIGITS), below)
+
+    def loss(self, delta: float) -> float:
+        """Return a loss (nats) that is exceeded with a chance of at most `delta` under either dataset of any pair.
+
+        P(L > t) <= h(e**s)/(1 - e**(s - t)) for every s < t.
+        """
+        small = self.upper < delta
+        if not bool(small.any()):
+            return float(np.inf)
+        losses = self.epsilons[small] - np.log1p(-self.upper[small] / delta)
+        return float(losses.min()) * (1 + _HAIR)
+
+    @cached_property
+    def _both(self) -> tuple[Floats, Floats, Floats]:
+        """Return x - 1 and the ends of h from x = 0 on, with the mirror images."""
+        levels, falls = self.epsilons[:0:-1], np.exp(-self.epsilons[:0:-1])
+        low = np.maximum.accumulate(self.lower[::-1])[::-1]
+        high = np.minimum.accumulate(self.upper)
+
+        def mirrored(ends: Floats) -> Floats:
+            return (np.expm1(levels) + ends[:0:-1]) * falls
+
+        x = np.concatenate([[-1.0], np.expm1(-levels), np.expm1(self.epsilons)])
+        least = np.concatenate([[1.0], mirrored(low) * (1 - 4 * EPS), low])
+        return x, least, np.concatenate([[1.0], np.minimum(mirrored(high) * (1 + 4 * EPS), 1.0), high])
+
+    @cached_property
+    def _above(self) -> tuple[Floats, Floats]:
+        """Return the corners of the lower hull of upper ends, which lies above the curve."""
+        x, _, high = self._both
+        corner = _hull(x, high)
+        return x[corner], high[corner]
+
+    @cached_property
+    def _below(self) -> tuple[Floats, Floats]:
+        """Return corners of a falling line below the curve, shapes (corners,)."""
+        x, low, high = self._both
+        gaps = x[None, :] - x[:, None]
+        later, doubt = gaps > 0, 4 * EPS * (1 + np.abs(x))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            falls = (low * (1 - 4 * EPS))[:, None] - high[None, :]
+            right = np.where(later, falls / (gaps + doubt[None, :]), 0.0).max(axis=1)
+            rises = (high * (1 + 4 * EPS))[None, :] - low[:, None]
+            room = -gaps - doubt[:, None]
+            left = np.where((room > 0) & ~later, np.maximum(rises, 0.0) / room, 1.0).min(axis=1)
+        # The slope only flattens, so what holds at a point holds beyond it.
+        right = np.maximum.accumulate(np.maximum(right, 0.0)[::-1])[::-1]
+        left = np.minimum.accumulate(np.minimum(left, 1.0))
+        low, steps = low.copy(), np.diff(x)
+        for place in range(low.size - 2, -1, -1):
+            low[place] = max(low[place], low[place + 1] + right[place + 1] * steps[place] * (1 - 4 * EPS))
+        for place in range(low.size - 1):
+            low[place + 1] = max(
+                low[place + 1], low[place] * (1 - 4 * EPS) - left[place] * steps[place] * (1 + 4 * EPS)
+            )
+        corners_x, corners_y = [x[:1]], [low[:1]]
+        meet, height = _meeting((x[:-1], low[:-1], left[:-1]), (x[1:], low[1:], right[1:]))
+        corners_x.append(np.column_stack([meet, x[1:]]).ravel())
+        corners_y.append(np.column_stack([height, low[1:]]).ravel())
+        # Beyond the last point: down to 0, as steep as just before it.
+        corners_x.append(x[-1:] + (low[-1:] / left[-1:] if left[-1] > 0 else 0.0))
+        corners_y.append(np.zeros(1))
+        return np.concatenate(corners_x), np.minimum.accumulate(np.concatenate(corners_y))
+
+
+def _meeting(first: tuple[Floats, Floats, Floats], second: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats]:
+    """Return where lines that fall from `first` and rise to the left from `second` meet: (x, y, slope) each."""
+    (x, y, steep), (end, last, flat) = first, second
+    differ = steep > flat
+    fall = np.where(differ, steep - flat, 1.0)
+    meet = np.clip(x + (y - last - flat * (end - x)) / fall, x, end)
+    meet = np.where(differ, meet, end)
+    return meet, np.minimum(last + flat * (end - meet), y)
+
+
+def _hull(x: Floats, y: Floats) -> list[int]:
+    """Return the corners of the lower convex hull of points with x that never falls, and y where it stays."""
+    kept: list[int] = []
+    for place in range(x.size):
+        if kept and x[place] == x[kept[-1]]:
+            kept.pop()
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (y[b] - y[a]) * (x[place] - x[a]) < (y[place] - y[a]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(place)
+    return kept
+
+
+def _between(x: Floats, y: Floats, at: Floats) -> Floats:
+    """Return the line through the points, falling, at places in its range or beyond its last point."""
+    right = np.clip(np.searchsorted(x, at), 1, x.size - 1)
+    gap = np.where(x[right] > x[right - 1], x[right] - x[right - 1], 1.0)
+    share = np.clip((x[right] - at) / gap, 0.0, 1.0)
+    found: Floats = y[right] + (y[right - 1] - y[right]) * share
+    return found
+
+
+def _crossing(x: Floats, y: Floats, level: Floats) -> Floats:
+    """Return where the falling line through the points comes down to `level`, its last point if it does not."""
+    right = np.clip(y.size - np.searchsorted(y[::-1], level, side="right"), 1, y.size - 1)
+    fall = np.where(y[right - 1] > y[right], y[right - 1] - y[right], 1.0)
+    share = np.clip((level - y[right]) / fall, 0.0, 1.0)
+    found: Floats = x[right] - (x[right] - x[right - 1]) * share
+    return found

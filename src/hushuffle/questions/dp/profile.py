@@ -1,0 +1,353 @@
+"""The whole curve of a release instead of single points: delta against epsilon, tests, guesses, charts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
+from hushuffle.curves.known_curve import Ends, KnownCurve
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series
+from hushuffle.numerics.binomial import Floats
+from hushuffle.questions.dp.composition import Rounds, curve_of
+
+GDP: Final = Citation(
+    key="dong2022",
+    text="J. Dong, A. Roth, W. J. Su, Gaussian differential privacy, "
+    "Journal of the Royal Statistical Society B 84 (2022)",
+)
+
+MANY: Final = 64
+"""More new points than this, asked for at once, are read off between points that are evaluated."""
+
+_CLOSE: Final = 1e-3
+"""Relative: where the ends are as close as that, one point between them serves both."""
+
+_FEW: Final = 4
+"""So many deltas at once are looked for one by one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestGaussian:
+    """Gaussian pairs whose curves bound a release's: mu-GDP with `below` is less telling, with `above` more.
+
+    Both hold for every epsilon in [0, `epsilon`], which is where delta is at least `delta`.
+    """
+
+    below: float
+    above: float
+    epsilon: float
+    delta: float
+
+    def __str__(self) -> str:
+        ends = f"{self.below:.6g} to {self.above:.6g}"
+        return f"mu {ends} for epsilon up to {self.epsilon:.6g} (delta down to {self.delta:g})"
+
+
+class Profile:
+    """The curve delta(epsilon) of one protocol, or of rounds together, with certified ends wherever it is asked.
+
+    Every point is evaluated once and kept, so asking again costs nothing. What is read off between points (tests, the
+    nearest Gaussian, more than 64 new places at once) uses all points known, at least `points` of them: between
+    them the upper end is a chord, the lower one a tangent. So more points can only narrow the ends.
+    """
+
+    def __init__(self, curve: PrivacyCurve, *, points: int, least: float) -> None:
+        self._curve, self._points, self._least = curve, points, least
+        self._known: dict[float, Bound] = {}
+        self._asked: dict[float, Bound] = {}
+
+    def delta(self, epsilon: npt.ArrayLike) -> Bounds:
+        """Return certified ends of delta at every `epsilon` (nats, finite, >= 0, any shape).
+
+        Raises:
+            InvalidInputError: an epsilon out of range.
+
+        Source: as `dp.delta`; between points docs/theory/curves.md, Lemma 1.
+
+        >>> import hushuffle as hs
+        >>> survey = hs.Protocol(
+        ...     randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=1000
+        ... )
+        >>> print(hs.dp.profile(survey).delta([0.0, 0.1, 0.2])[2])
+        1.656e-04 (certified bracket)
+        """
+        levels = _array("epsilon", epsilon, _checks.non_negative)
+        missing = sorted({float(level) for level in levels.flat} - self._known.keys())
+        if len(missing) <= MANY:
+            for level in missing:
+                self._point(level)
+            return self._gather([self._known[float(level)] for level in levels.flat], levels.shape, "probability")
+        return self._read(self._table().delta(levels), "probability")
+
+    def epsilon(self, delta: npt.ArrayLike) -> Bounds:
+        """Return certified ends of the smallest epsilon (nats) at every `delta` (in [0, 1), any shape).
+
+        Raises:
+            InvalidInputError: a delta out of range.
+
+        Source: as `dp.epsilon`; between points docs/theory/curves.md, Lemma 1.
+
+        >>> import hushuffle as hs
+        >>> survey = hs.Protocol(
+        ...     randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000
+        ... )
+        >>> print(hs.dp.profile(survey).epsilon([1e-4, 1e-6])[1])
+        0.05112 to 0.05115 nats (certified bracket)
+        """
+        levels = _array("delta", delta, lambda name, value: _checks.probability(name, value, high_open=True))
+        missing = sorted({float(level) for level in levels.flat} - self._asked.keys())
+        if len(missing) > MANY:
+            return self._read(self._table().epsilon(levels), "nats")
+        for level in missing:
+            alone = len(missing) <= _FEW or level < self._least
+            self._asked[level] = self._curve.epsilon(level) if alone else self._crossing(level)
+        return self._gather([self._asked[float(level)] for level in levels.flat], levels.shape, "nats")
+
+    def false_negatives(self, false_positives: npt.ArrayLike) -> Bounds:
+        """Return certified ends of the trade-off function: the least share of false negatives of any test.
+
+        Somebody tests, seeing the release, which of two neighbouring datasets it is from; of all tests with at most
+        that share of `false_positives` (in [0, 1], any shape) none misses less often than the lower end, whatever the
+        two datasets. The upper end bounds the best convex function that holds for all pairs.
+
+        Raises:
+            InvalidInputError: a share out of range.
+
+        Source: Dong, Roth, Su 2022, Proposition 6; docs/theory/curves.md, Theorem 2.
+
+        >>> import hushuffle as hs
+        >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
+        >>> print(hs.dp.profile(local).false_negatives([0.05, 0.5])[0])
+        0.8641 (certified bracket)
+        """
+        shares = _array("false_positives", false_positives, _checks.probability)
+        return self._read(self._table().false_negatives(shares), "probability", sources=(GDP.at("Proposition 6"),))
+
+    @property
+    def advantage(self) -> Bound:
+        """The adversary's advantage: the largest total variation between two neighbours, delta at epsilon = 0."""
+        return self._point(0.0)
+
+    def guess(self, prior: float) -> Bound:
+        """Return the chance that the best guess between the target's two values is right, one having chance `prior`.
+
+        The guesser knows everybody else's value; the two values are the worst ones. With p the larger prior it is
+        p + (1 - p) delta(ln(p/(1 - p))).
+
+        Args:
+            prior: in (0, 1).
+
+        Raises:
+            InvalidInputError: the prior out of range.
+
+        >>> import hushuffle as hs
+        >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
+        >>> print(hs.dp.profile(local).guess(0.5))
+        0.7311 (exact)
+        """
+        chance = _checks.probability("prior", prior, low_open=True, high_open=True)
+        larger = max(chance, 1 - chance)
+        gain = self._point(max(math.log(larger) - math.log1p(-larger), 0.0))
+        lower, upper = (larger + (1 - larger) * end for end in (gain.lower, gain.upper))
+        return bracket(
+            lower, upper, unit="probability", sources=gain.sources, witness=gain.witness, exact=gain.kind == "exact"
+        )
+
+    def posterior(self, prior: float, *, delta: float) -> Bound:
+        """Return what an adversary's belief in the true one of two values exceeds with a chance of at most `delta`.
+
+        The belief starts at `prior`, and moves by the likelihood ratio of the release; everybody else's value is known.
+        With pure guarantee epsilon, odds never grow by more than e**epsilon; here they do with a chance of
+        delta. This epsilon is larger than the one of (epsilon, delta), which is about averages.
+
+        Args:
+            prior: in (0, 1).
+            delta: in (0, 1).
+
+        Raises:
+            InvalidInputError: an argument out of range.
+
+        Source: docs/theory/curves.md, Lemma 4.
+
+        >>> import hushuffle as hs
+        >>> survey = hs.Protocol(
+        ...     randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000
+        ... )
+        >>> print(hs.dp.profile(survey).posterior(0.01, delta=1e-6))
+        at most 0.01187 (upper bound)
+        """
+        chance = _checks.probability("prior", prior, low_open=True, high_open=True)
+        level = _checks.probability("delta", delta, low_open=True, high_open=True)
+        if level < self._least:
+            hint = f"Make the profile with least={level:g}."
+            _checks.reject("delta", f"at least {self._least:g}, down to which this curve is known", level, hint)
+        loss = min(self._table().loss(level), self._curve.pure)
+        upper = 1.0 if math.isinf(loss) else 1 / (1 + math.exp(-loss) * (1 - chance) / chance) * (1 + 1e-15)
+        return Bound(lower=0.0, upper=upper, kind="upper", unit="probability", sources=self._curve.sources)
+
+    def gaussian(self) -> NearestGaussian:
+        """Return the Gaussian pairs nearest to this curve from both sides, where delta is at least `least`.
+
+        A release that is mu-GDP has the curve of two normal laws of variance 1 whose means are mu apart.
+
+        Source: docs/theory/curves.md, Lemma 3; Dong, Roth, Su 2022, Corollary 1.
+
+        >>> import hushuffle as hs
+        >>> survey = hs.Protocol(
+        ...     randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000
+        ... )
+        >>> print(hs.dp.profile(survey).gaussian())
+        mu 0.0325956 to 0.0349724 for epsilon up to 0.179029 (delta down to 1e-09)
+        """
+        last = self._last.lower
+        below, above = self._table().gaussians(last)
+        return NearestGaussian(below=below, above=above, epsilon=last, delta=self._least)
+
+    def chart(self, points: int = 20) -> Chart:
+        """Return a chart of delta against epsilon: `points` places from 0 to where delta is `least`.
+
+        Raises:
+            InvalidInputError: fewer than 2 points.
+        """
+        places = np.linspace(0.0, self._end, _checks.integer("points", points, low=2))
+        found = self.delta(places)
+        return Chart(
+            key="privacy-profile",
+            title="Delta against epsilon",
+            caption="The larger epsilon is, the smaller the chance delta of more; smaller is more private.",
+            x_label="epsilon (nats)",
+            y_label="delta",
+            series=(_band("delta", places, found),),
+            y_log=True,
+        )
+
+    def tests_chart(self, points: int = 101) -> Chart:
+        """Return a chart of false negatives against false positives, beside those of a guess without looking.
+
+        Raises:
+            InvalidInputError: fewer than 2 points.
+        """
+        shares = np.linspace(0.0, 1.0, _checks.integer("points", points, low=2))
+        found = self.false_negatives(shares)
+        return Chart(
+            key="tests-of-two-datasets",
+            title="False negatives against false positives",
+            caption="The best test of which of two neighbouring datasets a release is from; higher is more private.",
+            x_label="false positives",
+            y_label="false negatives",
+            series=(_band("the best test", shares, found), Series.through("a blind guess", shares, 1 - shares)),
+        )
+
+    @cached_property
+    def _last(self) -> Bound:
+        """Epsilon where the curve falls to `least`, or nearly to where it stays."""
+        found = self._curve.epsilon(self._least)
+        if math.isfinite(found.upper) and found.upper <= LARGEST:
+            return found
+        rest = self._point(LARGEST).upper
+        return self._curve.epsilon(min(1.01 * rest, 1 - 1e-12)) if rest < 1 else Bound.exact(LARGEST, unit="nats")
+
+    @property
+    def _end(self) -> float:
+        return min(self._last.upper, LARGEST)
+
+    def _point(self, level: float) -> Bound:
+        if level not in self._known:
+            self._known[level] = self._curve.delta(level)
+        return self._known[level]
+
+    def _table(self) -> KnownCurve:
+        """Return the curve by all points known, evaluated where there are not enough yet."""
+        for level in np.linspace(0.0, self._end, self._points).tolist():
+            self._point(level)
+        if self._curve.pure <= LARGEST:
+            self._point(self._curve.pure)
+        levels = sorted(self._known)
+        ends = [self._known[level] for level in levels]
+        return KnownCurve(
+            epsilons=np.array(levels), lower=np.array([e.lower for e in ends]), upper=np.array([e.upper for e in ends])
+        )
+
+    def _crossing(self, level: float) -> Bound:
+        """Return the ends of epsilon read off between points, one more of them close to each end."""
+        table, wanted, last = self._table(), math.sqrt(-math.log(level)), 0.0
+        for ends in (table.upper, table.lower):
+            deep = np.sqrt(-np.log(np.clip(ends, 1e-300, 1.0)))  # nearly a straight line
+            place = min(float(np.interp(wanted, np.maximum.accumulate(deep), table.epsilons)), self._end)
+            if abs(place - last) > _CLOSE * place:
+                self._point(place)
+            last = place
+        lower, upper = self._table().epsilon(np.array(level))
+        return bracket(float(lower), float(upper), unit="nats", sources=self._curve.sources)
+
+    def _gather(self, figures: list[Bound], shape: tuple[int, ...], unit: str) -> Bounds:
+        lower = np.array([figure.lower for figure in figures]).reshape(shape)
+        upper = np.array([figure.upper for figure in figures]).reshape(shape)
+        exact = all(figure.kind == "exact" for figure in figures)
+        return Bounds(
+            lower=lower, upper=upper, kind="exact" if exact else _kind(lower), unit=unit, sources=self._curve.sources
+        )
+
+    def _read(self, ends: Ends, unit: str, *, sources: tuple[Citation, ...] = ()) -> Bounds:
+        lower, upper = ends
+        return Bounds(lower=lower, upper=upper, kind=_kind(lower), unit=unit, sources=(*self._curve.sources, *sources))
+
+
+def profile(rounds: Protocol | Rounds, *, points: int = 32, least: float = 1e-9) -> Profile:
+    """Return the whole curve of one protocol, or of rounds as for `dp.compose`: delta, epsilon, tests, guesses, charts.
+
+    Relation, adversary and ends are as for `dp.epsilon` and `dp.compose`. Nothing is computed before it is asked for.
+
+    Args:
+        rounds: a protocol, or a list of protocols or pairs (protocol, times).
+        points: at how many places, at least, the curve is evaluated for what is read off between them, from 3.
+        least: the delta down to which the curve is looked at, in (0, 0.5).
+
+    Raises:
+        InvalidInputError: no rounds, times < 1, or an argument out of range.
+        UnsupportedProtocolError: no law for a randomizer and shuffler.
+
+    >>> import hushuffle as hs
+    >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
+    >>> print(profile(local).advantage)
+    0.4621 (exact)
+    """
+    places = _checks.integer("points", points, low=3)
+    level = _checks.probability("least", least, low_open=True, high_open=True)
+    if level >= 0.5:
+        _checks.reject("least", "in (0, 0.5)", level)
+    return Profile(curve_of(rounds), points=places, least=level)
+
+
+def _array(name: str, values: npt.ArrayLike, check: Callable[[str, float], float]) -> Floats:
+    """Return an array of numbers of which the smallest and the largest pass the check."""
+    try:
+        raw = np.asarray(values)
+    except ValueError:
+        _checks.reject(name, "a number or an array of numbers", "<ragged>")
+    if raw.dtype.kind not in "iuf":
+        _checks.reject(name, "a number or an array of numbers", f"<dtype {raw.dtype}>")
+    array = raw.astype(np.float64)
+    if array.size:  # nan is both
+        check(name, float(array.min()))
+        check(name, float(array.max()))
+    return array
+
+
+def _kind(lower: Floats) -> Kind:
+    return "bracket" if bool(np.any(lower > 0)) else "upper"
+
+
+def _band(label: str, x: Floats, found: Bounds) -> Series:
+    return Series(
+        label=label, x=tuple(x.tolist()), lower=tuple(found.lower.tolist()), upper=tuple(found.upper.tolist())
+    )

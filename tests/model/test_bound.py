@@ -20,11 +20,15 @@ def read(text: str) -> float:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"kind": "guess"}, r"`kind` must be one of exact, bracket, upper, lower, estimate, got kind=guess"),
+        (
+            {"kind": "guess"},
+            r"`kind` must be one of exact, bracket, upper, lower, estimate, approximation, got kind=guess",
+        ),
         ({"lower": 0.3, "upper": 0.2}, r"`lower, upper` must be two numbers in order, got .*\(0.3, 0.2\)"),
         ({"lower": math.nan}, r"`lower, upper` must be two numbers in order"),
         ({"upper": math.nan}, r"`lower, upper` must be two numbers in order"),
         ({"kind": "exact"}, r"`lower, upper` must be equal when kind is exact, got .*\(0.1, 0.2\)"),
+        ({"kind": "approximation"}, r"`lower, upper` must be equal when kind is approximation"),
         ({"kind": "estimate"}, r"`confidence` must be given exactly when kind is estimate, got confidence=None"),
         ({"confidence": 0.9}, r"`confidence` must be given exactly when kind is estimate, got confidence=0.9"),
         ({"kind": "estimate", "confidence": 1.0}, r"`confidence` must be in \(0, 1\), got confidence=1.0"),

@@ -26,6 +26,7 @@ ENDS: dict[Kind, tuple[float, float, float | None]] = {
     "upper": (0.0, 0.3, None),
     "lower": (0.3, 1.0, None),
     "estimate": (0.4, 0.5, 0.95),
+    "approximation": (0.5, 0.5, None),
 }
 
 

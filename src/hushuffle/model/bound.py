@@ -14,8 +14,8 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.model.citation import Citation
 
-Kind = Literal["exact", "bracket", "upper", "lower", "estimate"]
-KINDS: tuple[Kind, ...] = ("exact", "bracket", "upper", "lower", "estimate")
+Kind = Literal["exact", "bracket", "upper", "lower", "estimate", "approximation"]
+KINDS: tuple[Kind, ...] = ("exact", "bracket", "upper", "lower", "estimate", "approximation")
 
 
 _ROUNDED = 1e-9
@@ -48,12 +48,13 @@ class Bound:
     """A figure with its kind; the truth lies in [lower, upper] (with `confidence` for an estimate).
 
     `kind` is `exact` (lower == upper up to the floating-point error stated where it is computed),
-    `bracket` (both ends proven), `upper` or `lower` (the other end is trivial), or `estimate`
-    (an interval that holds with probability `confidence`). `unit` is "nats", "bits", "probability",
+    `bracket` (both ends proven), `upper` or `lower` (the other end is trivial), `estimate`
+    (an interval that holds with probability `confidence`), or `approximation` (lower == upper, and nothing
+    is claimed: the truth may lie on either side). `unit` is "nats", "bits", "probability",
     or another plain word. `sources` say where the formula or proof is.
 
     Raises:
-        InvalidInputError: ends out of order or nan, an exact bound with two ends,
+        InvalidInputError: ends out of order or nan, an exact or approximate figure with two ends,
             an estimate without confidence or a confidence without estimate.
 
     Source: docs/explanation/kinds-of-figures.md.
@@ -78,8 +79,8 @@ class Bound:
             _checks.reject("kind", f"one of {', '.join(KINDS)}", self.kind)
         if math.isnan(self.lower) or math.isnan(self.upper) or self.lower > self.upper:
             _checks.reject("lower, upper", "two numbers in order", (self.lower, self.upper))
-        if self.kind == "exact" and self.lower != self.upper:
-            _checks.reject("lower, upper", "equal when kind is exact", (self.lower, self.upper))
+        if self.kind in ("exact", "approximation") and self.lower != self.upper:
+            _checks.reject("lower, upper", f"equal when kind is {self.kind}", (self.lower, self.upper))
         if (self.kind == "estimate") != (self.confidence is not None):
             _checks.reject("confidence", "given exactly when kind is estimate", self.confidence)
         if self.confidence is not None:
@@ -109,6 +110,8 @@ class Bound:
                 return f"at most {number(self.upper, up=True)}{unit} (upper bound)"
             case "lower":
                 return f"at least {number(self.lower, up=False)}{unit} (lower bound)"
+            case "approximation":
+                return f"{number(self.upper)}{unit} (approximation, never a guarantee)"
             case "bracket":
                 return f"{_pair(self.lower, self.upper)}{unit} (certified bracket)"
             case _:
@@ -174,6 +177,9 @@ class Guarantee:
         _checks.probability("delta", self.delta, high_open=True)
         if self.epsilon.unit != "nats":
             _checks.reject("epsilon", "a Bound in nats", self.epsilon.unit)
+        if self.epsilon.kind == "approximation":
+            hint = "It may lie below the truth: ask for a certified figure."
+            _checks.reject("epsilon", "exact, a bound or an estimate", self.epsilon.kind, hint)
 
     @property
     def lower(self) -> float:

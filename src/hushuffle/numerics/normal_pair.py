@@ -30,7 +30,7 @@ def excess(shift: Floats | float, level: Floats | float) -> Floats:
     seen = (first > -740) & np.isfinite(second)
     value = np.exp(first) * -np.expm1(np.where(seen, np.minimum(second - first, 0.0), 0.0))
     value = np.where(np.isfinite(second), value, np.exp(first))
-    found: Floats = np.where(apart > 0, value, np.maximum(-np.expm1(height), 0.0))
+    found: Floats = np.where(apart > 0, value, np.maximum(-np.expm1(np.minimum(height, 700.0)), 0.0))
     return found
 
 

@@ -14,6 +14,7 @@ KINDS_EXPLAINED: tuple[tuple[str, str], ...] = (
     ("certified bracket", "Both ends are proven: the truth lies between them."),
     ("upper bound", "Proven: the truth is this or less."),
     ("lower bound", "Proven: the truth is this or more."),
+    ("approximation, never a guarantee", "Close to the truth for large crowds, on either side of it."),
     ("estimate (interval)", "Measured on random runs: the interval holds the truth with the confidence it states."),
 )
 UNITS_EXPLAINED: dict[str, str] = {

@@ -30,6 +30,7 @@ from hushuffle.report.formatting import (
 
 _MOST_ROWS: Final = 200
 _ESTIMATE: Final = KINDS_EXPLAINED[-1][0]
+_APPROXIMATION: Final = KINDS_EXPLAINED[-2][0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,9 +149,10 @@ def _pictures(report: Report, reading: Accuracy | None) -> list[_Picture]:
 
 
 def _kinds(report: Report) -> list[tuple[str, str]]:
-    """Return what the kinds of figures mean: an assessment explains all of them, a study those that it has."""
+    """Return what the kinds of figures mean: an assessment explains all that are claims, a study those that it has."""
     used = {_ESTIMATE if bound.kind == "estimate" else figure(bound).kind for bound in report.bounds}
-    return [(kind, meaning) for kind, meaning in KINDS_EXPLAINED if report.population is not None or kind in used]
+    every = report.population is not None
+    return [row for row in KINDS_EXPLAINED if row[0] in used or (every and row[0] != _APPROXIMATION)]
 
 
 def _tied(text: str) -> str:

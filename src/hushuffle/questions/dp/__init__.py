@@ -1,11 +1,12 @@
 """Central differential privacy of what the shuffler releases.
 
 `epsilon` and `delta` are certified brackets; `compose` and `parallel` combine rounds; `profile` is the whole curve and
-what tests and guesses can do; `calibrate` solves for a parameter; `instance` looks at one given dataset (no
-guarantee); `published` holds the literature's bounds, to compare.
+what tests and guesses can do; `calibrate` solves for a parameter. No guarantees: `approximate` answers at once,
+`instance` looks at one given dataset, `published` holds the literature's bounds, to compare.
 """
 
 from hushuffle.questions.dp import published
+from hushuffle.questions.dp.approximation import approximate, information
 from hushuffle.questions.dp.calibration import Calibration, calibrate
 from hushuffle.questions.dp.central import delta, epsilon, instance, local_epsilon
 from hushuffle.questions.dp.composition import compose, compose_delta, parallel
@@ -13,11 +14,13 @@ from hushuffle.questions.dp.profile import profile
 
 __all__ = [
     "Calibration",
+    "approximate",
     "calibrate",
     "compose",
     "compose_delta",
     "delta",
     "epsilon",
+    "information",
     "instance",
     "local_epsilon",
     "parallel",

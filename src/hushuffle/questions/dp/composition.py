@@ -46,10 +46,10 @@ def compose(rounds: Rounds, *, delta: float) -> Bound:
     4.775 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
-    merged = _merge(rounds)
-    if sum(times for _, times in merged) == 1:
-        return central.epsilon(merged[0][0], delta=level)
-    return laws.composed_epsilon([(divergence(protocol), times) for protocol, times in merged], delta=level)
+    parts = _merge(rounds)
+    if sum(times for _, times in parts) == 1:
+        return central.epsilon(parts[0][0], delta=level)
+    return laws.composed_epsilon([(divergence(protocol), times) for protocol, times in parts], delta=level)
 
 
 def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
@@ -74,10 +74,10 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
     0.3379 (certified bracket)
     """
     level = _checks.non_negative("epsilon", epsilon)
-    merged = _merge(rounds)
-    if sum(times for _, times in merged) == 1:
-        return central.delta(merged[0][0], epsilon=level)
-    return laws.composed_delta([(divergence(protocol), times) for protocol, times in merged], epsilon=level)
+    parts = _merge(rounds)
+    if sum(times for _, times in parts) == 1:
+        return central.delta(parts[0][0], epsilon=level)
+    return laws.composed_delta([(divergence(protocol), times) for protocol, times in parts], epsilon=level)
 
 
 def parallel(protocols: Sequence[Protocol | tuple[Protocol, int] | Rounds], *, delta: float) -> Bound:
@@ -138,9 +138,17 @@ def curve_of(rounds: Protocol | Rounds) -> PrivacyCurve:
         InvalidInputError: no rounds, or times < 1.
         UnsupportedProtocolError: no law for a randomizer and shuffler.
     """
-    merged = _merge([rounds] if isinstance(rounds, Protocol) else rounds)
-    curves = [(divergence(protocol), times) for protocol, times in merged]
+    curves = [(divergence(protocol), times) for protocol, times in merged(rounds)]
     return curves[0][0] if sum(times for _, times in curves) == 1 else ComposedCurve(laws=curves)
+
+
+def merged(rounds: Protocol | Rounds) -> list[tuple[Protocol, int]]:
+    """Return the different protocols with how often each takes place: one alone takes place once.
+
+    Raises:
+        InvalidInputError: no rounds, or times < 1.
+    """
+    return _merge([rounds] if isinstance(rounds, Protocol) else rounds)
 
 
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Protocol, int]]:

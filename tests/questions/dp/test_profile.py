@@ -16,7 +16,7 @@ from hushuffle.curves.symmetric import Binary
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Bounds
 from hushuffle.numerics.normal_pair import excess
-from hushuffle.questions.dp.profile import MANY
+from hushuffle.questions.dp.curve import MANY
 from oracles import dp_composition as enumeration
 from oracles import pairs_of_laws as oracle
 

@@ -6,11 +6,12 @@ what tests and guesses can do; `calibrate` solves for a parameter. No guarantees
 """
 
 from hushuffle.questions.dp import published
+from hushuffle.questions.dp.accounting import from_pld, to_pld
 from hushuffle.questions.dp.approximation import approximate, information
 from hushuffle.questions.dp.calibration import Calibration, calibrate
 from hushuffle.questions.dp.central import delta, epsilon, instance, local_epsilon
 from hushuffle.questions.dp.composition import compose, compose_delta, parallel
-from hushuffle.questions.dp.profile import profile
+from hushuffle.questions.dp.curve import profile
 
 __all__ = [
     "Calibration",
@@ -20,10 +21,12 @@ __all__ = [
     "compose_delta",
     "delta",
     "epsilon",
+    "from_pld",
     "information",
     "instance",
     "local_epsilon",
     "parallel",
     "profile",
     "published",
+    "to_pld",
 ]

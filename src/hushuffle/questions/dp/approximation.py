@@ -16,7 +16,7 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
 from hushuffle.numerics.normal_pair import level_between
 from hushuffle.questions.dp.composition import Rounds, merged
-from hushuffle.questions.dp.profile import GDP
+from hushuffle.questions.dp.curve import GDP
 
 WORST: Final = 0.1
 """Where one report moves the loss by more than this share of mu**2/epsilon the approximation is refused."""
@@ -68,7 +68,12 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
     0.05113 nats (approximation, never a guarantee)
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
-    parts = [(*_information(protocol), protocol, times) for protocol, times in merged(rounds)]
+    parts = []
+    for item, times in merged(rounds):
+        if not isinstance(item, Protocol):
+            message = f"No approximation: it is about shuffled reports, not about imported distributions. {_HINT}"
+            raise UnsupportedProtocolError(message)
+        parts.append((*_information(item), item, times))
     total = math.fsum(times * square for square, _, _, times in parts)
     largest = max(step for _, step, _, _ in parts)
     if not math.isfinite(total):

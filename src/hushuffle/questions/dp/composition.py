@@ -10,14 +10,18 @@ from hushuffle.curves import composition as laws
 from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.composed import ComposedCurve
 from hushuffle.curves.divergence import divergence
+from hushuffle.curves.imported import ImportedCurve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound
 from hushuffle.questions.dp import central
 
 T = TypeVar("T")
 
-Rounds: TypeAlias = Sequence[Protocol | tuple[Protocol, int]]
-"""The rounds that one person takes part in: protocols, or pairs (protocol, how many times)."""
+Round: TypeAlias = Protocol | ImportedCurve
+"""A protocol, or what `dp.from_pld` makes of a privacy loss distribution."""
+
+Rounds: TypeAlias = Sequence[Round | tuple[Round, int]]
+"""The rounds that one person takes part in: each alone or as a pair (round, how many times)."""
 
 
 def compose(rounds: Rounds, *, delta: float) -> Bound:
@@ -30,7 +34,7 @@ def compose(rounds: Rounds, *, delta: float) -> Bound:
     of the pure guarantees, which is attained. One round alone is `dp.epsilon`.
 
     Args:
-        rounds: protocols, or pairs (protocol, times), each with randomness of its own.
+        rounds: protocols (or what `dp.from_pld` gives), or pairs (protocol, times), each with randomness of its own.
         delta: in [0, 1).
 
     Raises:
@@ -46,10 +50,10 @@ def compose(rounds: Rounds, *, delta: float) -> Bound:
     4.775 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
-    parts = _merge(rounds)
-    if sum(times for _, times in parts) == 1:
-        return central.epsilon(parts[0][0], delta=level)
-    return laws.composed_epsilon([(divergence(protocol), times) for protocol, times in parts], delta=level)
+    curves = curves_of(rounds)
+    if sum(times for _, times in curves) == 1:
+        return curves[0][0].epsilon(level)
+    return laws.composed_epsilon(curves, delta=level)
 
 
 def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
@@ -58,7 +62,7 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
     Relation, adversary and ends as for `compose`.
 
     Args:
-        rounds: protocols, or pairs (protocol, times), each with randomness of its own.
+        rounds: protocols (or what `dp.from_pld` gives), or pairs (protocol, times), each with randomness of its own.
         epsilon: in nats, finite, >= 0.
 
     Raises:
@@ -74,13 +78,13 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
     0.3379 (certified bracket)
     """
     level = _checks.non_negative("epsilon", epsilon)
-    parts = _merge(rounds)
-    if sum(times for _, times in parts) == 1:
-        return central.delta(parts[0][0], epsilon=level)
-    return laws.composed_delta([(divergence(protocol), times) for protocol, times in parts], epsilon=level)
+    curves = curves_of(rounds)
+    if sum(times for _, times in curves) == 1:
+        return curves[0][0].delta(level)
+    return laws.composed_delta(curves, epsilon=level)
 
 
-def parallel(protocols: Sequence[Protocol | tuple[Protocol, int] | Rounds], *, delta: float) -> Bound:
+def parallel(protocols: Sequence[Round | tuple[Round, int] | Rounds], *, delta: float) -> Bound:
     """Return a certified bracket of epsilon (nats) for groups of people who are asked apart: the largest of theirs.
 
     Every person is in one group, and which one does not depend on anybody's value. A round that asks several groups
@@ -109,9 +113,9 @@ def parallel(protocols: Sequence[Protocol | tuple[Protocol, int] | Rounds], *, d
     True
     """
     level = _checks.probability("delta", delta, high_open=True)
-    groups: list[list[tuple[Protocol, int]]] = []
+    groups: list[list[tuple[Round, int]]] = []
     for group in _listed(protocols, "protocols"):
-        rounds = [group] if isinstance(group, (Protocol, tuple)) else group
+        rounds = [group] if isinstance(group, (Protocol, ImportedCurve, tuple)) else group
         merged = _merge(rounds, name="protocols")
         if merged not in groups:
             groups.append(merged)
@@ -131,32 +135,46 @@ def _listed(values: Iterable[T], name: str) -> Iterable[T]:
     return values
 
 
-def curve_of(rounds: Protocol | Rounds) -> PrivacyCurve:
+def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
+    """Return the curves of all rounds, and how often each takes place.
+
+    Raises:
+        InvalidInputError: no rounds, or times < 1.
+        UnsupportedProtocolError: no law for a randomizer and shuffler.
+    """
+    return [(_curve(item), times) for item, times in merged(rounds)]
+
+
+def curve_of(rounds: Round | Rounds) -> PrivacyCurve:
     """Return the curve of one protocol, or of all rounds together.
 
     Raises:
         InvalidInputError: no rounds, or times < 1.
         UnsupportedProtocolError: no law for a randomizer and shuffler.
     """
-    curves = [(divergence(protocol), times) for protocol, times in merged(rounds)]
+    curves = curves_of(rounds)
     return curves[0][0] if sum(times for _, times in curves) == 1 else ComposedCurve(laws=curves)
 
 
-def merged(rounds: Protocol | Rounds) -> list[tuple[Protocol, int]]:
-    """Return the different protocols with how often each takes place: one alone takes place once.
+def _curve(item: Round) -> PrivacyCurve:
+    return divergence(item) if isinstance(item, Protocol) else item
+
+
+def merged(rounds: Round | Rounds) -> list[tuple[Round, int]]:
+    """Return the different rounds with how often each takes place: one alone takes place once.
 
     Raises:
         InvalidInputError: no rounds, or times < 1.
     """
-    return _merge([rounds] if isinstance(rounds, Protocol) else rounds)
+    return _merge([rounds] if isinstance(rounds, Protocol | ImportedCurve) else rounds)
 
 
-def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Protocol, int]]:
+def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Round, int]]:
     """Return the different protocols with how often each takes place."""
-    merged: list[tuple[Protocol, int]] = []
+    merged: list[tuple[Round, int]] = []
     for item in _listed(rounds, name):
         protocol, count = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)
-        if not isinstance(protocol, Protocol):
+        if not isinstance(protocol, Protocol | ImportedCurve):
             hint = "For example [(survey, 12)] for twelve rounds of one survey."
             _checks.reject(name, "protocols or pairs (protocol, times)", f"<{type(protocol).__name__}>", hint)
         times = _checks.integer("times", count, low=1)

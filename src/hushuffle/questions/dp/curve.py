@@ -15,7 +15,7 @@ from hushuffle import _checks
 from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
 from hushuffle.curves.known_curve import Ends, KnownCurve
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series
+from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series, number
 from hushuffle.numerics.binomial import Floats
 from hushuffle.questions.dp.composition import Rounds, curve_of
 
@@ -48,8 +48,8 @@ class NearestGaussian:
     delta: float
 
     def __str__(self) -> str:
-        ends = f"{self.below:.6g} to {self.above:.6g}"
-        return f"mu {ends} for epsilon up to {self.epsilon:.6g} (delta down to {self.delta:g})"
+        ends = f"{number(self.below, up=False)} to {number(self.above, up=True)}"
+        return f"mu {ends} for epsilon up to {number(self.epsilon, up=False)} (delta down to {self.delta:g})"
 
 
 class Profile:
@@ -180,10 +180,10 @@ class Profile:
 
         >>> import hushuffle as hs
         >>> survey = hs.Protocol(
-        ...     randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000
+        ...     randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=100
         ... )
         >>> print(hs.dp.profile(survey).posterior(0.01, delta=1e-6))
-        at most 0.01187 (upper bound)
+        at most 0.01833 (upper bound)
         """
         chance = _checks.probability("prior", prior, low_open=True, high_open=True)
         level = _checks.probability("delta", delta, low_open=True, high_open=True)
@@ -203,10 +203,10 @@ class Profile:
 
         >>> import hushuffle as hs
         >>> survey = hs.Protocol(
-        ...     randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000
+        ...     randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=100
         ... )
         >>> print(hs.dp.profile(survey).gaussian())
-        mu 0.0325956 to 0.0349724 for epsilon up to 0.179029 (delta down to 1e-09)
+        mu 0.1029 to 0.1253 for epsilon up to 0.6731 (delta down to 1e-09)
         """
         last = self._last.lower
         below, above = self._table().gaussians(last)

@@ -1,0 +1,118 @@
+"""Give and take with dp-accounting: rounds as a privacy loss distribution, and such distributions as rounds."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from hushuffle import _checks
+from hushuffle.curves.exported import attained_laws, dominating_law
+from hushuffle.curves.imported import ImportedCurve
+from hushuffle.errors import MissingDependencyError
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.numerics.loss_sum import LossLattice
+from hushuffle.questions.dp.composition import Rounds, curves_of
+
+Release: TypeAlias = ImportedCurve
+"""A mechanism known by its privacy loss distribution: one of the rounds of `dp.compose` and `dp.profile`."""
+
+_MODULE: Final = "dp_accounting.pld.privacy_loss_distribution"
+
+
+def to_pld(rounds: Protocol | Rounds, *, interval: float = 1e-4, optimistic: bool = False, delta: float = 1e-6) -> Any:
+    """Return all rounds together as a `PrivacyLossDistribution` of dp-accounting.
+
+    Relation: replace one person's values; what is composed with it must be stated for replacing as well (a Gaussian sum
+    of values in [0, 1] has sensitivity 1 then). The pessimistic distribution dominates: its delta is at least the true
+    one at every epsilon, in both directions. The optimistic one is that of explicit datasets: at most
+    the true one. Both are so up to the floating-point error of what dp-accounting does with them.
+
+    Args:
+        rounds: a protocol, or a list of protocols or pairs (protocol, times), as for `dp.compose`.
+        interval: multiples of it (nats) are the losses; distributions are composed only if they share it. It should
+            be a tenth of the typical loss of a round or less.
+        optimistic: the lower one instead of the dominating one.
+        delta: in (0, 0.5); losses are told apart where they matter at about this delta. The dominating distribution
+            puts about 1e-6 of it at infinity.
+
+    Raises:
+        InvalidInputError: no rounds, times < 1, or an argument out of range.
+        UnsupportedProtocolError: no law for a randomizer and shuffler.
+        MissingDependencyError: dp-accounting is not installed.
+        NumericalError: the losses need too many multiples of the interval.
+
+    Source: docs/theory/curves.md, Lemma 6.
+
+    >>> import hushuffle as hs
+    >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=0.5), shuffler=hs.NoShuffle(), n=1)
+    >>> round(to_pld([(local, 3)]).get_epsilon_for_delta(1e-2), 4)
+    1.4577
+    """
+    try:
+        library = importlib.import_module(_MODULE)
+    except ImportError as missing:
+        message = "Privacy loss distributions need dp-accounting. Install it with: pip install 'hushuffle[accounting]'"
+        raise MissingDependencyError(message) from missing
+    step, level = _checks.positive("interval", interval), _checks.probability("delta", delta, low_open=True)
+    if level >= 0.5:
+        _checks.reject("delta", "in (0, 0.5)", level)
+    laws = curves_of(rounds)
+    if optimistic:
+        first, second = attained_laws(laws, step=step, delta=level)
+        return library.PrivacyLossDistribution.create_from_rounded_probability(
+            _table(first),
+            0.0,
+            step,
+            pessimistic_estimate=False,
+            rounded_probability_mass_function_add=_table(second),
+            infinity_mass_add=0.0,
+            symmetric=False,
+        )
+    law = dominating_law(laws, step=step, negligible=1e-6 * level)
+    return library.PrivacyLossDistribution.create_from_rounded_probability(
+        _table(law), min(law.infinity, 1.0), step, pessimistic_estimate=True
+    )
+
+
+def from_pld(pld: Any) -> Release:
+    """Return a pessimistic `PrivacyLossDistribution` of dp-accounting as a round for `dp.compose` and `dp.profile`.
+
+    Figures with it are upper ends, as good as the distribution; lower ends are those of the other rounds. It must be
+    stated for the relation of the rounds it goes with: replace one person's value.
+
+    Raises:
+        InvalidInputError: no such distribution, or an optimistic one, which promises nothing.
+
+    Source: Zhu, Dong, Wang 2022, Theorem 10.
+
+    >>> import hushuffle as hs
+    >>> from dp_accounting.pld import privacy_loss_distribution
+    >>> noisy = from_pld(privacy_loss_distribution.from_laplace_mechanism(2.0))
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000)
+    >>> print(hs.dp.compose([survey, noisy], delta=1e-6))
+    0.1266 to 0.6236 nats (certified bracket)
+    """
+    try:
+        laws = [pmf.to_dense_pmf() for pmf in (pld._pmf_remove, pld._pmf_add)]  # noqa: SLF001 - it has no other door
+        pessimistic = all(law._pessimistic_estimate for law in laws)  # noqa: SLF001
+        directions = tuple(
+            LossLattice(
+                step=float(law._discretization),  # noqa: SLF001
+                first=int(law._lower_loss),  # noqa: SLF001
+                mass=np.maximum(np.asarray(law._probs, dtype=np.float64), 0.0),  # noqa: SLF001
+                infinity=max(float(law._infinity_mass), 0.0),  # noqa: SLF001
+            )
+            for law in laws
+        )
+    except AttributeError:
+        _checks.reject("pld", "a PrivacyLossDistribution of dp-accounting", f"<{type(pld).__name__}>")
+    if not pessimistic:
+        hint = "Make it with pessimistic_estimate=True."
+        _checks.reject("pld", "a pessimistic distribution", "<optimistic>", hint)
+    return Release(directions=directions)
+
+
+def _table(law: LossLattice) -> dict[int, float]:
+    return {law.first + place: float(law.mass[place]) for place in np.flatnonzero(law.mass > 0).tolist()}

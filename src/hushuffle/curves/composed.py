@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.composition import Laws, composed_delta, composed_epsilon, total_pure
+from hushuffle.curves.composition import Laws, Made, composed_delta, composed_epsilon, total_pure
 from hushuffle.curves.dominating import DOMINATING, DOTS
 from hushuffle.model import Bound, Citation, Witness
 
@@ -15,6 +15,7 @@ class ComposedCurve(PrivacyCurve):
     """All `laws` together, more than one run of them."""
 
     laws: Laws
+    made: Made = field(default_factory=dict, repr=False)
     proof = "dominating pairs composed (upper bound), explicit datasets composed (lower bound)"
 
     @property
@@ -37,4 +38,4 @@ class ComposedCurve(PrivacyCurve):
         return composed_epsilon(self.laws, delta=delta)
 
     def delta(self, epsilon: float) -> Bound:
-        return composed_delta(self.laws, epsilon=epsilon)
+        return composed_delta(self.laws, epsilon=epsilon, made=self.made)

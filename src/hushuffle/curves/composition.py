@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
 Laws: TypeAlias = Sequence[tuple[PrivacyCurve, int]]
 """Curves, and how often each mechanism runs."""
 
+Made: TypeAlias = dict[tuple[str, float], Any]
+"""What several epsilons of the same laws need: tables of dominating pairs, laws of datasets, the lattice's step."""
+
 _TINIEST: Final = 1e-300
 
 _WIDE: Final = 0.05
@@ -36,6 +39,9 @@ _ALMOST: Final = 0.98
 
 _LEAST: Final = 1e-100
 """Dominating pairs are not refined further than this."""
+
+_DECADES: Final = 5
+"""Datasets are made for so many powers of ten of delta at once."""
 
 _CUT: Final = 1e-3
 """Share of delta that the dominating pairs may put at infinity, in all."""
@@ -72,11 +78,13 @@ def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
     return bracket(lower, upper, unit="nats", sources=sources, witness=witness)
 
 
-def composed_delta(laws: Laws, *, epsilon: float) -> Bound:
+def composed_delta(laws: Laws, *, epsilon: float, made: Made | None = None) -> Bound:
     """Return a certified bracket of delta for all `laws` together, more than one run, at `epsilon` >= 0.
 
     At least the largest lower end of a single round, at most the sum of their upper ends at equal shares of epsilon.
+    What other epsilons of the same laws need as well is kept in `made`.
     """
+    made, alone = ({}, True) if made is None else (made, False)
     sources, total = _sources(laws), total_pure(laws)
     laws = [(law, times) for law, times in laws if law.pure > 0] or laws
     if epsilon >= total:
@@ -87,9 +95,11 @@ def composed_delta(laws: Laws, *, epsilon: float) -> Bound:
         return bracket(lower, 1.0, unit="probability", sources=sources, witness=witness, exact=lower == 1)
     share = epsilon / _rounds(laws)
     plain = math.fsum(times * law.upper(share) for law, times in laws) * (1 + 2.0**-50)
-    step, upper = common_step(laws), min(plain, _upper_delta(laws, epsilon))
-    for pairs in _choices(laws, max(upper, 1e-250)):
-        lattices = [(inscribed(pair, step=step / 2), times) for pair, times in pairs]
+    upper = min(plain, _upper_delta(laws, epsilon, made))
+    size = max(upper, 1e-250)
+    if not alone:
+        size = max(10.0 ** -(math.ceil(-math.log10(size) / _DECADES) * _DECADES), 1e-250)
+    for pairs, lattices in _inscribed(laws, size, made):
         found = LossSum.of(lattices, tilt=best_tilt(lattices, epsilon=epsilon)).lower(epsilon)
         if found > lower:
             lower, witness = found, _describe(pairs)
@@ -204,18 +214,39 @@ def _sum_of_pure(laws: Laws, total: float, sources: tuple[Citation, ...]) -> Bou
     return bracket(lower, total, unit="nats", sources=sources, witness=witness)
 
 
-def _upper_delta(laws: Laws, level: float) -> float:
+def _upper_delta(laws: Laws, level: float, made: Made) -> float:
     """Return an upper end of delta; the dominating pairs are refined until what they put at infinity hardly counts."""
-    step, rounds = common_step(laws), _rounds(laws)
-    negligible, upper = 1e-9, 1.0
+    rounds, negligible, upper = _rounds(laws), 1e-9, 1.0
     while True:
-        parts: list[tuple[LossLattice, int]] = [
-            (TabulatedCurve.of(law, step=step, negligible=negligible / rounds).pair(), times) for law, times in laws
-        ]
+        if ("above", negligible) not in made:
+            step = _step(laws, made)
+            made["above", negligible] = [
+                (TabulatedCurve.of(law, step=step, negligible=negligible / rounds).pair(), times) for law, times in laws
+            ]
+        parts: list[tuple[LossLattice, int]] = made["above", negligible]
         upper = min(upper, LossSum.of(parts, tilt=best_tilt(parts, epsilon=level)).upper(level))
         if sum(times * part.infinity for part, times in parts) <= 10 * _CUT * upper or negligible < _LEAST:
             return upper
         negligible *= 1e-9
+
+
+def _step(laws: Laws, made: Made) -> float:
+    if ("step", 0.0) not in made:
+        made["step", 0.0] = common_step(laws)
+    step: float = made["step", 0.0]
+    return step
+
+
+def _inscribed(laws: Laws, delta: float, made: Made) -> list[tuple[list[Any], list[Any]]]:
+    """Return the choices of datasets, and the laws of their losses on the lattice."""
+    if ("below", delta) not in made:
+        step = _step(laws, made)
+        made["below", delta] = [
+            (pairs, [(inscribed(pair, step=step / 2), times) for pair, times in pairs])
+            for pairs in _choices(laws, delta)
+        ]
+    found: list[tuple[list[Any], list[Any]]] = made["below", delta]
+    return found
 
 
 def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[DatasetPair, int]]]:

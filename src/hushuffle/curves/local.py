@@ -116,6 +116,9 @@ class FiniteLocal(SearchedCurve):
     def certain(self) -> float:  # type: ignore[override]
         return certain(self.laws, self.pure)
 
+    def guess(self) -> float:
+        return self.pure / 4 if math.isfinite(self.pure) else 1.0
+
     def upper(self, epsilon: float) -> float:
         return 0.0 if epsilon >= self.pure else self._worst(epsilon, 1)[0]
 

@@ -13,6 +13,7 @@ from hushuffle.mechanisms.randomizers import MatrixRandomizer as MatrixRandomize
 from hushuffle.mechanisms.randomizers import RandomizedResponse as RandomizedResponse
 from hushuffle.mechanisms.randomizers import TargetSampling as TargetSampling
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection as SubsetSelection
+from hushuffle.mechanisms.shufflers import DummyLaw as DummyLaw
 from hushuffle.mechanisms.shufflers import MallowsShuffle as MallowsShuffle
 from hushuffle.mechanisms.shufflers import NoShuffle as NoShuffle
 from hushuffle.mechanisms.shufflers import Scrambler as Scrambler

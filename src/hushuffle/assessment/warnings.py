@@ -144,7 +144,8 @@ def _about_unknown_accuracy(specification: Specification) -> Iterator[Warned]:
 
 def _about_rare_values(protocol: Protocol) -> Iterator[Warned]:
     """Yield how many must hold a value before it shows, where that is more than an even share of the people."""
-    k, n, dummies = protocol.randomizer.inputs, protocol.n, protocol.shuffler.dummies
+    drawn = protocol.shuffler.dummy_law
+    k, n, dummies = protocol.randomizer.inputs, protocol.n, drawn.middle if drawn else protocol.shuffler.dummies
     if k <= MANY_VALUES:
         return
     law = support_law(protocol.randomizer, for_what="The accuracy of a value")

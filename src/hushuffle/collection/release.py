@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound
 from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
+from hushuffle.randomness import Randomness, keyed, secure
 from hushuffle.specification import Specification
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.private import Batch, ColumnBatches
@@ -98,13 +99,23 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     manifest = _manifest(specification, protocol, central, asked.answers, request, facts)
     # The repetition of a batch has the same dummies, another batch others.
     dummy_key = None if entries is None else derived(kernel.key or b"", f"dummies 1, {entries.digest.hex()}")
-    blocks = gathered.blocks(shuffler, dummy_key)
-    everything = gathered.people + shuffler.dummies
+    # Guarantees and refusals are those of all numbers: what was drawn decides nothing but how many there are.
+    drawn = shuffler.drawn(_coins_of_the_number(dummy_key))
+    manifest = replace(manifest, dummies=drawn.dummies)
+    blocks = gathered.blocks(drawn, dummy_key)
+    everything = gathered.people + drawn.dummies
     write_reports(target / REPORTS, told(blocks, everything, request), layout=kernel.layout)
     (target / MANIFEST).write_text(manifest.text(), encoding="utf-8")
     return Release(
         manifest=manifest, protocol=protocol, central=central, dropped=gathered.dropped, entries=entries, key=key
     )
+
+
+def _coins_of_the_number(dummy_key: bytes | None) -> Randomness:
+    """Return the coins of a random number of dummies: of this batch alone, the same when it is repeated."""
+    if dummy_key is None:
+        return secure()
+    return keyed(key=derived(dummy_key, "number of dummies 1"), records=[0])
 
 
 def _refuse_shuffler(specification: Specification, request: Request) -> None:
@@ -192,9 +203,7 @@ def _manifest(
         **more,
         "coins": "secure" if request.keys is None else f"keyed, round {request.keys.round}",
     }
-    return Manifest(
-        specification=released.effective(), people=protocol.n, dummies=protocol.shuffler.dummies, facts=facts
-    )
+    return Manifest(specification=released.effective(), people=protocol.n, dummies=0, facts=facts)
 
 
 class _Tags:

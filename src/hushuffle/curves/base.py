@@ -67,6 +67,10 @@ class PrivacyCurve(ABC):
         """Return a lower end and its datasets, at this epsilon the best that can be found."""
         return self.lower(epsilon)
 
+    def lower_at(self, witness: Witness, epsilon: float) -> float:  # noqa: ARG002 - not every curve knows it
+        """Return a lower end at this pair of neighbours, in this order; 0 where it is not known."""
+        return 0.0
+
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:  # noqa: ARG002 - none are known
         """Return pairs of neighbours with the law of what tells them apart; events rarer than e**log_tail may miss."""
         return ()

@@ -11,6 +11,7 @@ from hushuffle.curves.capped import Capped
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.flipped_columns import FlippedColumns
 from hushuffle.curves.local import FiniteLocal, Local, NoisyOrder
+from hushuffle.curves.mixture import Mixture
 from hushuffle.curves.symmetric import Binary, Kary
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.randomizers import Bits, Symmetric, symmetric_law
@@ -36,6 +37,14 @@ def divergence(protocol: Protocol) -> PrivacyCurve:
 
     Source: docs/theory/index.md.
     """
+    drawn = protocol.shuffler.dummy_law
+    if drawn is None:
+        return _of_fixed(protocol)
+    return Mixture.of(drawn, lambda dummies: _of_fixed(protocol.with_dummies(dummies)))
+
+
+def _of_fixed(protocol: Protocol) -> PrivacyCurve:
+    """The number of dummies is fixed."""
     reports = protocol.n + protocol.shuffler.dummies
     if reports > _CERTIFIED:
         message = (

@@ -178,6 +178,14 @@ class FiniteDivergence(SearchedCurve):
         place, c = self._best(self.trials or self._promising(epsilon), epsilon)
         return self._lower_at((place, c), epsilon, _FINE), self._witness((place, c))
 
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        other = max(len(witness.others) - 1, 0)  # nobody else is like anybody else
+        for i, law in enumerate(self.laws):
+            named = [(law.labels[a], law.labels[b]) for a, b in law.pairs]
+            if witness.target in named and other in law.labels:
+                return self._lower_at(((i, named.index(witness.target)), law.labels.index(other)), epsilon, _FINE)
+        return 0.0
+
     def _witness(self, trial: Trial) -> Witness:
         (i, j), c = trial
         law = self.laws[i]

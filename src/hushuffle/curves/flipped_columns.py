@@ -135,6 +135,9 @@ class FlippedColumns(SearchedCurve):
         best = max(self._trials, key=lambda trial: trial.at(epsilon, _COARSE))
         return best.lower(epsilon)
 
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        return self.blanket.lower_at(witness, epsilon)
+
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         """Return the pair of two opposite logos with all others at one of them, and what is worst in one round."""
         guess = self.guess()

@@ -98,6 +98,14 @@ class KnownDataset(SearchedCurve):
     def ends(self, epsilon: float) -> tuple[float, float, Witness]:
         """Return certified ends of delta(epsilon), and where the lower one is attained."""
 
+    @abstractmethod
+    def below_at(self, change: int, epsilon: float) -> float:
+        """Return the lower end of one of the changes."""
+
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        places = [place for place, change in enumerate(self.changes) if change.witness == witness]
+        return self.below_at(places[0], epsilon) if places else 0.0
+
     def upper(self, epsilon: float) -> float:
         return self.ends(epsilon)[1]
 
@@ -121,6 +129,10 @@ class BinaryDataset(KnownDataset):
         ones, zeros = np.array([change.others[::-1] for change in found], dtype=np.float64).T
         rows = Compositions(ones=np.concatenate([ones, zeros]), zeros=np.concatenate([zeros, ones]), dummies=dummies)
         return cls(changes=found, local_epsilon=local_epsilon, rows=rows, truth=float(law.truth), lie=float(law.lie))
+
+    def below_at(self, change: int, epsilon: float) -> float:
+        low, _ = tilted_counts.hockey_stick(self.rows, truth=self.truth, lie=self.lie, epsilon=epsilon)
+        return float(low[change])
 
     def ends(self, epsilon: float) -> tuple[float, float, Witness]:
         low, high = tilted_counts.hockey_stick(self.rows, truth=self.truth, lie=self.lie, epsilon=epsilon)
@@ -147,6 +159,9 @@ class KaryDataset(KnownDataset):
             message = f"rounding hides a divergence of {level:g} at this n. Ask for a larger delta, or for a smaller n."
             raise NumericalError(message)
         return cls(changes=found, local_epsilon=local_epsilon, below=below, above=above)
+
+    def below_at(self, change: int, epsilon: float) -> float:
+        return self.below[change].hockey_stick(epsilon)[0]
 
     def ends(self, epsilon: float) -> tuple[float, float, Witness]:
         lows = [law.hockey_stick(epsilon)[0] for law in self.below]

@@ -84,6 +84,10 @@ class Local(SearchedCurve):
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return self.upper(epsilon), Witness(family="any dataset", others=(self.n - 1,), target=(0, 1))
 
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        del witness  # any two values of anybody
+        return self.upper(epsilon) * (1 - EPS)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FiniteLocal(SearchedCurve):

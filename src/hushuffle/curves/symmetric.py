@@ -85,6 +85,12 @@ class Binary(SearchedCurve):
         witness = Witness(family="worst composition found", others=(self.n - 1 - count, count), target=(1, 0))
         return float(values[best]), witness
 
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        if witness.target != (1, 0):
+            return 0.0
+        ones = np.array([float(witness.others[1] if len(witness.others) > 1 else 0)])
+        return float(self._ends(ones, 0, epsilon)[0][0])
+
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         if self.dummies:
             listed = composition(self.law, self.n, 0, self.dummies, log_tail)
@@ -180,6 +186,11 @@ class Kary(SearchedCurve):
         if third >= first:
             return third, at_third
         return first, Witness(family=AT_FIRST, others=(self.n - 1,), target=(0, 1))
+
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        if witness.others[2:] == (self.n - 1,) or self.n == 1:
+            return (self.third or self.signed).lower(epsilon)
+        return 0.0
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         small = self.n <= _BEST and self.law.k > 3  # for k = 3 what lies at the third value says nothing more

@@ -16,6 +16,8 @@ QUESTION = "Frequency estimation"
 def frequency_variance(protocol: Protocol) -> tuple[float, float]:
     """Return (a, b): the variance of an estimated frequency whose true value is p is a + b p.
 
+    Where the number of dummies is random this is the mean over it: the estimate is unbiased whatever is drawn.
+
     Source: docs/theory/estimation.md, Theorems 1 and 2.
 
     >>> import hushuffle as hs
@@ -24,7 +26,7 @@ def frequency_variance(protocol: Protocol) -> tuple[float, float]:
     [0.00181, 0.0]
     """
     law = support_law(protocol.randomizer, for_what=QUESTION)
-    n, dummies = protocol.n, protocol.shuffler.dummies
+    n, dummies = protocol.n, protocol.shuffler.expected_dummies
     holder, other = law.true * (1 - law.true), law.false * (1 - law.false)
     from_dummies = dummies * law.dummy * (1 - law.dummy) / n
     if law.true <= law.false:

@@ -26,6 +26,8 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
             for example the sum of the counts of several machines).
         protocol: the protocol that produced them.
 
+    A random number of dummies is counted: what is estimated, and how well, is as with that fixed number.
+
     Raises:
         InvalidInputError: the number of reports is not n + dummies (where it can be told).
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
@@ -37,16 +39,21 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     >>> hs.estimate(np.array([0, 1, 1, 1]), protocol=survey).frequencies.round(4).tolist()
     [-0.041, 1.041]
     """
-    law, dummies = support_law(protocol.randomizer, for_what=QUESTION), protocol.shuffler.dummies
+    law = support_law(protocol.randomizer, for_what=QUESTION)
     if isinstance(reports, Histogram):
-        counts = reports
+        counts, dummies = reports, protocol.shuffler.dummies
         if counts.k != protocol.randomizer.inputs:
             _checks.reject("reports", f"counts of {protocol.randomizer.inputs} values", counts.k)
     else:
         array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
-        expected = protocol.n + dummies
-        if array.shape[0] != expected:
-            _checks.reject("reports", f"n + dummies = {expected} reports", array.shape[0])
+        drawn = protocol.shuffler.dummy_law
+        if drawn is None and array.shape[0] != protocol.n + protocol.shuffler.dummies:
+            rule = f"n + dummies = {protocol.n + protocol.shuffler.dummies} reports"
+            _checks.reject("reports", rule, array.shape[0])
+        if drawn is not None and array.shape[0] - protocol.n not in drawn:
+            _checks.reject("reports", f"n = {protocol.n} reports and dummies of {drawn!r}", array.shape[0])
+        protocol = protocol.with_dummies(array.shape[0] - protocol.n)
+        dummies = protocol.shuffler.dummies
         counts = protocol.randomizer.counts(array)
     intercept, slope = frequency_variance(protocol)
     surplus = counts.counts / protocol.n - law.false - law.dummy * dummies / protocol.n

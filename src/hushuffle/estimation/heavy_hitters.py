@@ -60,13 +60,13 @@ def heavy_hitters(
 
     Args:
         estimate: what `estimate` returned; its `raw` frequencies are used.
-        protocol: the protocol that produced it.
+        protocol: the protocol that produced it, with a random number of dummies `protocol.with_dummies(number)`.
         level: family-wise error allowed, in (0, 1).
         top: keep the most frequent ones only; None keeps all.
 
     Raises:
         InvalidInputError: an argument out of range, or an estimate of another number of values or people.
-        UnsupportedProtocolError: the randomizer's reports cannot be counted.
+        UnsupportedProtocolError: the randomizer's reports cannot be counted, or the number of dummies is not said.
 
     Source: Erlingsson, Pihur, Korolova 2014 (Bonferroni); docs/theory/estimation.md, Theorem 5.
 

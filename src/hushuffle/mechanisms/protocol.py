@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy.typing as npt
@@ -57,9 +57,18 @@ class Protocol:
             _checks.reject("values", f"n = {self.n} values", f"<{truth.size} values>")
         source = secure() if rng is None else rng
         own = self.randomizer.randomize(truth, rng=source)
-        messages = self.shuffler.complete(own, draw=lambda count: self.randomizer.dummies(count, rng=source))
-        released = self.shuffler.release(messages, rng=source)
-        return Transcript(reports=released, people=self.n, dummies=self.shuffler.dummies)
+        shuffler = self.shuffler.drawn(source)
+        messages = shuffler.complete(own, draw=lambda count: self.randomizer.dummies(count, rng=source))
+        released = shuffler.release(messages, rng=source)
+        return Transcript(reports=released, people=self.n, dummies=shuffler.dummies)
+
+    def with_dummies(self, dummies: int) -> Protocol:
+        """Return what it is once so many dummies have been drawn: everybody who sees the release can count them.
+
+        Raises:
+            InvalidInputError: a number that the shuffler never adds.
+        """
+        return replace(self, shuffler=self.shuffler.with_dummies(dummies))
 
     def describe(self) -> str:
         """Return the deployment in one sentence."""

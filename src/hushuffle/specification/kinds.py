@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, Union
 
-from pydantic import ConfigDict, Field, create_model
+from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
+from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.randomizers.settings import Table
-from hushuffle.specification._base import Epsilon, Section, either
+from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
+from hushuffle.specification._base import Epsilon, Probability, Section, either, refuse
 from hushuffle.specification.order import MallowsShuffle, Order
 
 PLANNED = {
@@ -97,16 +99,119 @@ class UniformShuffle(Section):
         return shufflers.UniformShuffle()
 
 
+Number = Annotated[int, Field(ge=0, le=LARGEST)]
+"""How many dummy reports."""
+
+
+class DrawnDummies(Section):
+    """A random number of dummy reports, drawn anew for each release."""
+
+    kind: str
+
+    def law(self) -> shufflers.DummyLaw:
+        """Return the law of the number."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _can_be_built(self) -> Self:
+        try:
+            self.law()
+        except InvalidInputError as error:
+            rule, _, rest = str(error).partition("` ")[2].partition(", got ")
+            refuse(rule, rest.partition(". ")[2])
+        return self
+
+
+class BinomialDummies(DrawnDummies):
+    """As many as heads among coins."""
+
+    kind: Literal["binomial"]
+    trials: Annotated[int, Field(ge=1, le=LARGEST)]
+    """How many coins."""
+    p: Probability
+    """The probability of heads."""
+
+    def law(self) -> shufflers.DummyLaw:
+        """Return the law of the number."""
+        return shufflers.DummyLaw.binomial(trials=self.trials, p=self.p)
+
+
+class GeometricDummies(DrawnDummies):
+    """0, 1, 2, ... dummies, each number less likely than the one before by the same factor."""
+
+    kind: Literal["geometric"]
+    mean: Annotated[float, Field(gt=0, le=LARGEST)]
+    """How many on average."""
+
+    def law(self) -> shufflers.DummyLaw:
+        """Return the law of the number."""
+        return shufflers.DummyLaw.geometric(mean=self.mean)
+
+
+class LaplaceDummies(DrawnDummies):
+    """A discrete Laplace law, cut at 0 and at twice its center."""
+
+    kind: Literal["discrete-laplace"]
+    center: Annotated[int, Field(ge=0, le=LARGEST // 2)]
+    """The likeliest number, and the mean."""
+    scale: Annotated[float, Field(gt=0, le=LARGEST)]
+    """A number that much farther from the center is less likely by a factor e."""
+
+    def law(self) -> shufflers.DummyLaw:
+        """Return the law of the number."""
+        return shufflers.DummyLaw.discrete_laplace(center=self.center, scale=self.scale)
+
+
+class OwnDummies(DrawnDummies):
+    """A law of your own."""
+
+    kind: Literal["own"]
+    numbers: Annotated[tuple[Annotated[Number, Field(strict=True)], ...], Field(strict=False, min_length=1)]
+    """The numbers of dummies that occur, all different."""
+    probabilities: Annotated[
+        tuple[Annotated[float, Field(strict=True, ge=0, le=1)], ...], Field(strict=False, min_length=1)
+    ]
+    """Their probabilities, in all 1."""
+
+    def law(self) -> shufflers.DummyLaw:
+        """Return the law of the number."""
+        if not len(self.numbers) == len(set(self.numbers)) == len(self.probabilities):
+            refuse("must have as many probabilities as different numbers")
+        return shufflers.DummyLaw.of(dict(zip(self.numbers, self.probabilities, strict=True)))
+
+
+DUMMY_LAWS: Final = (BinomialDummies, GeometricDummies, LaplaceDummies, OwnDummies)
+"""The table of each kind of random number of dummies."""
+
+
+def _kind_of_dummies(value: Any) -> str | None:
+    """Return which member of `Dummies` a value has to be."""
+    if isinstance(value, dict):
+        return value.get("kind")
+    return value.kind if isinstance(value, DrawnDummies) else "number"
+
+
+Dummies = Annotated[
+    Annotated[Number, Tag("number")]
+    | Annotated[BinomialDummies, Tag("binomial")]
+    | Annotated[GeometricDummies, Tag("geometric")]
+    | Annotated[LaplaceDummies, Tag("discrete-laplace")]
+    | Annotated[OwnDummies, Tag("own")],
+    Discriminator(_kind_of_dummies),
+]
+
+
 class Scrambler(Section):
     """Adds dummy reports, then all leave in a uniformly random order."""
 
     kind: Literal["scrambler"]
-    dummies: Annotated[int, Field(ge=0, le=10**9)]
-    """How many dummy reports are added, drawn from the randomizer's blanket."""
+    dummies: Dummies
+    """How many dummy reports are added, drawn from the randomizer's blanket: a number, or the law of a random one."""
 
     def build(self) -> shufflers.Shuffler:
         """Return the shuffler."""
-        return shufflers.Scrambler(dummies=self.dummies)
+        drawn = self.dummies
+        return shufflers.Scrambler(dummies=drawn.law() if isinstance(drawn, DrawnDummies) else drawn)
 
 
 class NoShuffle(Section):

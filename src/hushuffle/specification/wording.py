@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 
 from hushuffle.errors import Problem
 from hushuffle.specification._base import Section
-from hushuffle.specification.kinds import PLANNED, AnyAdversary, AnyRandomizer, AnyShuffler
+from hushuffle.specification.kinds import DUMMY_LAWS, PLANNED, AnyAdversary, AnyRandomizer, AnyShuffler
 from hushuffle.specification.order import Groups, OrderAttack
 from hushuffle.specification.population import CountedPopulation, DataPopulation
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
@@ -44,6 +44,7 @@ _SECTIONS: Final[dict[str, tuple[type[Section], ...]]] = {
     "randomizer": _members(AnyRandomizer),
     "shuffler": _members(AnyShuffler),
     "shuffler.groups": (Groups,),
+    "shuffler.dummies": DUMMY_LAWS,
     "adversaries": _members(AnyAdversary),
     "adversaries.attack": (OrderAttack,),
     "targets": (Targets,),
@@ -79,6 +80,8 @@ def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary 
         if path[-1] != "kind":
             return _word_problem(error, path)
         section = _section_of(path, words)
+    elif error["type"] in _KINDS:
+        section = _section_of([*path, "kind"], words)
     if error["type"] in _KINDS:
         return _kind_problem(error, path, section, words)
     rule = _RULES.get(error["type"]) or error["msg"].replace("Input should be", "must be")

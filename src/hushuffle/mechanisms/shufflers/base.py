@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle import _checks
+
 if TYPE_CHECKING:
+    from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
     from hushuffle.randomness import Randomness
 
 
@@ -37,8 +40,33 @@ class Shuffler(ABC):
 
     @property
     def dummies(self) -> int:
-        """Number of dummy reports it adds, drawn from the randomizer's blanket."""
+        """Number of dummy reports it adds, drawn from the randomizer's blanket.
+
+        Raises:
+            UnsupportedProtocolError: it is random: see `dummy_law`.
+        """
         return 0
+
+    @property
+    def dummy_law(self) -> DummyLaw | None:
+        """The law of the number of dummies where it is random, else None."""
+        return None
+
+    @property
+    def expected_dummies(self) -> float:
+        """The mean number of dummies."""
+        law = self.dummy_law
+        return self.dummies if law is None else law.mean
+
+    def with_dummies(self, dummies: int) -> Shuffler:
+        """Return what it is once so many dummies have been drawn."""
+        _checks.integer("dummies", dummies, low=self.dummies, high=self.dummies)
+        return self
+
+    def drawn(self, rng: Randomness) -> Shuffler:
+        """Return what it is for one release, with a number of dummies that is drawn if it is random."""
+        law = self.dummy_law
+        return self if law is None else self.with_dummies(law.draw(rng))
 
     def check(self, *, n: int, values: int) -> None:  # noqa: B027 - most fit every protocol
         """Refuse a protocol of n people and so many values that this shuffler does not fit."""

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
+from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
 from hushuffle.randomness import Randomness
 
 
@@ -18,26 +20,55 @@ class Scrambler(Shuffler):
     """Adds `dummies` reports drawn from the randomizer's blanket, then releases all in a uniformly random order.
 
     Args:
-        dummies: number of dummy reports, >= 0.
+        dummies: number of dummy reports, >= 0; or a `DummyLaw`, from which it is drawn anew for each release.
         cap: the most messages that one target may get, dummies included: the number of people n, or None.
-            Each dummy is then uniform over the targets below the cap, one after the other.
+            Each dummy is then uniform over the targets below the cap, one after the other. The number of dummies is
+            fixed then.
 
-    Source: docs/theory/traffic.md, Theorems 2 and 3.
+    Source: docs/theory/traffic.md, Theorems 2 and 3; docs/theory/blanket.md, Theorem 8.
 
     >>> Scrambler(dummies=50).dummies
     50
+    >>> Scrambler(dummies=DummyLaw.binomial(trials=100, p=0.5)).with_dummies(48)
+    Scrambler(dummies=48)
     """
 
-    _dummies: int
+    _dummies: int | DummyLaw
     cap: int | None = None
 
-    def __init__(self, *, dummies: int, cap: int | None = None) -> None:
-        object.__setattr__(self, "_dummies", _checks.integer("dummies", dummies, low=0))
+    def __init__(self, *, dummies: int | DummyLaw, cap: int | None = None) -> None:
+        number = dummies
+        if not isinstance(dummies, DummyLaw):
+            hint = "A random number is a DummyLaw, for example DummyLaw.binomial(trials=100, p=0.5)."
+            number = _checks.integer("dummies", dummies, low=0, hint=hint)
+        elif dummies.numbers.size == 1:
+            number = int(dummies.numbers[0])
+        elif cap is not None:
+            _checks.reject("cap", "None where the number of dummies is random", cap)
+        object.__setattr__(self, "_dummies", number)
         object.__setattr__(self, "cap", None if cap is None else _checks.integer("cap", cap, low=1))
 
     @property
     def dummies(self) -> int:
+        if isinstance(self._dummies, DummyLaw):
+            message = (
+                f"This needs a fixed number of dummies; here it is drawn {self._dummies.words}. Say how many there are "
+                "with protocol.with_dummies(...)."
+            )
+            raise UnsupportedProtocolError(message)
         return self._dummies
+
+    @property
+    def dummy_law(self) -> DummyLaw | None:
+        return self._dummies if isinstance(self._dummies, DummyLaw) else None
+
+    def with_dummies(self, dummies: int) -> Shuffler:
+        law = self.dummy_law
+        if law is None:
+            return super().with_dummies(dummies)
+        if dummies not in law:
+            _checks.reject("dummies", f"a number that occurs in {law!r}", dummies)
+        return Scrambler(dummies=int(dummies))
 
     @property
     def reveals(self) -> Reveals:
@@ -74,10 +105,13 @@ class Scrambler(Shuffler):
 
     def describe(self) -> str:
         limit = "" if self.cap is None else f" (at most {self.cap:,} messages for each target)"
-        return f"a scrambler adds {self.dummies:,} dummies{limit} and releases all reports in a uniformly random order"
+        order = "releases all reports in a uniformly random order"
+        if isinstance(self._dummies, DummyLaw):
+            return f"a scrambler adds dummies, their number drawn {self._dummies.describe()}, and {order}"
+        return f"a scrambler adds {self._dummies:,} dummies{limit} and {order}"
 
     def __repr__(self) -> str:
-        return f"Scrambler(dummies={self.dummies}{'' if self.cap is None else f', cap={self.cap}'})"
+        return f"Scrambler(dummies={self._dummies}{'' if self.cap is None else f', cap={self.cap}'})"
 
 
 def _arrivals(messages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -164,7 +164,7 @@ def _dummies(protocol: Protocol, target: float, level: float) -> Calibration:
         return replace(protocol, shuffler=Scrambler(dummies=int(value)))
 
     # Counted from one, as people are.
-    start = max(protocol.shuffler.dummies, 1) + 1
+    start = max(round(protocol.shuffler.expected_dummies), 1) + 1
     found = smallest_people(lambda m: excess(build(m - 1), target, level), start=start, target=target)
     return _calibration("dummies", (found[0] - 1, found[1] - 1), build, target, level)
 

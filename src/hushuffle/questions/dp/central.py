@@ -10,6 +10,7 @@ from hushuffle import _checks
 from hushuffle.curves.base import in_order
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.known_dataset import FAMILY, BinaryDataset, KaryDataset, KnownDataset
+from hushuffle.curves.mixture import Mixture
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
@@ -147,12 +148,14 @@ def _alike(protocol: Protocol, people: tuple[int, ...], level: float) -> Bound:
 
 
 def _shuffled(protocol: Protocol, law: Symmetric, people: tuple[int, ...], level: float) -> Bound:
-    pure, dummies = protocol.randomizer.local_epsilon, protocol.shuffler.dummies
-    dataset: KnownDataset
-    if law.k == 2:
-        dataset = BinaryDataset.of(people, law, dummies, local_epsilon=pure)
-    else:
-        dataset = KaryDataset.of(people, law, dummies, level, local_epsilon=pure)
+    pure, drawn = protocol.randomizer.local_epsilon, protocol.shuffler.dummy_law
+
+    def given(dummies: int) -> KnownDataset:
+        if law.k == 2:
+            return BinaryDataset.of(people, law, dummies, local_epsilon=pure)
+        return KaryDataset.of(people, law, dummies, level, local_epsilon=pure)
+
+    dataset = given(protocol.shuffler.dummies) if drawn is None else Mixture.of(drawn, given)
     found = dataset.epsilon(level)
     upper = found.upper
     if law.k > 3:

@@ -8,12 +8,16 @@ shuffle V = nu + theta G, with G the rate at which a truthful target is guessed 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.adversaries import Uninformed
+from hushuffle.mechanisms.adversaries import Informed, Uninformed
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Bound, Witness
+from hushuffle.model import Bound, Histogram, Kind, Witness
 from hushuffle.model.citation import BLANKET, DARROCH, QIF, Citation
 from hushuffle.questions.qif import binary, many
 from hushuffle.questions.qif.bounds import guess_bound
@@ -22,6 +26,7 @@ from hushuffle.questions.qif.knowledge import QUESTION, Knowledge, Rates, knowle
 if TYPE_CHECKING:
     from hushuffle.mechanisms.adversaries import Guesser
     from hushuffle.mechanisms.protocol import Protocol
+    from hushuffle.mechanisms.shufflers import DummyLaw
 
 _UNIT: Final = "probability"
 _ROUNDING: Final = 2.0**-50
@@ -36,7 +41,8 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     the excess V - 1/k. Its ends differ by less than 25 % for `Strong()` and 51 % for `Informed(m=...)` in all
     cases tried with k = 3, by 12 % and 16 % with k = 5, by 2 % and 3 % with k = 20; for a given large
     composition with several values by a factor 3.3. A few seconds at most, up to n = 10**9.
-    Dummies are uniform reports, like those of people whose value is unknown. For another mechanism than randomized
+    Dummies are uniform reports, like those of people whose value is unknown; a random number of them is seen by the
+    guesser, and the figure is the mean over it. For another mechanism than randomized
     response: exact without a shuffler, else a certified bracket where reports are sets (`SubsetSelection`), and an
     upper bound for the rest.
 
@@ -66,6 +72,8 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     0.5169 (exact)
     """
     guesser = Uninformed() if adversary is None else adversary
+    if protocol.shuffler.dummy_law is not None:
+        return _drawn(protocol, protocol.shuffler.dummy_law, guesser)
     if protocol.randomizer.law().symmetric is None:
         m, composition = known_others(protocol, guesser)
         return guess_bound(protocol, known=m, composition=composition is not None)
@@ -74,6 +82,55 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
         return Bound.exact(float(known.law.truth), unit=_UNIT, sources=(QIF.at("Proposition 15"),))
     _check_uniform(protocol.shuffler.reveals)
     return _shuffled(known)
+
+
+def over_dummies(
+    protocol: Protocol, figure: Callable[[Protocol], Bound], *, least: Callable[[Protocol], Bound] | None = None
+) -> Bound:
+    """Return the mean, over a random number of dummies, of the chance of a right guess by somebody who counts them.
+
+    Args:
+        protocol: with a random number of dummies.
+        figure: the chance with a fixed number.
+        least: where `figure` is a worst case, the chance of a guesser who knows one and the same composition for
+            all numbers, or knows less.
+
+    Source: docs/theory/guessing.md, Theorem 12.
+    """
+    law = protocol.shuffler.dummy_law
+    assert law is not None
+    floor, figures = prior(protocol).lower, list[Bound]()
+
+    def ends(dummies: int) -> tuple[float, float]:
+        given = protocol.with_dummies(dummies)
+        figures.append(figure(given))
+        low = figures[-1] if least is None else least(given)
+        return max(low.lower - floor, 0.0), max(figures[-1].upper - floor, 0.0)
+
+    lower, upper, numbers = law.falling_mean(ends)
+    lower, upper = (floor + lower) * (1 - _ROUNDING), min((floor + upper) * (1 + _ROUNDING), 1.0)
+    sources = figures[0].sources
+    exact = least is None and len(numbers) == law.numbers.size and all(one.kind == "exact" for one in figures)
+    if exact:
+        return Bound.exact(upper, unit=_UNIT, sources=sources)
+    kind: Kind = "bracket" if lower > floor else "upper"
+    return Bound(lower=lower, upper=upper, kind=kind, unit=_UNIT, sources=sources)
+
+
+def _drawn(protocol: Protocol, law: DummyLaw, guesser: Guesser) -> Bound:
+    """Return the chance where the number of dummies is drawn from `law`."""
+    witness = vulnerability(protocol.with_dummies(law.middle), adversary=guesser).witness
+    if witness is None:
+        return over_dummies(protocol, lambda given: vulnerability(given, adversary=guesser))
+    counts = np.zeros(protocol.randomizer.inputs, dtype=np.int64)
+    counts[: len(witness.others)] = witness.others
+    known = Informed(m=int(counts.sum()), known=Histogram(counts=counts))
+    bound = over_dummies(
+        protocol,
+        lambda given: vulnerability(given, adversary=guesser),
+        least=lambda given: vulnerability(given, adversary=known),
+    )
+    return replace(bound, witness=witness)
 
 
 def prior(protocol: Protocol) -> Bound:

@@ -17,7 +17,7 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
 from hushuffle.model.citation import QIF, Citation
 from hushuffle.questions.qif import mixture as mixture_ends
-from hushuffle.questions.qif.guessing import vulnerability
+from hushuffle.questions.qif.guessing import over_dummies, vulnerability
 from hushuffle.questions.qif.knowledge import QUESTION, symmetric_law
 from hushuffle.questions.qif.mixture import ENTRIES_LIMIT, Mixture, two_values
 from hushuffle.randomness import secure
@@ -92,6 +92,13 @@ def iid_vulnerability(
     >>> print(iid_vulnerability(survey, frequencies=[0.5, 0.5]), iid_vulnerability(survey, frequencies=[0.45, 0.55]))
     0.5169 (exact) 0.5501 (exact)
     """
+    if protocol.shuffler.dummy_law is not None:
+        return over_dummies(
+            protocol,
+            lambda given: iid_vulnerability(
+                given, frequencies=frequencies, samples=samples, confidence=confidence, rng=rng
+            ),
+        )
     law = symmetric_law(protocol)
     shares = _shares(frequencies, law.k)
     drawn = _checks.integer("samples", samples, low=0, high=10**8)
@@ -106,10 +113,9 @@ def iid_vulnerability(
         message = f"Unequal frequencies of k={law.k:,} values are too many. Merge values to at most {VALUES_LIMIT:,}."
         raise NumericalError(message)
     mixture = Mixture.of(law, protocol.n, shares)
-    if reveals is Reveals.SENDERS or (protocol.n == 1 and not dummies) or float(shares.max()) == 1.0:
-        return _exact(mixture.alone)
-    if law.k == 2:
-        return _exact(two_values(law, protocol.n, shares, dummies))
+    alone = reveals is Reveals.SENDERS or (protocol.n == 1 and not dummies) or float(shares.max()) == 1.0
+    if alone or law.k == 2:
+        return _exact(mixture.alone if alone else two_values(law, protocol.n, shares, dummies))
     if dummies:
         message = "Unequal frequencies of more than two values with dummies are not implemented. Leave out the dummies."
         raise UnsupportedProtocolError(message)

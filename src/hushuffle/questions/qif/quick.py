@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hushuffle.errors import NumericalError
+from hushuffle.mechanisms.adversaries import Uninformed
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
 from hushuffle.model.citation import BLANKET, QIF
 from hushuffle.numerics import binomial
 from hushuffle.questions.qif.blanket import shuffle_rate
-from hushuffle.questions.qif.guessing import vulnerability
+from hushuffle.questions.qif.guessing import over_dummies, vulnerability
 from hushuffle.questions.qif.knowledge import Knowledge, knowledge
 from hushuffle.questions.qif.many import largest_probability
 from hushuffle.questions.qif.one_value import one_value_rate
@@ -48,6 +49,12 @@ def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
     >>> print(quick_vulnerability(survey, adversary=hs.Strong()))
     0.1023 to 0.1025 (certified bracket)
     """
+    if protocol.shuffler.dummy_law is not None:
+        return over_dummies(
+            protocol,
+            lambda given: quick_vulnerability(given, adversary=adversary),
+            least=lambda given: quick_vulnerability(given, adversary=Uninformed()),
+        )
     known = knowledge(protocol, adversary)
     nobody = known.m == 0
     direct = known.law.k <= 3 if nobody else known.law.k == 2 or known.law.lie == 0 or known.known is not None

@@ -1,0 +1,220 @@
+"""A random number of dummies: the average over what is drawn of the divergence with that many.
+
+The number is drawn independently of all values and whoever sees the release can count the messages, so it may be
+read from the release: the divergence of a pair of neighbours is the mean of those given the number. It falls with the
+number, since further dummies could be added by whoever sees the release. Upper end: the mean of the upper ends,
+numbers in between counting as the smaller one. Lower end: the mean at one pair of neighbours, the same for
+all numbers, numbers in between counting as the larger one.
+
+Source: docs/theory/blanket.md, Theorem 8 and Lemma 9.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hushuffle.curves.base import LARGEST, PrivacyCurve, SearchedCurve
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.model import Bound, Citation, Witness
+from hushuffle.numerics.roots import crossing
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.shufflers import DummyLaw
+
+_SHARE: Final = 0.05
+"""Share of delta that counting numbers together may cost, both ends together: about 0.002 of epsilon."""
+
+_ROUGH: Final = 0.3
+"""The same for a first look."""
+
+_OFTEN: Final = 0.005
+"""The same in the bulk of the loss of a round that is composed."""
+
+_ALL: Final = 12
+"""With so few numbers all are looked at."""
+
+_BULK: Final = 0.01
+"""Where most of the loss of a round lies, its curve is about this high."""
+
+_TINY: Final = 5e-324
+
+
+class _Curves(dict[int, PrivacyCurve]):
+    """The curve for each number of dummies, made when it is first asked for."""
+
+    def __init__(self, make: Callable[[int], PrivacyCurve]) -> None:
+        self._make = make
+
+    def __missing__(self, dummies: int) -> PrivacyCurve:
+        return self.setdefault(dummies, self._make(dummies))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Mixture(SearchedCurve):
+    """The divergence where the number of dummies follows `law`; `curves` gives the one for each number.
+
+    `numbers` are those that are looked at, the smallest and the largest among them; where there are none they are
+    chosen for each epsilon. `trials` are pairs of neighbours that a lower end is sought at; where there are none, the
+    one that the curve of the median names.
+    """
+
+    law: DummyLaw
+    curves: _Curves
+    numbers: tuple[int, ...] = ()
+    trials: tuple[Witness, ...] = ()
+
+    @classmethod
+    def of(cls, law: DummyLaw, make: Callable[[int], PrivacyCurve]) -> Mixture:
+        """Return the mean of the curves that `make` returns for each number of dummies.
+
+        >>> import hushuffle as hs
+        >>> from hushuffle.curves.divergence import divergence
+        >>> survey = hs.Protocol(
+        ...     randomizer=hs.RandomizedResponse(k=2, epsilon=2.0),
+        ...     shuffler=hs.Scrambler(dummies=hs.DummyLaw.of({0: 0.5, 400: 0.5})),
+        ...     n=1000,
+        ... )
+        >>> print(divergence(survey).delta(0.2))
+        8.328e-05 (certified bracket)
+        """
+        return cls(law=law, curves=_Curves(make))
+
+    @property
+    def _fewest(self) -> PrivacyCurve:
+        return self.curves[int(self.law.numbers[0])]
+
+    @property
+    def _typical(self) -> PrivacyCurve:
+        return self.curves[self.law.middle]
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
+        return self._typical.sources
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        return f"mean over the number of dummies, which can be counted: {self._typical.proof}"
+
+    @property
+    def pure(self) -> float:
+        """That of the smallest number: it occurs."""
+        return self._fewest.pure
+
+    def pure_bound(self) -> Bound:
+        return self._fewest.pure_bound()
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        if math.isfinite(self.pure):
+            return 0.0
+        return max(self.law.chance(0, 1) * self._fewest.certain, self.curves[int(self.law.numbers[-1])].certain)
+
+    def guess(self) -> float:
+        typical = self._typical
+        return typical.guess() if isinstance(typical, SearchedCurve) else typical.pure / 4
+
+    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
+        if not often:
+            return self.focus(delta)
+        # What rounds add up to depends on the bulk of the loss most.
+        curves = _Curves(lambda dummies: self.curves[dummies].near(delta, often=True))
+        return self._looking_at(curves, ((_BULK, _OFTEN), (delta, _ROUGH)))
+
+    def focus(self, delta: float) -> SearchedCurve:
+        return self._looking_at(_Curves(lambda dummies: self.curves[dummies].near(delta)), ((delta, _SHARE),))
+
+    def _looking_at(self, curves: _Curves, wanted: tuple[tuple[float, float], ...]) -> Mixture:
+        """Return what it is with other curves, and the numbers that matter where the mean is about one of `wanted`.
+
+        Each of these is a delta, and the share of it that may be lost.
+        """
+        new, numbers = replace(self, curves=curves, numbers=()), set[int]()
+        if self.law.numbers.size <= _ALL:
+            return replace(new, numbers=tuple(self.law.numbers.tolist()))
+        high = min(self.pure, LARGEST)
+
+        def rough(epsilon: float) -> float:
+            return new.some_upper(epsilon, _ROUGH)[0]
+
+        most, least = rough(0.0), rough(high)
+        for delta, share in wanted:
+            place = 0.0 if most <= delta else high
+            if least <= delta < most:
+                place = crossing(rough, delta, high=high, guess=self.guess())[1]
+            numbers |= set(new.some_upper(place, share)[1])
+        return replace(new, numbers=tuple(sorted(numbers)))
+
+    def contenders(self, epsilon: float) -> SearchedCurve:
+        def few(dummies: int) -> PrivacyCurve:
+            curve = self.curves[dummies]
+            return curve.contenders(epsilon) if isinstance(curve, SearchedCurve) else curve
+
+        new = replace(self, curves=_Curves(few))
+        named = (new.curves[dummies].lower(epsilon)[1] for dummies in (self.law.middle, int(self.law.numbers[0])))
+        return replace(new, trials=tuple(dict.fromkeys(named)))
+
+    def upper(self, epsilon: float) -> float:
+        if epsilon >= self.pure:
+            return 0.0
+        return max(min(self.some_upper(epsilon, _SHARE)[0], 1.0), _TINY)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        trials = self.trials or (self._typical.lower(epsilon)[1],)
+        return max(((self.lower_at(witness, epsilon), witness) for witness in trials), key=lambda end: end[0])
+
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        found = self._mean(lambda dummies: self.curves[dummies].lower_at(witness, epsilon), _SHARE)
+        return min(found[0], 1.0)
+
+    def epsilon(self, delta: float) -> Bound:
+        if 0 < delta < self.certain:
+            return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
+        return super().epsilon(delta)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        """Return pairs of neighbours with what tells them apart: the number drawn, and the events given that number."""
+        typical = self._typical.datasets(log_tail=log_tail)
+        numbers = self.some_upper(min(self.guess(), self.pure / 2), _ROUGH)[1] if typical else ()
+        tables = [self.curves[number].datasets(log_tail=log_tail) for number in numbers]
+        masses = np.diff(self.law.up_to(numbers), prepend=0.0)
+        pairs = []
+        for wanted in typical:
+            rows = [
+                (mass, next((pair for pair in table if pair.witness == wanted.witness), None))
+                for mass, table in zip(masses.tolist(), tables, strict=True)
+            ]
+            known = [(mass, pair) for mass, pair in rows if pair is not None and mass > 0]
+            if known:
+                pairs.append(_mixed(known))
+        return tuple(pairs)
+
+    def some_upper(self, epsilon: float, share: float) -> tuple[float, tuple[int, ...]]:
+        """Return the upper end that may lose about `share` of itself, and the numbers looked at."""
+        return self._mean(lambda dummies: self.curves[dummies].upper(epsilon), share)[1:]
+
+    def _mean(self, value: Callable[[int], float], share: float) -> tuple[float, float, tuple[int, ...]]:
+        if not self.numbers:
+            return self.law.falling_mean(lambda dummies: (value(dummies),) * 2, share=share)
+        return (*self.law.mean_between(self.numbers, [(value(dummies),) * 2 for dummies in self.numbers]), self.numbers)
+
+
+def _mixed(known: list[tuple[float, DatasetPair]]) -> DatasetPair:
+    """Return the events of all pairs side by side, each with the probability of its number of dummies."""
+
+    def side(read: Callable[[DatasetPair], np.ndarray | float]) -> np.ndarray:
+        return np.concatenate([mass * np.broadcast_to(read(pair), pair.p.shape) for mass, pair in known])
+
+    return DatasetPair(
+        witness=known[0][1].witness,
+        p=side(lambda pair: pair.p),
+        q=side(lambda pair: pair.q),
+        doubt=max(pair.doubt for _, pair in known) + 4 * 2.0**-52,
+        common=max(pair.common for _, pair in known),
+        p_error=side(lambda pair: pair.p_error),
+        q_error=side(lambda pair: pair.q_error),
+    )

@@ -1,0 +1,306 @@
+"""The law of a random number of dummies: what is implemented is what is published, in units of 2**-64.
+
+A law is a table of whole numbers of 2**64 parts. One word of the coins picks the number, so no float decides anything;
+the tables themselves are made by integer (and correctly rounded decimal) arithmetic, the same on every machine, so
+that a keyed release draws the same number again. What is rarer than 2**-64 does not occur.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+
+if TYPE_CHECKING:
+    from hushuffle.randomness import Randomness
+
+SCALE: Final = 2**64
+"""A probability is so many parts of this."""
+
+LARGEST: Final = 10**9
+"""No number of dummies is larger."""
+
+_MOST: Final = 1 << 20
+"""Most different numbers that a law may have."""
+
+_UNIT: Final = 1 << 160
+"""The weight of the likeliest number before it is rounded to parts."""
+
+_LEAST: Final = _UNIT >> 72
+"""Below this weight a number has no part."""
+
+_DIGITS: Final = Context(prec=80)
+_SUM: Final = 1e-9
+_SHOWN: Final = 12
+
+_EPS: Final = 2.0**-52
+_CANDIDATES: Final = 33
+
+
+@dataclass(frozen=True, repr=False)
+class DummyLaw:
+    """How many dummies a scrambler adds, drawn anew for each release and independently of all values.
+
+    Whoever sees the release can count the messages, so the number drawn is no secret; privacy is the average over it.
+    Made by `binomial`, `geometric`, `discrete_laplace` or `of`.
+
+    `numbers` are those that occur, rising, shape (m,); number i has the probability (below[i + 1] - below[i])/2**64.
+
+    Source: docs/theory/blanket.md, Theorem 8 and Lemma 9.
+
+    >>> law = DummyLaw.binomial(trials=1000, p=0.5)
+    >>> law, round(law.mean, 9), int(law.numbers[0])
+    (DummyLaw.binomial(trials=1000, p=0.5), 500.0, 359)
+    """
+
+    text: str
+    digest: str
+    words: str = field(compare=False)
+    numbers: npt.NDArray[np.int64] = field(compare=False)
+    below: npt.NDArray[np.uint64] = field(compare=False)
+
+    @classmethod
+    def binomial(cls, *, trials: int, p: float) -> DummyLaw:
+        """Return the law of the number of heads among `trials` coins of probability `p`, in (0, 1).
+
+        Raises:
+            InvalidInputError: an argument out of range, or more than 2**20 different numbers.
+        """
+        count = _checks.integer("trials", trials, low=1, high=LARGEST)
+        chance = _checks.probability("p", p, low_open=True, high_open=True)
+        share = Fraction(chance)
+        heads, tails = share.numerator, share.denominator - share.numerator
+        mode = min(int((count + 1) * share), count)
+        up = _until_faint(lambda weight, at: weight * (count - at) * heads // ((at + 1) * tails), mode, count)
+        down = _until_faint(lambda weight, at: weight * at * tails // ((count - at + 1) * heads), mode, 0)
+        weights = [*reversed(down), *up[1:]]
+        return cls._made(
+            f"binomial(trials={count}, p={chance!r})",
+            f"from a binomial law ({count:,} trials, p = {chance:g})",
+            range(mode - len(down) + 1, mode + len(up)),
+            weights,
+        )
+
+    @classmethod
+    def geometric(cls, *, mean: float) -> DummyLaw:
+        """Return the geometric law on 0, 1, 2, ...: P(d) proportional to (mean/(1 + mean))**d.
+
+        Raises:
+            InvalidInputError: `mean` is not > 0 and finite, or there are more than 2**20 different numbers.
+        """
+        wanted = _checks.positive("mean", mean)
+        share = Fraction(wanted) / (1 + Fraction(wanted))
+        weights = _until_faint(lambda weight, _: weight * share.numerator // share.denominator, 0, LARGEST)
+        words = "from a geometric law"
+        return cls._made(f"geometric(mean={wanted!r})", words, range(len(weights)), weights)
+
+    @classmethod
+    def discrete_laplace(cls, *, center: int, scale: float) -> DummyLaw:
+        """Return the law P(d) proportional to e**(-|d - center|/scale), for d from 0 to 2 center.
+
+        Raises:
+            InvalidInputError: an argument out of range, or more than 2**20 different numbers.
+        """
+        middle = _checks.integer("center", center, low=0, high=LARGEST // 2)
+        width = _checks.positive("scale", scale)
+        share = int(_DIGITS.exp(_DIGITS.divide(Decimal(-1), Decimal(width))) * _UNIT)
+        side = _until_faint(lambda weight, _: weight * share // _UNIT, 0, middle)
+        words = f"from a discrete Laplace law (scale {width:g}, cut at 0 and {2 * middle:,})"
+        numbers = range(middle - len(side) + 1, middle + len(side))
+        text = f"discrete_laplace(center={middle}, scale={width!r})"
+        return cls._made(text, words, numbers, [*reversed(side), *side[1:]])
+
+    @classmethod
+    def of(cls, probabilities: Mapping[int, float | Fraction]) -> DummyLaw:
+        """Return a law of your own: the probability of each number of dummies, in all 1.
+
+        Raises:
+            InvalidInputError: no probabilities, one that is negative, a sum that is not 1, or a number out of range.
+
+        >>> DummyLaw.of({0: 0.5, 100: 0.5}).mean
+        50.0
+        """
+        if not isinstance(probabilities, Mapping) or not probabilities:
+            hint = "For example {0: 0.5, 100: 0.5}."
+            _checks.reject(
+                "probabilities", "a number -> probability mapping", f"<{type(probabilities).__name__}>", hint
+            )
+        if len(probabilities) > _MOST:
+            _too_many("probabilities")
+        shares: dict[int, Fraction] = {}
+        for number, probability in probabilities.items():
+            place = _checks.integer("probabilities", number, low=0, high=LARGEST)
+            exact = isinstance(probability, Fraction) and 0 <= probability <= 1
+            shares[place] = Fraction(probability if exact else _checks.probability("probabilities", probability))
+        total = sum(shares.values(), Fraction(0))
+        if abs(total - 1) > _SUM:
+            _checks.reject("probabilities", "in all 1", f"<sum {float(total)!r}>")
+        numbers = sorted(number for number, share in shares.items() if share)
+        denominator = _UNIT
+        weights = [int(shares[number] * denominator / total) for number in numbers]
+        listed = ", ".join(f"{number}: {float(shares[number])!r}" for number in numbers[:_SHOWN])
+        more = "" if len(numbers) <= _SHOWN else f", ... {len(numbers)} numbers"
+        return cls._made(f"of({{{listed}{more}}})", "from a law of its own", numbers, weights, named=not more)
+
+    @classmethod
+    def _made(
+        cls, text: str, words: str, numbers: Sequence[int], weights: Iterable[int], *, named: bool = True
+    ) -> DummyLaw:
+        """Round cumulative weights down to parts of 2**64; what gets no part is left out."""
+        sums = list(accumulate(weights))
+        parts = np.array([0, *((part * SCALE // sums[-1]) for part in sums[:-1])], dtype=np.uint64)
+        ends = np.append(parts[1:] > parts[:-1], True)  # the last number has what is left, at least one part
+        kept, below = np.array(numbers, dtype=np.int64)[ends], parts[ends]
+        for array in (kept, below):
+            array.flags.writeable = False
+        digest = hashlib.sha256(kept.astype("<i8").tobytes() + below.astype("<u8").tobytes()).hexdigest()
+        called = text if named else f"{text[:-1]} digest {digest[:16]})"
+        return cls(text=called, digest=digest, words=words, numbers=kept, below=below)
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The probability of each number in `numbers`, in units of 2**-64: integers that sum to 2**64."""
+        starts = self.below.tolist()
+        return tuple(end - start for start, end in zip(starts, [*starts[1:], SCALE], strict=True))
+
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """The probability of each number in `numbers`, shape (m,), each rounded to the nearest float."""
+        return np.array([part / SCALE for part in self.parts])
+
+    @property
+    def mean(self) -> float:
+        """The expected number of dummies."""
+        return float(self.numbers @ self.probabilities)
+
+    @property
+    def middle(self) -> int:
+        """The median."""
+        return int(self.numbers[np.searchsorted(self.below, np.uint64(SCALE // 2), side="right") - 1])
+
+    def __contains__(self, number: object) -> bool:
+        return bool(np.isin(number, self.numbers))  # type: ignore[arg-type]
+
+    def draw(self, rng: Randomness) -> int:
+        """Return a number, by one word of the coins."""
+        return int(self.numbers[np.searchsorted(self.below, rng.words(1)[0], side="right") - 1])
+
+    def describe(self) -> str:
+        """Return what it is in a few plain words."""
+        return f"{self.words} with mean {self.mean:,.6g}"
+
+    def __repr__(self) -> str:
+        return f"DummyLaw.{self.text}"
+
+    def chance(self, first: int, end: int) -> float:
+        """Return the probability of numbers[first] to numbers[end - 1], rounded to the nearest float."""
+        stop = SCALE if end == self.numbers.size else int(self.below[end])
+        return (stop - int(self.below[first])) / SCALE
+
+    def up_to(self, numbers: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Return the probability of at most each of `numbers`, which occur, same shape."""
+        places = np.searchsorted(self.numbers, np.array(numbers, dtype=np.int64)).tolist()
+        return np.array([self.chance(0, place + 1) for place in places])
+
+    def falling_mean(
+        self, ends: Callable[[int], tuple[float, float]], *, share: float = 0.05, most: int = 32
+    ) -> tuple[float, float, tuple[int, ...]]:
+        """Return ends of the mean of a figure that falls with the number of dummies, and the numbers looked at.
+
+        See `mean_between`; numbers are looked at until what it may lose is at most about `share` of the upper end, or
+        `most` have been.
+
+        Args:
+            ends: certified ends, finite and >= 0, of the figure for a number of dummies.
+            share: how much of the mean may be lost, relatively.
+            most: how many numbers may be looked at.
+
+        >>> law = DummyLaw.of({0: 0.5, 100: 0.5})
+        >>> law.falling_mean(lambda dummies: (1 / (1 + dummies),) * 2)[2]
+        (0, 100)
+        """
+        values: dict[int, tuple[float, float]] = {}
+        nodes = sorted({0, self.numbers.size - 1})
+        while True:
+            values |= {place: ends(int(self.numbers[place])) for place in nodes if place not in values}
+            known = [values[place] for place in nodes]
+            gaps = [
+                (self._inside(left, right) * (near - far), left, right)
+                for (left, right), (_, near), (_, far) in zip(pairwise(nodes), known, known[1:], strict=False)
+            ]
+            numbers = tuple(int(self.numbers[place]) for place in nodes)
+            lower, upper = self.mean_between(numbers, known)
+            lost, worst = sum(gap for gap, *_ in gaps if gap > 0), sorted(gaps, reverse=True)
+            if lost <= share * upper or len(nodes) >= most:
+                return lower, upper, numbers
+            cut = 0.0
+            for gap, left, right in worst[: most - len(nodes)]:  # the largest, half of what is lost, at once
+                if cut <= lost / 2:
+                    nodes.append(self._cut((left, right), (values[left][1], values[right][1])))
+                    cut += gap
+            nodes.sort()
+
+    def mean_between(self, numbers: Sequence[int], ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
+        """Return ends of the mean of a figure that falls with the number of dummies, from its ends at some `numbers`.
+
+        These occur, rise, and the smallest and the largest are among them. A number between two of them counts as the
+        smaller one in the upper end, as the larger one in the lower end.
+
+        >>> law = DummyLaw.of({0: 0.25, 1: 0.5, 2: 0.25})
+        >>> [round(end, 9) for end in law.mean_between((0, 2), [(1.0, 1.0), (0.0, 0.0)])]
+        [0.25, 0.75]
+        """
+        places = np.searchsorted(self.numbers, np.array(numbers, dtype=np.int64)).tolist()
+        lows, highs = np.array(ends, dtype=np.float64).T
+        # The figure falls: what bounds it at one number bounds it beyond.
+        highs, lows = np.minimum.accumulate(highs), np.maximum.accumulate(lows[::-1])[::-1]
+        own = np.array([self.chance(place, place + 1) for place in places])
+        between = np.array([self._inside(left, right) for left, right in pairwise(places)])
+        rounding = 4 * _EPS * (len(places) + 2)
+        lower = float(own @ lows + between @ lows[1:]) * (1 - rounding)
+        return lower, float(own @ highs + between @ highs[:-1]) * (1 + rounding)
+
+    def _inside(self, left: int, right: int) -> float:
+        """Return the probability of the numbers between two places, these excluded."""
+        return self.chance(left + 1, right) if right > left + 1 else 0.0
+
+    def _cut(self, places: tuple[int, int], heights: tuple[float, float]) -> int:
+        """Return where cutting an interval costs least, if the figure falls exponentially between its ends."""
+        left, right = places
+        spread = np.linspace(left + 1, right - 1, min(_CANDIDATES, right - left - 1)).astype(np.int64)
+        low, high = int(self.below[left + 1]), int(self.below[right])
+        masses = np.array([low + (high - low) * i // _CANDIDATES for i in range(1, _CANDIDATES)], dtype=np.uint64)
+        tried = np.unique(np.clip(np.append(spread, np.searchsorted(self.below, masses)), left + 1, right - 1))
+        logs = np.log(np.maximum(heights, 1e-290))
+        along = (self.numbers[tried] - self.numbers[left]) / (self.numbers[right] - self.numbers[left])
+        middle = np.exp(logs[0] + along * (logs[1] - logs[0]))
+        before = np.array([self._inside(left, place) for place in tried.tolist()])
+        after = np.array([self._inside(place, right) for place in tried.tolist()])
+        return int(tried[np.argmin(before * (heights[0] - middle) + after * (middle - heights[1]))])
+
+
+def _until_faint(step: Callable[[int, int], int], start: int, end: int) -> list[int]:
+    """Return weights from `start` towards `end`, by a step from one number's to the next, until they are too small."""
+    weights, weight, way = [_UNIT], _UNIT, 1 if end >= start else -1
+    for at in range(start, end, way):
+        weight = step(weight, at)
+        if weight < _LEAST:
+            break
+        weights.append(weight)
+        if len(weights) > _MOST:
+            _too_many("dummies")
+    return weights
+
+
+def _too_many(name: str) -> None:
+    hint = "Take a narrower law: what protects is how many dummies there are, not that their number is random."
+    _checks.reject(name, f"a law of at most {_MOST:,} different numbers", "<more>", hint)

@@ -106,9 +106,7 @@ def test_one_dataset_holds_the_enumerated_divergence() -> None:
         found = hs.dp.instance(protocol, histogram=hs.Histogram(counts=people), delta=0.05)
         deltas = [
             float(
-                dummy_mixture.instance_delta(
-                    rows_of(randomizer), people, Fraction(math.exp(epsilon)), numbers_of(law)
-                )
+                dummy_mixture.instance_delta(rows_of(randomizer), people, Fraction(math.exp(epsilon)), numbers_of(law))
             )
             for epsilon in (found.lower, found.upper)
         ]

@@ -113,3 +113,63 @@ def test_the_examples_reach_their_targets() -> None:
         target = example.targets.standard_error
         assert target is not None
         assert float(predicted_standard_error(protocol, frequency=1.0)) <= target
+
+
+DRAWN = {
+    '{ kind = "binomial", trials = 9, p = 0.5 }': hs.DummyLaw.binomial(trials=9, p=0.5),
+    '{ kind = "geometric", mean = 2 }': hs.DummyLaw.geometric(mean=2.0),
+    '{ kind = "discrete-laplace", center = 5, scale = 1.5 }': hs.DummyLaw.discrete_laplace(center=5, scale=1.5),
+    '{ kind = "own", numbers = [0, 9], probabilities = [0.5, 0.5] }': hs.DummyLaw.of({0: 0.5, 9: 0.5}),
+}
+
+
+def scrambled(dummies: str) -> Specification:
+    text = f'{HEAD}randomizer = {{ kind = "randomized-response", epsilon = 1 }}\n'
+    return parse(f'{text}shuffler = {{ kind = "scrambler", dummies = {dummies} }}\n')
+
+
+@pytest.mark.parametrize("dummies", DRAWN)
+def test_scramblers_with_a_random_number_of_dummies(dummies: str) -> None:
+    built = build_protocol(scrambled(dummies), n=7, k=3)
+    assert built.shuffler == hs.Scrambler(dummies=DRAWN[dummies])
+    assert parse(scrambled(dummies).effective()) == scrambled(dummies)
+
+
+@pytest.mark.parametrize(
+    ("dummies", "said"),
+    [
+        ("-1", "shuffler.dummies: must be greater than or equal to 0, got -1."),
+        ('"many"', 'shuffler.dummies: must be an integer, got "many".'),
+        (
+            '{ kind = "binomal", trials = 3, p = 0.5 }',
+            'shuffler.dummies.kind: must be "binomial", "geometric", "discrete-laplace" or "own", got "binomal". '
+            'Did you mean "binomial"?',
+        ),
+        (
+            "{ trials = 3, p = 0.5 }",
+            'shuffler.dummies.kind: must be "binomial", "geometric", "discrete-laplace" or "own", got nothing.',
+        ),
+        ('{ kind = "binomial", trials = 3 }', "shuffler.dummies.p: must be given, got nothing."),
+        (
+            '{ kind = "geometric", mean = 3, p = 0.5 }',
+            'shuffler.dummies.p: is not a known key, got 0.5. It goes with kind = "binomial".',
+        ),
+        (
+            '{ kind = "geometric", mean = 1e8 }',
+            "shuffler.dummies: must be a law of at most 1,048,576 different numbers, got a table. Take a narrower law: "
+            "what protects is how many dummies there are, not that their number is random.",
+        ),
+        (
+            '{ kind = "own", numbers = [1, 1], probabilities = [0.5, 0.5] }',
+            "shuffler.dummies: must have as many probabilities as different numbers, got a table.",
+        ),
+        (
+            '{ kind = "own", numbers = [1, 2], probabilities = [0.5, 0.25] }',
+            "shuffler.dummies: must be in all 1, got a table.",
+        ),
+    ],
+)
+def test_what_is_no_number_of_dummies(dummies: str, said: str) -> None:
+    with pytest.raises(SpecificationError) as caught:
+        scrambled(dummies)
+    assert [str(problem) for problem in caught.value.problems] == [said]

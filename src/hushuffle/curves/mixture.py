@@ -6,7 +6,7 @@ number, since further dummies could be added by whoever sees the release. Upper 
 numbers in between counting as the smaller one. Lower end: the mean at one pair of neighbours, the same for
 all numbers, numbers in between counting as the larger one.
 
-Source: docs/theory/blanket.md, Theorem 8 and Lemma 9.
+Source: docs/theory/dummies.md, Theorem 2 and Theorem 3.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 
 from hushuffle.curves.base import LARGEST, PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.mechanisms.shufflers.dummy_law import FEW
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.roots import crossing
 
@@ -34,9 +35,6 @@ _ROUGH: Final = 0.3
 
 _OFTEN: Final = 0.005
 """The same in the bulk of the loss of a round that is composed."""
-
-_ALL: Final = 12
-"""With so few numbers all are looked at."""
 
 _BULK: Final = 0.01
 """Where most of the loss of a round lies, its curve is about this high."""
@@ -134,7 +132,7 @@ class Mixture(SearchedCurve):
         Each of these is a delta, and the share of it that may be lost.
         """
         new, numbers = replace(self, curves=curves, numbers=()), set[int]()
-        if self.law.numbers.size <= _ALL:
+        if self.law.numbers.size <= FEW:
             return replace(new, numbers=tuple(self.law.numbers.tolist()))
         high = min(self.pure, LARGEST)
 

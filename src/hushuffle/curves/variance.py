@@ -18,7 +18,7 @@ def frequency_variance(protocol: Protocol) -> tuple[float, float]:
 
     Where the number of dummies is random this is the mean over it: the estimate is unbiased whatever is drawn.
 
-    Source: docs/theory/estimation.md, Theorems 1 and 2.
+    Source: docs/theory/estimation.md, Theorems 1 and 2; docs/theory/dummies.md, Theorem 5.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=100)

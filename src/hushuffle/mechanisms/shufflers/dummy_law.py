@@ -42,6 +42,9 @@ _DIGITS: Final = Context(prec=80)
 _SUM: Final = 1e-9
 _SHOWN: Final = 12
 
+FEW: Final = 12
+"""So few numbers are all looked at."""
+
 _EPS: Final = 2.0**-52
 _CANDIDATES: Final = 33
 
@@ -55,7 +58,7 @@ class DummyLaw:
 
     `numbers` are those that occur, rising, shape (m,); number i has the probability (below[i + 1] - below[i])/2**64.
 
-    Source: docs/theory/blanket.md, Theorem 8 and Lemma 9.
+    Source: docs/theory/dummies.md, Theorem 2 and Theorem 3.
 
     >>> law = DummyLaw.binomial(trials=1000, p=0.5)
     >>> law, round(law.mean, 9), int(law.numbers[0])
@@ -216,8 +219,8 @@ class DummyLaw:
     ) -> tuple[float, float, tuple[int, ...]]:
         """Return ends of the mean of a figure that falls with the number of dummies, and the numbers looked at.
 
-        See `mean_between`; numbers are looked at until what it may lose is at most about `share` of the upper end, or
-        `most` have been.
+        See `mean_between`; a dozen numbers are all looked at, of more of them as many as it takes until what may be
+        lost is about `share` of the upper end, or `most`.
 
         Args:
             ends: certified ends, finite and >= 0, of the figure for a number of dummies.
@@ -229,7 +232,8 @@ class DummyLaw:
         (0, 100)
         """
         values: dict[int, tuple[float, float]] = {}
-        nodes = sorted({0, self.numbers.size - 1})
+        last = self.numbers.size - 1
+        nodes = list(range(last + 1)) if last < FEW else [0, last]
         while True:
             values |= {place: ends(int(self.numbers[place])) for place in nodes if place not in values}
             known = [values[place] for place in nodes]

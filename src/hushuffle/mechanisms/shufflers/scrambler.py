@@ -25,7 +25,7 @@ class Scrambler(Shuffler):
             Each dummy is then uniform over the targets below the cap, one after the other. The number of dummies is
             fixed then.
 
-    Source: docs/theory/traffic.md, Theorems 2 and 3; docs/theory/blanket.md, Theorem 8.
+    Source: docs/theory/traffic.md, Theorems 2 and 3; docs/theory/dummies.md, Theorem 2.
 
     >>> Scrambler(dummies=50).dummies
     50

@@ -85,7 +85,11 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
 
 
 def over_dummies(
-    protocol: Protocol, figure: Callable[[Protocol], Bound], *, least: Callable[[Protocol], Bound] | None = None
+    protocol: Protocol,
+    figure: Callable[[Protocol], Bound],
+    *,
+    least: Callable[[Protocol], Bound] | None = None,
+    floor: float | None = None,
 ) -> Bound:
     """Return the mean, over a random number of dummies, of the chance of a right guess by somebody who counts them.
 
@@ -94,26 +98,28 @@ def over_dummies(
         figure: the chance with a fixed number.
         least: where `figure` is a worst case, the chance of a guesser who knows one and the same composition for
             all numbers, or knows less.
+        floor: the chance without a release; 1/k unless given.
 
-    Source: docs/theory/guessing.md, Theorem 12.
+    Source: docs/theory/dummies.md, Theorem 4.
     """
     law = protocol.shuffler.dummy_law
     assert law is not None
-    floor, figures = prior(protocol).lower, list[Bound]()
+    blind = prior(protocol).lower if floor is None else floor
+    figures: list[Bound] = []
 
     def ends(dummies: int) -> tuple[float, float]:
         given = protocol.with_dummies(dummies)
         figures.append(figure(given))
         low = figures[-1] if least is None else least(given)
-        return max(low.lower - floor, 0.0), max(figures[-1].upper - floor, 0.0)
+        return max(low.lower - blind, 0.0), max(figures[-1].upper - blind, 0.0)
 
     lower, upper, numbers = law.falling_mean(ends)
-    lower, upper = (floor + lower) * (1 - _ROUNDING), min((floor + upper) * (1 + _ROUNDING), 1.0)
+    lower, upper = (blind + lower) * (1 - _ROUNDING), min((blind + upper) * (1 + _ROUNDING), 1.0)
     sources = figures[0].sources
     exact = least is None and len(numbers) == law.numbers.size and all(one.kind == "exact" for one in figures)
     if exact:
         return Bound.exact(upper, unit=_UNIT, sources=sources)
-    kind: Kind = "bracket" if lower > floor else "upper"
+    kind: Kind = "bracket" if lower > blind else "upper"
     return Bound(lower=lower, upper=upper, kind=kind, unit=_UNIT, sources=sources)
 
 

@@ -98,6 +98,7 @@ def iid_vulnerability(
             lambda given: iid_vulnerability(
                 given, frequencies=frequencies, samples=samples, confidence=confidence, rng=rng
             ),
+            floor=iid_prior_vulnerability(frequencies).lower,
         )
     law = symmetric_law(protocol)
     shares = _shares(frequencies, law.k)

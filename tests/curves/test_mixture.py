@@ -125,7 +125,7 @@ LARGE = [
 ]
 
 
-@pytest.mark.parametrize("law", LARGE, ids=repr)
+@pytest.mark.parametrize("law", [*(pytest.param(law, marks=pytest.mark.slow) for law in LARGE[:2]), LARGE[2]], ids=repr)
 def test_figures_lie_between_those_of_the_fewest_and_the_most(law: hs.DummyLaw) -> None:
     for randomizer in (hs.RandomizedResponse(k=2, epsilon=2.0), hs.RandomizedResponse(k=9, epsilon=3.0)):
         drawn = hs.dp.epsilon(survey(randomizer, law), delta=1e-6)

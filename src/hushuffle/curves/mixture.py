@@ -78,7 +78,7 @@ class Mixture(SearchedCurve):
         ...     n=1000,
         ... )
         >>> print(divergence(survey).delta(0.2))
-        8.328e-05 (certified bracket)
+        8.381e-05 (certified bracket)
         """
         return cls(law=law, curves=_Curves(make))
 
@@ -131,28 +131,33 @@ class Mixture(SearchedCurve):
 
         Each of these is a delta, and the share of it that may be lost.
         """
-        new, numbers = replace(self, curves=curves, numbers=()), set[int]()
+        new = replace(self, curves=curves, numbers=())
         if self.law.numbers.size <= FEW:
             return replace(new, numbers=tuple(self.law.numbers.tolist()))
-        high = min(self.pure, LARGEST)
+        aid, high, numbers = new.few(self.guess()), min(self.pure, LARGEST), set[int]()  # no bound is needed to choose
 
         def rough(epsilon: float) -> float:
-            return new.some_upper(epsilon, _ROUGH)[0]
+            return aid.some_upper(epsilon, _ROUGH)[0]
 
         most, least = rough(0.0), rough(high)
         for delta, share in wanted:
             place = 0.0 if most <= delta else high
             if least <= delta < most:
                 place = crossing(rough, delta, high=high, guess=self.guess())[1]
-            numbers |= set(new.some_upper(place, share)[1])
+            numbers |= set(aid.some_upper(place, share)[1])
         return replace(new, numbers=tuple(sorted(numbers)))
 
-    def contenders(self, epsilon: float) -> SearchedCurve:
-        def few(dummies: int) -> PrivacyCurve:
+    def few(self, epsilon: float) -> Mixture:
+        """Return the same of the datasets that matter near `epsilon` for each number: to search with, no bound."""
+
+        def contending(dummies: int) -> PrivacyCurve:
             curve = self.curves[dummies]
             return curve.contenders(epsilon) if isinstance(curve, SearchedCurve) else curve
 
-        new = replace(self, curves=_Curves(few))
+        return replace(self, curves=_Curves(contending))
+
+    def contenders(self, epsilon: float) -> SearchedCurve:
+        new = self.few(epsilon)
         named = (new.curves[dummies].lower(epsilon)[1] for dummies in (self.law.middle, int(self.law.numbers[0])))
         return replace(new, trials=tuple(dict.fromkeys(named)))
 

@@ -62,7 +62,7 @@ class DummyLaw:
 
     >>> law = DummyLaw.binomial(trials=1000, p=0.5)
     >>> law, round(law.mean, 9), int(law.numbers[0])
-    (DummyLaw.binomial(trials=1000, p=0.5), 500.0, 359)
+    (DummyLaw.binomial(trials=1000, p=0.5), 500.0, 357)
     """
 
     text: str

@@ -12,7 +12,7 @@ Source: docs/theory/dummies.md, Theorem 2 and Theorem 3.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -158,8 +158,8 @@ class Mixture(SearchedCurve):
 
     def contenders(self, epsilon: float) -> SearchedCurve:
         new = self.few(epsilon)
-        named = (new.curves[dummies].lower(epsilon)[1] for dummies in (self.law.middle, int(self.law.numbers[0])))
-        return replace(new, trials=tuple(dict.fromkeys(named)))
+        some = (self.law.middle, *self.law.numbers[[0, -1]].tolist())
+        return replace(new, trials=_both_ways(new.curves[dummies].lower(epsilon)[1] for dummies in some))
 
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
@@ -167,7 +167,7 @@ class Mixture(SearchedCurve):
         return max(min(self.some_upper(epsilon, _SHARE)[0], 1.0), _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        trials = self.trials or (self._typical.lower(epsilon)[1],)
+        trials = self.trials or _both_ways([self._typical.lower(epsilon)[1]])
         return max(((self.lower_at(witness, epsilon), witness) for witness in trials), key=lambda end: end[0])
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
@@ -204,6 +204,12 @@ class Mixture(SearchedCurve):
         if not self.numbers:
             return self.law.falling_mean(lambda dummies: (value(dummies),) * 2, share=share)
         return (*self.law.mean_between(self.numbers, [(value(dummies),) * 2 for dummies in self.numbers]), self.numbers)
+
+
+def _both_ways(named: Iterable[Witness]) -> tuple[Witness, ...]:
+    """Return pairs of neighbours in both orders: the same order has to do for all numbers of dummies."""
+    found = dict.fromkeys(named)
+    return tuple(dict.fromkeys([*found, *(replace(one, target=one.target[::-1]) for one in found)]))
 
 
 def _mixed(known: list[tuple[float, DatasetPair]]) -> DatasetPair:

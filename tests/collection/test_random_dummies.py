@@ -84,6 +84,15 @@ def test_without_a_key_every_release_draws_afresh_and_says_its_number(place: Pat
     assert "from a law of its own" in manifest(place, "0").facts["deployment"]
 
 
+def test_the_guarantee_is_about_all_numbers(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(
+        release, "central_of", lambda _, protocol: asked.append(protocol) or Bound.exact(1.0, unit="nats")
+    )
+    assert collected(place, "out") == 0
+    assert [protocol.shuffler.dummy_law.numbers.tolist() for protocol in asked] == [NUMBERS]
+
+
 def test_estimates_use_the_number_that_was_drawn(place: Path) -> None:
     for out in ("one", "two"):
         assert collected(place, out) == 0

@@ -22,7 +22,7 @@ from hushuffle.mechanisms.randomizers import (
     SubsetSelection,
     TargetSampling,
 )
-from hushuffle.mechanisms.shufflers import MallowsShuffle, NoShuffle, Scrambler, Shuffler, UniformShuffle
+from hushuffle.mechanisms.shufflers import DummyLaw, MallowsShuffle, NoShuffle, Scrambler, Shuffler, UniformShuffle
 from hushuffle.model import Channel
 
 RANDOMIZERS: Mapping[type[Mechanism], tuple[Mechanism, ...]] = {
@@ -70,7 +70,12 @@ SHUFFLERS: Mapping[type[Shuffler], tuple[Shuffler, ...]] = {
     ),
     NoShuffle: (NoShuffle(),),
     UniformShuffle: (UniformShuffle(),),
-    Scrambler: (Scrambler(dummies=0), Scrambler(dummies=4), Scrambler(dummies=2, cap=4)),
+    Scrambler: (
+        Scrambler(dummies=0),
+        Scrambler(dummies=4),
+        Scrambler(dummies=2, cap=4),
+        Scrambler(dummies=DummyLaw.of({0: 0.5, 3: 0.5})),
+    ),
 }
 
 EXAMPLES: Mapping[type, tuple[object, ...]] = {**RANDOMIZERS, **SHUFFLERS}

@@ -138,6 +138,11 @@ def test_scramblers_with_a_random_number_of_dummies(dummies: str) -> None:
 @pytest.mark.parametrize(
     ("dummies", "said"),
     [
+        (
+            '{ kind = ["binomial"], trials = 3, p = 0.5 }',
+            'shuffler.dummies.kind: must be "binomial", "geometric", "discrete-laplace" or "own", got ["binomial"]. '
+            'Did you mean "binomial"?',
+        ),
         ("-1", "shuffler.dummies: must be greater than or equal to 0, got -1."),
         ('"many"', 'shuffler.dummies: must be an integer, got "many".'),
         (

@@ -187,7 +187,7 @@ DUMMY_LAWS: Final = (BinomialDummies, GeometricDummies, LaplaceDummies, OwnDummi
 def _kind_of_dummies(value: Any) -> str | None:
     """Return which member of `Dummies` a value has to be."""
     if isinstance(value, dict):
-        return value.get("kind")
+        return value.get("kind") if isinstance(value.get("kind"), str) else None
     return value.kind if isinstance(value, DrawnDummies) else "number"
 
 

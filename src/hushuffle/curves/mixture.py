@@ -22,6 +22,7 @@ from hushuffle.curves.base import LARGEST, PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.mechanisms.shufflers.dummy_law import FEW
 from hushuffle.model import Bound, Citation, Witness
+from hushuffle.numerics.binomial import EPS
 from hushuffle.numerics.roots import crossing
 
 if TYPE_CHECKING:
@@ -222,7 +223,8 @@ def _mixed(known: list[tuple[float, DatasetPair]]) -> DatasetPair:
         witness=known[0][1].witness,
         p=side(lambda pair: pair.p),
         q=side(lambda pair: pair.q),
-        doubt=max(pair.doubt for _, pair in known) + 4 * 2.0**-52,
+        # The factor of each number is its own: up to twice `common` apart.
+        doubt=max(pair.doubt + 2 * pair.common for _, pair in known) + 4 * EPS,
         common=max(pair.common for _, pair in known),
         p_error=side(lambda pair: pair.p_error),
         q_error=side(lambda pair: pair.q_error),

@@ -11,6 +11,7 @@ from hushuffle.cli import main
 from hushuffle.collection import release
 from hushuffle.collection.estimate import tally_reports
 from hushuffle.collection.released import Manifest, read_manifest
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound
 from hushuffle.questions import dp
 
@@ -86,9 +87,12 @@ def test_without_a_key_every_release_draws_afresh_and_says_its_number(place: Pat
 
 def test_the_guarantee_is_about_all_numbers(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(
-        release, "central_of", lambda _, protocol: asked.append(protocol) or Bound.exact(1.0, unit="nats")
-    )
+
+    def central_of(_: object, protocol: Protocol) -> Bound:
+        asked.append(protocol)
+        return Bound.exact(1.0, unit="nats")
+
+    monkeypatch.setattr(release, "central_of", central_of)
     assert collected(place, "out") == 0
     assert [protocol.shuffler.dummy_law.numbers.tolist() for protocol in asked] == [NUMBERS]
 

@@ -83,7 +83,7 @@ def test_dominating_pairs_add_up_to_the_same(rounds: list[tuple[Protocol, int]])
     """Their sum of the pairs that the upper end is made of; its transform's absolute error is about 1e-13."""
     delta, times = 1e-5, [count for _, count in rounds]
     tables = Tables([(divergence(protocol), count) for protocol, count in rounds], delta=delta)
-    parts = [(profile.pair(), count) for profile, count in tables.profiles(times)]
+    parts = [(profile.pair(), count) for profile, count in tables.curves(times)]
     theirs = sum_of([(as_theirs(part), count) for part, count in parts])
     ours = LossSum.of(parts, tilt=best_tilt(parts, delta=delta)).epsilon_above(delta, high=math.inf)
     other = float(theirs.get_epsilon_for_delta(delta))

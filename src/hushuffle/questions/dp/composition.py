@@ -13,7 +13,6 @@ from hushuffle.curves.divergence import divergence
 from hushuffle.curves.imported import ImportedCurve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound
-from hushuffle.questions.dp import central
 
 T = TypeVar("T")
 

@@ -288,7 +288,7 @@ class KeyedRandomness(Randomness):
             _checks.reject("records", "a one-dimensional array of integers", f"<{identifiers.dtype}>")
         if identifiers.size and int(identifiers.min()) < 0:
             _checks.reject("records", ">= 0", "<a negative record>")
-        if identifiers.size and np.unique(identifiers).size != identifiers.size:
+        if not _checks.distinct(identifiers):
             _checks.reject("records", "distinct", "<repeated record>", "Two records would share their coins.")
         number = _checks.integer("round", round_number, low=0)
         info = b"hushuffle keyed records 1, round " + str(number).encode()

@@ -52,7 +52,7 @@ class Traces:
             _checks.reject("offsets", rule, f"<{offsets.size} integers>")
         if not users.size:
             users = np.arange(offsets.size - 1, dtype=np.int64)
-        if users.size != offsets.size - 1 or np.unique(users).size != users.size:
+        if users.size != offsets.size - 1 or not _checks.distinct(users):
             _checks.reject("users", f"{offsets.size - 1} distinct integers", f"<{users.size} integers>")
         if self.labels is not None and len(self.labels) != k:
             _checks.reject("labels", f"{k} labels", f"<{len(self.labels)} labels>")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from hushuffle import _checks
-from hushuffle.errors import MissingDependencyError
+from hushuffle.attacks.learnability import library
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import PIE
 
@@ -76,11 +75,7 @@ def detection_curve(genuine: npt.ArrayLike, impostor: npt.ArrayLike) -> Detectio
     (0.3333, 0.3333)
     """
     ours, others = _scores("genuine", genuine), _scores("impostor", impostor)
-    try:
-        metrics = importlib.import_module("sklearn.metrics")
-    except ImportError as error:
-        message = "Detection curves need scikit-learn. Install it with: pip install 'hushuffle[attacks]'"
-        raise MissingDependencyError(message) from error
+    metrics = library("sklearn.metrics")
     same = np.concatenate((np.ones(ours.size, dtype=np.bool_), np.zeros(others.size, dtype=np.bool_)))
     accept, hit, thresholds = metrics.roc_curve(same, np.concatenate((ours, others)))
     return Detection(thresholds=thresholds, false_accept=accept, false_reject=1 - hit)

@@ -26,7 +26,10 @@ def library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        message = "Learning from released values needs scikit-learn. Install it with: pip install 'hushuffle[attacks]'"
+        message = (
+            "Detection curves and learning from released values need scikit-learn. Install it with: "
+            "pip install 'hushuffle[attacks]'"
+        )
         raise MissingDependencyError(message) from error
 
 

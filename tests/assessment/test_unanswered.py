@@ -20,6 +20,8 @@ from hushuffle.specification import parse
 from plain_protocols import Opaque
 from report.outline import outline
 
+pytestmark = pytest.mark.usefixtures("few_points")
+
 PEOPLE = 40
 
 

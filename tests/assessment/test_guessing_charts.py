@@ -5,8 +5,8 @@ from time import process_time
 import pytest
 
 import hushuffle as hs
+from hushuffle.assessment.charts import guessing_charts
 from hushuffle.assessment.findings import Questions
-from hushuffle.assessment.guessing_charts import guessing_charts
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.questions import qif
 

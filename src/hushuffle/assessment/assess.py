@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
-from hushuffle.assessment.guessing_charts import guessing_charts
 from hushuffle.assessment.order.report import OrderReport, order_report
 from hushuffle.assessment.reach.study import assess_reach
 from hushuffle.model import Report
@@ -78,7 +77,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     charts = (
         *order.charts,
         *curves.privacy_charts(questions, protocol, delta=delta, central=findings.central_bound(order.findings)),
-        *guessing_charts(questions, protocol),
+        *curves.guessing_charts(questions, protocol),
     )
     tell("running the collection", 0.6)
     utility = questions.ask(

@@ -111,7 +111,7 @@ class _Schema(GenerateJsonSchema):
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema)
-        for section in (one for one in schema["cls"].__mro__ if issubclass(one, Section)):
+        for section in (one for one in schema["cls"].__mro__ if one.__module__.startswith(__package__)):
             for key, words in _described(section).items():
                 if key in made["properties"]:
                     made["properties"][key].setdefault("description", words)
@@ -136,9 +136,9 @@ def _described(section: type) -> dict[str, str]:
         return {}
     assert isinstance(tree, ast.ClassDef)
     return {
-        key.target.id: inspect.cleandoc(str(words.value.value))
+        ast.unparse(key.target): inspect.cleandoc(str(words.value.value))
         for key, words in itertools.pairwise(tree.body)
-        if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name)
+        if isinstance(key, ast.AnnAssign)
         if isinstance(words, ast.Expr) and isinstance(words.value, ast.Constant)
     }
 

@@ -102,8 +102,9 @@ def _counts(
 def trace_scores(profiles: MarkovProfiles, traces: Traces) -> npt.NDArray[np.float64]:
     """Return log pi_j(y_1) + sum_t log Lambda_j(y_t, y_{t+1}) for each trace i and user j, shape (traces.n, n), nats.
 
-    The published score: what is reported is taken for the truth. Where a user was never seen, the floor of the profiles counts. One product of two sparse matrices: the first
-    events and moves of every trace, and how far above the floor they are for every user.
+    The published score: what is reported is taken for the truth. Where a user was never seen, the floor of the
+    profiles counts. One product of two sparse matrices: the first events and moves of every trace, and how far above
+    the floor they are for every user.
 
     Raises:
         InvalidInputError: a trace is empty, or over another number of values than the profiles.

@@ -188,9 +188,13 @@ class Kary(SearchedCurve):
         return first, Witness(family=AT_FIRST, others=(self.n - 1,), target=(0, 1))
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
-        if witness.others[2:] == (self.n - 1,) or self.n == 1:
-            return (self.third or self.signed).lower(epsilon)
-        return 0.0
+        if witness.others[2:] == (self.n - 1,) or self.n == 1:  # the same in both directions
+            found = self.alike.lower_third(epsilon) if self.alike else 0.0
+            return max(found, (self.third or self.signed).lower(epsilon))
+        alone = self.alike or self.first
+        if alone is None or witness.others != (self.n - 1,) or witness.target not in ((0, 1), (1, 0)):
+            return 0.0
+        return alone.directions(epsilon)[witness.target[0]]
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         small = self.n <= _BEST and self.law.k > 3  # for k = 3 what lies at the third value says nothing more

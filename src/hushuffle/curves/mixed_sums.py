@@ -80,7 +80,7 @@ class MixedSums:
         >>> kinds = Kinds.of(np.array([0.75, 0.25]), np.array([0.25, 0.75]), np.array([[0.75, 0.25], [0.25, 0.75]]))
         >>> sums = MixedSums.alike(kinds, 0.3, np.array([100.0]))
         >>> (np.exp(sums.raised(np.array([-np.inf]))) / 100).round(4).tolist()
-        [0.0031]
+        [0.0005]
         """
         return cls(groups=(kinds,), epsilon=epsilon, counts=counts[:, None, None], shares=np.ones((counts.size, 1)))
 

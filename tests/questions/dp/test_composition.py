@@ -241,7 +241,7 @@ def test_disjoint_people_whose_brackets_cross(monkeypatch: pytest.MonkeyPatch) -
     low = hs.Bound(lower=1.0, upper=3.0, kind="bracket", unit="nats")
     high = hs.Bound(lower=2.0, upper=2.5, kind="bracket", unit="nats")
     answers = iter([low, high])
-    monkeypatch.setattr("hushuffle.questions.dp.central.epsilon", lambda *_, **__: next(answers))
+    monkeypatch.setattr("hushuffle.questions.dp.composition.compose", lambda *_, **__: next(answers))
     bound = parallel([survey(2, 1.0, 5), survey(2, 1.0, 6)], delta=1e-6)
     assert (bound.lower, bound.upper, bound.kind) == (2.0, 3.0, "bracket")
 

@@ -62,7 +62,7 @@ def estimate_flip_prob(
 
     >>> found = estimate_flip_prob(filters=2, bits=10_000, epsilon=0.1, delta=1e-3)
     >>> print(round(found.p, 5), found.certified, found.pair, sep=" | ")
-    0.13311 | 0.09979 to 0.10000 nats (certified bracket) | 0.09979 to 0.09980 nats (certified bracket)
+    0.13307 | 0.09984 to 0.10000 nats (certified bracket) | 0.09984 to 0.09985 nats (certified bracket)
     """
     if basis not in get_args(Basis):
         _checks.reject("basis", f"one of {', '.join(get_args(Basis))}", repr(basis))

@@ -50,7 +50,7 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
     >>> print(epsilon(filters=1, bits=1000, p=0.05, delta=1e-3))
     0.3081 nats (certified bracket)
     >>> print(epsilon(filters=2, bits=10_000, p=0.25, delta=1e-3))
-    0.02737 to 0.02749 nats (certified bracket)
+    0.02737 to 0.02748 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
     law = law_of(filters, bits, p)

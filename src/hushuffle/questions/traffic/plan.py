@@ -83,7 +83,7 @@ def scrambler_epsilon(
     >>> print(scrambler_epsilon(targets=3, sources=5, sigma=0.5, dummies=3, cap=5))
     1.233 nats (exact)
     >>> print(scrambler_epsilon(targets=20, sources=2000, sigma=0.2, dummies=50, delta=1e-6))
-    0.9555 to 1.095 nats (certified bracket)
+    1.094 to 1.095 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
     sampling = TargetSampling(targets=targets, sigma=sigma, convention=convention)
@@ -118,7 +118,7 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
     >>> query = GroupingQuery(grouping_sets=sets, partitions=20)
     >>> plan = aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=1000)
     >>> print(plan_guarantee(plan, delta=1e-5))
-    epsilon 1.703 to 1.921 nats (certified bracket) at delta = 1e-05, per item (replace one data item)
+    epsilon 1.920 to 1.921 nats (certified bracket) at delta = 1e-05, per item (replace one data item)
     """
     level = _checks.probability("delta", delta, high_open=True)
     _refuse(plan)

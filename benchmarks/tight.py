@@ -130,7 +130,7 @@ TAIL = """
   [blanket](../theory/blanket.md): how often three values share a bucket is not known for affine hashes.
 - *Few reports of a kind* (many filters with small p, few people against many values): a report can be nearly the only
   one of its kind. The upper end gives the adversary the kinds of all others; the lower end is one explicit dataset.
-  Neither is known to be the true one.
+  What is known about the gap: [Crowds](../theory/crowds.md).
 - *As many dummies as people*: the adversary of the upper end is told which reports are dummies, see the
   [proof](../theory/pool.md). Randomized response has a sum of its own that does not.
 """

@@ -234,3 +234,14 @@ def test_reports_that_nothing_hides_compose_whatever_their_number() -> None:
     bound = hs.dp.compose([(protocol, 6)], delta=1e-4)
     print(bound)
     assert bound.lower >= 0.97 * bound.upper
+
+
+def test_tables_too_far_apart_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out only lowers the lower end."""
+    rounds = [(hs.Protocol(randomizer=hs.BitFlipping(width=2, p=0.2), shuffler=hs.UniformShuffle(), n=2000), 2)]
+    whole = hs.dp.compose(rounds, delta=1e-4)
+    monkeypatch.setattr(exact_loss, "_WIDEST", 1 << 10)
+    less = hs.dp.compose(rounds, delta=1e-4)
+    print(whole, less)
+    assert 0 < less.lower <= whole.lower * (1 + 1e-9)
+    assert less.upper == whole.upper

@@ -54,6 +54,9 @@ _LONGEST: Final = 1 << 21
 _WORK: Final = 1 << 26
 """Most points of a period, and most points times classes: seconds."""
 
+_WIDEST: Final = 1 << 23
+"""Most points of all tables together; what lies outside is left out."""
+
 _STRIDE: Final = 4.0
 """Standard deviations from one tilt to the next."""
 
@@ -174,8 +177,8 @@ def _summed(
             tilt = sign * min(stride * _STRIDE / max(spread, 1e-6), 300 / wide)
             table = _Table.of(groups, whole, tilt)
             tables += [] if table is None else [table]
-    start = max(-lowest, min(table.first for table in tables))
-    stop = min(highest, max(table.first + table.mass.size - 1 for table in tables))
+    start, stop = _window(tables)
+    start, stop = max(-lowest, start), min(highest, stop)
     mass, error = np.zeros(stop - start + 1), np.full(stop - start + 1, np.inf)
     for table in tables:
         table.improve(mass, error, start)
@@ -198,6 +201,16 @@ def _summed(
         witness=witness, p=p[keep], q=q[keep], p_error=p_error[keep], q_error=q_error[keep], common=common
     )
     return (pair,)
+
+
+def _window(tables: list[_Table]) -> tuple[int, int]:
+    """Return the ends of what the tables hold together, without those too far from the first ones."""
+    start, stop = tables[0].first, tables[0].first
+    for table in tables:
+        first, last = min(start, table.first), max(stop, table.first + table.mass.size - 1)
+        if last - first < _WIDEST:
+            start, stop = first, last
+    return start, stop
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -243,6 +256,8 @@ class _Table:
     def improve(self, mass: Floats, error: Floats, start: int) -> None:
         """Put the masses that are known better here into `mass` and `error`, which begin at `start`."""
         low, high = max(self.first, start), min(self.first + self.mass.size, start + mass.size)
+        if high <= low:
+            return
         own, there = slice(low - self.first, high - self.first), slice(low - start, high - start)
         better = self.error[own] < error[there]
         mass[there] = np.where(better, self.mass[own], mass[there])

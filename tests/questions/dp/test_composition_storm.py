@@ -61,7 +61,7 @@ def test_rounds_of_random_channels_hold_every_adaptive_choice() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(1000, 3000, 50))
+@pytest.mark.parametrize("start", range(1000, 1080, 8))
 def test_rounds_of_many_random_channels_hold_every_adaptive_choice(start: int) -> None:
-    for seed in range(start, start + 50):
+    for seed in range(start, start + 8):  # up to half a minute each: a curve of so few people has thousands of points
         check(seed)

@@ -131,10 +131,6 @@ class Pooled:
         """Return the weight of the pools for divergences of about `level`: what is wanted, or as much as there is."""
         return min(wanted(level, self.others), MOST * self.laws[0].weight)
 
-    def roomy(self, level: float) -> bool:
-        """Whether the pools for this level are hardly ever empty."""
-        return self.others > 0 and wanted(level, self.others, SPARE / 2) <= MOST * self.laws[0].weight
-
     def usable(self) -> bool:
         """Whether the largest pool holds somebody at all."""
         return all(law.complete for law in self.laws) and self.others * MOST * self.laws[0].weight >= 1

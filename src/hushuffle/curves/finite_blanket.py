@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -31,6 +30,8 @@ from scipy.special import erfcx
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
+from hushuffle.curves.kinds import gain as gain_of
+from hushuffle.curves.kinds import local
 from hushuffle.curves.local import certain
 from hushuffle.curves.pooled import Pooled
 from hushuffle.mechanisms.randomizers import ValueLaws
@@ -92,6 +93,7 @@ class FiniteDivergence(SearchedCurve):
     weights: Floats
     missing: float
     places: tuple[Place, ...]
+    pool: Pooled
     trials: tuple[Trial, ...] = ()
     level: float | None = None
     sources = (BLANKET,)
@@ -125,6 +127,7 @@ class FiniteDivergence(SearchedCurve):
             counts=counts,
             weights=weights,
             missing=missing,
+            pool=Pooled(laws=laws, people=n - 1, dummies=dummies),
             places=tuple((i, j) for i, law in enumerate(laws) for j in range(len(law.pairs))),
         )
 
@@ -152,15 +155,10 @@ class FiniteDivergence(SearchedCurve):
             return 0.0
         if not self.pool.usable():
             return self.blanket(epsilon)
-        places = self._likeliest(epsilon) if len(self.places) > 1 else self.places
+        places = self._likeliest(self._estimated(epsilon)) if len(self.places) > 1 else self.places
         value = self.pool.upper(places, epsilon, self.level)
         # The blanket's largest is no smaller than at any pair.
         return value if self._upper_at(places[0], epsilon, _FINE) >= value else min(value, self.blanket(epsilon))
-
-    @cached_property
-    def pool(self) -> Pooled:
-        """The upper end that hides the target among its own kind."""
-        return Pooled(laws=self.laws, people=self.n - 1, dummies=self.dummies)
 
     def focus(self, delta: float) -> FiniteDivergence:
         return replace(self, level=delta)
@@ -219,16 +217,18 @@ class FiniteDivergence(SearchedCurve):
         return max(found, key=lambda item: item[0])[1]
 
     def contenders(self, epsilon: float) -> FiniteDivergence:
-        trials = sorted(self._promising(epsilon), key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
-        places = dict.fromkeys([*self._likeliest(epsilon)[:_SOME], *self.pool.worst])
+        estimated = self._estimated(epsilon)
+        promising = self._promising(epsilon, estimated)
+        trials = sorted(promising, key=lambda trial: -self._lower_at(trial, epsilon, _COARSE))
+        places = dict.fromkeys([*self._likeliest(estimated)[:_SOME], *self.pool.worst])
         return replace(self, places=tuple(places), trials=tuple(trials[:2]))
 
     def _pairs(self) -> list[tuple[ValueLaws, int]]:
         return [(self.laws[i], j) for i, j in self.places]
 
-    def _likeliest(self, epsilon: float) -> tuple[Place, ...]:
+    def _likeliest(self, estimated: tuple[list[Trial], list[Trial]]) -> tuple[Place, ...]:
         """Return the pairs, those first that are likely to be worst."""
-        likely, seen = self._estimated(epsilon)
+        likely, seen = estimated
         return tuple(dict.fromkeys([*(place for place, _ in (*likely, *seen)), *self.places]))
 
     def _ranked(self, epsilon: float) -> list[tuple[float, Place]]:
@@ -237,29 +237,28 @@ class FiniteDivergence(SearchedCurve):
         return sorted(found, key=lambda item: -item[0])
 
     def _upper_at(self, place: Place, epsilon: float, smoothing: float) -> float:
-        law, local = self.laws[place[0]], self._local(place, epsilon)
+        law, most = self.laws[place[0]], self._local(place, epsilon)
         a, b = law.pairs[place[1]]
-        gain, size = _gain(law.rows[a], law.rows[b], epsilon)
+        gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
         mass = (law.weight if self.dummies == 0 else 1.0) * law.blanket
         # What the blanket hardly ever reports counts in full, as if it never did: [s + t]_+ <= [s]_+ + [t]_+.
         inside = mass >= FAINT
         if (self.dummies == 0 and self.n * law.weight < _LONELY) or not bool(inside.any()):
-            return local
+            return most
         certain = float(np.maximum(gain + 8 * EPS * size, 0.0)[~inside].sum()) * (1 + 4 * EPS * gain.size)
         scores = Scores.of(gain[inside], size[inside], mass[inside]).merged()
         hidden = positive_part(scores, self.counts, self.weights, smoothing=smoothing)
-        return min(hidden + certain + self.missing, local)
+        return min(hidden + certain + self.missing, most)
 
     def _local(self, place: Place, epsilon: float) -> float:
         """Return the divergence of one report seen with its sender, rounded up."""
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
-        gain, size = _gain(law.rows[a], law.rows[b], epsilon)
-        return min(float(np.maximum(gain + 8 * EPS * size, 0.0).sum()) * (1 + 4 * EPS * gain.size), 1.0)
+        return min(float(local(law.rows[a], law.rows[b], epsilon)), 1.0)
 
-    def _promising(self, epsilon: float) -> tuple[Trial, ...]:
+    def _promising(self, epsilon: float, estimated: tuple[list[Trial], list[Trial]] | None = None) -> tuple[Trial, ...]:
         """Return the trials that are likely to be worst, and the worst pair's own two values."""
-        likely, seen = self._estimated(epsilon)
+        likely, seen = estimated or self._estimated(epsilon)
         best = [*self._plain(epsilon), *likely[:_SOME], *seen]
         (i, j), _ = best[0]
         return tuple(dict.fromkeys([*best, *(((i, j), own) for own in self.laws[i].pairs[j])]))
@@ -272,7 +271,7 @@ class FiniteDivergence(SearchedCurve):
             places = [j for law_index, j in self.places if law_index == i]
             mean = np.stack([self._crowd_law(law, c) for c in range(len(law.labels))])
             first, second = (law.rows[[law.pairs[j][side] for j in places]] for side in (0, 1))
-            gain, _ = _gain(first, second, epsilon)
+            gain, _ = gain_of(first, second, epsilon)
             rare = mean < FAINT
             with np.errstate(over="ignore"):  # this only ranks
                 signal = gain**2 @ np.where(rare, 0.0, 1 / np.where(rare, 1.0, mean)).T
@@ -294,7 +293,7 @@ class FiniteDivergence(SearchedCurve):
         place = max(self.places, key=lambda place: self._local(place, epsilon))
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
-        gain, _ = _gain(law.rows[a], law.rows[b], epsilon)
+        gain, _ = gain_of(law.rows[a], law.rows[b], epsilon)
         price = math.exp(epsilon) * (self.n - 1 + self.dummies)
         seen = [float(np.maximum(gain - price * self._crowd_law(law, c), 0.0).sum()) for c in range(len(law.labels))]
         best = int(np.argmax(seen))
@@ -312,7 +311,7 @@ class FiniteDivergence(SearchedCurve):
         a, b = law.pairs[place[1]]
         mean = self._crowd_law(law, c)
         inside = mean >= FAINT
-        gain, size = _gain(law.rows[a], law.rows[b], epsilon)
+        gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
         # Accepted at once: others are taken for the target at most that often.
         seen = np.exp(epsilon) * (self.n - 1 + self.dummies) * mean
         certain = float(np.maximum(gain - 8 * EPS * size - seen, 0.0)[~inside].sum()) * (1 - 4 * EPS * gain.size)
@@ -325,13 +324,6 @@ class FiniteDivergence(SearchedCurve):
             smoothing=smoothing,
         )
         return min(max(hidden, 0.0) + certain, 1.0)
-
-
-def _gain(first: Floats, second: Floats, epsilon: float) -> tuple[Floats, Floats]:
-    """Return Q_a - e**eps Q_b by class, and the size that its rounding is relative to."""
-    size = first + math.exp(epsilon) * second
-    gain: Floats = (first - second) - math.expm1(epsilon) * second
-    return gain, size
 
 
 def _estimates(rows: list[tuple[float, Trial, Floats, Floats]], count: int) -> Floats:

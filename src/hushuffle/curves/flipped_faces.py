@@ -26,7 +26,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.flipped_pairs import OneLogo
+from hushuffle.curves.flipped_pairs import OneLogo, chances, classes, ways
 from hushuffle.curves.kinds import Kinds
 from hushuffle.curves.mixed_sums import MixedSums
 from hushuffle.curves.pooled import MOST, Spots
@@ -85,9 +85,8 @@ class Face:
     @classmethod
     def whole(cls, *, width: int, flip: Fraction, distance: int) -> Face:
         """Return all logos."""
-        chances = np.array([float(flip**d * (1 - flip) ** (width - d)) for d in range(width + 1)])
         taken = np.zeros((distance + 1, width - distance + 1))
-        return cls(chances=chances, distance=distance, sides=(), taken=taken, rest=1.0)
+        return cls(chances=chances(width, flip), distance=distance, sides=(), taken=taken, rest=1.0)
 
     def half(self, side: int) -> Face:
         """Return the logos that have `side` at one bit more."""
@@ -122,24 +121,13 @@ class Face:
 
     def kinds(self) -> Kinds:
         """Return the laws of the logos of this face outside the pools, and those of the target."""
-        first = self.chances
-        parts = []
-        for w in range(self._free + 1):
-            for v in range(self._equal + 1):
-                sizes = (w, self._free - w, v, self._equal - v, *(1 for _ in self.sides))
-                ones = np.ogrid[tuple(slice(size + 1) for size in sizes)]
-                i, j, u, s, *bits = ones
-                logos = np.ones(())
-                for size in sizes:
-                    logos = np.multiply.outer(logos, _ways(size))
-                other = sum((bit != side) for bit, side in zip(bits, self.sides, strict=True))
-                distance, total = i + j + sum(bits), i + j + u + s + sum(bits)
-                own = logos * (first[w - i + j + v - u + s + other] - self.taken[(i + j, u + s, *bits)]) / self.rest
-                near, far = logos * first[total], logos * first[total - distance + self.distance - distance]
-                parts.append((near.ravel(), far.ravel(), own.ravel()))
-        starts = np.append(0, np.cumsum([own.size for _, _, own in parts])[:-1])
-        near, far, own = (np.concatenate([part[place] for part in parts]) for place in range(3))
-        return Kinds(near=near, far=far, own=own, starts=starts)
+        return Kinds.listed(
+            [
+                classes(self.chances, self.distance, w, v, taken=self.taken, rest=self.rest, sides=self.sides)
+                for w in range(self._free + 1)
+                for v in range(self._equal + 1)
+            ]
+        )
 
     @property
     def _free(self) -> int:
@@ -162,8 +150,8 @@ class Face:
 
     @property
     def _logos(self) -> Floats:
-        ways = np.multiply.outer(_ways(self._free), _ways(self._equal))
-        return ways.reshape(*ways.shape, *(1 for _ in self.sides))
+        logos = np.multiply.outer(ways(self._free), ways(self._equal))
+        return logos.reshape(*logos.shape, *(1 for _ in self.sides))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,11 +318,4 @@ def _alike(kinds: Kinds, count: int, epsilon: float) -> float:
 def _without(kinds: Kinds, left: int) -> Kinds:
     """Return the kinds but for one."""
     parts = [kinds.part(kind) for kind in range(kinds.starts.size) if kind != left]
-    near, far, own = (np.concatenate([getattr(part, name) for part in parts]) for name in ("near", "far", "own"))
-    starts = np.cumsum([0, *(part.own.size for part in parts)])[:-1]
-    return Kinds(near=near, far=far, own=own, starts=starts)
-
-
-def _ways(size: int) -> Floats:
-    """Return how many ways there are to choose 0, 1, ..., `size` of `size` bits."""
-    return np.array([math.comb(size, x) for x in range(size + 1)], dtype=np.float64)
+    return Kinds.listed([(part.near, part.far, part.own) for part in parts])

@@ -68,7 +68,7 @@ class Pool:
         ([0.0, 0.005, 0.0], 0.01)
         """
         least, d, s = float(flip**width), np.arange(distance + 1)[:, None], np.arange(width - distance + 1)
-        logos = np.outer(_ways(distance), _ways(width - distance))
+        logos = np.outer(ways(distance), ways(width - distance))
         away = np.minimum(d, distance - d) + s
         inside = [least * float(logos[away >= low].sum()) for low in range(int(away.max()), -1, -1)]
         goals = ((EASY, wanted), (MOST, wanted), (MOST, enough))
@@ -100,17 +100,15 @@ class PairFamily(Kinds):
         ([0, 1, 2], [0.5625, 0.375, 0.0625])
         """
         kinds = [(w, v) for w in range(distance + 1) for v in range(width - distance + 1)] if only is None else [only]
-        table = _chances(width, flip)
-        parts = [_classes(table, distance, w, v, pool) for w, v in kinds]
-        sizes = [near.size for near, _, _ in parts]
-        near, far, own = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        table = chances(width, flip)
+        every = Kinds.listed([classes(table, distance, w, v, taken=pool.share, rest=1 - pool.weight) for w, v in kinds])
         return cls(
             width=width,
             distance=distance,
-            near=near,
-            far=far,
-            own=own,
-            starts=np.append(0, np.cumsum(sizes)[:-1]),
+            near=every.near,
+            far=every.far,
+            own=every.own,
+            starts=every.starts,
             ones=np.array([w for w, _ in kinds]),
             apart=np.array([v for _, v in kinds]),
         )
@@ -122,9 +120,9 @@ class PairFamily(Kinds):
 
 def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: Pool) -> Kinds:
     """Return the one kind of a uniform logo outside the pool."""
-    table, rest = _chances(width, flip), width - distance
+    table, rest = chances(width, flip), width - distance
     d, s = np.ogrid[: distance + 1, : rest + 1]
-    logos = np.outer(_ways(distance), _ways(rest))
+    logos = np.outer(ways(distance), ways(rest))
     own = logos * (0.5**width - pool.share) / (1 - pool.weight)
     near, far = logos * table[d + s], logos * table[distance - d + s]
     return Kinds.of(near.ravel(), far.ravel(), own.reshape(1, -1))
@@ -236,23 +234,31 @@ class AllAlike(SearchedCurve):
         return self.directions[0].datasets(log_tail=log_tail)
 
 
-def _chances(width: int, flip: Fraction) -> Floats:
+def chances(width: int, flip: Fraction) -> Floats:
     """Return the chance of one logo after d flips, d = 0 to `width`, each rounded once."""
     return np.array([float(flip**d * (1 - flip) ** (width - d)) for d in range(width + 1)])
 
 
-def _classes(table: Floats, distance: int, w: int, v: int, pool: Pool) -> tuple[Floats, Floats, Floats]:
-    """Return Q_a, Q_b and the law of another column, by ones among w, h - w, v and r - v bits."""
-    sizes = (w, distance - w, v, table.size - 1 - distance - v)
-    i, j, u, s = np.ogrid[tuple(slice(size + 1) for size in sizes)]
+def classes(
+    table: Floats, distance: int, w: int, v: int, *, taken: Floats, rest: float, sides: tuple[int, ...] = ()
+) -> tuple[Floats, Floats, Floats]:
+    """Return Q_a, Q_b and the law of another column, by ones among w, h - w, v and r - v bits, and each fixed bit.
+
+    `sides` are the values that its fixed bits have; the h others are those in which the pair differs. `taken` is in the
+    pools, `rest` the chance of none.
+    """
+    free = distance - len(sides)
+    sizes = (w, free - w, v, table.size - 1 - distance - v, *(1 for _ in sides))
+    i, j, u, s, *bits = np.ogrid[tuple(slice(size + 1) for size in sizes)]
     logos = np.ones(())
     for size in sizes:
-        logos = np.multiply.outer(logos, _ways(size))
-    own = logos * (table[w - i + j + v - u + s] - pool.share[i + j, u + s]) / (1 - pool.weight)
-    near, far = logos * table[i + j + u + s], logos * table[distance - i - j + u + s]
+        logos = np.multiply.outer(logos, ways(size))
+    other, ones = sum((bit != side) for bit, side in zip(bits, sides, strict=True)), i + j + sum(bits)
+    own = logos * (table[w - i + j + v - u + s + other] - taken[(i + j, u + s, *bits)]) / rest
+    near, far = logos * table[ones + u + s], logos * table[distance - ones + u + s]
     return near.ravel(), far.ravel(), own.ravel()
 
 
-def _ways(size: int) -> Floats:
+def ways(size: int) -> Floats:
     """Return how many ways there are to choose 0, 1, ..., `size` of `size` bits."""
     return np.array([math.comb(size, x) for x in range(size + 1)], dtype=np.float64)

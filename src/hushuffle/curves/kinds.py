@@ -9,6 +9,7 @@ Source: docs/theory/pool.md, Theorem 1.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -45,6 +46,13 @@ class Kinds:
             starts=np.arange(kinds, dtype=np.int64) * classes,
         )
 
+    @classmethod
+    def listed(cls, parts: Sequence[tuple[Floats, Floats, Floats]]) -> Kinds:
+        """Return the kinds whose classes are listed one by one: near, far and own of each."""
+        near, far, own = (np.concatenate([part[place] for part in parts]) for place in range(3))
+        starts = np.cumsum([0, *(part[0].size for part in parts)])[:-1]
+        return Kinds(near=near, far=far, own=own, starts=starts)
+
     def part(self, kind: int) -> Kinds:
         """Return the same with one kind only."""
         inside = slice(self.starts[kind], self.starts[kind + 1] if kind + 1 < self.starts.size else None)
@@ -67,7 +75,7 @@ class Kinds:
 
     def gain(self, epsilon: float) -> tuple[Floats, Floats]:
         """Return Q_a - e**epsilon Q_b, and the size that its rounding is relative to, shapes (classes,)."""
-        return (self.near - self.far) - math.expm1(epsilon) * self.far, self.near + math.exp(epsilon) * self.far
+        return gain(self.near, self.far, epsilon)
 
     def scores(self, epsilon: float) -> Scores:
         """Return (Q_a - e**epsilon Q_b)/own with mass `own`; 0 where a report shows that it is the target's."""
@@ -83,6 +91,18 @@ class Kinds:
         return self.sums(np.where(self.own < FAINT, np.maximum(gain + 8 * EPS * size, 0.0), 0.0)) * (1 + 1e-12)
 
     def local(self, epsilon: float) -> float:
-        """Return the sum of (Q_a - e**epsilon Q_b)_+, rounded up: the divergence of a report that nothing hides."""
-        gain, size = self.part(0).gain(epsilon)
-        return min(float(np.maximum(gain + 8 * EPS * size, 0.0).sum()) * (1 + 4 * EPS * gain.size), 1.0)
+        """Return the divergence of a report that nothing hides, rounded up."""
+        one = self.part(0)
+        return min(float(local(one.near, one.far, epsilon)), 1.0)
+
+
+def gain(first: Floats, second: Floats, epsilon: float) -> tuple[Floats, Floats]:
+    """Return Q_a - e**epsilon Q_b by class, and the size that its rounding is relative to."""
+    return (first - second) - math.expm1(epsilon) * second, first + math.exp(epsilon) * second
+
+
+def local(first: Floats, second: Floats, epsilon: float) -> Floats:
+    """Return sum of (Q_a - e**epsilon Q_b)_+ over the last axis, rounded up: the divergence of a report in the open."""
+    value, size = gain(first, second, epsilon)
+    total: Floats = np.maximum(value + 8 * EPS * size, 0.0).sum(axis=-1) * (1 + 4 * EPS * first.shape[-1])
+    return total

@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.kinds import Kinds
+from hushuffle.curves.kinds import Kinds, local
 from hushuffle.curves.mixed_sums import MixedSums
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.numerics import binomial
@@ -148,7 +148,7 @@ class Pooled:
 
     def over_all(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float) -> float:
         """Return the upper end over the pairs at `places` with pools made for divergences of about `level`."""
-        spots, local = self._spots(self.weight(level)), self._local(places, epsilon)
+        spots, most = self._spots(self.weight(level)), self._local(places, epsilon)
         known, tried = np.full(spots.weights.shape, -np.inf), (0.0, math.inf)
         for place in places if spots.weights.size else ():
             sums = MixedSums(
@@ -161,17 +161,16 @@ class Pooled:
                 if place not in self.worst and bool((raised > known).any()):
                     self.worst.append(place)
                 known = raised
-        return min(spots.mean(known - np.log(spots.totals), local) * (1 + 1e-9), 1.0)
+        return min(spots.mean(known - np.log(spots.totals), most) * (1 + 1e-9), 1.0)
 
     def _local(self, places: tuple[tuple[int, int], ...], epsilon: float) -> float:
         """Return the largest divergence of a report that nothing hides, rounded up."""
         found = []
         for i, law in enumerate(self.laws):
             pairs = np.array([law.pairs[j] for index, j in places if index == i]).reshape(-1, 2)
-            first, second = law.rows[pairs[:, 0]], law.rows[pairs[:, 1]]
-            gain = (first - second) - math.expm1(epsilon) * second + 8 * EPS * (first + math.exp(epsilon) * second)
-            found.append(np.maximum(gain, 0.0).sum(axis=1).max(initial=0.0) * (1 + 4 * EPS * law.rows.shape[1]))
-        return min(float(max(found)), 1.0)
+            each = local(law.rows[pairs[:, 0]], law.rows[pairs[:, 1]], epsilon)
+            found.append(float(each.max(initial=0.0)))
+        return min(max(found), 1.0)
 
     def _spots(self, weight: float) -> Spots:
         if weight not in self.spots:

@@ -85,7 +85,7 @@ class Profile:
         if len(missing) <= MANY:
             for level in missing:
                 self._point(level)
-            return self._gather([self._known[float(level)] for level in levels.flat], levels.shape, "probability")
+            return self._gather(self._known, levels, "probability")
         return self._read(self._table().delta(levels), "probability")
 
     def epsilon(self, delta: npt.ArrayLike) -> Bounds:
@@ -110,7 +110,7 @@ class Profile:
         for level in missing:
             alone = len(missing) <= _FEW or level < self._least
             self._asked[level] = self._curve.epsilon(level) if alone else self._crossing(level)
-        return self._gather([self._asked[float(level)] for level in levels.flat], levels.shape, "nats")
+        return self._gather(self._asked, levels, "nats")
 
     def false_negatives(self, false_positives: npt.ArrayLike) -> Bounds:
         """Return certified ends of the trade-off function: the least share of false negatives of any test.
@@ -289,9 +289,10 @@ class Profile:
         lower, upper = self._table().epsilon(np.array(level))
         return bracket(float(lower), float(upper), unit="nats", sources=self._curve.sources)
 
-    def _gather(self, figures: list[Bound], shape: tuple[int, ...], unit: str) -> Bounds:
-        lower = np.array([figure.lower for figure in figures]).reshape(shape)
-        upper = np.array([figure.upper for figure in figures]).reshape(shape)
+    def _gather(self, known: dict[float, Bound], levels: Floats, unit: str) -> Bounds:
+        figures = [known[float(level)] for level in levels.flat]
+        lower = np.array([figure.lower for figure in figures]).reshape(levels.shape)
+        upper = np.array([figure.upper for figure in figures]).reshape(levels.shape)
         exact = all(figure.kind == "exact" for figure in figures)
         return Bounds(
             lower=lower, upper=upper, kind="exact" if exact else _kind(lower), unit=unit, sources=self._curve.sources

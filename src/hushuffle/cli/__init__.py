@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     What goes wrong is said in plain lines on standard error.
     """
+    # Threads of linear algebra that wait for work would keep a processor busy for a tenth of a second at every start.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Greek letters is no reason to fail

@@ -43,13 +43,13 @@ def assess(
         json: print result.json instead of the summary, and nothing else, to standard output.
         strict: end with exit code 3 if the epsilon or the standard error asked for is missed, or not known to be met.
     """
-    # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
-    from hushuffle.assessment.assess import assess as run  # noqa: PLC0415
+    # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.specification import load  # noqa: PLC0415
 
     spec = load(specification)
     folder = Path("hushuffle-out") / specification.stem if out is None else out
     _refuse_folder(folder, specification)
+    from hushuffle.assessment.assess import assess as run  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         report = run(spec, base_folder=specification.parent, progress=tell)

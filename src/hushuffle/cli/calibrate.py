@@ -41,11 +41,12 @@ def calibrate(
         json: print the answer as JSON, and nothing else, to standard output.
         strict: end with exit code 3 if no local epsilon meets all targets.
     """
-    # Imported here, so that `hushuffle --help` does not wait for numerics.
-    from hushuffle.assessment.calibrate import calibrate as run  # noqa: PLC0415
+    # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics.
     from hushuffle.specification import load  # noqa: PLC0415
 
     spec = load(specification)
+    from hushuffle.assessment.calibrate import calibrate as run  # noqa: PLC0415
+
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         choice = run(spec, base_folder=specification.parent, progress=tell)
     sys.stdout.write(_as_json(choice) if json else "\n".join(_lines(choice)) + "\n")

@@ -68,12 +68,13 @@ def collect(
     if not batches and (late is not None or interrupted is not None):
         message = "--late and --interrupted go with --batches."
         raise UsageError(message)
-    from hushuffle.collection.collect import run  # noqa: PLC0415 - only when needed
-    from hushuffle.collection.request import Request  # noqa: PLC0415
     from hushuffle.specification.reading import load_collection  # noqa: PLC0415 - only when needed
 
-    keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
     collection = load_collection(specification)
+    keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
+    from hushuffle.collection.collect import run  # noqa: PLC0415 - a mistake in the file shows before
+    from hushuffle.collection.request import Request  # noqa: PLC0415
+
     with termination(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
             request = Request(

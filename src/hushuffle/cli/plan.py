@@ -45,12 +45,13 @@ def analyse(
         json: print study.json instead of the summary, and nothing else, to standard output.
         strict: end with exit code 3 if the epsilon asked for is not certified.
     """
-    # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
+    # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.queries import load_plan  # noqa: PLC0415
-    from hushuffle.queries.analyse import analyse_plan  # noqa: PLC0415
 
     spec = load_plan(specification)
     folder = _folder(out, f"plan-{specification.stem}")
+    from hushuffle.queries.analyse import analyse_plan  # noqa: PLC0415
+
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         analysis = analyse_plan(spec, base_folder=specification.parent, progress=tell)
     deliver(analysis.study, folder, json=json)
@@ -82,12 +83,13 @@ def simulate(
         out: the folder to write into; hushuffle-out/plan-NAME-run by default, NAME that of the specification.
         json: print study.json instead of the summary, and nothing else, to standard output.
     """
-    # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
+    # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.queries import load_plan  # noqa: PLC0415
-    from hushuffle.queries.simulate import simulate_plan  # noqa: PLC0415
 
     spec = load_plan(specification)
     folder = _folder(out, f"plan-{specification.stem}-run")
+    from hushuffle.queries.simulate import simulate_plan  # noqa: PLC0415
+
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         study = simulate_plan(spec, base_folder=specification.parent, progress=tell)
     deliver(study, folder, json=json)
@@ -125,14 +127,12 @@ def run(
             2026-05-01T10:00Z; a quarter of an hour from now by default.
         json: print study.json instead of the summary, and nothing else, to standard output.
     """
-    # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
-    from hushuffle.network.run import run_on_network  # noqa: PLC0415
-    from hushuffle.network.study import network_study  # noqa: PLC0415
-    from hushuffle.queries import load_plan  # noqa: PLC0415
-
     if network == (hosts is not None):
         message = "say either --network, to run everything on this machine, or --hosts FILE, to prepare it for others."
         raise UsageError(message)
+    # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
+    from hushuffle.queries import load_plan  # noqa: PLC0415
+
     spec = load_plan(specification)
     folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-network")
     if hosts is not None:
@@ -140,6 +140,9 @@ def run(
     if start is not None:
         message = "--start goes with --hosts: on this machine a run starts at once."
         raise UsageError(message)
+    from hushuffle.network.run import run_on_network  # noqa: PLC0415
+    from hushuffle.network.study import network_study  # noqa: PLC0415
+
     with termination(), progress(enabled=not json and sys.stderr.isatty()) as tell:
         ran = run_on_network(spec, out=folder, base_folder=specification.parent, trace=trace, progress=tell)
         study = network_study(spec, ran)

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, betaincc, xlog1py, xlogy
+import scipy  # its modules come when they are first used
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def pmf(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Floats:
         - deviance(safe0, safe * (1 - p))
     )
     smooth = np.exp(inner) * np.sqrt(safe / (2 * np.pi * safe1 * safe0))
-    at_edge = np.exp(xlogy(x1, p) + xlog1py(x0, -p))
+    at_edge = np.exp(scipy.special.xlogy(x1, p) + scipy.special.xlog1py(x0, -p))
     return np.where(inside, np.where(edge, at_edge, smooth), 0.0)
 
 
@@ -78,7 +78,7 @@ def upper_tail(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Floats:
     count, trials = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(n, dtype=np.float64))
     inside = (count > 0) & (count <= trials)
     a, b = np.where(inside, count, 1.0), np.where(inside, trials - count + 1, 1.0)
-    return np.where(inside, betainc(a, b, p), np.where(count <= 0, 1.0, 0.0))
+    return np.where(inside, scipy.special.betainc(a, b, p), np.where(count <= 0, 1.0, 0.0))
 
 
 def lower_tail(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Floats:
@@ -91,7 +91,7 @@ def lower_tail(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Floats:
     inside = (count >= 0) & (count < trials)
     a, b = np.where(inside, count + 1, 1.0), np.where(inside, trials - count, 1.0)
     # The same function, and nine times as fast; what is rounded in 1 - p is below the margin unless p is small.
-    tail = betainc(b, a, 1 - p) if p >= _NOT_SMALL else betaincc(a, b, p)
+    tail = scipy.special.betainc(b, a, 1 - p) if p >= _NOT_SMALL else scipy.special.betaincc(a, b, p)
     return np.where(inside, tail, np.where(count < 0, 0.0, 1.0))
 
 

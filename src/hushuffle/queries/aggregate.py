@@ -34,7 +34,6 @@ from hushuffle.queries.query import (
 )
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
-from hushuffle.tables.private import load_table
 
 
 class Aggregate(Task):
@@ -270,6 +269,8 @@ class AggregateQuery(Query):
             n, source, dropped = made.people, "made-up records", 0
         else:
             assert self.data is not None
+            from hushuffle.tables.private import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
+
             read = load_table(
                 self.data,
                 categories=categories,

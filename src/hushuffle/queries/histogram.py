@@ -31,7 +31,6 @@ from hushuffle.queries.query import (
 )
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
-from hushuffle.tables.private import load_table
 
 _MOST_CELLS: Final = 100
 _MOST_DRAWN: Final = 30
@@ -196,6 +195,8 @@ class HistogramQuery(Query):
         else:
             assert self.data is not None
             cut = {name: column.conditions() for name, column in self.columns.items()}
+            from hushuffle.tables.private import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
+
             read = load_table(self.data, categories=cut, missing=self.missing, base_folder=base_folder)
             columns, n, source, dropped = read.groups, read.n, read.source, read.dropped
         rows = np.column_stack([columns[name].astype(np.float64) for name in self.columns])

@@ -32,8 +32,6 @@ from hushuffle.queries.query import (
 )
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
-from hushuffle.tables.private import load_table
-from hushuffle.tables.published import load_digits
 
 _SCALED: Final = 1.0
 """The largest absolute value of a coordinate that was scaled from its public range."""
@@ -263,6 +261,8 @@ class KMeansQuery(Query):
         assert self.data is not None
         if self.columns is None:
             return self._digits(base_folder / Path(self.data).expanduser(), self.data)
+        from hushuffle.tables.private import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
+
         read = load_table(
             self.data, categories={}, numbers=tuple(self.columns), missing=self.missing, base_folder=base_folder
         )
@@ -290,6 +290,8 @@ class KMeansQuery(Query):
         if not folder.is_dir():
             message = f"{name} is no folder of IDX images. For a table, give [query.columns] with public ranges."
             raise DataError(message)
+        from hushuffle.tables.published import load_digits  # noqa: PLC0415 - a mistake in the file shows without Polars
+
         train, test = load_digits(folder), load_digits(folder, part="t10k")
         points, shown = (part.images.astype(np.float32) / 255 for part in (train, test))
         if test.n < self.centroids:

@@ -19,8 +19,8 @@ from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
 from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
-from hushuffle.tables.categories import as_label
 from hushuffle.tables.conditions import parse_condition
+from hushuffle.tables.labels import as_label
 
 
 class Section(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,10 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from hushuffle.model import Domain, Population, Warned
 from hushuffle.specification._base import ConditionText, Label, Name, Section, either, refuse, unfit
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
-from hushuffle.tables.categories import FROM_DATA, Answers
-from hushuffle.tables.private import load_column
+from hushuffle.tables.labels import FROM_DATA
+
+if TYPE_CHECKING:
+    from hushuffle.tables.categories import Answers
 
 _SHAPES = 'must be a table of conditions, a list of labels, or "from-data"'
 
@@ -87,6 +89,8 @@ class DataPopulation(Section):
 
     def read(self, base_folder: Path) -> People:
         """Return the people in the data."""
+        from hushuffle.tables.private import load_column  # noqa: PLC0415 - a mistake in the file shows without Polars
+
         column = load_column(
             self.data,
             column=self.column,
@@ -106,6 +110,8 @@ class DataPopulation(Section):
         """Return the answers in the data; a `column` that is asked for must be theirs."""
         if column not in (None, self.column):
             unfit("population.column", "must be the column that is asked for", self.column)
+        from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
+
         return Answered(column=self.column, answers=Answers.of(self.categories, self.missing))
 
 
@@ -139,6 +145,8 @@ class CountedPopulation(Section):
             unfit("population", "must have data and column, to be collected", "a number of people", hint)
         categories = self.categories if self.k is None else self.k
         assert categories is not None
+        from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
+
         return Answered(column=column, answers=Answers.of(categories, "refuse"))
 
 

@@ -6,11 +6,10 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 from pydantic import ConfigDict, Field
 
 from hushuffle.errors import DataError, InvalidInputError, Problem, UnsupportedProtocolError
@@ -18,7 +17,9 @@ from hushuffle.files.secret_keys import key_in_environment, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
 from hushuffle.model import Population
 from hushuffle.specification._base import Name, Section, either, unfit
-from hushuffle.tables.sketch_files import identifier_columns
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MOST_PUBLISHERS: Final = 10
 _KEYS: Final = ("publishers", "audiences")
@@ -256,12 +257,16 @@ class _Identifiers:
     """One publisher's identifiers: read chunk by chunk, then known as a set of people."""
 
     def __init__(self, source: str, *, column: str, base_folder: Path, drop: bool) -> None:
+        from hushuffle.tables.sketch_files import identifier_columns  # noqa: PLC0415 - only when needed
+
         self._chunks = identifier_columns(source, column=column, base_folder=base_folder)
         self._drop = drop
         self._seen: list[pl.Series] = []
         self.dropped = 0
 
     def __iter__(self) -> Iterator[pl.Series]:
+        import polars as pl  # noqa: PLC0415 - only when needed
+
         for chunk in self._chunks:
             kept = chunk.drop_nulls() if self._drop else chunk
             self.dropped += len(chunk) - len(kept)
@@ -272,11 +277,15 @@ class _Identifiers:
 
     def members(self) -> pl.Series:
         """Return everybody who was read, once."""
+        import polars as pl  # noqa: PLC0415 - only when needed
+
         return pl.concat(self._seen).unique()
 
 
 def _exactly(members: list[pl.Series]) -> npt.NDArray[np.int64]:
     """Return how many people are in exactly the audiences of set bits i, shape (2**k,)."""
+    import polars as pl  # noqa: PLC0415 - only when needed
+
     tables = [
         pl.DataFrame({"identifier": each, "bit": np.full(len(each), 1 << place)}) for place, each in enumerate(members)
     ]

@@ -11,7 +11,7 @@ from hushuffle.specification._base import rule_and_hint
 from hushuffle.specification.kinds import RANDOMIZERS
 from hushuffle.specification.order import order_problems
 from hushuffle.specification.reach import reach_problems
-from hushuffle.tables.categories import FROM_DATA, as_label, missing_label
+from hushuffle.tables.labels import FROM_DATA, as_label, missing_label
 
 
 def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:

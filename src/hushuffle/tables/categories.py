@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ import polars as pl
 
 from hushuffle import _checks
 from hushuffle.tables.conditions import Condition, parse_condition
+from hushuffle.tables.labels import as_label, missing_label
 
-FROM_DATA: Final = "from-data"
 Categories = Mapping[str, str] | Sequence[str | int] | Literal["from-data"]
 """A table of conditions by category, a list of labels, or "from-data"."""
 
@@ -23,8 +22,6 @@ MISSING: Final = -1
 UNSEEN: Final = -2
 OVERLAP: Final = -3
 """Codes below 0 mark records that belong to no category, or to several."""
-
-_WORDS: Final = ("refuse", "drop")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,33 +182,6 @@ def coding(categories: Mapping[str, str] | Sequence[str | int]) -> Coding:
     if len(set(names)) != len(names):
         _checks.reject("categories", "distinct", names)
     return ByLabel(names=names)
-
-
-def as_label(value: str | int) -> str:
-    """Return a label as text: true and false for booleans, digits for integers.
-
-    >>> [as_label(value) for value in ("yes", 3, True)]
-    ['yes', '3', 'true']
-    """
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def missing_label(missing: str, labels: Sequence[str]) -> str | None:
-    """Return the category that missing values become, or None for "refuse" and "drop".
-
-    It may be one of `labels`; otherwise it is a further category, after them.
-
-    >>> missing_label("no answer", ["no", "yes"])
-    'no answer'
-    """
-    if missing in _WORDS:
-        return None
-    if missing not in labels:
-        near = difflib.get_close_matches(missing.strip().lower(), _WORDS, n=1)
-        if near or not missing.strip():
-            hint = f"Did you mean {near[0]!r}?" if near else ""
-            _checks.reject("missing", '"refuse", "drop" or the name of a category', repr(missing), hint)
-    return missing
 
 
 @dataclass(frozen=True, kw_only=True)

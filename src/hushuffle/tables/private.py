@@ -15,7 +15,6 @@ from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.model import Domain, Population, Warned
 from hushuffle.tables.categories import (
-    FROM_DATA,
     MISSING,
     OVERLAP,
     UNSEEN,
@@ -26,6 +25,7 @@ from hushuffle.tables.categories import (
     Reading,
     coding,
 )
+from hushuffle.tables.labels import FROM_DATA
 from hushuffle.tables.reader import ID, NUMBER, TEXT, Faults, Marks, TableReader, coded
 from hushuffle.tables.sources import Part, open_all, open_source
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 from cryptography.hazmat.primitives import hashes as digests
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle import _checks
 from hushuffle.mechanisms.sketches.filters import MOST_BITS, MOST_HASHES, BloomFilter
 
-Identifiers = pl.Series | npt.NDArray[np.generic] | Sequence[str] | Sequence[bytes] | Sequence[int]
+if TYPE_CHECKING:
+    import polars as pl
+
+Identifiers: TypeAlias = "pl.Series | npt.NDArray[np.generic] | Sequence[str] | Sequence[bytes] | Sequence[int]"
 
 _BLOCK: Final = 1 << 16  # identifiers per step
 _WORDS: Final = 3  # 32-bit words behind one position
@@ -124,6 +126,8 @@ def _scaled(words: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.int64]:
 
 def _as_bytes(identifiers: Identifiers) -> pl.Series:
     """Return the identifiers as a series of bytes; messages never show one."""
+    import polars as pl  # noqa: PLC0415 - a specification is read without it
+
     rule = "a series, array or list of text, bytes or integers"
     if isinstance(identifiers, str | bytes):
         _checks.reject("identifiers", rule, f"<one {type(identifiers).__name__}>")

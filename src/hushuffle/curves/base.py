@@ -7,7 +7,8 @@ holds for every pair of neighbouring datasets, and a lower end with the pair tha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.errors import NumericalError
@@ -35,6 +36,11 @@ class PrivacyCurve(ABC):
 
     sources: tuple[Citation, ...] = ()
     proof: str = ""
+
+    @property
+    def parts(self) -> Laws:
+        """Curves, with how often each runs, that together lie above this one: for upper ends of several rounds."""
+        return ((self, 1),)
 
     @property
     @abstractmethod
@@ -86,6 +92,15 @@ class PrivacyCurve(ABC):
     def pure_bound(self) -> Bound:
         """Return the pure guarantee as a figure: exact, unless a law knows less."""
         return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
+
+
+Laws: TypeAlias = Sequence[tuple[PrivacyCurve, int]]
+"""Curves, and how often each mechanism runs."""
+
+
+def spread(laws: Laws) -> Laws:
+    """Return what lies above all `laws` together: each in its parts."""
+    return [(part, times * each) for law, times in laws for part, each in law.parts]
 
 
 class SearchedCurve(PrivacyCurve):

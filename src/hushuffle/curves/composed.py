@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.composition import Laws, Made, composed_delta, composed_epsilon, total_pure
+from hushuffle.curves.base import Laws, PrivacyCurve
+from hushuffle.curves.composition import Made, composed_delta, composed_epsilon, total_pure
 from hushuffle.curves.dominating import DOMINATING, DOTS
 from hushuffle.model import Bound, Citation, Witness
 

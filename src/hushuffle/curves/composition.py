@@ -16,15 +16,12 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
+from hushuffle.curves.base import LARGEST, Laws, PrivacyCurve, bracket, spread
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
 from hushuffle.curves.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
-
-Laws: TypeAlias = Sequence[tuple[PrivacyCurve, int]]
-"""Curves, and how often each mechanism runs."""
 
 Made: TypeAlias = dict[tuple[str, float], Any]
 """What several epsilons of the same laws need: tables of dominating pairs, laws of datasets, the lattice's step."""
@@ -62,20 +59,34 @@ def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
     laws = [(law, times) for law, times in laws if law.pure > 0]
     if not laws:
         return Bound.exact(0.0, unit="nats", sources=sources)
-    if 0 < delta < _TINIEST:
-        message = f"delta = {delta!r} is below {_TINIEST:g}, where floats lose their digits. Ask for delta = 0 instead."
-        raise NumericalError(message)
     if delta == 0:
         return _sum_of_pure(laws, total, sources)
+    upper = upper_epsilon(laws, delta=delta)
     if any(law.certain > delta for law, _ in laws):
         return Bound.exact(math.inf, unit="nats", sources=sources, witness=laws[0][0].lower(0.0)[1])
-    if _beyond_lattices(laws):
+    if _beyond_lattices(spread(laws)):
         alone = max((law.epsilon(delta) for law, _ in laws), key=lambda figure: figure.lower)
         exact = alone.lower == total
         return bracket(alone.lower, total, unit="nats", sources=sources, witness=alone.witness, exact=exact)
-    upper = _upper_epsilon(laws, delta, total)
     lower, witness = _lower_epsilon(laws, delta, upper)
     return bracket(lower, upper, unit="nats", sources=sources, witness=witness)
+
+
+def upper_epsilon(laws: Laws, *, delta: float) -> float:
+    """Return an upper end of epsilon (nats) for all `laws` together, delta in [0, 1).
+
+    Raises:
+        NumericalError: delta is positive and too small for floats.
+    """
+    if 0 < delta < _TINIEST:
+        message = f"delta = {delta!r} is below {_TINIEST:g}, where floats lose their digits. Ask for delta = 0 instead."
+        raise NumericalError(message)
+    laws, total = [(law, times) for law, times in spread(laws) if law.pure > 0], total_pure(laws)
+    if delta == 0 or not laws:
+        return total
+    if any(law.certain > delta for law, _ in laws):
+        return math.inf
+    return total if _beyond_lattices(laws) else _upper_epsilon(laws, delta, total)
 
 
 def composed_delta(laws: Laws, *, epsilon: float, made: Made | None = None) -> Bound:
@@ -91,11 +102,9 @@ def composed_delta(laws: Laws, *, epsilon: float, made: Made | None = None) -> B
         return Bound.exact(0.0, unit="probability", sources=sources, witness=laws[0][0].lower(0.0)[1])
     best = max((law.delta(epsilon) for law, _ in laws), key=lambda figure: figure.lower)
     lower, witness = best.lower, best.witness
-    if _beyond_lattices(laws):
+    if _beyond_lattices(spread(laws)):
         return bracket(lower, 1.0, unit="probability", sources=sources, witness=witness, exact=lower == 1)
-    share = epsilon / _rounds(laws)
-    plain = math.fsum(times * law.upper(share) for law, times in laws) * (1 + 2.0**-50)
-    upper = min(plain, _upper_delta(laws, epsilon, made))
+    upper = upper_delta(laws, epsilon=epsilon, made=made)
     size = max(upper, 1e-250)
     if not alone:
         size = max(10.0 ** -(math.ceil(-math.log10(size) / _DECADES) * _DECADES), 1e-250)
@@ -104,6 +113,29 @@ def composed_delta(laws: Laws, *, epsilon: float, made: Made | None = None) -> B
         if found > lower:
             lower, witness = found, _describe(pairs)
     return bracket(lower, upper, unit="probability", sources=sources, witness=witness)
+
+
+def upper_delta(laws: Laws, *, epsilon: float, made: Made) -> float:
+    """Return an upper end of delta at `epsilon` >= 0; what other epsilons need as well is kept in `made`."""
+    if epsilon >= total_pure(laws):
+        return 0.0
+    laws = [(law, times) for law, times in spread(laws) if law.pure > 0]
+    if _beyond_lattices(laws):
+        return 1.0
+    share = epsilon / _rounds(laws)
+    plain = math.fsum(times * law.upper(share) for law, times in laws) * (1 + 2.0**-50)
+    return min(plain, _upper_delta(laws, epsilon, made), 1.0)
+
+
+def upper_near(laws: Laws, *, epsilon: float, delta: float) -> float:
+    """Return an upper end of the divergence of all `laws` together at `epsilon`, as good as it matters at `delta`."""
+    laws = [(law, times) for law, times in spread(laws) if law.pure > 0]
+    if not laws or epsilon >= total_pure(laws):
+        return 0.0
+    if _beyond_lattices(laws):
+        return 1.0
+    parts = [(curve.pair(), times) for curve, times in Tables(laws, delta=delta).curves([times for _, times in laws])]
+    return LossSum.of(parts, tilt=best_tilt(parts, delta=delta)).upper(epsilon)
 
 
 class Tables:
@@ -178,7 +210,7 @@ def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
 
 def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witness | None]:
     """Return a lower end, at least that of any single round, and its datasets."""
-    step = common_step(laws) / 2
+    step = common_step(spread(laws)) / 2
     lower, witness = 0.0, None
     for pairs in _choices(laws, delta):
         lattices = [(inscribed(pair, step=step), times) for pair, times in pairs]
@@ -232,7 +264,7 @@ def _upper_delta(laws: Laws, level: float, made: Made) -> float:
 
 def _step(laws: Laws, made: Made) -> float:
     if ("step", 0.0) not in made:
-        made["step", 0.0] = common_step(laws)
+        made["step", 0.0] = common_step(spread(laws))
     step: float = made["step", 0.0]
     return step
 

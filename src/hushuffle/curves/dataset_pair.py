@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from hushuffle.model import Witness
-from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.loss_sum import LossLattice
 
 _HAIR: Final = 1e-12
@@ -41,6 +41,19 @@ class DatasetPair:
         first, second = self.witness.target
         witness = Witness(family=self.witness.family, others=self.witness.others, target=(second, first))
         return replace(self, witness=witness, p=self.q, q=self.p, p_error=self.q_error, q_error=self.p_error)
+
+    def divergence(self, epsilon: float) -> float:
+        """Return sum [p - e**epsilon q]_+, rounded down.
+
+        >>> witness = Witness(family="alone", others=(0, 0), target=(0, 1))
+        >>> pair = DatasetPair(witness=witness, p=np.array([0.75, 0.25]), q=np.array([0.25, 0.75]))
+        >>> round(pair.divergence(0.0), 9)
+        0.5
+        """
+        least = (self.p - self.p_error) * math.exp(-self.doubt)
+        most = (self.q + self.q_error) * math.exp(self.doubt + epsilon * (1 + 8 * EPS))
+        total = float(np.maximum(least - most, 0.0).sum()) * math.exp(-self.common)
+        return max(total * (1 - EPS * (16 + least.size)) - 4 * EPS * float(self.p.sum()), 0.0)
 
 
 def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:

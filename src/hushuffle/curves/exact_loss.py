@@ -1,7 +1,7 @@
 """The law of what tells two datasets apart, for any finite randomizer: the others' values known, reports shuffled.
 
-The target's report follows one of two laws, each group of others (dummies are a group) its own, over the same classes
-of reports. What is looked at is
+The target's report (or each of several, which are alike) follows one of two laws, each group of others (dummies are a
+group) its own, over the same classes of reports. What is looked at is
 
 - the number of reports of each class, where there are few ways: it says everything;
 - else the sum over all reports of a whole score of its class, nearly affine in (first - second)/(mean law of the
@@ -57,6 +57,9 @@ _WORK: Final = 1 << 26
 _WIDEST: Final = 1 << 23
 """Most points of all tables together; what lies outside is left out."""
 
+_LABOUR: Final = 1 << 31
+"""Most points of a window times scores times reports of the target: ten seconds."""
+
 _STRIDE: Final = 4.0
 """Standard deviations from one tilt to the next."""
 
@@ -68,9 +71,11 @@ _SEEN: Final = 0.05
 
 
 def exact_pairs(
-    witness: Witness, target: tuple[Floats, Floats], others: Sequence[Group], *, log_tail: float
+    witness: Witness, target: tuple[Floats, Floats], others: Sequence[Group], *, log_tail: float, reports: int = 1
 ) -> tuple[DatasetPair, ...]:
     """Return the pair, or nothing if it would take too long; events rarer than about e**log_tail may be missing.
+
+    The target gives so many `reports`, independently, all from the one law or all from the other.
 
     >>> laws = np.array([0.75, 0.25]), np.array([0.25, 0.75])
     >>> (pair,) = exact_pairs(Witness(family="", others=(1,), target=(0, 1)), laws, [(1, laws[0])], log_tail=-40.0)
@@ -79,14 +84,14 @@ def exact_pairs(
     """
     groups = [(count, law) for count, law in others if count]
     target, groups = _merged(target, groups)
-    if not groups:
+    if not groups and reports == 1:
         return (DatasetPair(witness=witness, p=target[0], q=target[1], doubt=_NOISE * (target[0].size + 8)),)
-    total, classes = sum(count for count, _ in groups), target[0].size
-    ways = math.prod(math.comb(count + classes - 1, count) for count, _ in groups)
-    if total <= _FEW and ways <= _WAYS and classes * math.log2(total + 2) < 62:
-        return (_listed(witness, target, groups),)
-    scores = _whole_scores(target, groups)
-    return () if scores is None else _summed(witness, target, groups, scores, log_tail)
+    total, classes = reports + sum(count for count, _ in groups), target[0].size
+    ways = math.prod(math.comb(count + classes - 1, count) for count in (reports - 1, *(count for count, _ in groups)))
+    if total <= _FEW and ways <= _WAYS and classes * math.log2(total + 1) < 62:
+        return (_listed(witness, target, groups, reports),)
+    scores = _whole_scores(target, groups) if groups else None
+    return () if scores is None else _summed(witness, target, groups, scores, log_tail, reports)
 
 
 def _merged(target: tuple[Floats, Floats], groups: list[Group]) -> tuple[tuple[Floats, Floats], list[Group]]:
@@ -99,10 +104,10 @@ def _merged(target: tuple[Floats, Floats], groups: list[Group]) -> tuple[tuple[F
     return (merged[0], merged[1]), [(count, law) for (count, _), law in zip(groups, merged[2:], strict=True)]
 
 
-def _listed(witness: Witness, target: tuple[Floats, Floats], groups: list[Group]) -> DatasetPair:
+def _listed(witness: Witness, target: tuple[Floats, Floats], groups: list[Group], reports: int) -> DatasetPair:
     """Return the pair of laws of the numbers of reports of each class."""
-    classes, total = target[0].size, sum(count for count, _ in groups)
-    radix = (total + 2) ** np.arange(classes, dtype=np.int64)
+    classes, total = target[0].size, reports + sum(count for count, _ in groups)
+    radix = (total + 1) ** np.arange(classes, dtype=np.int64)
     codes: npt.NDArray[Any] = np.zeros(1, dtype=np.int64)
     mass, error = np.ones(1), np.zeros(1)
     for count, law in groups:
@@ -115,15 +120,17 @@ def _listed(witness: Witness, target: tuple[Floats, Floats], groups: list[Group]
         codes = (codes[:, None] + counts @ radix).ravel()
         error = (error[:, None] * (each + doubt) + mass[:, None] * doubt).ravel()
         mass = (mass[:, None] * each).ravel()
-    every, place = np.unique((codes[:, None] + radix).ravel(), return_inverse=True)
-
-    def told(report: Floats, values: Floats) -> Floats:
-        law: Floats = np.bincount(place, np.outer(values, report).ravel(), every.size).astype(np.float64)
-        return law
-
-    p, q = (told(report, mass) for report in target)
-    errors = tuple(told(report, error) + _NOISE * (classes + 8) * told(report, mass) for report in target)
-    return DatasetPair(witness=witness, p=p, q=q, p_error=errors[0], q_error=errors[1])
+    laws, errors = [mass, mass], [error, error]
+    for _ in range(reports):
+        every, place = np.unique((codes[:, None] + radix).ravel(), return_inverse=True)
+        for side, report in enumerate(target):
+            laws[side], errors[side] = (
+                np.bincount(place, np.outer(values, report).ravel(), every.size).astype(np.float64)
+                for values in (laws[side], errors[side])
+            )
+            errors[side] = errors[side] + _NOISE * (classes + 8) * laws[side]
+        codes = every
+    return DatasetPair(witness=witness, p=laws[0], q=laws[1], p_error=errors[0], q_error=errors[1])
 
 
 def _whole_scores(target: tuple[Floats, Floats], groups: list[Group]) -> Integers | None:
@@ -162,7 +169,12 @@ def _period(groups: Sequence[Group], whole: Floats) -> int:
 
 
 def _summed(
-    witness: Witness, target: tuple[Floats, Floats], groups: list[Group], scores: Integers, log_tail: float
+    witness: Witness,
+    target: tuple[Floats, Floats],
+    groups: list[Group],
+    scores: Integers,
+    log_tail: float,
+    reports: int,
 ) -> tuple[DatasetPair, ...]:
     """Return the pair of laws of the sum of all scores."""
     whole, place = np.unique(scores, return_inverse=True)
@@ -179,21 +191,26 @@ def _summed(
             tables += [] if table is None else [table]
     start, stop = _window(tables)
     start, stop = max(-lowest, start), min(highest, stop)
+    if reports > 1 and (stop - start + reports * wide) * whole.size * reports > _LABOUR:
+        return ()
     mass, error = np.zeros(stop - start + 1), np.full(stop - start + 1, np.inf)
     for table in tables:
         table.improve(mass, error, start)
     unknown = error >= 1  # such a mass is only known to be one
     mass, error = np.where(unknown, 0.0, np.minimum(mass, 1.0)), np.minimum(error, 1.0)
     # At the ends of a window not all terms of an event are there.
-    inside = slice(wide if start > -lowest else 0, -wide if stop < highest and wide else None)
+    reach = reports * wide
+    inside = slice(reach if start > -lowest else 0, -reach if stop < highest and reach else None)
 
     def told(report: Floats, values: Floats) -> Floats:
-        law = np.zeros(values.size + wide)
-        for chance, shift in zip(report.tolist(), (whole - whole[0]).tolist(), strict=True):
-            law[shift : shift + values.size] += chance * values
+        law = values
+        for _ in range(reports):
+            before, law = law, np.zeros(law.size + wide)
+            for chance, shift in zip(report.tolist(), (whole - whole[0]).tolist(), strict=True):
+                law[shift : shift + before.size] += chance * before
         return law[inside]
 
-    p, q, slack = told(first, mass), told(second, mass), _NOISE * (whole.size + 8)
+    p, q, slack = told(first, mass), told(second, mass), _NOISE * reports * (whole.size + 8)
     p_error, q_error = told(first, error) + slack * p, told(second, error) + slack * q
     keep = (np.maximum(p - p_error, q - q_error) > 0) & (p + q > 1e-3 * math.exp(log_tail) / mass.size)
     common = max(table.common for table in tables)

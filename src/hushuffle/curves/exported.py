@@ -11,19 +11,15 @@ Source: docs/theory/curves.md, Lemma 6.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import Laws, spread
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
 from hushuffle.curves.dominating import TabulatedCurve
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
-
-Laws = Sequence[tuple[PrivacyCurve, int]]
-"""Curves, and how often each mechanism runs."""
 
 _MARGIN: Final = 1e-11
 """Relative: more than the ratios that a lattice takes to be equal differ by, and the rounding on the way."""
@@ -34,6 +30,7 @@ def dominating_law(laws: Laws, *, step: float, negligible: float) -> LossLattice
 
     `negligible` is about the mass that may be put at infinity, in all.
     """
+    laws = spread(laws)
     rounds = sum(times for _, times in laws)
     parts = [(TabulatedCurve.of(law, step=step, negligible=negligible / rounds).pair(), times) for law, times in laws]
     if rounds == 1:

@@ -196,6 +196,13 @@ class FiniteDivergence(SearchedCurve):
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         """Return the pairs that differ most on average, and the one that is worst in one round."""
+        return self.alike(1, log_tail=log_tail)
+
+    def alike(self, reports: int, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        """Return what `datasets` does for a target with so many reports, all of one value or all of the other.
+
+        They are beside those of the n - 1 others.
+        """
         guess = self.guess()
         trials = dict.fromkeys([*self._promising(0.0)[:2], self._best(self._promising(guess), guess)])
         pairs: list[DatasetPair] = []
@@ -203,7 +210,7 @@ class FiniteDivergence(SearchedCurve):
             law = self.laws[i]
             target = law.rows[law.pairs[j][0]], law.rows[law.pairs[j][1]]
             others = ((self.n - 1, law.rows[c]), (self.dummies, law.blanket))
-            pairs += exact_pairs(self._witness(((i, j), c)), target, others, log_tail=log_tail)
+            pairs += exact_pairs(self._witness(((i, j), c)), target, others, log_tail=log_tail, reports=reports)
         return tuple(pairs)
 
     def _best(self, trials: tuple[Trial, ...], epsilon: float) -> Trial:

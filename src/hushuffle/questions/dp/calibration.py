@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from hushuffle import _checks
-from hushuffle.curves.composition import rounds_meet
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.composition import rounds_meet, upper_near
+from hushuffle.curves.person import person_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler
 from hushuffle.model import Bound
@@ -61,7 +61,15 @@ class Calibration:
         return f"{self.parameter} = {value}: epsilon {self.bound} at delta = {self.delta:g}"
 
 
-def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta: float) -> Calibration:
+def calibrate(
+    protocol: Protocol,
+    *,
+    parameter: Parameter,
+    epsilon: float,
+    delta: float,
+    reports_per_person: int = 1,
+    rounds: int = 1,
+) -> Calibration:
     """Return the value of one parameter at which the certified central epsilon is still at most `epsilon`.
 
     That is the largest local epsilon, the smallest n, the smallest number of dummies or the largest number of
@@ -77,6 +85,9 @@ def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta
             scrambler in the shuffler's place) or "rounds" (repetitions of the collection among the same people).
         epsilon: the target for central epsilon in nats, from 0 to 40.
         delta: in (0, 1).
+        reports_per_person: how many of the n reports one person gives, at most, as for `dp.epsilon`.
+        rounds: how often the same people are asked, where that is not what is solved for: the target is for all
+            rounds together, as `dp.compose` adds them up.
 
     Raises:
         InvalidInputError: an argument out of range, or a target that no value of the parameter meets.
@@ -96,19 +107,44 @@ def calibrate(protocol: Protocol, *, parameter: Parameter, epsilon: float, delta
     if target > LARGEST_LOCAL:
         hint = "A larger one promises nothing."
         _checks.reject("epsilon", f"at most {LARGEST_LOCAL:g} as a target", target, hint)
-    level = _checks.probability("delta", delta, low_open=True, high_open=True)
+    wanted = _Wanted(
+        epsilon=target,
+        delta=_checks.probability("delta", delta, low_open=True, high_open=True),
+        reports=_checks.integer("reports_per_person", reports_per_person, low=1),
+        rounds=_checks.integer("rounds", rounds, low=1),
+    )
     if parameter == "epsilon":
-        return _local_epsilon(protocol, target, level)
+        return _local_epsilon(protocol, wanted)
     if parameter == "rounds":
-        return _rounds(protocol, target, level)
+        if wanted.rounds > 1:
+            _checks.reject("rounds", "left out where it is what is solved for", wanted.rounds)
+        return _rounds(protocol, wanted)
     if parameter == "dummies":
-        return _dummies(protocol, target, level)
+        return _dummies(protocol, wanted)
     if math.isinf(protocol.randomizer.local_epsilon):
         hint = "Without noise no crowd protects: choose a finite local epsilon first."
         _checks.reject("epsilon", "a target that some n meets", target, hint)
     build = _People(protocol)
-    found = smallest_people(lambda n: excess(build(n), target, level), start=protocol.n, target=target)
-    return _calibration("n", found, build, target, level)
+    found = smallest_people(lambda n: wanted.excess(build(n)), start=protocol.n, target=target)
+    return _calibration("n", found, build, wanted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wanted:
+    """The target, and what it is for: `reports` of each person at most, in each of so many `rounds`."""
+
+    epsilon: float
+    delta: float
+    reports: int
+    rounds: int
+
+    def excess(self, protocol: Protocol) -> float:
+        """Return `excess` of a protocol."""
+        return excess(protocol, self.epsilon, self.delta, reports_per_person=self.reports, rounds=self.rounds)
+
+    def bound(self, protocol: Protocol, rounds: int | None = None) -> Bound:
+        """Return the certified central epsilon of a protocol."""
+        return compose([(central.per_person(protocol, reports=self.reports), rounds or self.rounds)], delta=self.delta)
 
 
 def with_local_epsilon(protocol: Protocol, epsilon: float) -> Protocol:
@@ -120,12 +156,13 @@ def with_local_epsilon(protocol: Protocol, epsilon: float) -> Protocol:
     return replace(protocol, randomizer=protocol.randomizer.with_epsilon(epsilon))
 
 
-def excess(protocol: Protocol, epsilon: float, delta: float) -> float:
+def excess(protocol: Protocol, epsilon: float, delta: float, *, reports_per_person: int = 1, rounds: int = 1) -> float:
     """Return ln(certified upper delta at `epsilon`, divided by `delta`), cut to [-50, 50]: <= 0 meets the target."""
-    law = divergence(protocol)
-    if law.pure <= epsilon:
+    law = person_curve(protocol, reports_per_person)
+    if rounds * law.pure <= epsilon:
         return -_FAR
-    value = law.near(delta).upper(epsilon)
+    alone = rounds == reports_per_person == 1
+    value = law.near(delta).upper(epsilon) if alone else upper_near([(law, rounds)], epsilon=epsilon, delta=delta)
     if value <= delta:
         return -_FAR if value == 0 else max(math.log(value / delta), -_FAR)
     return max(min(math.log(value / delta), _FAR), 1e-15)
@@ -155,7 +192,7 @@ def smallest_people(excess_at: Callable[[int], float], *, start: int, target: fl
     return round(found[0]), round(found[1])
 
 
-def _dummies(protocol: Protocol, target: float, level: float) -> Calibration:
+def _dummies(protocol: Protocol, wanted: _Wanted) -> Calibration:
     if protocol.shuffler.reveals is not Reveals.MULTISET:
         message = f"{type(protocol.shuffler).__name__} takes no dummies; UniformShuffle and Scrambler do."
         raise UnsupportedProtocolError(message)
@@ -165,12 +202,18 @@ def _dummies(protocol: Protocol, target: float, level: float) -> Calibration:
 
     # Counted from one, as people are.
     start = max(round(protocol.shuffler.expected_dummies), 1) + 1
-    found = smallest_people(lambda m: excess(build(m - 1), target, level), start=start, target=target)
-    return _calibration("dummies", (found[0] - 1, found[1] - 1), build, target, level)
+    found = smallest_people(lambda m: wanted.excess(build(m - 1)), start=start, target=wanted.epsilon)
+    return _calibration("dummies", (found[0] - 1, found[1] - 1), build, wanted)
 
 
-def _rounds(protocol: Protocol, target: float, level: float) -> Calibration:
-    meet = rounds_meet(divergence(protocol), epsilon=target, delta=level, most=MOST_PEOPLE)
+def _rounds(protocol: Protocol, wanted: _Wanted) -> Calibration:
+    target, level = wanted.epsilon, wanted.delta
+    ((part, each),) = person_curve(protocol, wanted.reports).parts
+    together = rounds_meet(part, epsilon=target, delta=level, most=each * MOST_PEOPLE)
+
+    def meet(times: int) -> bool:
+        return together(times * each)
+
     if not meet(1):
         hint = "Not even one round does: use more noise, or ask more people."
         _checks.reject("epsilon", "a target that one round meets", target, hint)
@@ -183,17 +226,17 @@ def _rounds(protocol: Protocol, target: float, level: float) -> Calibration:
     while bad - good > 1 and math.log(bad / good) > _RESOLUTION:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if meet(middle) else (good, middle)
-    bound, there = (compose([(protocol, times)], delta=level) for times in (good, bad))
+    bound, there = (wanted.bound(protocol, times) for times in (good, bad))
     # What is returned is what `compose` prints, which can differ from the search in the last digits.
     least = target * (1 + _HAIR)
     while good > 1 and bound.upper > least:
         bad, there = good, bound
         good -= max(1, int(good * _RESOLUTION))
-        bound = compose([(protocol, good)], delta=level)
+        bound = wanted.bound(protocol, good)
     while there.upper <= target:
         good, bound = bad, there
         bad += max(1, int(bad * _RESOLUTION))
-        there = compose([(protocol, bad)], delta=level)
+        there = wanted.bound(protocol, bad)
     return Calibration(
         parameter="rounds",
         value=good,
@@ -216,27 +259,29 @@ class _People:
         return replace(self.protocol, n=int(n))
 
 
-def _local_epsilon(protocol: Protocol, target: float, level: float) -> Calibration:
+def _local_epsilon(protocol: Protocol, wanted: _Wanted) -> Calibration:
+    target = wanted.epsilon / (wanted.reports * wanted.rounds)
+
     def build(value: float) -> Protocol:
         return with_local_epsilon(protocol, value)
 
     def excess_at(value: float) -> float:
-        return excess(build(value), target, level)
+        return wanted.excess(build(value))
 
     own = protocol.randomizer.local_epsilon
     good = bad = max(target, min(own, LARGEST_LOCAL) if math.isfinite(own) else 1.0, _SMALLEST)
     while excess_at(good) > 0:
         if good <= _SMALLEST:
             hint = "Even reports that say next to nothing exceed it: allow a larger epsilon or delta."
-            _checks.reject("epsilon", "a target that some local epsilon meets", target, hint)
+            _checks.reject("epsilon", "a target that some local epsilon meets", wanted.epsilon, hint)
         bad, good = good, max(good / 2, target, _SMALLEST)
     while bad <= good:
         if good >= LARGEST_LOCAL:
-            return _calibration("epsilon", (good, math.inf), build, target, level)
+            return _calibration("epsilon", (good, math.inf), build, wanted)
         bad = min(2 * good, LARGEST_LOCAL)
         if excess_at(bad) <= 0:
             good = bad
-    return _calibration("epsilon", _narrow(excess_at, good, bad, whole=False), build, target, level)
+    return _calibration("epsilon", _narrow(excess_at, good, bad, whole=False), build, wanted)
 
 
 def _narrow(excess_at: Callable[[float], float], good: float, bad: float, *, whole: bool) -> tuple[float, float]:
@@ -258,14 +303,14 @@ def _narrow(excess_at: Callable[[float], float], good: float, bad: float, *, who
 
 
 def _calibration(
-    parameter: Parameter, found: tuple[float, float], build: Callable[[float], Protocol], target: float, level: float
+    parameter: Parameter, found: tuple[float, float], build: Callable[[float], Protocol], wanted: _Wanted
 ) -> Calibration:
-    value, beyond = found
+    (value, beyond), target = found, wanted.epsilon
     protocol = build(value)
-    bound = central.epsilon(protocol, delta=level)
+    bound = wanted.bound(protocol)
     # The search for epsilon ends a hair above the crossing; that the target itself is met was evaluated.
     bound = replace(bound, lower=min(bound.lower, target), upper=min(bound.upper, target))
-    there = central.epsilon(build(beyond), delta=level) if _possible(parameter, beyond) else None
+    there = wanted.bound(build(beyond)) if _possible(parameter, beyond) else None
     return Calibration(
         parameter=parameter,
         value=value,
@@ -273,7 +318,7 @@ def _calibration(
         beyond=beyond,
         beyond_bound=there,
         epsilon=target,
-        delta=level,
+        delta=wanted.delta,
         protocol=protocol,
     )
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hushuffle import _checks
-from hushuffle.curves.base import in_order
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.base import PrivacyCurve, in_order
 from hushuffle.curves.known_dataset import FAMILY, BinaryDataset, KaryDataset, KnownDataset
 from hushuffle.curves.mixture import Mixture
+from hushuffle.curves.person import person_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
@@ -23,7 +23,7 @@ LARGE_EPSILON = 5.0
 """Above this the guarantee is a weak promise by itself."""
 
 
-def delta(protocol: Protocol, *, epsilon: float) -> Bound:
+def delta(protocol: Protocol, *, epsilon: float, reports_per_person: int = 1) -> Bound:
     """Return a certified bracket of the smallest delta for which the release is (epsilon, delta)-DP.
 
     Relation: replace one person's value, n fixed. The adversary knows everybody else's value and
@@ -33,12 +33,15 @@ def delta(protocol: Protocol, *, epsilon: float) -> Bound:
     Args:
         protocol: the collection.
         epsilon: in nats, finite, >= 0.
+        reports_per_person: where one person gives several of the n reports, how many at most: all of them are
+            replaced then, and how many each person gives stays.
 
     Raises:
-        InvalidInputError: epsilon out of range.
+        InvalidInputError: epsilon or reports_per_person out of range.
         UnsupportedProtocolError: no law for this randomizer and shuffler.
 
-    Source: docs/theory/two-values.md, docs/theory/blanket.md, docs/theory/datasets.md.
+    Source: docs/theory/two-values.md, docs/theory/blanket.md, docs/theory/datasets.md; several reports:
+    docs/theory/composition.md, Theorem 8 and Lemma 9.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=1000)
@@ -46,10 +49,10 @@ def delta(protocol: Protocol, *, epsilon: float) -> Bound:
     1.656e-04 (certified bracket)
     """
     level = _checks.non_negative("epsilon", epsilon)
-    return divergence(protocol).delta(level)
+    return per_person(protocol, reports=reports_per_person).delta(level)
 
 
-def epsilon(protocol: Protocol, *, delta: float) -> Bound:
+def epsilon(protocol: Protocol, *, delta: float, reports_per_person: int = 1) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which the release is (epsilon, delta)-DP.
 
     Relation, adversary and ends as for `delta`. At delta = 0 the figure is the pure guarantee, which
@@ -59,32 +62,66 @@ def epsilon(protocol: Protocol, *, delta: float) -> Bound:
     Args:
         protocol: the collection.
         delta: in [0, 1).
+        reports_per_person: as for `delta`.
 
     Raises:
-        InvalidInputError: delta out of range.
+        InvalidInputError: delta or reports_per_person out of range.
         UnsupportedProtocolError: no law for this randomizer and shuffler.
         NumericalError: rounding hides the crossing (never observed above delta = 1e-30).
 
-    Source: docs/theory/two-values.md, docs/theory/blanket.md, docs/theory/datasets.md, docs/theory/pool.md.
+    Source: docs/theory/two-values.md, docs/theory/blanket.md, docs/theory/datasets.md, docs/theory/pool.md; several
+    reports of each person: docs/theory/composition.md, Theorem 8 and Lemma 9.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
     >>> print(hs.dp.epsilon(survey, delta=1e-6))
     0.05112 to 0.05115 nats (certified bracket)
+    >>> print(hs.dp.epsilon(survey, delta=1e-6, reports_per_person=5))
+    0.2862 to 0.2866 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
-    return divergence(protocol).epsilon(level)
+    return per_person(protocol, reports=reports_per_person).epsilon(level)
 
 
-def local_epsilon(protocol: Protocol) -> Bound:
+def per_person(protocol: Protocol, *, reports: int) -> PrivacyCurve:
+    """Return a collection of which each person gives at most so many of the n reports: a round for `dp.compose`.
+
+    Relation: replace all reports of one person, whose number stays; who gives how many does not depend on values.
+
+    Args:
+        protocol: the collection; its n is the number of reports.
+        reports: of one person, at most; 1 or more.
+
+    Raises:
+        InvalidInputError: fewer than one report.
+        UnsupportedProtocolError: no law for this randomizer and shuffler.
+
+    Source: docs/theory/composition.md, Theorem 8 and Lemma 9.
+
+    >>> import hushuffle as hs
+    >>> trips = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.UniformShuffle(), n=33_000)
+    >>> print(hs.dp.compose([(hs.dp.per_person(trips, reports=3), 12)], delta=1e-6))
+    0.2039 to 0.2040 nats (certified bracket)
+    """
+    return person_curve(protocol, _checks.integer("reports_per_person", reports, low=1))
+
+
+def local_epsilon(protocol: Protocol, *, reports_per_person: int = 1) -> Bound:
     """Return epsilon_0 (nats): what holds even if the shuffler is broken or colludes; exact, rounded up.
+
+    For several reports of one person it is their sum.
+
+    Raises:
+        InvalidInputError: fewer than one report of each person.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=10)
     >>> print(hs.dp.local_epsilon(survey))
     2.000 nats (exact)
     """
-    return Bound.exact(protocol.randomizer.local_epsilon, unit="nats")
+    reports = min(_checks.integer("reports_per_person", reports_per_person, low=1), protocol.n)
+    one = protocol.randomizer.local_epsilon
+    return Bound.exact(one if reports == 1 else reports * one * (1 + 2.0**-50), unit="nats")
 
 
 UNIT: Final = "nats, this dataset only"

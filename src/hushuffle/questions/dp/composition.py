@@ -10,14 +10,13 @@ from hushuffle.curves import composition as laws
 from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.composed import ComposedCurve
 from hushuffle.curves.divergence import divergence
-from hushuffle.curves.imported import ImportedCurve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound
 
 T = TypeVar("T")
 
-Round: TypeAlias = Protocol | ImportedCurve
-"""A protocol, or what `dp.from_pld` makes of a privacy loss distribution."""
+Round: TypeAlias = Protocol | PrivacyCurve
+"""A protocol, what `dp.per_person` makes of one, or `dp.from_pld` of a privacy loss distribution."""
 
 Rounds: TypeAlias = Sequence[Round | tuple[Round, int]]
 """The rounds that one person takes part in: each alone or as a pair (round, how many times)."""
@@ -33,7 +32,8 @@ def compose(rounds: Rounds, *, delta: float) -> Bound:
     of the pure guarantees, which is attained. One round alone is `dp.epsilon`.
 
     Args:
-        rounds: protocols (or what `dp.from_pld` gives), or pairs (protocol, times), each with randomness of its own.
+        rounds: protocols (or what `dp.per_person` or `dp.from_pld` gives), or pairs (protocol, times), each with
+            randomness of its own.
         delta: in [0, 1).
 
     Raises:
@@ -61,7 +61,8 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
     Relation, adversary and ends as for `compose`.
 
     Args:
-        rounds: protocols (or what `dp.from_pld` gives), or pairs (protocol, times), each with randomness of its own.
+        rounds: protocols (or what `dp.per_person` or `dp.from_pld` gives), or pairs (protocol, times), each with
+            randomness of its own.
         epsilon: in nats, finite, >= 0.
 
     Raises:
@@ -114,7 +115,7 @@ def parallel(protocols: Sequence[Round | tuple[Round, int] | Rounds], *, delta: 
     level = _checks.probability("delta", delta, high_open=True)
     groups: list[list[tuple[Round, int]]] = []
     for group in _listed(protocols, "protocols"):
-        rounds = [group] if isinstance(group, (Protocol, ImportedCurve, tuple)) else group
+        rounds = [group] if isinstance(group, (Protocol, PrivacyCurve, tuple)) else group
         merged = _merge(rounds, name="protocols")
         if merged not in groups:
             groups.append(merged)
@@ -141,7 +142,12 @@ def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
         InvalidInputError: no rounds, or times < 1.
         UnsupportedProtocolError: no law for a randomizer and shuffler.
     """
-    return [(_curve(item), times) for item, times in merged(rounds)]
+    curves: list[tuple[PrivacyCurve, int]] = []
+    for item, times in merged(rounds):
+        curve = divergence(item) if isinstance(item, Protocol) else item
+        same = curve.laws if isinstance(curve, ComposedCurve) else [(curve, 1)]
+        curves += [(law, times * each) for law, each in same]
+    return curves
 
 
 def curve_of(rounds: Round | Rounds) -> PrivacyCurve:
@@ -155,17 +161,13 @@ def curve_of(rounds: Round | Rounds) -> PrivacyCurve:
     return curves[0][0] if sum(times for _, times in curves) == 1 else ComposedCurve(laws=curves)
 
 
-def _curve(item: Round) -> PrivacyCurve:
-    return divergence(item) if isinstance(item, Protocol) else item
-
-
 def merged(rounds: Round | Rounds) -> list[tuple[Round, int]]:
     """Return the different rounds with how often each takes place: one alone takes place once.
 
     Raises:
         InvalidInputError: no rounds, or times < 1.
     """
-    return _merge([rounds] if isinstance(rounds, Protocol | ImportedCurve) else rounds)
+    return _merge([rounds] if isinstance(rounds, Protocol | PrivacyCurve) else rounds)
 
 
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Round, int]]:
@@ -173,7 +175,7 @@ def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Round, int]]:
     merged: list[tuple[Round, int]] = []
     for item in _listed(rounds, name):
         protocol, count = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)
-        if not isinstance(protocol, Protocol | ImportedCurve):
+        if not isinstance(protocol, Protocol | PrivacyCurve):
             hint = "For example [(survey, 12)] for twelve rounds of one survey."
             _checks.reject(name, "protocols or pairs (protocol, times)", f"<{type(protocol).__name__}>", hint)
         times = _checks.integer("times", count, low=1)

@@ -1,0 +1,144 @@
+"""Several reports of one person in one shuffle: neighbours differ in all of them, how many they are stays.
+
+Upper end. Cut the N reports into m batches of N/m or more, one report of the person in each, and shuffle every batch
+by itself: the multiset of all reports is made from those of the batches, which are m rounds that hide one report each.
+What a person with fewer reports gives away is no more: other people's reports may stand in for those that are missing.
+
+Lower end. All m reports at one value, or all at another, everybody else at one value: the law of what tells the two
+datasets apart; and the lower end of one report alone, the person's others fixed.
+
+Source: docs/theory/composition.md, Theorem 8 and Lemma 9.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from hushuffle.curves.base import LARGEST, Laws, PrivacyCurve, bracket
+from hushuffle.curves.composed import ComposedCurve
+from hushuffle.curves.composition import Made, total_pure, upper_delta, upper_epsilon
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.divergence import divergence
+from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler, UniformShuffle
+from hushuffle.model import Bound, Citation, Witness
+from hushuffle.numerics.roots import crossing
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
+
+_TAIL: Final = -60.0
+"""Events rarer than about e**-60 may be missing from a lower end."""
+
+_WIDEST: Final = 16
+"""Beyond so many bits per report the datasets of a lower end take too long."""
+
+
+def person_curve(protocol: Protocol, reports: int) -> PrivacyCurve:
+    """Return the curve of a protocol of n reports, of which one person gives at most so many.
+
+    Raises:
+        UnsupportedProtocolError: the randomizer offers no law.
+        NumericalError: more reports than the accuracy is tested for.
+    """
+    single, most = divergence(protocol), min(reports, protocol.n)
+    if most == 1:
+        return single
+    reveals = protocol.shuffler.reveals
+    if reveals in (Reveals.SENDERS, Reveals.NOISY_ORDER):
+        seen = divergence(replace(protocol, shuffler=NoShuffle(), n=1))
+        if reveals is Reveals.SENDERS:
+            return ComposedCurve(laws=[(seen, most)])
+        return PersonCurve(batches=[(seen, most)], single=single, reports=most, hidden=_hidden(protocol, most))
+    # More dummies hide more: the fewest that may be drawn, cut into batches like the reports.
+    drawn = protocol.shuffler.dummy_law
+    dummies = (protocol.shuffler.dummies if drawn is None else int(drawn.numbers[0])) // most
+    shuffler = Scrambler(dummies=dummies) if dummies else UniformShuffle()
+    batch = divergence(replace(protocol, shuffler=shuffler, n=protocol.n // most))
+    hidden = _hidden(protocol, most) if reveals is Reveals.MULTISET and drawn is None else None
+    return PersonCurve(batches=[(batch, most)], single=single, reports=most, hidden=hidden)
+
+
+def _hidden(protocol: Protocol, reports: int) -> FiniteDivergence | None:
+    """Return the others of a uniform shuffle and one of the person's reports; None if it would take too long."""
+    bits = protocol.randomizer.law().flipped
+    if bits is not None and bits.width > _WIDEST:
+        return None
+    shuffler = Scrambler(dummies=protocol.shuffler.dummies)
+    return FiniteDivergence.of(replace(protocol, shuffler=shuffler, n=protocol.n - reports + 1))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PersonCurve(PrivacyCurve):
+    """At most so many `reports` of each person among others'.
+
+    `batches` are those whose composition lies above, `single` is the curve of one report, and `hidden` knows the
+    others at whom a lower end is looked for (None: that of one report is all there is).
+    """
+
+    batches: Laws
+    single: PrivacyCurve
+    reports: int
+    hidden: FiniteDivergence | None
+    made: Made = field(default_factory=dict, repr=False)
+    proof = "as many separate shuffles as a person has reports (upper bound), explicit datasets (lower bound)"
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
+        return self.single.sources
+
+    @property
+    def parts(self) -> Laws:
+        return self.batches
+
+    @property
+    def pure(self) -> float:
+        return total_pure(self.batches)
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return self.single.certain
+
+    def pure_bound(self) -> Bound:
+        """Return the sum of the reports' own: attained, where it is for one, if every report is the most telling."""
+        one = self.single.pure_bound()
+        if one.kind == "exact":
+            return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=one.witness)
+        return bracket(one.lower, self.pure, unit="nats", sources=self.sources, witness=one.witness)
+
+    def upper(self, epsilon: float) -> float:
+        return upper_delta(self.batches, epsilon=epsilon, made=self.made)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        found = [(pair.divergence(epsilon), pair.witness) for pair in self._alike]
+        return max([*found, self.single.lower(epsilon)], key=lambda end: end[0])
+
+    def epsilon(self, delta: float) -> Bound:
+        if delta == 0:
+            return self.pure_bound()
+        upper = upper_epsilon(self.batches, delta=delta)
+        lower, witness = 0.0, self.single.lower(0.0)[1]
+        for pair in self._alike:
+            if pair.divergence(lower) > delta:
+                high = min(upper, LARGEST) * (1 + 1e-9)
+                lower, witness = crossing(pair.divergence, delta, high=high, guess=high / 2)[0], pair.witness
+        if math.isinf(upper) or self.single.lower(lower)[0] > delta:
+            alone = self.single.epsilon(delta)
+            if alone.lower > lower and alone.witness is not None:
+                lower, witness = alone.lower, alone.witness
+        return bracket(lower, upper, unit="nats", sources=self.sources, witness=witness, exact=math.isinf(lower))
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        pairs = () if self.hidden is None else self.hidden.alike(self.reports, log_tail=log_tail)
+        return tuple(replace(pair, witness=self._named(pair.witness)) for pair in pairs)
+
+    @cached_property
+    def _alike(self) -> tuple[DatasetPair, ...]:
+        """The pairs, both ways round."""
+        return tuple(way for pair in self.datasets(log_tail=_TAIL) for way in (pair, pair.swapped()))
+
+    def _named(self, witness: Witness) -> Witness:
+        return replace(witness, family=f"{witness.family}, all {self.reports:,} reports of the target alike")

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import hushuffle as hs
+from hushuffle.curves.divergence import divergence
+from hushuffle.curves.person import person_curve
+from hushuffle.errors import InvalidInputError, NumericalError
+from hushuffle.mechanisms.shufflers import Shuffler
+from oracles import dp_enumeration, person_enumeration
+
+LEVELS = (0.0, 0.3, 1.0, 2.0)
+
+
+def protocol(randomizer: object, n: int, shuffler: Shuffler | None = None) -> hs.Protocol:
+    return hs.Protocol(randomizer=randomizer, shuffler=shuffler or hs.UniformShuffle(), n=n)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "reports", "dummies"),
+    [(2, 2, 2, 0), (2, 5, 2, 0), (2, 6, 3, 0), (2, 4, 2, 2), (3, 3, 2, 0), (3, 4, 2, 0), (3, 3, 2, 1), (3, 4, 3, 0)],
+)
+def test_enumeration_of_all_reports_of_one_person_lies_inside(k: int, n: int, reports: int, dummies: int) -> None:
+    for epsilon_0 in (0.5, 1.6):
+        randomizer = hs.RandomizedResponse(k=k, epsilon=epsilon_0)
+        truth = float(randomizer.law().channel().matrix[0, 0])
+        rows = dp_enumeration.channel(k, truth)
+        curve = person_curve(protocol(randomizer, n, hs.Scrambler(dummies=dummies)), reports)
+        for level in LEVELS:
+            worst = float(person_enumeration.worst_delta(rows, n, reports, math.exp(level), dummies))
+            found = curve.delta(level)
+            print(f"k={k} N={n} m={reports} d={dummies} eps0={epsilon_0} eps={level}: {worst:.6g} in {found}")
+            assert found.lower <= worst * (1 + 1e-9) + 1e-14
+            assert worst <= found.upper * (1 + 1e-9) + 1e-14
+            assert found.lower >= 0.7 * worst - 1e-3
+
+
+def test_a_matrix_and_a_set_of_values_lie_inside_too() -> None:
+    table = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5]]
+    given = hs.MatrixRandomizer(channel=hs.Channel(matrix=np.array(table)))
+    sets = hs.SubsetSelection(k=4, w=2, epsilon=1.0)
+    for randomizer, rows in ((given, table), (sets, sets.law().channel().matrix.tolist())):
+        curve = person_curve(protocol(randomizer, 4), 2)
+        for level in LEVELS:
+            worst = float(person_enumeration.worst_delta(rows, 4, 2, math.exp(level)))
+            found = curve.delta(level)
+            assert found.lower <= worst * (1 + 1e-9) + 1e-14
+            assert worst <= found.upper * (1 + 1e-9) + 1e-14
+
+
+def test_the_pure_guarantee_is_attained_by_equal_reports() -> None:
+    """Rationals: the largest likelihood ratio of any outcome is that of one report to the power of m."""
+    truth = Fraction(3, 4)
+    rows = dp_enumeration.channel(2, truth)
+    largest = max(
+        mass / second[key] for first, second in person_enumeration.neighbours(rows, 4, 2) for key, mass in first.items()
+    )
+    assert largest == (truth / (1 - truth)) ** 2
+    found = hs.dp.epsilon(protocol(hs.RandomizedResponse(k=2, epsilon=math.log(3)), 4), delta=0.0, reports_per_person=2)
+    assert found.kind == "exact"
+    assert found.upper == pytest.approx(2 * math.log(3), rel=1e-9)
+
+
+def test_one_report_is_the_ordinary_figure() -> None:
+    survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 500)
+    assert hs.dp.epsilon(survey, delta=1e-6, reports_per_person=1) == hs.dp.epsilon(survey, delta=1e-6)
+    assert hs.dp.delta(survey, epsilon=0.1, reports_per_person=1) == hs.dp.delta(survey, epsilon=0.1)
+    assert hs.dp.local_epsilon(survey, reports_per_person=1) == hs.dp.local_epsilon(survey)
+
+
+@pytest.mark.parametrize(
+    ("randomizer", "n", "reports"),
+    [
+        (hs.RandomizedResponse(k=5, epsilon=2.0), 33_000, 5),
+        (hs.RandomizedResponse(k=2, epsilon=1.0), 3_000, 3),
+        (hs.LocalHashing(k=1000, g=8, epsilon=2.0), 44_809, 10),
+        (hs.SubsetSelection(k=10, w=3, epsilon=1.5), 20_000, 4),
+    ],
+)
+def test_in_a_crowd_the_ends_meet(randomizer: object, n: int, reports: int) -> None:
+    found = hs.dp.epsilon(protocol(randomizer, n), delta=1e-6, reports_per_person=reports)
+    print(found, found.witness)
+    assert found.lower >= 0.995 * found.upper
+    assert "reports of the target alike" in str(found.witness)
+
+
+def test_the_figure_of_one_report_times_their_number_is_no_bound() -> None:
+    """What Remark 10 of the page on composition warns of."""
+    survey = protocol(hs.RandomizedResponse(k=5, epsilon=2.0), 33_000)
+    one, five = (hs.dp.epsilon(survey, delta=1e-6, reports_per_person=m) for m in (1, 5))
+    assert 5 * one.upper < five.lower
+
+
+def test_more_reports_of_a_person_cost_more_and_no_more_than_the_local_figure() -> None:
+    survey = protocol(hs.RandomizedResponse(k=4, epsilon=1.0), 2_000)
+    found = [hs.dp.epsilon(survey, delta=1e-6, reports_per_person=m) for m in (1, 2, 4, 8)]
+    assert all(low.upper < high.lower for low, high in pairwise(found))
+    assert found[-1].upper < hs.dp.local_epsilon(survey, reports_per_person=8).upper
+    assert hs.dp.local_epsilon(survey, reports_per_person=8).upper == pytest.approx(8.0)
+
+
+def test_nobody_has_more_reports_than_there_are() -> None:
+    alone = protocol(hs.RandomizedResponse(k=2, epsilon=1.0), 3)
+    assert hs.dp.epsilon(alone, delta=0.0, reports_per_person=9).upper == pytest.approx(3.0)
+    assert hs.dp.local_epsilon(alone, reports_per_person=9).upper == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    "shuffler",
+    [
+        hs.NoShuffle(),
+        hs.MallowsShuffle(reference=list(range(300)), theta=0.1),
+        hs.Scrambler(dummies=90, cap=300),
+        hs.Scrambler(dummies=hs.DummyLaw.of({30: 0.5, 90: 0.5})),
+    ],
+)
+def test_every_shuffler_has_two_ends(shuffler: Shuffler) -> None:
+    survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 300, shuffler)
+    plain = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 300)
+    found = hs.dp.epsilon(survey, delta=1e-5, reports_per_person=3)
+    print(shuffler, found)
+    assert divergence(survey).epsilon(1e-5).lower <= found.lower <= found.upper <= 3.0 * (1 + 1e-9)
+    if shuffler.reveals is plain.shuffler.reveals:  # dummies only help
+        assert found.upper <= hs.dp.epsilon(plain, delta=1e-5, reports_per_person=3).upper
+    assert hs.dp.epsilon(survey, delta=0.0, reports_per_person=3).upper == pytest.approx(3.0)
+    assert hs.dp.delta(survey, epsilon=4.0, reports_per_person=3).upper == 0
+
+
+def test_without_noise_nothing_is_promised() -> None:
+    bare = protocol(hs.RandomizedResponse(k=3, epsilon=math.inf), 300)
+    assert hs.dp.epsilon(bare, delta=1e-5, reports_per_person=3).lower == math.inf
+    with_dummies = protocol(hs.RandomizedResponse(k=3, epsilon=math.inf), 300, hs.Scrambler(dummies=600))
+    found = hs.dp.epsilon(with_dummies, delta=1e-3, reports_per_person=3)
+    one = hs.dp.epsilon(with_dummies, delta=1e-3)
+    assert one.lower <= found.upper
+
+
+def test_wide_columns_keep_the_lower_end_of_one_report() -> None:
+    wide = protocol(hs.BitFlipping(width=17, p=0.4), 50)
+    assert person_curve(wide, 2).lower(3.0)[0] == divergence(wide).lower(3.0)[0]
+
+
+def test_rounds_of_several_reports_are_composed() -> None:
+    trips = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 900)
+    once = hs.dp.per_person(trips, reports=3)
+    together = hs.dp.compose([(once, 4)], delta=1e-6)
+    batches = hs.dp.compose([(protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 300), 12)], delta=1e-6)
+    print(together, batches)
+    assert together.upper == pytest.approx(batches.upper, rel=1e-9)
+    assert together.lower >= 0.99 * together.upper
+    both = hs.dp.compose_delta([(once, 2), trips], epsilon=0.8)
+    assert 0 < both.lower <= both.upper
+    seen = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 900, hs.NoShuffle())
+    local = hs.dp.compose([(hs.dp.per_person(seen, reports=3), 4)], delta=1e-6)
+    assert str(local) == str(hs.dp.compose([(seen, 12)], delta=1e-6))
+    curve = hs.dp.profile([once])
+    assert curve.advantage.upper == hs.dp.delta(trips, epsilon=0.0, reports_per_person=3).upper
+
+
+def test_a_person_has_at_least_one_report() -> None:
+    survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 900)
+    with pytest.raises(InvalidInputError, match="reports_per_person"):
+        hs.dp.epsilon(survey, delta=1e-6, reports_per_person=0)
+    with pytest.raises(InvalidInputError, match="reports_per_person"):
+        hs.dp.delta(survey, epsilon=1.0, reports_per_person=0)
+    with pytest.raises(InvalidInputError, match="reports_per_person"):
+        hs.dp.local_epsilon(survey, reports_per_person=0)
+
+
+@pytest.mark.parametrize("parameter", ["epsilon", "n", "dummies", "rounds"])
+def test_calibration_meets_the_target_of_a_person_and_of_all_rounds(parameter: str) -> None:
+    survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 1_500)
+    rounds = 1 if parameter == "rounds" else 2
+    found = hs.dp.calibrate(
+        survey,
+        parameter=parameter,  # type: ignore[arg-type]
+        epsilon=0.8,
+        delta=1e-6,
+        reports_per_person=2,
+        rounds=rounds,
+    )
+    times = int(found.value) if parameter == "rounds" else rounds
+    again = hs.dp.compose([(hs.dp.per_person(found.protocol, reports=2), times)], delta=1e-6)
+    print(found, again)
+    assert again.upper <= 0.8 * (1 + 1e-5)
+    assert found.beyond_bound is None or found.beyond_bound.upper > 0.8
+    if parameter != "rounds":
+        one = hs.dp.calibrate(survey, parameter=parameter, epsilon=0.8, delta=1e-6)  # type: ignore[arg-type]
+        assert (found.value < one.value) is (parameter == "epsilon")
+
+
+def test_rounds_are_not_both_given_and_solved_for() -> None:
+    survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 900)
+    with pytest.raises(InvalidInputError, match="rounds"):
+        hs.dp.calibrate(survey, parameter="rounds", epsilon=0.8, delta=1e-6, rounds=2)
+
+
+def test_deltas_that_floats_do_not_hold_are_refused_and_none_is_infinite() -> None:
+    survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 900)
+    with pytest.raises(NumericalError, match="delta = 0"):
+        hs.dp.epsilon(survey, delta=1e-305, reports_per_person=2)
+    assert person_curve(survey, 2).certain == 0

@@ -13,7 +13,6 @@ from scipy.stats import binom
 import hushuffle as hs
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
-from hushuffle.collection.estimate import noise_warning
 from hushuffle.estimation import heavy_hitters
 from hushuffle.report.frequency_chart import Frequencies
 from hushuffle.tables.frequency_files import in_cell
@@ -63,7 +62,8 @@ def test_values_that_hardly_anybody_holds_are_not_printed(capsys: pytest.Capture
     shown = capsys.readouterr()
     document = json.loads(shown.out)
     table = pl.read_csv("all.csv")
-    assert table.columns == ["value", "frequency", "standard_error", "low", "high", "above_threshold"]
+    shares = ["value", "frequency", "standard_error", "low", "high", "above_threshold"]
+    assert table.columns == [*shares, "people", "people_low", "people_high"]
     assert table.filter("above_threshold")["value"].to_list() == [7]
     assert [row["above_threshold"] for row in document["frequencies"]] == table["above_threshold"].to_list()
     top = table.sort("frequency", descending=True).head(20)
@@ -75,9 +75,10 @@ def test_values_that_hardly_anybody_holds_are_not_printed(capsys: pytest.Capture
         shown = capsys.readouterr()
         assert len(printed(shown.out)) == count
         assert printed(shown.out)[0] == "7"
-        assert shown.err.startswith("hushuffle: warning: standard errors are near or above the shares (0.0")
-        assert f"95% interval, {'each' if options else 'all at once'}" in shown.out
+        assert shown.err.startswith("hushuffle: warning: Standard errors are near or above the shares (0.0")
+        assert 'kind = "local-hashing" does better with the same local epsilon: 0.0072, a value shows' in shown.err
         words = " ".join(shown.out.split())
+        assert ("Standard error each People each" if options else "Standard error all at once People at once") in words
         assert ("1,999 of 2,000 values are not shown: their estimates cannot be told from noise." in words) != bool(
             options
         )
@@ -106,7 +107,8 @@ def test_nothing_to_print(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert "3 of 3 values are not shown" in shown.out
     assert "Share" not in shown.out
-    assert "not even a value that everybody holds would show; an even share is 33 %" in shown.err
+    assert "not even a value that everybody holds can be told from noise" in shown.err
+    assert "an even share of 3 categories is 0.33" in shown.err
     assert "none is told from noise" in Path("shares.svg").read_text(encoding="utf-8")
 
 
@@ -146,14 +148,84 @@ def test_what_is_printed_holds_as_often_as_it_says(protocol: hs.Protocol, counts
     assert wrong_intervals <= most
 
 
-def test_the_warning_is_about_an_even_share() -> None:
-    """Four values: an even share is 25 %."""
-    for n, warned in ((60, True), (2000, False)):
-        protocol = hs.Protocol(randomizer=hs.RandomizedResponse(k=4, epsilon=1.0), shuffler=hs.UniformShuffle(), n=n)
-        estimate = hs.estimate(np.arange(n) % 4, protocol=protocol)
-        found = heavy_hitters(estimate, protocol=protocol)
-        assert (found.threshold > 0.25) == warned
-        assert len(list(noise_warning(estimate, found))) == warned
+def test_people_stand_beside_shares(capsys: pytest.CaptureFixture[str]) -> None:
+    collected([0] * 5000 + [1] * 3000 + [2] * 2000, 3, 3.0, capsys)
+    assert main(["estimate", "out", "--json", "--chart", "shares.svg"]) == Exit.DONE
+    document = json.loads(capsys.readouterr().out)
+    assert (document["people"], document["intervals"], document["values"]) == (10_000, "each", 3)
+    for row in document["frequencies"]:
+        for number, share in (("people", "frequency"), ("people_low", "low"), ("people_high", "high")):
+            assert row[number] == pytest.approx(10_000 * row[share])
+    held = f"{document['frequencies'][0]['people']:,.0f}"
+    assert f"0: {held}" in Path("shares.svg").read_text(encoding="utf-8")
+    assert main(["estimate", "out"]) == Exit.DONE
+    assert f" {held} " in capsys.readouterr().out
+
+
+def test_heavy_hitters_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Files, JSON and picture hold what is told from noise, by name, with the intervals that are printed."""
+    collected([7] * 12_000 + [2 * one % 2_000 for one in range(2_000)], 2_000, 2.0, capsys)
+    assert main(["estimate", "out", "--heavy-hitters", "--json", "--out", "few.csv", "--chart", "few.svg"]) == Exit.DONE
+    document = json.loads(capsys.readouterr().out)
+    assert (document["values"], document["intervals"]) == (2_000, "all at once")
+    assert [row["value"] for row in document["frequencies"]] == ["7"]
+    table = pl.read_csv("few.csv")
+    assert table["value"].to_list() == [7]
+    assert main(["estimate", "out"]) == Exit.DONE
+    low, high = (f"{table[end].item():.4f}" for end in ("low", "high"))
+    assert f"{low} to {high}" in capsys.readouterr().out
+    assert "all at once" in Path("few.svg").read_text(encoding="utf-8").replace("</text>", " ")
+    assert main(["estimate", "out", "--heavy-hitters", "--all"]) == Exit.USAGE
+    assert "--all and --heavy-hitters exclude each other" in capsys.readouterr().err
+
+
+def test_nobody_is_a_heavy_hitter(capsys: pytest.CaptureFixture[str]) -> None:
+    collected([0, 1, 1], 3, 0.1, capsys)
+    for name in ("none.csv", "none.parquet", "none.json"):
+        assert main(["estimate", "out", "--heavy-hitters", "--out", name]) == Exit.DONE
+    assert pl.read_parquet("none.parquet").height == 0
+    assert pl.read_csv("none.csv").columns == pl.read_parquet("none.parquet").columns
+    assert json.loads(Path("none.json").read_text(encoding="utf-8"))["frequencies"] == []
+
+
+def test_shares_on_the_simplex(capsys: pytest.CaptureFixture[str]) -> None:
+    """They sum to 1, stand beside the unbiased ones, and claim no interval."""
+    collected([7] * 12_000 + [2 * one % 2_000 for one in range(2_000)], 2_000, 2.0, capsys)
+    assert main(["estimate", "out", "--json"]) == Exit.DONE
+    plain = json.loads(capsys.readouterr().out)
+    assert main(["estimate", "out", "--simplex", "--json", "--chart", "simplex.html"]) == Exit.DONE
+    document = json.loads(capsys.readouterr().out)
+    rows = document["frequencies"]
+    shares = np.array([row["simplex_frequency"] for row in rows])
+    assert shares.min() == 0
+    assert shares.sum() == pytest.approx(1)
+    assert sum(row["simplex_people"] for row in rows) == pytest.approx(14_000)
+    assert [{key: row[key] for key in before} for row, before in zip(rows, plain["frequencies"], strict=True)] == (
+        plain["frequencies"]
+    )
+    done = document["simplex"]
+    assert done["set_to_zero"] == int((shares == 0).sum())
+    kept = [row for row in rows if row["simplex_frequency"] > 0]
+    for row in kept:
+        assert row["frequency"] - row["simplex_frequency"] == pytest.approx(done["others_lowered_by"])
+    picture = " ".join(Path("simplex.html").read_text(encoding="utf-8").split())
+    assert "interval of the" in picture
+    assert main(["estimate", "out", "--simplex"]) == Exit.DONE
+    words = " ".join(capsys.readouterr().out.split())
+    assert "Unbiased share" in words
+    assert f"of 2,000 values {done['set_to_zero']:,} became 0, the others are lower by" in words
+    assert "standard errors and intervals are those of the unbiased shares, and none is known for these" in words
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of reports does not exist: had the work begun, that would be said."""
+    assert main(["estimate", "missing", "--out", "nowhere/shares.csv"]) == Exit.FAILED
+    assert capsys.readouterr().err == "hushuffle: nowhere/shares.csv: No such file or directory.\n"
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert main(["estimate", "missing", "--chart", "shares.svg"]) == Exit.FAILED
+    assert capsys.readouterr().err == "hushuffle: shares.svg: Permission denied.\n"
 
 
 def test_charts_of_many_values_draw_those_that_count() -> None:
@@ -164,6 +236,10 @@ def test_charts_of_many_values_draw_those_that_count() -> None:
     chart = Frequencies(title="", estimate=estimate, labels=labels, confidence=0.95, people=400, above=above)
     assert sorted(chart.rows) == [3, 5]
     assert chart.caption.startswith("the 2 most frequent of 40 values; 400 people")
+    few = Frequencies(
+        title="", estimate=estimate, labels=labels, confidence=0.95, people=400, above=above, at_once=True
+    )
+    assert few.drawn_confidence == pytest.approx(1 - 0.05 / 40)
     none = Frequencies(title="", estimate=estimate, labels=labels, confidence=0.95, people=400, above=above & False)
     assert len(none.rows) == 30
     assert "none is told from noise" in none.caption

@@ -25,8 +25,8 @@ def test_a_picture_of_its_own() -> None:
     assert picture.count("http") == 1  # the name of the format; nothing is fetched
     shown = texts(picture)
     assert "Smokes <often> & much" in shown
-    assert "1,000 people; estimate and 90% interval" in shown
-    assert {"label 0", "label 1", "label 2", "Second"} < set(shown)
+    assert shown[1:3] == ["1,000 people; estimate and 90% interval; after the colon", "how many people"]
+    assert {"label 0: 0", "label 1: 333", "label 2: 667", "Second"} < set(shown)
     identifiers = [one.attrib["id"] for one in ET.fromstring(picture).iter() if "id" in one.attrib]  # noqa: S314
     assert len(set(identifiers)) == len(identifiers)
 
@@ -34,9 +34,10 @@ def test_a_picture_of_its_own() -> None:
 def test_the_largest_of_many() -> None:
     many = part(31)
     assert many.rows == tuple(range(30, 0, -1))
-    assert many.caption == "the 30 most frequent of 31 values; 1,000 people; estimate and 90% interval"
+    most = "the 30 most frequent of 31 values; 1,000 people; estimate and 90% interval"
+    assert many.caption == f"{most}; after the colon how many people"
     shown = texts(frequency_svg([many]))
-    assert "label 30" in shown
+    assert "label 30: 65" in shown
     assert "label 0" not in shown
     assert part(30).rows == tuple(range(30))
     assert part(people=1).caption.startswith("1 person; ")

@@ -12,13 +12,14 @@ import numpy as np
 
 from hushuffle.errors import InvalidInputError
 from hushuffle.estimation import predicted_standard_error
-from hushuffle.model import Bound, Population
+from hushuffle.model import Bound, Population, Warned
 from hushuffle.numerics.roots import halved
 from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, smallest_people, with_local_epsilon
 from hushuffle.questions.dp.calibration import calibrate as solve
 from hushuffle.specification import Specification, build_protocol
 from hushuffle.specification._base import unfit
+from hushuffle.specification.warnings import deployment_warnings
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -47,7 +48,8 @@ class Choice:
 
     `most` is the largest local epsilon that meets the privacy target, `least` the smallest that meets the
     accuracy target (None: no such target, or out of reach of every local epsilon). `people` is how many it
-    takes for both (None: those there are will do, or no number up to 10**9).
+    takes for both (None: those there are will do, or no number up to 10**9). `warnings` are about the deployment with
+    the local epsilon of `most`.
     """
 
     title: str
@@ -60,6 +62,7 @@ class Choice:
     most: Point
     least: Point | None
     people: int | None
+    warnings: tuple[Warned, ...] = ()
 
     @property
     def met(self) -> bool:
@@ -127,6 +130,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         most=best,
         least=None if least is None else _at(with_local_epsilon(protocol, least), least, targets.delta),
         people=needed,
+        warnings=deployment_warnings(most.protocol, delta=targets.delta),
     )
     tell("done", 1.0)
     return choice

@@ -7,17 +7,13 @@ from collections.abc import Iterator, Sequence
 from statistics import NormalDist
 
 from hushuffle.assessment.findings import central_bound, hides_senders
-from hushuffle.estimation.heavy_hitters import significant_count
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Bound, Finding, Utility, Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification import People, Specification
+from hushuffle.specification.warnings import accuracy_warnings, privacy_warnings
 
-SMALL_CROWD = 100
 SMALL_GROUP = 20
-MANY_VALUES = 100
-LEVEL = 0.05
 FALSE_ALARM = 1e-6
 """How often the warning that measured and predicted errors differ comes by chance, over all values together."""
 
@@ -33,25 +29,19 @@ def concerns(
     """Return the warnings, the gravest first; without central figure or utility, none that rests on it."""
     central = central_bound(findings)
     return (
+        *privacy_warnings(protocol, delta=specification.targets.delta),
         *_about_privacy(protocol, specification, central),
-        *_about_groups(protocol, people),
+        *_about_groups(people),
         *(_about_accuracy(utility) if utility else _about_unknown_accuracy(specification)),
-        *(_about_rare_values(protocol) if utility else ()),
+        *(accuracy_warnings(protocol) if utility else ()),
         *people.warnings,
         *_about_the_run(people, specification),
     )
 
 
 def _about_privacy(protocol: Protocol, specification: Specification, central: Bound | None) -> Iterator[Warned]:
-    delta, wanted = specification.targets.delta, specification.targets.epsilon
-    local = protocol.randomizer.local_epsilon
-    if math.isinf(local):
-        yield Warned(
-            key="no-noise",
-            sentence="No noise is added on the devices: whoever knows the other answers reads off the last one.",
-            advice="Give [randomizer] a finite epsilon, unless pseudonyms are all that was promised.",
-        )
-    elif central is not None and central.upper > LARGE_EPSILON:
+    wanted, local = specification.targets.epsilon, protocol.randomizer.local_epsilon
+    if math.isfinite(local) and central is not None and central.upper > LARGE_EPSILON:
         yield Warned(
             key="large-epsilon",
             sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise by itself.",
@@ -64,12 +54,6 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
             key="privacy-target-missed",
             sentence=f"Central epsilon is {number(central.upper, up=True)}, above the {wanted:g} asked for.",
             advice="Run hushuffle calibrate: it says which local epsilon meets it.",
-        )
-    if delta * protocol.n >= 1:
-        yield Warned(
-            key="large-delta",
-            sentence=f"Delta is {delta:g}, not below 1/n = {1 / protocol.n:.2g}: it would allow to publish one answer.",
-            advice="Take a delta well below 1/n, such as 1/(10 n) or less.",
         )
     if not hides_senders(protocol):
         yield Warned(
@@ -96,13 +80,7 @@ def unknown_privacy(specification: Specification) -> Iterator[Warned]:
         )
 
 
-def _about_groups(protocol: Protocol, people: People) -> Iterator[Warned]:
-    if protocol.n < SMALL_CROWD:
-        yield Warned(
-            key="small-crowd",
-            sentence=f"Only {protocol.n} people take part: a small crowd hides nobody well.",
-            advice="Collect from more people before anything is released.",
-        )
+def _about_groups(people: People) -> Iterator[Warned]:
     counts = people.population.counts
     small = [] if counts is None else [count for count in counts if count < SMALL_GROUP]
     if small:
@@ -139,26 +117,6 @@ def _about_unknown_accuracy(specification: Specification) -> Iterator[Warned]:
             key="target-unknown",
             sentence=f"Whether the standard error meets the {target:g} asked for is not known: it has no figure here.",
             advice="Take a mechanism whose frequencies can be estimated.",
-        )
-
-
-def _about_rare_values(protocol: Protocol) -> Iterator[Warned]:
-    """Yield how many must hold a value before it shows, where that is more than an even share of the people."""
-    drawn = protocol.shuffler.dummy_law
-    k, n, dummies = protocol.randomizer.inputs, protocol.n, drawn.middle if drawn else protocol.shuffler.dummies
-    if k <= MANY_VALUES:
-        return
-    law = support_law(protocol.randomizer, for_what="The accuracy of a value")
-    count = significant_count(law, n=n, dummies=dummies, chance=LEVEL / k)
-    needed = (count - n * law.false - dummies * law.dummy) / (law.true - law.false)
-    if needed > n / k:
-        yield Warned(
-            key="rare-values-hidden",
-            sentence=(
-                f"Of {k:,} categories only those that about {number(needed, digits=2)} people or more hold can be told "
-                f"from noise."
-            ),
-            advice="Read the heavy hitters (hushuffle.estimation.heavy_hitters) and take the rest for unknown.",
         )
 
 

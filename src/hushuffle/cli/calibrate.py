@@ -7,12 +7,13 @@ import math
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, progress
+from hushuffle.cli.console import Exit, progress, warn
 
 if TYPE_CHECKING:
     from hushuffle.assessment.calibrate import Choice, Point
@@ -50,6 +51,7 @@ def calibrate(
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         choice = run(spec, base_folder=specification.parent, progress=tell)
     sys.stdout.write(_as_json(choice) if json else "\n".join(_lines(choice)) + "\n")
+    warn({"": choice.warnings})
     if choice.met:
         return Exit.DONE
     sys.stderr.write("hushuffle: no local epsilon meets both targets with this many people.\n")
@@ -116,6 +118,7 @@ def _as_json(choice: Choice) -> str:
         "smallest_for_accuracy": None if choice.least is None else _point(choice.least),
         "met": choice.met,
         "people_needed": choice.people,
+        "warnings": [asdict(warned) for warned in choice.warnings],
     }
     return json_text.dumps(document, indent=2, allow_nan=False) + "\n"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, UsageError, master_of, progress, termination
+from hushuffle.cli.console import Exit, UsageError, master_of, progress, termination, warn
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -92,17 +92,23 @@ def collect(
 
                 when = late or "next"
                 batch = collect_batch(collection, out=out, request=request, late=when, interrupted=interrupted)
-                lines = _of_batch(batch, min_batch)
+                lines, released = _of_batch(batch, min_batch), batch.collected
                 warnings = [f"set aside until the next run: {message}" for message in batch.damaged]
                 if batch.unnoted is not None:
                     warnings.append(f"batch {batch.number} is released; the next run will note it: {batch.unnoted}")
             else:
-                lines = _of_any(run(collection, out=out, request=request))
+                released = run(collection, out=out, request=request)
+                lines = _of_any(released)
         except InvalidInputError as error:  # options, or categories that cannot be collected
             raise UsageError(str(error)) from None
     for warning in warnings:
         sys.stderr.write(f"hushuffle: {warning}\n")
     sys.stdout.write("\n".join(lines) + "\n")
+    if released is not None:
+        from hushuffle.specification.warnings import deployment_warnings  # noqa: PLC0415 - only when needed
+
+        columns = released.columns.items()
+        warn({name: deployment_warnings(made.protocol, delta=collection.delta) for name, made in columns})
     return Exit.DONE
 
 

@@ -6,11 +6,14 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from types import FrameType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from hushuffle.model import Warned
 
 
 class Exit(IntEnum):
@@ -74,6 +77,17 @@ def progress(*, enabled: bool) -> Iterator[Tell | None]:
             bar.update(task, description=what, completed=min(max(share, 0.0), 1.0))
 
         yield tell
+
+
+def warn(columns: Mapping[str, Iterable[Warned]]) -> None:
+    """Print warnings on standard error, for each column under its name ("": there is one without a name).
+
+    What is said of every column is said once, without a name.
+    """
+    said = {name: [f"{warned.sentence} {warned.advice}" for warned in about] for name, about in columns.items()}
+    common = [line for line in next(iter(said.values()), []) if all(line in lines for lines in said.values())]
+    own = [f"{name}: {line}" for name, lines in said.items() for line in lines if line not in common]
+    sys.stderr.write("".join(f"hushuffle: warning: {line}\n" for line in (*common, *own)))
 
 
 _WIDEST = 120

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +20,15 @@ def refuse_file(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         message = f"--out must be a folder, {folder} is a file."
         raise UsageError(message)
+
+
+def refuse_place(file: Path) -> None:
+    """Complain about a file that cannot be written because of its folder, before the work starts."""
+    folder = file.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
 
 
 def deliver(made: Report, folder: Path, *, json: bool) -> None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, UsageError, color, master_of, progress, width
+from hushuffle.cli.console import Exit, UsageError, color, master_of, progress, warn, width
+from hushuffle.cli.delivery import refuse_place
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     import polars as pl
 
@@ -36,6 +37,8 @@ def estimate(
     chart: Path | None = None,
     confidence: float = 0.95,
     every: Annotated[bool, Parameter(name="--all", negative=(), show_default=False)] = False,
+    heavy_hitters: Annotated[bool, _Flag] = False,
+    simplex: Annotated[bool, _Flag] = False,
     counts_only: Annotated[bool, _Flag] = False,
     json: Annotated[bool, _Flag] = False,
     engine: Literal["local", "spark"] = "local",
@@ -46,7 +49,8 @@ def estimate(
     Several collections of different people with the same randomizer and
     categories are added up, column by column. Prints the most frequent of the
     values that are told from noise: that one which nobody holds is among them
-    happens in at most 1 of 20 collections. Files hold all values.
+    happens in at most 1 of 20 collections. Files hold all values, each with an
+    interval of its own; with --heavy-hitters those that are printed.
 
     Args:
         reports: folders that collect wrote, files of reports, or files of counts (.json).
@@ -56,6 +60,9 @@ def estimate(
             noise): .svg or .html.
         confidence: of all that is printed together, 0.95 by default; in files and with --all of each interval.
         every: print all values, also those that cannot be told from noise.
+        heavy_hitters: write, draw and print as JSON only values that are told from noise, with the intervals that hold
+            for all of them at once.
+        simplex: give shares that are not negative and sum to 1 besides; intervals stay those of the unbiased shares.
         counts_only: write support counts to --out (.json), to be added up elsewhere, and estimate nothing.
         json: print all values as JSON, and nothing else, to standard output.
         engine: spark counts on a cluster that reads the same files as this machine.
@@ -63,6 +70,12 @@ def estimate(
     """
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
+    if every and heavy_hitters:
+        message = "--all and --heavy-hitters exclude each other."
+        raise UsageError(message)
+    for file in (out, chart):
+        if file is not None:
+            refuse_place(file)
     from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell, _counting(cluster) as count:
@@ -70,29 +83,39 @@ def estimate(
     if counts_only and out is not None:
         return _save_counts(tallies, out)
     estimates = {name: tally.estimate() for name, tally in tallies.items()}
-    from hushuffle.collection.estimate import noise_warning  # noqa: PLC0415
+    from hushuffle.estimation import project_on_simplex  # noqa: PLC0415
     from hushuffle.tables.frequency_files import frequency_table, save_columns, save_frequencies  # noqa: PLC0415
 
     shown = {name: tallies[name].told_from_noise(made, confidence=confidence) for name, made in estimates.items()}
-    tables = {
-        name: frequency_table(made, tallies[name].labels, confidence=confidence, above=shown[name].among(made.k))
+    projected = {name: project_on_simplex(made) for name, made in estimates.items()} if simplex else {}
+    every_value = {
+        name: frequency_table(
+            made,
+            tallies[name].labels,
+            confidence=confidence,
+            above=shown[name].among(made.k),
+            simplex=projected.get(name),
+        )
         for name, made in estimates.items()
     }
-    facts = {name: {**_facts(tally, confidence), "threshold": shown[name].threshold} for name, tally in tallies.items()}
+    significant = {name: _significant(every_value[name], shown[name], made.n) for name, made in estimates.items()}
+    tables = significant if heavy_hitters else every_value
+    facts: dict[str, Any] = {
+        name: _facts(tally, confidence, shown[name], at_once=heavy_hitters, simplex=projected.get(name))
+        for name, tally in tallies.items()
+    }
     several = "" not in tables
     if out is not None and several:
         save_columns(out, tables, facts)
     elif out is not None:
         save_frequencies(out, tables[""], facts[""])
     if chart is not None:
-        _draw(chart, tallies, estimates, {} if every else shown, confidence)
+        _draw(chart, tallies, {**estimates, **projected}, {} if every else shown, confidence, at_once=heavy_hitters)
     if json:
         _print_json(tables, facts)
     else:
-        _print(tables, facts, shown, every=every)
-    for name, made in estimates.items():
-        for sentence in noise_warning(made, shown[name]):
-            sys.stderr.write(f"hushuffle: warning: {name}{': ' * bool(name)}{sentence}\n")
+        _print(every_value if every else significant, facts, every=every)
+    warn({name: tally.warnings(confidence=confidence) for name, tally in tallies.items()})
     if not json and (out is not None or chart is not None):
         sys.stdout.write("\n" + "".join(f"Wrote {file}\n" for file in (out, chart) if file is not None))
     return Exit.DONE
@@ -141,8 +164,28 @@ def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
     return Exit.DONE
 
 
-def _facts(tally: Tally, confidence: float) -> dict[str, Any]:
-    return {"people": tally.manifest.people, "dummies": tally.manifest.dummies, "confidence": confidence}
+def _facts(
+    tally: Tally, confidence: float, shown: HeavyHitters, *, at_once: bool, simplex: Estimate | None
+) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "people": tally.manifest.people,
+        "dummies": tally.manifest.dummies,
+        "confidence": confidence,
+        "threshold": shown.threshold,
+        "values": tally.counts.k,
+        "intervals": "all at once" if at_once else "each",
+    }
+    if simplex is not None:
+        zeros = simplex.frequencies == 0
+        lowered = float((simplex.raw - simplex.frequencies)[~zeros].mean())
+        facts["simplex"] = {"set_to_zero": int(zeros.sum()), "others_lowered_by": lowered}
+    return facts
+
+
+def _significant(table: pl.DataFrame, shown: HeavyHitters, people: int) -> pl.DataFrame:
+    from hushuffle.tables.frequency_files import chosen_rows  # noqa: PLC0415 - only when needed
+
+    return chosen_rows(table, shown.values, intervals=shown.intervals, people=people)
 
 
 def _draw(
@@ -151,6 +194,8 @@ def _draw(
     estimates: Mapping[str, Estimate],
     shown: Mapping[str, HeavyHitters],
     confidence: float,
+    *,
+    at_once: bool,
 ) -> None:
     from hushuffle.report.frequency_chart import Frequencies, frequency_html, frequency_svg  # noqa: PLC0415
     from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415 - only when needed
@@ -163,6 +208,7 @@ def _draw(
             confidence=confidence,
             people=tally.manifest.people,
             above=shown[name].among(estimates[name].k) if name in shown else None,
+            at_once=at_once,
         )
         for name, tally in tallies.items()
     ]
@@ -176,51 +222,62 @@ def _print_json(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str
     sys.stdout.write(columns_text(tables, facts) if several else frequency_text(tables[""], facts[""]))
 
 
-def _print(
-    tables: Mapping[str, pl.DataFrame],
-    facts: Mapping[str, dict[str, Any]],
-    shown: Mapping[str, HeavyHitters],
-    *,
-    every: bool,
-) -> None:
+def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]], *, every: bool) -> None:
     for position, (name, table) in enumerate(tables.items()):
         sys.stdout.write("\n" * bool(position) + (f"{name}: " if name else ""))
         sys.stdout.write(f"{facts[name]['people']:,} people, {facts[name]['dummies']:,} dummies.\n\n")
         if every:
-            _print_rows(table, facts[name], "each")
+            _print_rows(table.sort("frequency", descending=True), facts[name], "each", _of_simplex(facts[name]))
         else:
-            _print_significant(table, facts[name], shown[name])
+            notes = [*_of_others(table, facts[name]), *_of_simplex(facts[name])]
+            _print_rows(table.head(_SHOWN), facts[name], "all at once", notes)
 
 
-def _print_significant(table: pl.DataFrame, facts: dict[str, Any], shown: HeavyHitters) -> None:
-    """Print the most frequent values that are told from noise, and say what the others are."""
-    import polars as pl  # noqa: PLC0415 - only when needed
-
-    low, high = (pl.Series(shown.intervals[:, end]) for end in (0, 1))
-    rows = table[shown.values].with_columns(low=low, high=high)
-    notes = []
+def _of_others(rows: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:
+    """Say what the values are that are not among the most frequent of `rows`, which are told from noise."""
     if rows.height > _SHOWN:
-        notes.append(f"{rows.height - _SHOWN:,} more values are told from noise; --out writes all.")
-    below = table.height - rows.height
+        yield f"{rows.height - _SHOWN:,} more values are told from noise; --out writes all."
+    below = facts["values"] - rows.height
     if below:
-        people = math.ceil(max(shown.threshold, 0.0) * facts["people"])
+        people = math.ceil(max(facts["threshold"], 0.0) * facts["people"])
         few = f"; one that fewer than about {people:,} people hold mostly does not show" * (people <= facts["people"])
-        notes.append(
-            f"{below:,} of {table.height:,} values are not shown: their estimates cannot be told from noise. Nobody "
+        yield (
+            f"{below:,} of {facts['values']:,} values are not shown: their estimates cannot be told from noise. Nobody "
             f"may hold them{few}. --all prints them."
         )
-    _print_rows(rows.head(_SHOWN), facts, "all at once", notes)
 
 
-def _print_rows(table: pl.DataFrame, facts: dict[str, Any], meant: str, notes: Sequence[str] = ()) -> None:
+def _of_simplex(facts: dict[str, Any]) -> Iterator[str]:
+    """Say what was done to the shares so that they are not negative and sum to 1."""
+    if "simplex" not in facts:
+        return
+    done, lowered = facts["simplex"], facts["simplex"]["others_lowered_by"]
+    yield (
+        f"Shares and people are the nearest that are not negative and sum to 1: of {facts['values']:,} values "
+        f"{done['set_to_zero']:,} became 0, the others are {'lower' if lowered >= 0 else 'higher'} by "
+        f"{abs(lowered):.2g} than the unbiased ones. That is a bias: standard errors and intervals are those of the "
+        "unbiased shares, and none is known for these."
+    )
+
+
+def _print_rows(rows: pl.DataFrame, facts: dict[str, Any], meant: str, notes: Iterable[str]) -> None:
     from hushuffle.report.printing import item, printed, text  # noqa: PLC0415 - only when needed
     from hushuffle.report.printing import table as grid  # noqa: PLC0415
 
-    shown = grid(expand=False)
-    for name in ("Value", "Share", "Standard error", f"{100 * facts['confidence']:g}% interval, {meant}"):
+    shown, of = grid(expand=False), "simplex_" if "simplex" in facts else ""
+    confidence = f"{100 * facts['confidence']:g}% interval, {meant}"
+    second = "Unbiased share" if of else "Standard error"
+    names = ["Value", "Share", second, confidence, "People", confidence]
+    for name in names:
         shown.add_column(name, justify="left" if name == "Value" else "right", overflow="fold")
-    rows = table.sort("frequency", descending=True)
-    for value, frequency, error, low, high in rows.drop("above_threshold").iter_rows():
-        shown.add_row(text(value), f"{frequency:.4f}", f"{error:.4f}", f"{low:.4f} to {high:.4f}")
+    for row in rows.iter_rows(named=True):
+        shown.add_row(
+            text(row["value"]),
+            f"{row[f'{of}frequency']:.4f}",
+            f"{row['frequency' if of else 'standard_error']:.4f}",
+            f"{row['low']:.4f} to {row['high']:.4f}",
+            f"{row[f'{of}people']:,.0f}",
+            f"{math.floor(row['people_low']):,} to {math.ceil(row['people_high']):,}",
+        )
     parts = [*([shown] if rows.height else []), *(item(note) for note in notes)]
     sys.stdout.write(printed(parts, width(), color=color()))

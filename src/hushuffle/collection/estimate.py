@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,8 +21,9 @@ from hushuffle.estimation import HeavyHitters, estimate, heavy_hitters
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism, support_law
 from hushuffle.mechanisms.shufflers import Scrambler
-from hushuffle.model import Estimate, Histogram, number
+from hushuffle.model import Estimate, Histogram, Warned
 from hushuffle.specification import Specification, parse
+from hushuffle.specification.warnings import deployment_warnings
 
 Count = Callable[[Sequence[Path], Mechanism], tuple[int, Histogram]]
 """Counts the reports in files: how many there are, and the support of each value."""
@@ -56,36 +56,25 @@ class Tally:
 
     def estimate(self) -> Estimate:
         """Return the frequencies among all people counted."""
-        return estimate(self.counts, protocol=self._protocol)
+        return estimate(self.counts, protocol=self.protocol)
 
     def told_from_noise(self, estimated: Estimate, *, confidence: float) -> HeavyHitters:
         """Return the values that somebody holds, and their intervals; both hold for all of them at `confidence`.
 
         A value that nobody holds is among them in at most 1 - `confidence` of all collections.
         """
-        return heavy_hitters(estimated, protocol=self._protocol, level=1 - confidence)
+        return heavy_hitters(estimated, protocol=self.protocol, level=1 - confidence)
+
+    def warnings(self, *, confidence: float) -> tuple[Warned, ...]:
+        """Return what there is to warn about, if values are told from noise at `confidence`."""
+        delta = self.specification.targets.delta
+        return deployment_warnings(self.protocol, delta=delta, level=1 - confidence)
 
     @property
-    def _protocol(self) -> Protocol:
+    def protocol(self) -> Protocol:
+        """What was collected: all people and dummies counted."""
         shuffler = Scrambler(dummies=self.manifest.dummies)
         return Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
-
-
-def noise_warning(estimated: Estimate, shown: HeavyHitters) -> Iterator[str]:
-    """Yield a warning where standard errors are near the shares: an even share of the people, 1/k, would not show."""
-    even, least = 1 / estimated.k, shown.threshold
-    if least > even:
-        error = number(math.sqrt(estimated.variance_intercept), up=True, digits=2)
-        held = f"a value shows only if about {_percent(least)} of the people hold it"
-        yield (
-            f"standard errors are near or above the shares ({error} for a small share): "
-            f"{held if least < 1 else 'not even a value that everybody holds would show'}; an even share is "
-            f"{_percent(even)}. More people, fewer categories, a larger epsilon or local hashing would help."
-        )
-
-
-def _percent(share: float) -> str:
-    return f"{number(100 * share, digits=2)} %"
 
 
 def tally_reports(

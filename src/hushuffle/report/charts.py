@@ -128,8 +128,13 @@ def _dash(position: int) -> list[int]:
     return list(DASHES[position % len(DASHES)])
 
 
-def shares(population: Population, utility: Utility, rows: Sequence[int]) -> Drawing | None:
-    """Return the drawing of the estimates of the values `rows`; None if there is no estimate."""
+def shares(
+    population: Population, utility: Utility, rows: Sequence[int], *, most: int = _LABEL_COLUMNS
+) -> Drawing | None:
+    """Return the drawing of the estimates of the values `rows`; None if there is no estimate.
+
+    Labels are cut to `most` columns.
+    """
     estimate, true = utility.estimate, true_shares(population)
     if estimate is None:
         return None
@@ -140,7 +145,7 @@ def shares(population: Population, utility: Utility, rows: Sequence[int]) -> Dra
     x_scale = scale([0.0, *(float(column[row]) for column in values.values() for row in rows)], log=False)
     assert x_scale is not None  # 0 has a place on it
     # Rows have names of their own: two labels may look alike once they are cut or cleaned.
-    labels = {f"r{row}": short(population.labels[row], _LABEL_COLUMNS) for row in rows}
+    labels = {f"r{row}": short(population.labels[row], most) for row in rows}
     room = _COLUMN_WIDTH * max(columns(label) for label in labels.values())
     names = alt.Axis(labelExpr=f"({json.dumps(labels)})[datum.value]", minExtent=room, title=None, ticks=False)
     y = alt.Y("row:N", sort=list(labels), axis=names)

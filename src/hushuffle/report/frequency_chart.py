@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +19,12 @@ from hushuffle.report.drawing import FONT_SIZE, INK, QUIET, svg
 from hushuffle.report.formatting import plain, plural, short
 
 _NAMESPACE: Final = "http://www.w3.org/2000/svg"
-_HEAD: Final = 52
+_HEAD: Final = 34
+_LINE: Final = 18
 _MARGIN: Final = 10
 _TITLE_COLUMNS: Final = 44
+_CAPTION_COLUMNS: Final = 56
+_LABEL_COLUMNS: Final = 24
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,7 +32,7 @@ class Frequencies:
     """What one chart shows: an estimate of the k values `labels`, with intervals at `confidence`; `title` above it.
 
     `above`, shape (k,), says which values are told from noise: where there are too many for a chart, no others are
-    drawn. None: all count.
+    drawn. None: all count. `at_once`: only they are drawn, with intervals that hold for all k values at once.
     """
 
     title: str
@@ -37,14 +41,21 @@ class Frequencies:
     confidence: float
     people: int
     above: npt.NDArray[np.bool_] | None = None
+    at_once: bool = False
+
+    @property
+    def drawn_confidence(self) -> float:
+        """The confidence of each interval that is drawn: all k hold at once if each misses a k-th as often."""
+        return 1 - (1 - self.confidence) / len(self.labels) if self.at_once else self.confidence
 
     @property
     def rows(self) -> tuple[int, ...]:
         """The values that are shown: all, or the largest 30, the most frequent first; if none counts, the largest."""
-        if len(self.labels) <= MOST_ROWS:
+        counts = self.above is not None and bool(self.above.any())
+        if len(self.labels) <= MOST_ROWS and not (self.at_once and counts):
             return tuple(range(len(self.labels)))
-        order = np.argsort(-self.estimate.frequencies, kind="stable")
-        if self.above is not None and self.above.any():
+        order = np.argsort(-self.estimate.raw, kind="stable")
+        if self.above is not None and counts:
             order = order[self.above[order]]
         return tuple(order[:MOST_ROWS].tolist())
 
@@ -55,7 +66,13 @@ class Frequencies:
         which = "" if shown == len(self.labels) else f"the {shown} most frequent of {len(self.labels):,} values; "
         if self.above is not None and not self.above.any():
             which += "none is told from noise; "
-        return f"{which}{plural(self.people, 'person', 'people')}; estimate and {100 * self.confidence:.4g}% interval"
+        meant = " (all at once)" * self.at_once + " of the unbiased share" * bool(self.estimate.postprocessing)
+        share = "share, made to sum to 1," if self.estimate.postprocessing else "estimate"
+        people = plural(self.people, "person", "people")
+        return (
+            f"{which}{people}; {share} and {100 * self.confidence:.4g}% interval{meant}; "
+            "after the colon how many people"
+        )
 
 
 def frequency_svg(parts: Sequence[Frequencies]) -> str:
@@ -74,10 +91,13 @@ def frequency_svg(parts: Sequence[Frequencies]) -> str:
         inner = ET.fromstring(_chart(part, f"chart-{position}"))  # noqa: S314 - drawn here
         width, height = (float(number) for number in inner.attrib["viewBox"].split()[2:])
         _text(root, short(part.title, _TITLE_COLUMNS), y=top + 22, size=FONT_SIZE + 3, color=INK, weight="bold")
-        _text(root, part.caption, y=top + 42, size=FONT_SIZE - 1, color=QUIET)
-        inner.attrib |= {"x": "0", "y": f"{top + _HEAD:g}", "width": f"{width:g}", "height": f"{height:g}"}
+        top += _HEAD
+        for line in textwrap.wrap(part.caption, _CAPTION_COLUMNS):
+            _text(root, line, y=top + 8, size=FONT_SIZE - 1, color=QUIET)
+            top += _LINE
+        inner.attrib |= {"x": "0", "y": f"{top:g}", "width": f"{width:g}", "height": f"{height:g}"}
         root.append(inner)
-        top, widest = top + _HEAD + height + _MARGIN, max(widest, width)
+        top, widest = top + height + _MARGIN, max(widest, width)
     root.attrib |= {"viewBox": f"0 0 {widest:g} {top:g}", "width": f"{widest:g}", "height": f"{top:g}"}
     root.insert(0, ET.Element("rect", {"width": "100%", "height": "100%", "fill": "white"}))
     return ET.tostring(root, encoding="unicode") + "\n"
@@ -96,9 +116,13 @@ def frequency_html(parts: Sequence[Frequencies]) -> str:
 
 def _chart(part: Frequencies, name: str) -> str:
     """Return the chart of shares that reports have."""
-    population = Population(n=part.people, labels=tuple(part.labels), source="reports")
-    utility = Utility(predicted=part.estimate.standard_errors, estimate=part.estimate, confidence=part.confidence)
-    drawing = shares(population, utility, part.rows)
+    labels = list(part.labels)
+    for row in part.rows:
+        held = f"{part.estimate.frequencies[row] * part.people:,.0f}"
+        labels[row] = f"{short(part.labels[row], _LABEL_COLUMNS - len(held) - 2)}: {held}"
+    population = Population(n=part.people, labels=tuple(labels), source="reports")
+    utility = Utility(predicted=part.estimate.standard_errors, estimate=part.estimate, confidence=part.drawn_confidence)
+    drawing = shares(population, utility, part.rows, most=_LABEL_COLUMNS)
     assert drawing is not None  # there is an estimate
     return svg(replace(drawing, description=f"{plain(part.title)}: {part.caption}."), name)
 

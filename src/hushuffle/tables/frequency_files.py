@@ -37,10 +37,13 @@ def frequency_table(
     *,
     confidence: float,
     above: npt.NDArray[np.bool_],
+    simplex: Estimate | None = None,
 ) -> pl.DataFrame:
-    """Return `value`, `frequency`, `standard_error`, `low`, `high`, `above_threshold`: a row for each of the k values.
+    """Return a row for each of the k values, with the share of the people and their number, each with its interval.
 
-    `above` says which values are told from noise, shape (k,).
+    The columns are `value`, `frequency`, `standard_error`, `low`, `high`, `above_threshold`, `people`, `people_low` and
+    `people_high`. `above` says which values are told from noise, shape (k,). `simplex`, the same estimate made
+    non-negative and summing to one, adds `simplex_frequency` and `simplex_people`, which have no interval.
 
     >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle, estimate
     >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=4)
@@ -48,17 +51,33 @@ def frequency_table(
     >>> frequency_table(made, ["no", "yes"], confidence=0.95, above=np.array([False, True])).select("value").rows()
     [('no',), ('yes',)]
     """
-    low, high = estimate.interval(confidence).T
-    return pl.DataFrame(
+    table = pl.DataFrame(
         {
             "value": list(labels),
-            "frequency": estimate.frequencies,
+            "frequency": estimate.raw,
             "standard_error": estimate.standard_errors,
-            "low": np.ascontiguousarray(low),
-            "high": np.ascontiguousarray(high),
+            **_ends(estimate.interval(confidence)),
             "above_threshold": above,
+            "people": estimate.raw * estimate.n,
+            **_ends(estimate.interval(confidence) * estimate.n, "people_"),
         }
     )
+    if simplex is None:
+        return table
+    shares = simplex.frequencies
+    return table.with_columns(simplex_frequency=pl.Series(shares), simplex_people=pl.Series(shares * simplex.n))
+
+
+def chosen_rows(
+    table: pl.DataFrame, values: npt.NDArray[np.int64], *, intervals: npt.NDArray[np.float64], people: int
+) -> pl.DataFrame:
+    """Return the rows of a `frequency_table` of some `values`, in their order, with other `intervals`, shape (m, 2)."""
+    ends = {**_ends(intervals), **_ends(intervals * people, "people_")}
+    return table[values].with_columns(pl.Series(name, end, dtype=pl.Float64) for name, end in ends.items())
+
+
+def _ends(intervals: npt.NDArray[np.float64], of: str = "") -> dict[str, npt.NDArray[np.float64]]:
+    return {f"{of}{end}": np.ascontiguousarray(intervals[:, place]) for place, end in enumerate(("low", "high"))}
 
 
 def frequency_text(table: pl.DataFrame, facts: dict[str, Any]) -> str:

@@ -8,11 +8,12 @@ from typing import Final
 
 from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.reach.trials import Figure, relative_error
-from hushuffle.assessment.warnings import FALSE_ALARM, SMALL_CROWD, unknown_privacy
+from hushuffle.assessment.warnings import FALSE_ALARM, unknown_privacy
 from hushuffle.model import Bound, Warned, number
 from hushuffle.questions import dp
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification import Audiences, Specification
+from hushuffle.specification.warnings import SMALL_CROWD
 
 _WIDE: Final = 1.5
 _BLURRED: Final = 2.0  # standard errors: an overlap of fewer is not told from none

@@ -1,0 +1,156 @@
+"""What every verb warns about: noise, delta and a crowd that promise little, and values that noise hides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from hushuffle.errors import InvalidInputError
+from hushuffle.estimation import predicted_standard_error
+from hushuffle.estimation.heavy_hitters import significant_count
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import support_law
+from hushuffle.model import Warned, number
+from hushuffle.questions.dp.central import LARGE_EPSILON
+from hushuffle.specification.kinds import RANDOMIZERS
+
+SMALL_CROWD: Final = 100
+LEVEL: Final = 0.05
+"""How often a list of values that are told from noise may hold one that nobody has."""
+
+_ALIKE: Final = 1.1
+"""Standard errors within this factor are as good as each other."""
+
+
+def deployment_warnings(protocol: Protocol, *, delta: float, level: float = LEVEL) -> tuple[Warned, ...]:
+    """Return what protocol and delta alone give reason to warn about; assess, calibrate, collect and estimate share it.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(
+    ...     randomizer=hs.RandomizedResponse(k=1000, epsilon=6.0), shuffler=hs.UniformShuffle(), n=50_000
+    ... )
+    >>> [warned.key for warned in deployment_warnings(survey, delta=0.1)]
+    ['large-local-epsilon', 'large-delta', 'rare-values-hidden']
+    """
+    return (*privacy_warnings(protocol, delta=delta), *accuracy_warnings(protocol, level=level))
+
+
+def privacy_warnings(protocol: Protocol, *, delta: float) -> Iterator[Warned]:
+    """Yield warnings about the noise on each device, about delta and about the size of the crowd."""
+    local = protocol.randomizer.local_epsilon
+    if math.isinf(local):
+        yield Warned(
+            key="no-noise",
+            sentence="No noise is added on the devices: whoever knows the other answers reads off the last one.",
+            advice="Give [randomizer] a finite epsilon, unless pseudonyms are all that was promised.",
+        )
+    elif local >= LARGE_EPSILON:
+        yield Warned(
+            key="large-local-epsilon",
+            sentence=f"Local epsilon is {number(local)}, {LARGE_EPSILON:g} or more: a report by itself hides little.",
+            advice="Lower the epsilon of [randomizer], or say that everything rests on the shuffler.",
+        )
+    if delta * protocol.n >= 1:
+        yield Warned(
+            key="large-delta",
+            sentence=f"Delta is {delta:g}, not below 1/n = {1 / protocol.n:.2g}: it would allow to publish one answer.",
+            advice="Take a delta well below 1/n, such as 1/(10 n) or less.",
+        )
+    if protocol.n < SMALL_CROWD:
+        yield Warned(
+            key="small-crowd",
+            sentence=f"Only {protocol.n} people take part: a small crowd hides nobody well.",
+            advice="Collect from more people before anything is released.",
+        )
+
+
+def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[Warned]:
+    """Yield how many must hold a value before it shows, where that is more than an even share of the people.
+
+    It names the mechanism that would do better with the same local epsilon, and how much, if there is one.
+    """
+    if protocol.randomizer.law().support is None:
+        return
+    k, n, needed = protocol.randomizer.inputs, protocol.n, people_to_show(protocol, level=level)
+    if needed <= n / k:
+        return
+    shows = (
+        f"only values that about {number(needed, up=True, digits=2)} people or more hold can be told from noise"
+        if needed <= n
+        else "not even a value that everybody holds can be told from noise"
+    )
+    better = more_accurate(protocol)
+    yield Warned(
+        key="rare-values-hidden",
+        sentence=(
+            f"Standard errors are near or above the shares ({_error(protocol)} for a small share; an even share of "
+            f"{k:,} categories is {number(1 / k, digits=2)}): {shows}."
+        ),
+        advice=(
+            "More people, fewer categories or a larger epsilon would help."
+            if better is None
+            else _advice(better, people_to_show(better, level=level))
+        ),
+    )
+
+
+def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:
+    """Return how many people must hold a value for its expected count to be told from noise at `level`.
+
+    Raises:
+        UnsupportedProtocolError: the randomizer's reports cannot be counted.
+    """
+    drawn = protocol.shuffler.dummy_law
+    n, dummies = protocol.n, drawn.middle if drawn else protocol.shuffler.dummies
+    law = support_law(protocol.randomizer, for_what="The accuracy of a value")
+    count = significant_count(law, n=n, dummies=dummies, chance=level / protocol.randomizer.inputs)
+    return (count - n * law.false - dummies * law.dummy) / (law.true - law.false)
+
+
+def more_accurate(protocol: Protocol) -> Protocol | None:
+    """Return the protocol with the mechanism that tells small shares best at the same local epsilon.
+
+    None if it is not better by a tenth. Of mechanisms that are equally good the one with the smallest reports is taken.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(
+    ...     randomizer=hs.RandomizedResponse(k=1000, epsilon=2.0), shuffler=hs.UniformShuffle(), n=50_000
+    ... )
+    >>> better = more_accurate(survey)
+    >>> better.randomizer.table.kind, round(float(predicted_standard_error(better, frequency=0.0)), 5)
+    ('local-hashing', 0.00381)
+    """
+    local, k = protocol.randomizer.local_epsilon, protocol.randomizer.inputs
+    found: list[tuple[float, int, Protocol]] = []
+    for section in RANDOMIZERS.values():
+        table = section.mechanism.table
+        if table is None or "epsilon" not in table.settings:
+            continue
+        try:
+            other = replace(protocol, randomizer=section.mechanism.from_settings(k, {"epsilon": local}))
+        except InvalidInputError:  # there is none of this epsilon for so many values, or it takes more than an epsilon
+            continue
+        found.append((_small_share(other), len(other.randomizer.layout.names), other))
+    alike = _ALIKE * min((error for error, _, _ in found), default=math.inf)
+    error, _, best = min((one for one in found if one[0] <= alike), key=lambda one: one[1], default=(math.inf, 0, None))
+    return best if _ALIKE * error <= _small_share(protocol) else None
+
+
+def _small_share(protocol: Protocol) -> float:
+    return float(predicted_standard_error(protocol, frequency=0.0))
+
+
+def _error(protocol: Protocol) -> str:
+    return number(_small_share(protocol), up=True, digits=2)
+
+
+def _advice(better: Protocol, needed: float) -> str:
+    table = better.randomizer.table
+    assert table is not None  # it was found by it
+    shows = f"a value shows if about {number(needed, up=True, digits=2)} people hold it"
+    return (
+        f'[randomizer] kind = "{table.kind}" does better with the same local epsilon: {_error(better)}'
+        f"{f', {shows}' if needed <= better.n else ''}."
+    )

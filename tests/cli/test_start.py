@@ -61,5 +61,5 @@ def test_a_mistyped_key_and_help_take_half_a_second(tmp_path: Path) -> None:
     specification = tmp_path / "mistyped.toml"
     specification.write_text(MISTYPED)
     start = _seconds("-c", LIBRARIES)  # 0.22 s on the machine where a mistyped key takes 0.39 s and help 0.15 s
-    assert _seconds("-m", "hushuffle", "assess", str(specification)) < 2.3 * start
+    assert _seconds("-m", "hushuffle", "assess", str(specification)) < 3 * start  # 4.5 with what it waited for before
     assert _seconds("-m", "hushuffle", "--help") < 1.3 * start

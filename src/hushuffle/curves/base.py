@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Citation, Kind, Witness
-from hushuffle.numerics.roots import crossing
+from hushuffle.numerics.roots import first_below, last_above
 
 LARGEST: Final = 300.0
 """No finite epsilon above this is looked for: e**300 is certainty."""
@@ -146,19 +146,19 @@ class SearchedCurve(PrivacyCurve):
 
 
 def _upper_end(law: SearchedCurve, few: SearchedCurve, delta: float, guess: float) -> float:
-    if few.upper(0.0) <= delta and law.upper(0.0) <= delta:
+    if guess == 0 and few.upper(0.0) <= delta and law.upper(0.0) <= delta:  # else what lies below is larger already
         return 0.0
     if law.pure > LARGEST and law.upper(LARGEST) > delta:
         return law.pure
     high = min(law.pure, LARGEST)
-    point = crossing(few.upper, delta, high=high, guess=guess)[1]
+    point = first_below(few.upper, delta, high=high, guess=guess)
+    if few is law or law.upper(point) <= delta:
+        return point
+    # The law knows its contenders better now.
+    point = first_below(law.contenders(point).upper, delta, high=high, guess=point)
     if law.upper(point) <= delta:
         return point
-    if few is not law:  # which knows its contenders better now
-        point = crossing(law.contenders(point).upper, delta, high=high, guess=point)[1]
-        if law.upper(point) <= delta:
-            return point
-    return crossing(law.upper, delta, high=high, guess=point)[1]
+    return first_below(law.upper, delta, high=high, guess=point)
 
 
 def _lower_end(law: PrivacyCurve, delta: float, guess: float) -> tuple[float, Witness]:
@@ -167,8 +167,14 @@ def _lower_end(law: PrivacyCurve, delta: float, guess: float) -> tuple[float, Wi
         return 0.0, witness
     if law.pure > LARGEST and law.lower(LARGEST)[0] > delta:
         return LARGEST, witness
-    point = crossing(lambda e: law.lower(e)[0], delta, high=min(law.pure, LARGEST), guess=guess)[0]
-    return point, law.lower(point)[1]
+    witnesses: dict[float, Witness] = {}
+
+    def lower(epsilon: float) -> float:
+        value, witnesses[epsilon] = law.lower(epsilon)
+        return value
+
+    point = last_above(lower, delta, high=min(law.pure, LARGEST), guess=guess)
+    return point, witnesses[point]
 
 
 def in_order(lower: float, upper: float) -> float:

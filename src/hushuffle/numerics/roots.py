@@ -25,6 +25,22 @@ def crossing(function: Callable[[float], float], level: float, *, high: float, g
     >>> x < 0.75 <= y, round(y, 6)
     (True, 0.75)
     """
+    root, left = _root(function, level, high=high, guess=guess)
+    return _below(function, level, root, left), _above(function, level, root, high)
+
+
+def last_above(function: Callable[[float], float], level: float, *, high: float, guess: float) -> float:
+    """Return the x of `crossing`, where the function was evaluated."""
+    return _below(function, level, *_root(function, level, high=high, guess=guess))
+
+
+def first_below(function: Callable[[float], float], level: float, *, high: float, guess: float) -> float:
+    """Return the y of `crossing`, where the function was evaluated unless it is `high`."""
+    return _above(function, level, _root(function, level, high=high, guess=guess)[0], high)
+
+
+def _root(function: Callable[[float], float], level: float, *, high: float, guess: float) -> tuple[float, float]:
+    """Return about where the function crosses the level, and a point before it."""
     if level < _FLOOR:
         message = f"a level of {level!r} is below {_FLOOR:g}, where floats lose their digits. Ask for 0 or for more."
         raise NumericalError(message)
@@ -36,12 +52,12 @@ def crossing(function: Callable[[float], float], level: float, *, high: float, g
 
     left, right = _surround(excess, high, min(max(guess, 1e-12), high))
     root = float(brentq(excess, left, right, xtol=1e-15, rtol=_TOLERANCE)) if left > 0 else _bisect(excess, right)
-    return _below(function, level, root, left), _above(function, level, root, high)
+    return root, left
 
 
 def smallest_above(upper: Callable[[float], float], delta: float, *, high: float, guess: float) -> float:
     """Return about the smallest epsilon with upper(epsilon) <= delta, evaluated; `high` is known to do."""
-    return 0.0 if upper(0.0) <= delta else crossing(upper, delta, high=high, guess=guess)[1]
+    return 0.0 if upper(0.0) <= delta else first_below(upper, delta, high=high, guess=guess)
 
 
 def halved(holds: Callable[[float], bool], *, good: float, bad: float, times: int = 40) -> float:

@@ -47,6 +47,7 @@ bench: .venv/.bench ## measure speed and tightness
 	$(BIN)/python benchmarks/accountant.py
 	$(BIN)/python benchmarks/qif_package.py
 	$(BIN)/python benchmarks/local_hashing.py
+	$(BIN)/python benchmarks/heavy_hitters.py
 	$(BIN)/python benchmarks/linkage.py
 	$(BIN)/python benchmarks/order.py
 	$(BIN)/python benchmarks/mallows.py

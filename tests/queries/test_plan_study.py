@@ -64,7 +64,7 @@ def test_a_query_with_scramblers() -> None:
     assert study.findings[1].bound == traffic.theorem_one(plan, delta=1e-5)
     assert study.findings[0].bound.upper < study.findings[1].bound.upper
     assert analysis.refusals == ()
-    assert analysis.met is (study.findings[0].bound.upper <= 4.0)
+    assert analysis.study.met is (study.findings[0].bound.upper <= 4.0)
     rows = table(analysis, "guarantees").rows
     assert [row[0] for row in rows] == ["send by age", "send by bmi", "the whole plan", "simple sum (upper bound)"]
     assert rows[2][4] == study.findings[0].bound
@@ -86,15 +86,15 @@ def test_every_kind_of_verdict() -> None:
     hidden = "dummies = 20\nbatch = 100"
     bracket = traffic.plan_guarantee(spec(traffic=hidden).plan(1000), delta=1e-5)
     near = analyse_plan(spec(traffic=hidden, wanted=(bracket.lower + bracket.upper) / 2))
-    assert near.met is False
+    assert near.study.met is False
     assert "neither shown nor excluded" in near.study.answers[2]
     far = analyse_plan(spec(delta=0.0, wanted=1.0))
     assert "above the 1 asked for" in far.study.answers[2]
     assert [warned.key for warned in far.study.warnings] == ["large-epsilon", "privacy-target-missed"]
     good = analyse_plan(spec(delta=0.0, wanted=10.0))
-    assert good.met is True
+    assert good.study.met is True
     assert "within the 10 asked for" in good.study.answers[2]
-    assert analyse_plan(spec(delta=0.0)).met is None
+    assert analyse_plan(spec(delta=0.0)).study.met is None
     assert "delta" not in good.study.answers[0]
 
 
@@ -136,7 +136,7 @@ def test_one_answer_for_each_person() -> None:
 def test_hidden_k_means_is_drawn_and_priced_and_refused() -> None:
     analysis = analyse_plan(spec(CLUSTERS.replace("VARIANT", "hidden"), wanted=1.0))
     assert len(analysis.refusals) == 2
-    assert analysis.met is False
+    assert analysis.study.met is False
     study = analysis.study
     assert study.answers[0].startswith("No guarantee can be stated. One item can move 1,000 messages")
     assert study.answers[0].endswith("The same holds for 1 more.")

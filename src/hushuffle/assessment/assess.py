@@ -9,7 +9,10 @@ from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.order.report import OrderReport, order_report
 from hushuffle.assessment.reach.study import assess_reach
-from hushuffle.model import Report
+from hushuffle.assessment.scenarios import scenarios
+from hushuffle.assessment.statement import statement
+from hushuffle.assessment.targets import targets
+from hushuffle.model import Bound, Report
 from hushuffle.model.report import software
 from hushuffle.specification import ReachPopulation, Specification, build_adversaries, build_protocol
 from hushuffle.specification.order_setup import arranged
@@ -79,6 +82,8 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         *curves.privacy_charts(questions, protocol, delta=delta, central=findings.central_bound(order.findings)),
         *curves.guessing_charts(questions, protocol),
     )
+    tell("what if", 0.55)
+    cases = scenarios(protocol, delta=delta, colluders=specification.statement.colluders)
     tell("running the collection", 0.6)
     utility = questions.ask(
         "accuracy",
@@ -96,11 +101,23 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     concerns = warnings.concerns(
         protocol, people=people, specification=specification, findings=order.findings, utility=utility
     )
+    error = None if utility is None else Bound.exact(float(utility.predicted.max()), unit="")
     tell("done", 1.0)
     return Report(
         title=specification.title or "Assessment of a shuffled collection",
         question=protocol.describe(),
         population=people.population,
+        targets=targets(
+            specification, people=people.n, findings=order.findings, unanswered=questions.unanswered, error=error
+        ),
+        statement=statement(
+            specification,
+            population=people.population,
+            reveals=protocol.shuffler.reveals,
+            findings=order.findings,
+            unanswered=questions.unanswered,
+            scenarios=cases,
+        ),
         findings=order.findings,
         utility=utility,
         charts=charts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -12,7 +13,7 @@ from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Bound, Finding, Unanswered, number
+from hushuffle.model import Bound, Finding, Kind, Unanswered, number
 from hushuffle.model.bound import percent
 from hushuffle.questions import dp, pie, qif
 
@@ -74,8 +75,8 @@ def central(protocol: Protocol, *, delta: float) -> Finding:
     else:
         factor = number(math.exp(bound.upper), up=True)
         sentence = (
-            f"Whatever they know, nothing they conclude is more than {factor} times as likely as if you had "
-            f"answered otherwise (plus delta = {delta:g})."
+            f"Whatever else they know, seeing it changes the odds of any conclusion about you by at most a factor "
+            f"{factor} (delta = {delta:g})."
         )
     return Finding(
         question="central-dp",
@@ -94,8 +95,8 @@ def local(protocol: Protocol) -> Finding:
     else:
         factor = number(math.exp(bound.upper), up=True)
         sentence = (
-            f"Even with your name on your report, nothing concluded from it is more than {factor} times as likely "
-            f"as if you had answered otherwise."
+            f"Even with your name on it, your report changes the odds of any conclusion about you by at most a factor "
+            f"{factor}."
         )
     return Finding(
         question="local-dp",
@@ -116,28 +117,27 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
         else "expected success of the best guess (Bayes vulnerability), target's answer uniform beforehand"
     )
     before = percent(qif.prior(protocol).upper)
-    sentence = (
-        f"Guesses your answer right at most {percent(bound.upper, up=True)} of the time; {before} without the release."
-    )
+    sentence = f"Guesses your answer right {_often(bound)} of the time; {before} without the release."
     return Finding(question="vulnerability", adversary=adversary.phrase, sentence=sentence, bound=bound, proof=proof)
 
 
 def identified(protocol: Protocol) -> Finding:
     """Return how often one report names its sender."""
     error, blind = pie.bayes_error(protocol), 1 / protocol.n
-    best = percent(1 - error.lower, up=True)
+    right = success(error)
     return Finding(
         question="re-identification",
         adversary=LINKER,
         sentence=(
-            f"Names the right person for one report at most {best} of the time, "
-            f"even if answers were as telling as can be; {percent(blind)} by blind guessing."
+            f"Names the sender of a report correctly {_worst(percent, right)} of the time, even if each answer told as "
+            f"much as can be about its owner; {percent(blind)} by blind guessing."
         ),
         bound=error,
+        shown=right,
         proof=(
-            "exact Bayes error (the figure), attained by the most telling link between persons and answers"
+            "one minus the exact Bayes error, attained by the most telling link between persons and answers"
             if error.kind == "exact"
-            else "bound from the Bayes capacity of one report: no link between persons and answers does better"
+            else "from the Bayes capacity of one report: no link between persons and answers does better"
         ),
     )
 
@@ -149,7 +149,7 @@ def identity_information(protocol: Protocol) -> Finding:
         question="identity-information",
         adversary=LINKER,
         sentence=(
-            f"Learns at most {number(leak.upper, up=True)} bits about who sent a report; "
+            f"Learns {_worst(number, leak)} bits about who sent a report; "
             f"{number(math.log2(protocol.n))} bits name one person."
         ),
         bound=leak,
@@ -158,6 +158,28 @@ def identity_information(protocol: Protocol) -> Finding:
             f"the published bound is {number(published.upper, up=True)} bits"
         ),
     )
+
+
+def success(error: Bound) -> Bound:
+    """Return how often somebody is right who errs so often.
+
+    >>> print(success(Bound(lower=0.9, upper=1.0, kind="lower", unit="probability")))
+    at most 0.1000 (upper bound)
+    """
+    turned: dict[Kind, Kind] = {"lower": "upper", "upper": "lower"}
+    kind = turned.get(error.kind, error.kind)
+    return replace(error, lower=1 - error.upper, upper=1 - error.lower, kind=kind)
+
+
+def _often(bound: Bound) -> str:
+    """Return a probability as a percentage that agrees with how the figure itself is shown."""
+    return percent(bound.upper) if bound.kind == "exact" else f"at most {percent(bound.upper, up=True)}"
+
+
+def _worst(written: Callable[..., str], bound: Bound) -> str:
+    """Return what the worst population allows, `written` as the figure beside it is rounded."""
+    exact = bound.kind == "exact"
+    return f"up to {written(bound.upper)}" if exact else f"at most {written(bound.upper, up=True)}"
 
 
 def central_bound(findings: Iterable[Finding]) -> Bound | None:

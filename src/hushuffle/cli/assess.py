@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from hushuffle.cli.console import Exit, UsageError, progress
-from hushuffle.cli.delivery import deliver, refuse_file
-
-if TYPE_CHECKING:
-    from hushuffle.model import Report
+from hushuffle.cli.delivery import deliver, judged, refuse_file
 
 _Flag = Parameter(negative=(), show_default=False)
-_MISSED = {
-    "privacy-target-missed": "the central epsilon asked for is not met.",
-    "privacy-target-unknown": "nobody knows whether the central epsilon asked for is met.",
-    "target-missed": "the standard error asked for is not reached.",
-    "target-unknown": "nobody knows whether the standard error asked for is reached.",
-}
 
 
 def assess(
@@ -41,7 +32,7 @@ def assess(
         specification: the TOML file that describes the deployment.
         out: the folder to write into; hushuffle-out/ and the name of the specification by default.
         json: print result.json instead of the summary, and nothing else, to standard output.
-        strict: end with exit code 3 if the epsilon or the standard error asked for is missed, or not known to be met.
+        strict: end with exit code 3 if one of the targets is missed, or not known to be met.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.specification import load  # noqa: PLC0415
@@ -54,7 +45,7 @@ def assess(
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         report = run(spec, base_folder=specification.parent, progress=tell)
     deliver(report, folder, json=json)
-    return _verdict(report, strict=strict)
+    return judged(report, strict=strict)
 
 
 def _refuse_folder(folder: Path, specification: Path) -> None:
@@ -64,9 +55,3 @@ def _refuse_folder(folder: Path, specification: Path) -> None:
     if written.exists() and written.samefile(specification):
         message = f"--out {folder} would overwrite {specification} with the effective specification."
         raise UsageError(message)
-
-
-def _verdict(report: Report, *, strict: bool) -> Exit:
-    missed = [sentence for key, sentence in _MISSED.items() if any(warned.key == key for warned in report.warnings)]
-    sys.stderr.write("".join(f"hushuffle: {sentence}\n" for sentence in missed))
-    return Exit.MISSED if missed and strict else Exit.DONE

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hushuffle.cli.console import UsageError, color, width
+from hushuffle.cli.console import Exit, UsageError, color, width
 
 if TYPE_CHECKING:
     from hushuffle.model import Report
@@ -37,6 +37,13 @@ def deliver(made: Report, folder: Path, *, json: bool) -> None:
 
     files = report.write(made, folder)
     sys.stdout.write(document(files) if json else summary(made, files))
+
+
+def judged(made: Report, *, strict: bool) -> Exit:
+    """Say on standard error which targets are not met; return how the run ends."""
+    missed = [target for target in made.targets if not target.met]
+    sys.stderr.write("".join(f"hushuffle: target not met: {target.sentence}\n" for target in missed))
+    return Exit.MISSED if missed and strict else Exit.DONE
 
 
 def document(files: Sequence[Path]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from hushuffle.cli.console import Exit, UsageError, progress, termination
-from hushuffle.cli.delivery import deliver, refuse_file
+from hushuffle.cli.delivery import deliver, judged, refuse_file
 
 if TYPE_CHECKING:
     from hushuffle.queries import PlanSpecification
@@ -43,7 +43,7 @@ def analyse(
         specification: the TOML file that describes the plan.
         out: the folder to write into; hushuffle-out/plan-NAME by default, NAME that of the specification.
         json: print study.json instead of the summary, and nothing else, to standard output.
-        strict: end with exit code 3 if the epsilon asked for is not certified.
+        strict: end with exit code 3 if one of the targets is missed, or not known to be met.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.queries import load_plan  # noqa: PLC0415
@@ -58,10 +58,7 @@ def analyse(
     if analysis.refusals:
         sys.stderr.write("hushuffle: no guarantee can be stated for this plan.\n")
         return Exit.FAILED
-    if analysis.met is False:
-        sys.stderr.write("hushuffle: the epsilon asked for is not certified.\n")
-        return Exit.MISSED if strict else Exit.DONE
-    return Exit.DONE
+    return judged(analysis.study, strict=strict)
 
 
 @plan.command

@@ -8,9 +8,12 @@ from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, Panel, PointMap, Series
 from hushuffle.model.release import Estimate, Histogram, Transcript
 from hushuffle.model.report import Cell, Finding, Population, Report, Table, Unanswered, Utility, Warned
+from hushuffle.model.statement import Anonymity, Assumption, Scenario, Statement, Target
 from hushuffle.model.traces import Traces
 
 __all__ = [
+    "Anonymity",
+    "Assumption",
     "Bound",
     "Bounds",
     "Cell",
@@ -31,8 +34,11 @@ __all__ = [
     "PointMap",
     "Population",
     "Report",
+    "Scenario",
     "Series",
+    "Statement",
     "Table",
+    "Target",
     "Traces",
     "Transcript",
     "Unanswered",

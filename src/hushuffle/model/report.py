@@ -13,6 +13,7 @@ from hushuffle.model.bound import Bound
 from hushuffle.model.citation import Citation
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, PointMap
 from hushuffle.model.release import Estimate
+from hushuffle.model.statement import Statement, Target, met
 
 Cell = str | int | float | Bound
 """One cell of a table: text, a number, or a figure that says what it is."""
@@ -53,7 +54,8 @@ class Finding:
 
     `question` is a short stable name ("central-dp", "vulnerability", "re-identification", ...);
     `adversary` names who asks it in plain words; `proof` names the theorem or argument.
-    The sources of `bound` are the citations.
+    The sources of `bound` are the citations. `shown` is the figure that a reader sees beside the sentence where it is
+    not `bound` itself: how often an attacker is right, where `bound` is the rate of errors.
     """
 
     question: str
@@ -61,6 +63,12 @@ class Finding:
     sentence: str
     bound: Bound
     proof: str
+    shown: Bound | None = None
+
+    @property
+    def figure(self) -> Bound:
+        """The figure that a reader sees beside the sentence."""
+        return self.bound if self.shown is None else self.shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +150,8 @@ class Report:
     the first one the most important. `settings` are names and values of everything that was chosen (sizes, seeds,
     rules), `software` names and versions of what computed it, `citations` the sources beside those of the figures.
 
+    `targets` are what was asked, each with what is got; `statement` is the first page of an assessment.
+
     The assessment of a deployment has a `population`, the effective `specification` as TOML text and, where
     frequencies are estimated, `utility`; a study (a figure of a paper, an attack, a plan) has a stable `key` instead.
     `maps` of an assessment show the values of persons: only for whoever holds them anyway.
@@ -151,6 +161,8 @@ class Report:
     question: str
     key: str = ""
     answers: tuple[str, ...] = ()
+    targets: tuple[Target, ...] = ()
+    statement: Statement | None = None
     findings: tuple[Finding, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
     warnings: tuple[Warned, ...] = ()
@@ -165,6 +177,11 @@ class Report:
     specification: str = ""
     citations: tuple[Citation, ...] = ()
     software: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def met(self) -> bool | None:
+        """Whether all targets are met; one that nobody knows is not. None: nothing was asked."""
+        return met(self.targets)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:

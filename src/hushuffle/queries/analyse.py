@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hushuffle.model import Bound, Cell, Finding, Guarantee, Report, Table, Warned, number
+from hushuffle.model import Bound, Cell, Finding, Guarantee, Report, Table, Target, Warned, number
 from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
 from hushuffle.plans import Cluster, Costs, Plan, cluster_costs, plan_costs
 from hushuffle.queries.charts import trade_offs
 from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings
-from hushuffle.queries.specification import PlanSpecification
+from hushuffle.queries.specification import Network, PlanSpecification
 from hushuffle.questions import traffic
 from hushuffle.questions.dp.central import LARGE_EPSILON
 
@@ -27,11 +27,10 @@ _QUESTION: Final = "What does somebody who watches every message of the plan, bu
 
 @dataclass(frozen=True, kw_only=True)
 class PlanAnalysis:
-    """The study; why there is no guarantee (empty: there is one); whether targets.epsilon is met, if it is given."""
+    """The study, and why there is no guarantee (empty: there is one)."""
 
     study: Report
     refusals: tuple[str, ...]
-    met: bool | None
 
 
 def analyse_plan(
@@ -63,7 +62,7 @@ def analyse_plan(
     ...     partitions = 20
     ... ''')
     >>> analysis = analyse_plan(spec)
-    >>> print(analysis.study.findings[0].bound, analysis.met)
+    >>> print(analysis.study.findings[0].bound, analysis.study.met)
     8.789 nats (exact) True
     """
     tell = progress or (lambda _what, _share: None)
@@ -78,8 +77,7 @@ def analyse_plan(
         tell("the guarantee of the plan", 0.1)
         guarantee = traffic.plan_guarantee(plan, delta=specification.targets.delta)
         summed = traffic.theorem_one(plan, delta=specification.targets.delta)
-    wanted = specification.targets.epsilon
-    met = None if wanted is None else guarantee is not None and guarantee.upper <= wanted
+    targets = tuple(_targets(specification, plan, records.n, guarantee))
     charts = (
         ()
         if guarantee is None
@@ -91,26 +89,57 @@ def analyse_plan(
             tell=lambda share: tell("other settings", 0.2 + 0.8 * share),
         )
     )
+    certified = all(target.met for target in targets if target.key == "epsilon")
     study = Report(
         key="plan",
         title=specification.title or plan.name,
         question=_QUESTION,
-        answers=tuple(_answers(specification, plan, guarantee)),
+        answers=tuple(_answers(plan, guarantee)),
         settings=settings(specification, records),
+        targets=targets,
         findings=() if guarantee is None or summed is None else _findings(guarantee, summed),
         tables=(_guarantees(plan, clusters, guarantee, summed), _costs(plan), *_releases(plan)),
         charts=charts,
         diagrams=(diagram(specification, plan, records.n),),
-        warnings=(*concerns(plan, guarantee, met=met), *about_ranges(specification), *about_records(records)),
+        warnings=(*concerns(plan, guarantee, met=certified), *about_ranges(specification), *about_records(records)),
         citations=(LADJEL.at("execution plans, corrected"),),
         software=software("polars", "cryptography"),
     )
     tell("done", 1.0)
-    return PlanAnalysis(study=study, refusals=refusals, met=met)
+    return PlanAnalysis(study=study, refusals=refusals)
 
 
-def _answers(specification: PlanSpecification, plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
-    wanted = specification.targets.epsilon
+def _targets(
+    specification: PlanSpecification, plan: Plan, people: int, guarantee: Guarantee | None
+) -> Iterator[Target]:
+    """Yield what is asked of the plan, with what is got."""
+    asked, network = specification.targets, specification.network or Network()
+    if asked.epsilon is not None:
+        yield Target(
+            key="epsilon",
+            topic=f"Epsilon of the traffic, at delta = {asked.delta:g}",
+            rule="at most",
+            asked=asked.epsilon,
+            got=None if guarantee is None else guarantee.epsilon,
+            reason="" if guarantee else refusal(plan),
+        )
+    if asked.people is not None:
+        got = Bound.exact(float(people), unit="people")
+        yield Target(key="people", topic="People", rule="at least", asked=float(asked.people), got=got)
+    if asked.tuples is not None:
+        tuples = sum(cluster.sources for cluster in plan.clusters if not cluster.fixed)
+        got = Bound.exact(plan_costs(plan).used / tuples, unit="")
+        topic = "Share of tuples that reach their targets"
+        yield Target(key="tuples", topic=topic, rule="at least", asked=asked.tuples, got=got)
+    if asked.seconds is not None:
+        steps = sum(bool(cluster.reads) for cluster in plan.clusters)
+        longest = network.longest(steps if specification.query.task_type.rounds else 1)
+        got = Bound.exact(longest, unit="seconds")
+        topic = "Seconds until there is a result"
+        yield Target(key="seconds", topic=topic, rule="at most", asked=asked.seconds, got=got)
+
+
+def _answers(plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
     if guarantee is None:
         yield f"No guarantee can be stated. {refusal(plan)}"
     else:
@@ -119,8 +148,6 @@ def _answers(specification: PlanSpecification, plan: Plan, guarantee: Guarantee 
             yield "The released centroids are counted, and the last of them are the result: nothing comes on top."
         else:
             yield "This is about the traffic: what the result of the query says about people comes on top."
-        if wanted is not None:
-            yield _verdict(guarantee.epsilon, wanted)
     costs = plan_costs(plan)
     tuples = sum(cluster.sources for cluster in plan.clusters if not cluster.fixed)
     yield (
@@ -136,17 +163,6 @@ def _promise(guarantee: Guarantee, seen: str) -> str:
     return (
         f"Whatever they know, nothing that they conclude from {seen} about one person is more than "
         f"{number(math.exp(guarantee.upper), up=True)} times as likely as if this person's data were others{delta}."
-    )
-
-
-def _verdict(epsilon: Bound, wanted: float) -> str:
-    if epsilon.upper <= wanted:
-        return f"Epsilon is at most {number(epsilon.upper, up=True)}: within the {wanted:g} asked for."
-    if epsilon.lower > wanted:
-        return f"Epsilon is at least {number(epsilon.lower, up=False)}: above the {wanted:g} asked for."
-    return (
-        f"Epsilon is at most {number(epsilon.upper, up=True)}: that it is within the {wanted:g} asked for is neither "
-        "shown nor excluded."
     )
 
 

@@ -20,6 +20,9 @@ from hushuffle.specification._base import Name, Section, Seed, refuse
 from hushuffle.specification.reading import parsed, read_text
 from hushuffle.specification.wording import Vocabulary
 
+RESULT_PATIENCE: Final = 3
+"""How many times `patience` the result waits longer than a scrambler, for start-up and for sending."""
+
 _REJECTED: Final = re.compile(r"`([^`]+)` (must be .+), got [^=]*=(.*?)\.(?: (.*))?", re.DOTALL)
 
 
@@ -53,6 +56,12 @@ class PlanTargets(Section):
     """The delta of (epsilon, delta)-differential privacy; 0 asks for the pure figure."""
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
     """The largest epsilon that is acceptable at this delta."""
+    people: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    """The fewest people that must take part."""
+    tuples: Annotated[float, Field(gt=0, le=1)] | None = None
+    """The smallest share of the tuples that must reach their targets, on average."""
+    seconds: Annotated[float, Field(gt=0)] | None = None
+    """The longest that a run by real nodes may take until there is a result; [network] says how long they wait."""
 
 
 class PlanRun(Section):
@@ -75,6 +84,10 @@ class Network(Section):
     """The share of the sources without which there is no result."""
     processes: Annotated[int, Field(ge=1, le=64)] = 2
     """With `--network`: processes for the sources, and as many for scramblers and for compute nodes."""
+
+    def longest(self, stages: int) -> float:
+        """Return the seconds from the start of a run of so many stages in which the result waits for the targets."""
+        return stages * (self.collect + RESULT_PATIENCE * self.patience)
 
 
 class PlanSpecification(Section):

@@ -14,6 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from hushuffle import _checks
 from hushuffle.model import (
+    Bound,
     Chart,
     Citation,
     Diagram,
@@ -23,7 +24,9 @@ from hushuffle.model import (
     PointMap,
     Population,
     Report,
+    Statement,
     Table,
+    Target,
     Unanswered,
     Utility,
     Warned,
@@ -98,9 +101,41 @@ class _Utility:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Target:
+    key: str
+    topic: str
+    rule: Literal["at most", "below", "at least"]
+    asked: float
+    got: Annotated[Bound | None, Field(description="The figure that is held against it; null: nobody knows it.")]
+    met: Annotated[bool | None, Field(description="Whether it is met whatever the truth within the figure is.")]
+    word: Literal["pass", "fail", "not shown", "not known"]
+    reason: Annotated[str, Field(description="Why nobody knows the figure, if nobody does.")]
+
+    @classmethod
+    def of(cls, target: Target) -> _Target:
+        return cls(
+            key=target.key,
+            topic=target.topic,
+            rule=target.rule,
+            asked=target.asked,
+            got=target.got,
+            met=target.met,
+            word=target.word,
+            reason=target.reason,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Verdict:
+    met: Annotated[bool | None, Field(description="Whether all targets are met and known to be; null: there is none.")]
+    targets: list[_Target]
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Shared:
     schema_version: Literal[1] = SCHEMA_VERSION
     title: str
+    verdict: _Verdict
     findings: tuple[Finding, ...]
     unanswered: Annotated[
         tuple[Unanswered, ...], Field(description="Findings, charts and tables that this mechanism has not, and why.")
@@ -123,6 +158,7 @@ class _Result(_Shared):
     deployment: Annotated[str, Field(description="One sentence: who is asked, what is randomized, what is shuffled.")]
     specification: Annotated[str, Field(description="The effective specification, TOML.")]
     population: Population
+    statement: Annotated[Statement | None, Field(description="The first page.")]
     utility: _Utility | None
 
 
@@ -180,6 +216,7 @@ def json_schema(document: Literal["result", "study"] = "result") -> dict[str, An
 def _document(report: Report) -> _Result | _Study:
     shared: dict[str, Any] = {
         "title": report.title,
+        "verdict": _Verdict(met=report.met, targets=[_Target.of(target) for target in report.targets]),
         "findings": report.findings,
         "unanswered": report.unanswered,
         "warnings": report.warnings,
@@ -195,6 +232,7 @@ def _document(report: Report) -> _Result | _Study:
             deployment=report.question,
             specification=report.specification,
             population=report.population,
+            statement=report.statement,
             utility=None if report.utility is None else _Utility.of(report.utility),
         )
     return _Study(

@@ -16,6 +16,7 @@ from hushuffle.report.cells import CellColumn, cell_columns
 from hushuffle.report.diagrams import page_diagrams
 from hushuffle.report.document import Names
 from hushuffle.report.drawing import Drawing, KeyEntry
+from hushuffle.report.first_page import first_page, verdict
 from hushuffle.report.formatting import (
     KINDS_EXPLAINED,
     UNITS_EXPLAINED,
@@ -106,6 +107,8 @@ def html(report: Report) -> str:
         title=plain(report.title),
         lead=_tied(report.question),
         asked="" if population is None else asked(population),
+        verdict=verdict(report),
+        statement=None if report.statement is None else first_page(report.statement),
         answers=[_tied(answer) for answer in report.answers],
         rows=_rows(report.findings, report.sources, () if population is None else population.labels),
         unanswered=[(plain(row.topic), plain(row.question), refusal(row)) for row in report.unanswered],
@@ -229,8 +232,8 @@ def _row(finding: Finding, citations: tuple[Citation, ...], labels: tuple[str, .
         question=plain(finding.question),
         adversary=plain(finding.adversary),
         sentence=_tied(finding.sentence),
-        figure=figure(finding.bound),
-        style=finding.bound.kind,
+        figure=figure(finding.figure),
+        style=finding.figure.kind,
         proof=plain(finding.proof),
         mentions=_mentions(citations, finding.bound.sources),
         witness="" if witness is None else attained(witness, labels),

@@ -40,9 +40,15 @@ def table(leading: int = 0, *, expand: bool = True) -> Table:
 
 def item(sentence: str) -> RenderableType:
     """Return one item of a list."""
-    row = Table.grid(padding=(0, 1, 0, 0))
-    row.add_row(Text("-"), text(sentence))
-    return row
+    return items([(Text("-"), sentence)])
+
+
+def items(marked: Iterable[tuple[Text, str]]) -> RenderableType:
+    """Return a list of sentences, each behind its mark."""
+    rows = Table.grid(padding=(0, 1, 0, 0))
+    for mark, sentence in marked:
+        rows.add_row(mark, text(sentence))
+    return rows
 
 
 def text(words: str, style: str = "") -> Text:

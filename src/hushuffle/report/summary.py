@@ -15,8 +15,9 @@ from hushuffle.report.accuracy import Accuracy, accuracy
 from hushuffle.report.cells import CellColumn, CellText, cell_columns
 from hushuffle.report.diagrams import wrapped
 from hushuffle.report.document import Names
+from hushuffle.report.first_page import verdict
 from hushuffle.report.formatting import asked, columns, figure, plain, refusal
-from hushuffle.report.printing import item, printed, table, text
+from hushuffle.report.printing import item, items, printed, table, text
 
 _MOST_VALUES: Final = 12
 _MOST_ROWS: Final = 20
@@ -46,6 +47,7 @@ def _parts(report: Report, width: int) -> Iterable[RenderableType]:
     if population is not None:
         yield text(asked(population))
     yield Text()
+    yield from _verdict(report)
     for answer in report.answers:
         yield item(answer)
     yield from _learned(report)
@@ -66,6 +68,19 @@ def _parts(report: Report, width: int) -> Iterable[RenderableType]:
     if titles:
         yield Text()
         yield text(f"Pictures, in {names.page}: {'; '.join(map(plain, titles))}.")
+
+
+def _verdict(report: Report) -> Iterable[RenderableType]:
+    """Yield the verdict and a line for every target, if there is one."""
+    judged = verdict(report)
+    if judged is None:
+        return
+    yield text(f"Verdict: {judged.sentence}", "bold green" if judged.met else "bold yellow")
+    yield items(
+        (Text(row.word.upper(), "green" if target.met else "yellow"), target.sentence)
+        for target, row in zip(report.targets, judged.targets, strict=True)
+    )
+    yield Text()
 
 
 def _learned(report: Report) -> Iterable[RenderableType]:
@@ -153,7 +168,7 @@ def _findings(learned: Iterable[Finding], unanswered: Iterable[Unanswered] = ())
     rows.add_column("What they learn", ratio=20, overflow="fold")
     rows.add_column("Figure", ratio=11, overflow="fold")
     for finding in learned:
-        shown = figure(finding.bound)
+        shown = figure(finding.figure)
         rows.add_row(
             text(finding.adversary),
             text(finding.sentence),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.specification._base import rule_and_hint
 from hushuffle.specification.kinds import RANDOMIZERS
-from hushuffle.specification.order import order_problems
-from hushuffle.specification.reach import reach_problems
+from hushuffle.specification.order import order_problems, with_order_adversaries
+from hushuffle.specification.reach import about_reach, reach_problems
 from hushuffle.tables.labels import FROM_DATA, as_label, missing_label
+
+_GUESSERS: Final = ("uninformed", "strong", "informed")
 
 
 def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -19,6 +21,7 @@ def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
     population = _table(raw, "population")
     yield from _population(population)
     yield from _adversaries(raw)
+    yield from _targets(raw)
     yield from reach_problems(raw)
     yield from order_problems(raw)
     n = None if "data" in population else _integer(population, "n")
@@ -82,6 +85,21 @@ def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(
                 key=f"adversaries[{position}]", rule="must be there once", value=f'"{table.get("kind")}" twice'
             )
+
+
+def _targets(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the targets that none of the adversaries is asked about."""
+    targets, asked = _table(raw, "targets"), raw.get("adversaries")
+    kinds = {table.get("kind") for table in _adversary_tables(with_order_adversaries(raw))}
+    if asked is None and about_reach(raw):
+        kinds = {"strong"}
+    elif asked is None and not kinds:
+        return
+    for key, who in (("guessing", _GUESSERS), ("reidentification", ("linker",))):
+        if key in targets and not kinds & {*who}:
+            hint = "A column of a reach study has no sender." if about_reach(raw) else "Add one to adversaries."
+            rule = f"must be left out without an adversary of kind {' or '.join(who)}"
+            yield Problem(key=f"targets.{key}", rule=rule, value=f"{targets[key]}", hint=hint)
 
 
 def _size(population: Mapping[str, Any]) -> int | None:

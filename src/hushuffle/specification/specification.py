@@ -26,6 +26,7 @@ from hushuffle.specification.order import Order, with_order_adversaries
 from hushuffle.specification.population import AnyPopulation
 from hushuffle.specification.reach import about_reach
 from hushuffle.specification.rules import broken_rules, misfits
+from hushuffle.specification.statement import StatementSection
 
 _DESCRIPTION = "One deployment: who is asked, how their answers are protected, from whom, and what is wanted."
 
@@ -37,11 +38,19 @@ class Targets(Section):
     """The delta of (epsilon, delta)-differential privacy; commonly well below 1/n."""
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
     """The largest central epsilon that is acceptable at this delta; `hushuffle calibrate` solves for it."""
+    local_epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
+    """The largest local epsilon that is acceptable: what protects if the shuffler fails."""
     standard_error: Probability | None = None
     """The largest standard error of an estimated frequency that is acceptable: 0.01 is one percentage point.
 
     In a reach study: of the reach of all publishers together, relative to it (0.01 is one in a hundred people reached).
     """
+    guessing: Probability | None = None
+    """How often the strongest of the adversaries that guess may be right about a person's answer."""
+    reidentification: Probability | None = None
+    """How often somebody who wants to know whose report it is may be right."""
+    people: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    """The fewest people that must take part; `hushuffle collect` releases nothing of fewer."""
 
 
 class Run(Section):
@@ -78,6 +87,8 @@ class Specification(Section):
     """What is wanted."""
     run: Run = Run()
     """How the assessment is run."""
+    statement: StatementSection = StatementSection()
+    """Who runs and vouches for what: words for the first page of the report."""
 
     @model_validator(mode="before")
     @classmethod
@@ -94,8 +105,11 @@ class Specification(Section):
         return self
 
     def plain(self) -> dict[str, Any]:
-        """Return the specification as tables, lists and values, every default spelled out."""
-        return self.model_dump(exclude_none=True)
+        """Return the specification as tables, lists and values, every default spelled out; no statement is none."""
+        tables = self.model_dump(exclude_none=True)
+        if self.statement == StatementSection():
+            del tables["statement"]
+        return tables
 
     def effective(self) -> str:
         """Return TOML text with every default spelled out; `parse` reads the same specification from it."""

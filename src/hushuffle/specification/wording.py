@@ -16,6 +16,7 @@ from hushuffle.specification.order import Groups, OrderAttack
 from hushuffle.specification.population import CountedPopulation, DataPopulation
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.specification.specification import Run, Specification, Targets
+from hushuffle.specification.statement import StatementSection, Vouched
 
 
 def _members(kinds: Any) -> tuple[type[Section], ...]:
@@ -49,6 +50,8 @@ _SECTIONS: Final[dict[str, tuple[type[Section], ...]]] = {
     "adversaries.attack": (OrderAttack,),
     "targets": (Targets,),
     "run": (Run,),
+    "statement": (StatementSection,),
+    "statement.vouched": (Vouched,),
 }
 _GOES_WITH: Final[dict[type[Section], str]] = {
     DataPopulation: "It goes with data, and not with n.",

@@ -59,15 +59,17 @@ def identified(protocol: Protocol) -> Finding:
     n, most = protocol.n, likeliest(protocol)
     content = 1 - pie.bayes_error(replace(protocol, shuffler=NoShuffle())).lower
     right = min(1.0, n * most * content * _SAFE)
+    error = Bound(lower=1 - right, upper=1 - 1 / n, kind="lower", unit="probability", sources=(BRAUN,))
     return Finding(
         question="re-identification",
         adversary=findings.LINKER,
         sentence=(
-            f"From one report and its place in the release, names the right person at most "
-            f"{percent(right, up=True)} of the time, even if answers were as telling as can be; "
+            f"From a report and its place in the release, names the sender correctly at most "
+            f"{percent(right, up=True)} of the time, even if each answer told as much as can be about its owner; "
             f"{percent(1 / n)} by blind guessing."
         ),
-        bound=Bound(lower=1 - right, upper=1 - 1 / n, kind="lower", unit="probability", sources=(BRAUN,)),
+        bound=error,
+        shown=findings.success(error),
         proof="lower bound on the Bayes error: the likeliest sender of any place, times what the report alone can add",
     )
 

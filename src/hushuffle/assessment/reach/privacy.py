@@ -97,8 +97,8 @@ def _central(design: Design) -> Finding:
         question="central-dp",
         adversary=_RELEASE,
         sentence=(
-            f"Whatever they know, nothing they conclude is more than {factor} times as likely as if you had been in no "
-            f"audience (plus delta = {design.delta:g})."
+            f"Whatever else they know, seeing it changes the odds that you are in any audience by at most a factor "
+            f"{factor} (delta = {design.delta:g})."
         ),
         bound=bound,
         proof=f"{law.proof}{several if design.hashes > 1 else ''}{_attained(design)}",
@@ -150,13 +150,13 @@ def _local(design: Design) -> Finding:
     """Return what is left if the columns are seen in their order: every touched bit tells."""
     one = dp.local_epsilon(design.protocol)
     whole = one.upper if design.hashes == 1 else math.nextafter(design.hashes * one.upper, math.inf)
-    factor = number(math.exp(whole), up=True) if whole < 300 else "any number of"
+    factor = f"a factor {number(math.exp(whole), up=True)}" if whole < 300 else "any factor"
     return Finding(
         question="local-dp",
         adversary=_SHUFFLER,
         sentence=(
-            f"Who sees all filters with their columns in order, and looks up yours, may conclude things up to {factor} "
-            "times as likely as if you had been in no audience: the flips alone protect you there."
+            "Who sees all filters with their columns in order, and looks up yours, changes the odds that you are in "
+            f"any audience by at most {factor}: the flips alone protect you there."
         ),
         bound=Bound.exact(whole, unit="nats", sources=one.sources),
         proof=f"{design.filters} x {design.hashes} bits of one person, each flipped with the implemented p, rounded up",

@@ -11,8 +11,10 @@ from hushuffle.assessment.reach import privacy as reach_privacy
 from hushuffle.assessment.reach import trials as reach_trials
 from hushuffle.assessment.reach import warnings as reach_warnings
 from hushuffle.assessment.reach.privacy import Design
+from hushuffle.assessment.statement import statement
+from hushuffle.assessment.targets import targets
 from hushuffle.estimation.reach import WHANG
-from hushuffle.model import Report, number
+from hushuffle.model import Bound, Report, number
 from hushuffle.questions import bloom
 from hushuffle.specification import ReachPopulation, Specification
 
@@ -51,10 +53,26 @@ def assess_reach(
         update={"randomizer": specification.randomizer.model_copy(update={"p": design.p})}
     )
     target = specification.targets.standard_error
+    relative = reach_trials.relative_error(figures)
     result = Report(
         title=specification.title or "Assessment of a reach study",
         question=describe(design),
         population=audiences.population,
+        targets=targets(
+            specification,
+            people=audiences.population.n,
+            findings=findings,
+            unanswered=questions.unanswered,
+            error=None if relative is None else Bound.exact(relative, unit=""),
+        ),
+        statement=statement(
+            written,
+            population=audiences.population,
+            reveals=design.protocol.shuffler.reveals,
+            findings=findings,
+            unanswered=questions.unanswered,
+            scenarios=(),
+        ),
         findings=findings,
         utility=None,
         charts=charts,

@@ -20,15 +20,13 @@ from hushuffle.network.nodes.seals import PublicSealKey, Seals
 from hushuffle.plans import Traffic
 from hushuffle.queries.kinds import AnyTask
 from hushuffle.queries.query import Task
+from hushuffle.queries.specification import RESULT_PATIENCE
 
 Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9-]*$")]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 _TARGET_SLACK: Final = 2
 """How many times `patience` a target waits longer than a scrambler: for start-up, and for sending."""
-
-_RESULT_SLACK: Final = 3
-"""The same for the result, which waits for the targets."""
 
 
 def utc_text(moment: dt.datetime) -> str:
@@ -229,7 +227,7 @@ class RunDocument(_Part):
         Stages come one after the other: each has room for the slowest.
         """
         before = number - 1 if self.query.rounds else 0
-        return before * (self.collect + _RESULT_SLACK * self.patience) + self.collect
+        return before * (self.collect + RESULT_PATIENCE * self.patience) + self.collect
 
     def target_deadline(self, number: int) -> float:
         """Return the seconds after the start in which a target waits for the batches of a step."""
@@ -238,7 +236,7 @@ class RunDocument(_Part):
     @property
     def result_deadline(self) -> float:
         """The seconds after the start in which the result waits for the targets."""
-        return self.deadline(len(self.steps)) + _RESULT_SLACK * self.patience
+        return self.deadline(len(self.steps)) + RESULT_PATIENCE * self.patience
 
     def seals(self, step: int) -> Seals:
         """Return the seals of a step of the plan, from 1 on, or of `RESULT`."""

@@ -1,0 +1,95 @@
+"""What if: fewer people, colluders, several rounds, a broken shuffler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+import numpy as np
+
+from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
+from hushuffle.estimation import predicted_standard_error
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Bound, Scenario
+from hushuffle.questions import dp
+
+ROUNDS: Final = 5
+_COLLUDING: Final = 100
+"""One person in so many colludes, where nothing else is said."""
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Case:
+    """So many people a person hides among, so many answers, so many rounds."""
+
+    key: str
+    words: str
+    crowd: int
+    answers: int
+    times: int = 1
+
+
+def scenarios(protocol: Protocol, *, delta: float, colluders: int | None) -> tuple[Scenario, ...]:
+    """Return the figures as planned, and where something is otherwise; a figure that cannot be given has a remark.
+
+    Central epsilon is at `delta`; the standard error is that of a share, at the worst true share. Colluders tell their
+    own reports, so that a person hides among the others; their answers still count.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=2000)
+    >>> for row in scenarios(survey, delta=1e-6, colluders=500):
+    ...     print(f"{row.case}: {row.central}")
+    as planned: 0.08939 to 0.08940 nats (certified bracket)
+    """
+    return (*(_scenario(protocol, case, delta) for case in _cases(protocol.n, colluders)), _broken(protocol))
+
+
+def _cases(n: int, colluders: int | None) -> Iterator[_Case]:
+    yield _Case(key="as-planned", words="As planned", crowd=n, answers=n)
+    for part, name in ((4, "A quarter"), (10, "A tenth")):
+        few = n // part
+        if few:
+            yield _Case(key=f"one-in-{part}", words=f"{name} of the people take part: {few:,}", crowd=few, answers=few)
+    told = colluders or max(1, n // _COLLUDING)
+    words = f"{told:,} {'person tells' if told == 1 else 'people tell'} the reader their reports"
+    yield _Case(key="colluders", words=words, crowd=n - told, answers=n)
+    yield _Case(key="rounds", words=f"The same people are asked {ROUNDS} times", crowd=n, answers=n, times=ROUNDS)
+
+
+def _scenario(protocol: Protocol, case: _Case, delta: float) -> Scenario:
+    def central() -> Bound:
+        if case.crowd < 1:
+            message = "Nobody is left to hide among: only the noise on the device protects."
+            raise UnsupportedProtocolError(message)
+        return dp.compose([(replace(protocol, n=case.crowd), case.times)], delta=delta)
+
+    figure, refused = _asked(central)
+    error, no_error = _asked(lambda: _worst_error(replace(protocol, n=case.answers)))
+    return Scenario(key=case.key, case=case.words, central=figure, standard_error=error, remark=refused or no_error)
+
+
+def _broken(protocol: Protocol) -> Scenario:
+    """Return what is left where the shuffler tells who sent what."""
+    error, refused = _asked(lambda: _worst_error(protocol))
+    return Scenario(
+        key="broken-shuffler",
+        case="The shuffler is broken or dishonest",
+        central=dp.local_epsilon(protocol),
+        standard_error=error,
+        remark=refused,
+    )
+
+
+def _asked(answer: Callable[[], Answer]) -> tuple[Answer | None, str]:
+    """Return what `answer` returns, or why there is none."""
+    try:
+        return answer(), ""
+    except (InvalidInputError, NumericalError, UnsupportedProtocolError) as refusal:
+        return None, str(refusal)
+
+
+def _worst_error(protocol: Protocol) -> float:
+    return float(predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])).max())

@@ -1,0 +1,189 @@
+"""The first page of an assessment: a claim that can be defended, what it rests on, and what it does not cover."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from hushuffle._version import __version__
+from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.model import Anonymity, Assumption, Bound, Finding, Population, Scenario, Statement, Unanswered, number
+from hushuffle.specification import Specification
+
+_ASSUMPTIONS: Final = {
+    "one_answer": "Everybody sends one report in a round. Of somebody who sends more, more is learned.",
+    "no_repeats": "Nobody is asked the same again. What each further round costs is in the table of cases.",
+    "participation": "That somebody takes part is no secret, and nobody's answer decides whether it is missing.",
+    "devices": "Devices run the mechanism as it is described, with random numbers that nobody can guess.",
+    "shuffler": "The shuffler does not tell who sent what, and does not work with those who read the release.",
+}
+_NOT_ANALYSED: Final = "Not analysed: the specification asks for no adversary who tries it."
+
+
+def statement(
+    specification: Specification,
+    *,
+    population: Population,
+    reveals: Reveals,
+    findings: Sequence[Finding],
+    unanswered: Sequence[Unanswered],
+    scenarios: tuple[Scenario, ...],
+) -> Statement:
+    """Return the first page about a deployment from what was computed; nothing new is computed here."""
+    figures = {finding.question: finding.bound for finding in findings}
+    central, local = figures.get("central-dp"), figures.get("local-dp")
+    return Statement(
+        claim=_claim(specification, central),
+        unit=_unit(population),
+        threats=tuple(_threats(specification, reveals, central, local)),
+        assumptions=tuple(_assumptions(specification, reveals)),
+        scenarios=scenarios,
+        respondents=tuple(_respondents(population, reveals, specification, central, local)),
+        anonymity=tuple(_anonymity(findings, unanswered)),
+        unprotected=tuple(_unprotected(specification, findings, unanswered)),
+        facts=tuple(_facts(specification, population)),
+    )
+
+
+def _claim(specification: Specification, central: Bound | None) -> str:
+    delta = specification.targets.delta
+    if central is None:
+        return "No guarantee is stated: it has no figure for this mechanism."
+    if math.isinf(central.upper):
+        return "No differential privacy: the release can show a person's answer as it is."
+    return (
+        f"The release is (epsilon, delta)-differentially private with epsilon = {number(central.upper, up=True)} and "
+        f"delta = {delta:g}: seeing it changes the odds of any conclusion about one person by at most "
+        f"{_factor(central)}, whatever else is known."
+    )
+
+
+def _factor(bound: Bound) -> str:
+    return f"a factor {number(math.exp(bound.upper), up=True)}" if bound.upper < 700 else "any factor"
+
+
+def _unit(population: Population) -> str:
+    return (
+        f"One person, whose {population.label_of} is replaced by any other; the number of people, {population.n:,}, is "
+        "public. One row of data is taken for one person."
+        if population.label_of == "value"
+        else "One person, who is in the audiences or not."
+    )
+
+
+def _threats(
+    specification: Specification, reveals: Reveals, central: Bound | None, local: Bound | None
+) -> Iterator[str]:
+    said = specification.statement
+    reader = f"Whoever reads the release ({said.analyst})" if said.analyst else "Whoever reads the release"
+    if central is not None:
+        yield f"{reader} is not trusted: the claim holds even for somebody who knows everybody else's answer."
+    if reveals is Reveals.SENDERS:
+        yield "There is no shuffler: reports are seen with their senders."
+    else:
+        who = f"The shuffler, run by {said.shuffler}," if said.shuffler else "The shuffler (say who runs it)"
+        kept = "the order of release" if reveals is Reveals.NOISY_ORDER else "who sent what"
+        yield f"{who} is trusted to hide {kept}. It sees every report as the device sent it."
+    if local is not None and reveals is not Reveals.SENDERS:
+        left = (
+            "nothing protects" if math.isinf(local.upper) else f"the noise of the device bounds it by {_factor(local)}"
+        )
+        yield f"If the shuffler fails, or works with the reader, {left}."
+    yield "People may tell the reader their own reports: each who does makes the crowd smaller by one."
+
+
+def _assumptions(specification: Specification, reveals: Reveals) -> Iterator[Assumption]:
+    vouched = specification.statement.vouched
+    for key, sentence in _ASSUMPTIONS.items():
+        if key != "shuffler" or reveals is not Reveals.SENDERS:
+            yield Assumption(key=key, sentence=sentence, vouched=getattr(vouched, key) or "")
+
+
+def _respondents(
+    population: Population, reveals: Reveals, specification: Specification, central: Bound | None, local: Bound | None
+) -> Iterator[str]:
+    if population.label_of != "value":
+        return
+    if local is None or math.isinf(local.upper):
+        yield "Your device sends your answer as it is."
+    else:
+        yield "Your device changes your answer at random before it sends anything."
+        yield (
+            "Even if your message were read with your name on it, it would change the odds of any conclusion about "
+            f"you by at most {_factor(local)}."
+        )
+    if reveals is not Reveals.SENDERS:
+        run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""
+        yield f"A shuffler{run} takes off the names and mixes the messages of all {population.n:,} people."
+    if central is not None and math.isfinite(central.upper):
+        yield (
+            f"What is released changes the odds of any conclusion about you by at most {_factor(central)}, but for a "
+            f"chance of {specification.targets.delta:g}, even for somebody who knows all other answers."
+        )
+    yield "That you take part is not hidden."
+
+
+def _anonymity(findings: Sequence[Finding], unanswered: Sequence[Unanswered]) -> Iterator[Anonymity]:
+    """Yield the three questions, each with the figure that answers it."""
+    asked = (
+        ("singling-out", "Singling out: can a report be traced to the person who sent it?", ("re-identification",)),
+        ("linkability", "Linkability: how much does a report say about whose it is?", ("identity-information",)),
+        ("inference", "Inference: can a person's answer be guessed from the release?", ("vulnerability", "membership")),
+    )
+    for key, question, names in asked:
+        rows = [finding for finding in findings if finding.question in names]
+        reason = next((row.reason for row in unanswered if row.question in names), _NOT_ANALYSED)
+        if rows and not any(row.question in names for row in unanswered):
+            worst = max(rows, key=lambda row: row.figure.upper)
+            sentence, bound = f"{worst.adversary}: {worst.sentence}" if len(names) > 1 else worst.sentence, worst.figure
+        else:
+            sentence, bound = reason, None
+        yield Anonymity(key=key, question=question, sentence=sentence, bound=bound)
+
+
+def _unprotected(
+    specification: Specification, findings: Sequence[Finding], unanswered: Sequence[Unanswered]
+) -> Iterator[str]:
+    """Yield what nothing here covers, from what was not asked and what has no answer."""
+    yield "What is true of the people as a whole: to publish it is the purpose."
+    yield "That somebody takes part, when, and from which address: the traffic of this collection was not analysed."
+    yield "Other collections about the same people: their epsilons add up with this one."
+    questions = {finding.question for finding in findings}
+    refused = {row.question for row in unanswered}
+    if not {"vulnerability", "membership"} & (questions | refused):
+        yield "How often a person's answer is guessed: no adversary who guesses was asked for."
+    if "re-identification" not in questions | refused:
+        yield "Whose report it is: no adversary who links was asked for."
+    for row in unanswered:
+        if row.question in _REFUSED:
+            yield f"{row.topic}: {row.reason}"
+    if specification.shuffler.kind == "mallows" and "order-privacy" not in questions:
+        yield "What the order of release says: no adversary who reads it was asked for."
+
+
+_REFUSED: Final = ("central-dp", "vulnerability", "membership", "re-identification", "identity-information")
+
+
+def _facts(specification: Specification, population: Population) -> Iterator[tuple[str, str]]:
+    if specification.statement.author:
+        yield "Answers for it", specification.statement.author
+    yield "Date", f"{_today()}, by hushuffle {__version__}"
+    yield "Specification, SHA-256", _digest(specification.effective())
+    asked = {key: value for key, value in specification.plain()["population"].items() if key not in ("data", "n")}
+    yield "Columns and categories, SHA-256", _digest(json.dumps([asked, population.labels], sort_keys=True))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _today() -> str:
+    """Return the date in UTC; that of SOURCE_DATE_EPOCH where it is set, so that a page can be made again."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
+    return moment.date().isoformat()

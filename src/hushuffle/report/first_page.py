@@ -1,0 +1,112 @@
+"""The first page of a report: the verdict, and the statement of an assessment, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hushuffle.model import Report, Scenario, Statement, Target, number
+from hushuffle.model.statement import shown
+from hushuffle.report.formatting import Figure, figure, plain, plural
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """One target as text: what was asked, what is got (None: nobody knows, `reason` says why), and pass or fail."""
+
+    topic: str
+    asked: str
+    got: Figure | None
+    reason: str
+    word: str
+    style: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """All targets, and one sentence over them; `met` as in a report."""
+
+    sentence: str
+    met: bool
+    targets: tuple[Judged, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One row of "What if" as text; `remark` says why a figure is missing."""
+
+    words: str
+    central: str
+    error: str
+    remark: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstPage:
+    """The statement of an assessment as text; each question of `anonymity` with its answer and perhaps a figure."""
+
+    claim: str
+    unit: str
+    threats: tuple[str, ...]
+    assumptions: tuple[tuple[str, str], ...]
+    cases: tuple[Case, ...]
+    respondents: tuple[str, ...]
+    anonymity: tuple[tuple[str, str, Figure | None], ...]
+    unprotected: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+def verdict(report: Report) -> Verdict | None:
+    """Return the verdict over all targets of a report; None where nothing was asked."""
+    if report.met is None:
+        return None
+    missed = [target for target in report.targets if not target.met]
+    every = plural(len(report.targets), "target")
+    if not missed:
+        sentence = f"All {every} met." if len(report.targets) > 1 else "The one target is met."
+    else:
+        named = "; ".join(plain(target.topic) for target in missed)
+        are = "is" if len(missed) == 1 else "are"
+        sentence = f"{len(missed)} of {every} {are} not met: {named}."
+    return Verdict(sentence=sentence, met=report.met, targets=tuple(map(_judged, report.targets)))
+
+
+def first_page(statement: Statement) -> FirstPage:
+    """Return the statement as text."""
+    return FirstPage(
+        claim=plain(statement.claim),
+        unit=plain(statement.unit),
+        threats=tuple(map(plain, statement.threats)),
+        assumptions=tuple((plain(row.sentence), plain(row.vouched)) for row in statement.assumptions),
+        cases=_cases(statement.scenarios),
+        respondents=tuple(map(plain, statement.respondents)),
+        anonymity=tuple(
+            (plain(row.question), plain(row.sentence), None if row.bound is None else figure(row.bound))
+            for row in statement.anonymity
+        ),
+        unprotected=tuple(map(plain, statement.unprotected)),
+        facts=tuple((plain(name), plain(value)) for name, value in statement.facts),
+    )
+
+
+def _judged(target: Target) -> Judged:
+    return Judged(
+        topic=plain(target.topic),
+        asked=f"{target.rule} {shown(target.asked)}",
+        got=None if target.got is None else figure(target.got),
+        reason=plain(target.reason),
+        word=target.word,
+        style="pass" if target.met else "fail",
+    )
+
+
+def _cases(scenarios: Sequence[Scenario]) -> tuple[Case, ...]:
+    return tuple(
+        Case(
+            words=plain(row.case),
+            central="" if row.central is None else figure(row.central).value.removesuffix(" nats"),
+            error="" if row.standard_error is None else number(row.standard_error, up=True, digits=3),
+            remark=plain(row.remark),
+        )
+        for row in scenarios
+    )

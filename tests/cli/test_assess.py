@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import hushuffle
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import DataError, MissingDependencyError, NumericalError
-from hushuffle.model import Utility, Warned
+from hushuffle.model import Bound, Target
 from hushuffle.specification import Specification
 
 SPECIFICATION = """
@@ -30,9 +30,7 @@ class Fakes:
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
-        self.utility: Utility | None = None
-        self.private = True
-        self.others: tuple[str, ...] = ()
+        self.targets: tuple[Target, ...] = ()
         self.told = False
         self.width = 0
         self.color = False
@@ -48,10 +46,7 @@ class Fakes:
             progress("done", 2.0)
         if self.error is not None:
             raise self.error
-        missed = self.utility is not None and self.utility.met is False
-        keys = ["target-missed"] * missed + ["privacy-target-missed"] * (not self.private)
-        keys += self.others
-        return SimpleNamespace(warnings=tuple(Warned(key=key, sentence="", advice="") for key in keys))
+        return SimpleNamespace(targets=self.targets)
 
     def write(self, _: Any, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
@@ -202,44 +197,37 @@ def test_the_specification_itself_is_never_overwritten(capsys: pytest.CaptureFix
     assert Path("specs/specification.toml").read_text(encoding="utf-8") == SPECIFICATION
 
 
+KNOWN = Target(key="people", topic="People", rule="at least", asked=80, got=Bound.exact(100.0, unit="people"))
+TARGETS = {
+    "met": KNOWN,
+    "missed": replace(KNOWN, asked=2000),
+    "unknown": Target(
+        key="epsilon", topic="Central epsilon", rule="at most", asked=0.5, got=None, reason="There is no law."
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "code"), [([], Exit.DONE), (["--strict"], Exit.MISSED)])
 @pytest.mark.parametrize(
-    ("target", "options", "code"),
+    ("names", "lines"),
     [
-        (None, ["--strict"], Exit.DONE),
-        (0.2, ["--strict"], Exit.DONE),
-        (0.05, [], Exit.DONE),
-        (0.05, ["--strict"], Exit.MISSED),
+        ((), []),
+        (("met",), []),
+        (("met", "missed"), ["People: asked at least 2,000, got 100 people (exact)."]),
+        (("unknown", "met"), ["Central epsilon: asked at most 0.5, not known. There is no law."]),
     ],
 )
-def test_targets(
-    fakes: Fakes, capsys: pytest.CaptureFixture[str], target: float | None, options: list[str], code: Exit
+def test_every_target_counts_and_one_that_nobody_knows_is_not_met(
+    fakes: Fakes,
+    capsys: pytest.CaptureFixture[str],
+    names: tuple[str, ...],
+    lines: list[str],
+    options: list[str],
+    code: Exit,
 ) -> None:
-    fakes.utility = Utility(predicted=np.array([0.1, 0.05]), target=target)
-    assert main(["assess", "specs/town.toml", *options]) == code
-    missed = "hushuffle: the standard error asked for is not reached.\n"
-    assert capsys.readouterr().err == (missed if target == 0.05 else "")
-
-
-@pytest.mark.parametrize(("options", "code"), [([], Exit.DONE), (["--strict"], Exit.MISSED)])
-@pytest.mark.parametrize("target", [None, 0.05])
-def test_the_privacy_target(
-    fakes: Fakes, capsys: pytest.CaptureFixture[str], target: float | None, options: list[str], code: Exit
-) -> None:
-    fakes.utility, fakes.private = Utility(predicted=np.array([0.1, 0.05]), target=target), False
-    assert main(["assess", "specs/town.toml", *options]) == code
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "hushuffle: the central epsilon asked for is not met."
-    assert lines[1:] == ([] if target is None else ["hushuffle: the standard error asked for is not reached."])
-
-
-@pytest.mark.parametrize(("options", "code"), [([], Exit.DONE), (["--strict"], Exit.MISSED)])
-@pytest.mark.parametrize("key", ["privacy-target-unknown", "target-unknown"])
-def test_a_target_without_a_figure_is_not_met(
-    fakes: Fakes, capsys: pytest.CaptureFixture[str], key: str, options: list[str], code: Exit
-) -> None:
-    fakes.others = (key,)
-    assert main(["assess", "specs/town.toml", *options]) == code
-    assert capsys.readouterr().err.startswith("hushuffle: nobody knows whether the ")
+    fakes.targets = tuple(TARGETS[name] for name in names)
+    assert main(["assess", "specs/town.toml", *options]) == (code if lines else Exit.DONE)
+    assert capsys.readouterr().err == "".join(f"hushuffle: target not met: {line}\n" for line in lines)
 
 
 @pytest.mark.usefixtures("few_points")

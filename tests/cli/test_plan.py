@@ -59,7 +59,7 @@ def test_analyse_prints_and_writes(folder: Path, capsys: pytest.CaptureFixture[s
     assert said.err == ""
     assert "8.789 nats" in said.out
     assert "4.394 to" not in said.out
-    assert "Epsilon is at most 8.789: within the 9 asked for." in said.out
+    assert "PASS Epsilon of the traffic, at delta = 0: asked at most 9, got 8.789 nats\n     (exact)." in said.out
     assert max(map(len, said.out.splitlines())) <= 80
     written = folder / "hushuffle-out" / "plan-sets"
     assert sorted(path.name for path in written.iterdir()) == ["study.html", "study.json"]
@@ -71,7 +71,8 @@ def test_a_missed_target_is_an_error_only_if_asked(folder: Path, capsys: pytest.
     (folder / "sets.toml").write_text(SPEC.replace("9.0", "2.0"), encoding="utf-8")
     assert main(["plan", "analyse", "sets.toml"]) == Exit.DONE
     assert main(["plan", "analyse", "sets.toml", "--strict"]) == Exit.MISSED
-    assert capsys.readouterr().err == "hushuffle: the epsilon asked for is not certified.\n" * 2
+    missed = "Epsilon of the traffic, at delta = 0: asked at most 2, got 8.789 nats (exact)."
+    assert capsys.readouterr().err == f"hushuffle: target not met: {missed}\n" * 2
 
 
 def test_no_guarantee_ends_with_an_error_after_the_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

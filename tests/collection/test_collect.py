@@ -289,7 +289,9 @@ def test_keys_that_cannot_be_used(folder: Path) -> None:
 
 
 def test_too_few_people(folder: Path) -> None:
-    with pytest.raises(DataError, match="There are 600 people, fewer than the 601 that a batch must have"):
+    with pytest.raises(DataError, match=r"There are 600 people, fewer than the 1,000 that targets\.people asks for"):
+        run(folder, survey(more=", people = 1000"))
+    with pytest.raises(DataError, match="There are 600 people, fewer than the 601 that --min-batch asks for"):
         run(folder, min_batch=601)
     with pytest.raises(DataError, match=r"above targets.epsilon = 0.01: nothing leaves"):
         run(folder, survey(more=", epsilon = 0.01"))

@@ -188,7 +188,7 @@ def test_what_is_refused(folder: Path) -> None:
         run(folder, survey(more=", epsilon = 1.9"))
     with pytest.raises(DataError, match=r"this one has \[\[columns\]\]"):
         run(folder, column="smokes")
-    with pytest.raises(DataError, match="fewer than the 290 that a batch must have"):
+    with pytest.raises(DataError, match="fewer than the 290 that --min-batch asks for"):
         run(folder, min_batch=290)
     with pytest.raises(DataError, match="A reference order goes with"):
         run(folder, reference=folder / "order.npy")

@@ -18,6 +18,7 @@ from hushuffle.network.nodes.source import Entry, Person, entries_of
 from hushuffle.network.setup import Deployment, deploy, draw_up, held_records, read_prepared, write_prepared
 from hushuffle.network.specification import NodeConfiguration
 from hushuffle.queries import Aggregate, parse_plan
+from hushuffle.queries.analyse import analyse_plan
 from hushuffle.queries.query import Records
 from hushuffle.randomness import reproducible
 
@@ -97,6 +98,14 @@ def own_records(config: NodeConfiguration, document: RunDocument, folder: Path) 
 def plain(held: Mapping[str, Sequence[Person]]) -> dict[str, list[Any]]:
     """Return records as what can be compared."""
     return {name: [(one.record, dict(one.places), one.row.tolist()) for one in own] for name, own in held.items()}
+
+
+@pytest.mark.parametrize(("kind", "more"), [("aggregate", GROUPS), ("k-means", CLUSTERS)])
+def test_the_time_that_targets_are_held_against_is_that_of_the_run(kind: str, more: str) -> None:
+    specification = parse_plan(MADE_UP.format(kind=kind, more=more).replace("delta = 0", "delta = 0\nseconds = 1.0"))
+    (asked,) = analyse_plan(specification).study.targets
+    assert asked.got is not None
+    assert asked.got.upper == deployed(kind, more).document.result_deadline
 
 
 @pytest.mark.parametrize(("kind", "more"), [("aggregate", GROUPS), ("k-means", CLUSTERS)])

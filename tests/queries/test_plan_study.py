@@ -82,18 +82,27 @@ def test_a_query_with_scramblers() -> None:
     assert "The plan" in show(analysis)
 
 
+def test_people_tuples_and_time_are_targets_too() -> None:
+    text = spec(sigma=0.2).effective()
+    asked = "[targets]\npeople = 1001\ntuples = 0.8\nseconds = 200.0\n"
+    targets = analyse_plan(parse_plan(text.replace("[targets]\n", asked))).study.targets
+    assert {target.key: target.word for target in targets} == {"people": "fail", "tuples": "pass", "seconds": "pass"}
+    # The result waits for its targets: 60 seconds for the sources and three times the patience of 30.
+    assert [target.got.upper for target in targets if target.got] == [1000, pytest.approx(0.81), 150.0]
+
+
 def test_every_kind_of_verdict() -> None:
     hidden = "dummies = 20\nbatch = 100"
     bracket = traffic.plan_guarantee(spec(traffic=hidden).plan(1000), delta=1e-5)
     near = analyse_plan(spec(traffic=hidden, wanted=(bracket.lower + bracket.upper) / 2))
     assert near.study.met is False
-    assert "neither shown nor excluded" in near.study.answers[2]
+    assert [target.word for target in near.study.targets] == ["not shown"]
     far = analyse_plan(spec(delta=0.0, wanted=1.0))
-    assert "above the 1 asked for" in far.study.answers[2]
+    assert [target.word for target in far.study.targets] == ["fail"]
     assert [warned.key for warned in far.study.warnings] == ["large-epsilon", "privacy-target-missed"]
     good = analyse_plan(spec(delta=0.0, wanted=10.0))
     assert good.study.met is True
-    assert "within the 10 asked for" in good.study.answers[2]
+    assert [target.word for target in good.study.targets] == ["pass"]
     assert analyse_plan(spec(delta=0.0)).study.met is None
     assert "delta" not in good.study.answers[0]
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from hushuffle.model import (
+    Anonymity,
+    Assumption,
     Bound,
     Chart,
     Citation,
@@ -14,7 +17,10 @@ from hushuffle.model import (
     Finding,
     Population,
     Report,
+    Scenario,
     Series,
+    Statement,
+    Target,
     Utility,
     Warned,
     Witness,
@@ -257,3 +263,35 @@ def assessment(
         software=(("hushuffle", "0.1.0"), ("Python", "3.11.9"), ("numpy", "2.4.6"), ("scipy", "1.17.1")),
         citations=(FAIR,) if data else (),
     )
+
+
+def with_first_page(made: Report) -> Report:
+    """Return it with a verdict in which every word occurs, and a statement."""
+    error = Bound(lower=0.004, upper=0.006, kind="bracket", unit="")
+    targets = (
+        Target(key="epsilon", topic="Central epsilon", rule="at most", asked=0.05, got=made.findings[1].bound),
+        Target(key="delta", topic="Delta", rule="below", asked=0.001, got=Bound.exact(1e-6, unit="probability")),
+        Target(key="standard_error", topic="Standard error", rule="at most", asked=0.005, got=error),
+        Target(key="guessing", topic="Guessing", rule="at most", asked=0.6, got=None, reason="No <law> fits."),
+    )
+    statement = Statement(
+        claim="Seeing the release changes the odds of any conclusion about one person by at most a factor 1.091.",
+        unit="One person, whose value is replaced by any other.",
+        threats=("Whoever reads the release is not trusted.", "The shuffler, run by <b>Trust</b>, is trusted."),
+        assumptions=(
+            Assumption(key="one_answer", sentence="Everybody sends one report.", vouched="the works council"),
+            Assumption(key="devices", sentence="Devices run the mechanism."),
+        ),
+        scenarios=(
+            Scenario(key="as-planned", case="As planned", central=made.findings[1].bound, standard_error=0.00533),
+            Scenario(key="colluders", case="All tell", central=None, standard_error=None, remark="Nobody is left."),
+        ),
+        respondents=("Your device changes your answer at random.", "That you take part is not hidden."),
+        anonymity=(
+            Anonymity(key="inference", question="Inference?", sentence="Guesses right.", bound=made.findings[2].bound),
+            Anonymity(key="singling-out", question="Singling out?", sentence="Not analysed.", bound=None),
+        ),
+        unprotected=("What is true of the people as a whole.",),
+        facts=(("Answers for it", "Example Ltd."), ("Specification, SHA-256", "ab" * 32)),
+    )
+    return replace(made, targets=targets, statement=statement)

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from hushuffle import report
-from report.assessments import assessment
+from report.assessments import assessment, with_first_page
 from report.studies import study
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CASES = {
     "two values": assessment(2),
     "many values": assessment(200),
+    "first page": with_first_page(assessment(2)),
     "long labels": assessment(4, names=("x" * 200, "日本語" * 50, "a label of many words " * 9, "<b>")),
 }
 WIDTHS = (320, 390, 540, 768, 850, 1280)

@@ -15,6 +15,8 @@ from report.assessments import assessment, charts
 
 KEYS = [
     "schema_version",
+    "verdict",
+    "statement",
     "title",
     "deployment",
     "specification",

@@ -14,6 +14,7 @@ from report.studies import BRACKET, EMPTY, heat_map, panel, study, table
 
 KEYS = [
     "schema_version",
+    "verdict",
     "key",
     "title",
     "question",

@@ -187,7 +187,8 @@ def test_tables_that_are_empty() -> None:
                 "shuffler: must be given, got nothing.",
                 "targets.delta: must be given, got nothing.",
                 'targets.title: is not a known key, got "x". It belongs to the top of the file.',
-                f'targets.zzz: is not a known key, got "{"z" * 56}.... Known here: delta, epsilon, standard_error.',
+                f'targets.zzz: is not a known key, got "{"z" * 56}.... Known here: delta, epsilon, guessing, '
+                "local_epsilon, people, reidentification, standard_error.",
             ],
         ),
     ],

@@ -82,12 +82,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         gathered = spark.gathered(asked, kernel, request, spill)
     else:
         gathered = _gathered(batches, asked, kernel, request, spill, ordered=ordered)
-    if gathered.people < request.min_batch:
-        message = (
-            f"There are {gathered.people:,} people, fewer than the {request.min_batch:,} that a batch must have: "
-            "nothing leaves."
-        )
-        raise TooFewPeople(message)
+    _refuse_few(gathered.people, request.min_batch, specification.targets.people)
     facts: dict[str, Any] = {}
     if ordered:
         arrangement = order_shuffler(specification, request, asked, n=gathered.people, dropped=gathered.dropped)
@@ -128,6 +123,14 @@ def _refuse_shuffler(specification: Specification, request: Request) -> None:
         refuse_order(request)
     elif request.reference is not None:
         fail('A reference order goes with [shuffler] kind = "mallows" only: others leave nothing of the order.')
+
+
+def _refuse_few(people: int, batch: int, asked: int | None) -> None:
+    """Refuse fewer people than the batch, or the targets of the specification, must have."""
+    for least, source in ((asked or 1, "targets.people"), (batch, "--min-batch")):
+        if people < least:
+            message = f"There are {people:,} people, fewer than the {least:,} that {source} asks for: nothing leaves."
+            raise TooFewPeople(message)
 
 
 def _batches(asked: Asked) -> ColumnBatches:

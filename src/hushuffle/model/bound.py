@@ -105,7 +105,8 @@ class Bound:
         unit = {"probability": "", "": ""}.get(self.unit, f" {self.unit}")
         match self.kind:
             case "exact":
-                return f"{number(self.upper)}{unit} (exact)"
+                people = self.unit == "people"  # are counted
+                return f"{f'{self.upper:,.0f}' if people else number(self.upper)}{unit} (exact)"
             case "upper":
                 return f"at most {number(self.upper, up=True)}{unit} (upper bound)"
             case "lower":

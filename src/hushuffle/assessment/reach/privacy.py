@@ -150,13 +150,13 @@ def _local(design: Design) -> Finding:
     """Return what is left if the columns are seen in their order: every touched bit tells."""
     one = dp.local_epsilon(design.protocol)
     whole = one.upper if design.hashes == 1 else math.nextafter(design.hashes * one.upper, math.inf)
-    factor = f"a factor {number(math.exp(whole), up=True)}" if whole < 300 else "any factor"
+    factor = f"at most a factor {number(math.exp(whole), up=True)}" if whole < 300 else "any factor"
     return Finding(
         question="local-dp",
         adversary=_SHUFFLER,
         sentence=(
             "Who sees all filters with their columns in order, and looks up yours, changes the odds that you are in "
-            f"any audience by at most {factor}: the flips alone protect you there."
+            f"any audience by {factor}: the flips alone protect you there."
         ),
         bound=Bound.exact(whole, unit="nats", sources=one.sources),
         proof=f"{design.filters} x {design.hashes} bits of one person, each flipped with the implemented p, rounded up",

@@ -22,7 +22,11 @@ from hushuffle.model.report_layout import ReportLayout
 from hushuffle.papers.meehan2022.data import load_census, load_graph
 from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.specification import parse
+from hushuffle.tables.bins import Bins
 from hushuffle.tables.categories import Answers
+from hushuffle.tables.csv_form import CsvForm
+from hushuffle.tables.label_files import load_labels_file
+from hushuffle.tables.labels import Tidying
 from hushuffle.tables.private import ColumnBatches, load_column, load_table
 from hushuffle.tables.public_columns import load_attributes, load_codes, load_edges, load_labels, load_numbers
 from hushuffle.tables.published import load_checkins, load_ratings, read_idx
@@ -71,8 +75,14 @@ def _readers(source: str, rng: random.Random) -> Callable[[], object]:
             if batch.ids is not None:
                 tags.of(record_numbers(batch.ids, key=bytes(32)), batch.values)
 
+    tidying = Tidying(trim=rng.random() < 0.5, casefold=rng.random() < 0.5)
+    form = CsvForm(encoding=rng.choice(["latin-1", "utf-16", "cp1252"]), separator=rng.choice([None, ";"]))
     ways: Sequence[Callable[[], object]] = [
         batches,
+        lambda: load_column(source, column="ans", missing=missing, tidying=tidying, form=form, **chosen),
+        lambda: load_column(source, column="ans", missing=missing, otherwise="rest", tidying=tidying, **chosen),
+        lambda: load_column(source, column="x", missing=missing, categories=Bins(edges=(0, 9, 99))),
+        lambda: load_labels_file(source, base_folder=Path()),
         batches,
         lambda: load_column(source, column="ans", missing=missing, **chosen),
         lambda: load_column(source, column="ans", categories="from-data", allow_categories_from_data=True),

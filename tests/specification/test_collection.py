@@ -139,7 +139,7 @@ def test_all_problems_at_once_with_their_keys() -> None:
         ),
         (
             TOP.replace('data = "people.csv"', 'data = "people.csv", n = 3') + FIRST,
-            "population.n: is not a known key, got 3. Known here: data.",
+            "population.n: is not a known key, got 3. Known here: data, encoding, separator.",
         ),
         (TOP.replace('"people.csv"', "3") + FIRST, "population.data: must be text, got 3."),
     ],

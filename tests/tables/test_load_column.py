@@ -108,7 +108,7 @@ class TestMissing:
     TEXT = 'id,x\n1,yes\n2,\n3,""\n4,no\n\n'
 
     def test_is_refused_by_default_with_count_and_place(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=r"3 of 5 records are missing \(numbers 2, 3, 5, counted from 1\)"):
+        with pytest.raises(DataError, match=r"3 of 5 records are missing \(60 %; lines 3, 4, 6\)"):
             load(csv(tmp_path, self.TEXT), YES_NO)
 
     def test_is_dropped_and_counted(self, tmp_path: Path) -> None:
@@ -155,14 +155,14 @@ class TestCategories:
     def test_unseen_values_are_counted_and_not_shown(self, tmp_path: Path) -> None:
         path = csv(tmp_path, "x\nyes\nSECRET\nYes\n" + "maybe\n" * 9)
         with pytest.raises(
-            DataError, match=r"11 of 12 records match no category \(numbers 2, 3, 4, 5, 6, ..."
+            DataError, match=r"11 of 12 records match no category \(91.7 %; lines 3, 4, 5, 6, 7, ..."
         ) as caught:
             load(path, YES_NO)
         assert "capital letters" in str(caught.value)
         assert "SECRET" not in str(caught.value)
 
     def test_a_gap_between_conditions(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=r"1 of 3 records match no category \(numbers 3,.*Add a category"):
+        with pytest.raises(DataError, match=r"1 of 3 records match no category \(33.3 %; line 4\).*Add a category"):
             load(csv(tmp_path, "x\n1\n-1\n0\n"), {"a": "< 0", "b": "> 0"})
 
     def test_text_where_numbers_are_asked_for_is_unseen(self, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ class TestGlobs:
         csv(tmp_path, "x\nno\noh\nah\n", "b.csv")
         with pytest.raises(
             DataError,
-            match=r"2 of 5 records match no category \(numbers 2, 3 of \*\.csv \(file 2 of 2, sorted by name\),",
+            match=r"2 of 5 records match no category \(40 %; lines 3, 4 of \*\.csv \(file 2 of 2, sorted by name\)\)",
         ):
             load("*.csv", YES_NO, base_folder=tmp_path)
 

@@ -11,18 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from hushuffle._checks import fail
 from hushuffle.collection.engines.local import MEMORY
 from hushuffle.collection.ledger import Candidate, opened
-from hushuffle.collection.release import Release, release
+from hushuffle.collection.release import Release, batches_of, release
 from hushuffle.collection.released import ColumnsManifest, Manifest, figure, number
-from hushuffle.collection.request import MANIFEST, REPORTS, KeyRounds, Keys, Progress, Request, rounds_of
+from hushuffle.collection.request import MANIFEST, REPORTS, Asked, KeyRounds, Keys, Progress, Request, rounds_of
+from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, workplace
 from hushuffle.model import Bound
 from hushuffle.questions import dp
 from hushuffle.specification import Collection, Specification
+from hushuffle.tables.private import WrongRecords
 
 _RELATION: Final = "replace one person's values in all columns; in which columns they are missing stays as it is"
 
@@ -198,7 +200,10 @@ def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
         spill.mkdir(mode=0o700)
         target.mkdir(exist_ok=True)
         part = _part(request, name, position, len(collection.columns))
-        made[name] = release(one, part, name=name, spill=spill, target=target)
+        try:
+            made[name] = release(one, part, name=name, spill=spill, target=target)
+        except WrongRecords as error:
+            _refuse_all(error, list(collection.columns.values())[position + 1 :], request)
     if not collection.several:
         (only,) = made.values()
         return Prepared(releases=made, manifest=only.manifest, central=only.central, folder=folder)
@@ -207,6 +212,17 @@ def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
     manifest = _manifest(collection, made, central, request)
     (folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
     return Prepared(releases=made, manifest=manifest, central=central, folder=folder)
+
+
+def _refuse_all(error: WrongRecords, others: Sequence[Specification], request: Request) -> NoReturn:
+    """Say what is wrong with the records of one column, and with those of the others that have not been read."""
+    messages = [str(error)]
+    for specification in others:
+        try:
+            batches_of(Asked.of(specification, request)).check()
+        except DataError as other:
+            messages.append(str(other))
+    raise WrongRecords("\n".join(messages)) from None
 
 
 def _part(request: Request, name: str, position: int, columns: int) -> Request:

@@ -100,7 +100,7 @@ def order_shuffler(
         raise DataError(message)
     assert specification.shuffler.kind == "mallows"
     people = People(population=Population(n=n, labels=asked.answers.labels, source=asked.files[0]))
-    source = Source(people=people, data=asked.files[0], base_folder=asked.base_folder)
+    source = Source(people=people, data=asked.files[0], base_folder=asked.base_folder, form=asked.form)
     given = None if request.reference is None else partial(load_reference, request.reference, n=n)
     return arrangement(specification.shuffler, source, given)
 

@@ -69,7 +69,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     if request.master is not None:
         spark.check(specification, several=bool(name))
     asked, keys = Asked.of(specification, request), request.keys
-    batches = None if request.master is not None else _batches(asked)  # before a key is made or anything is noted
+    batches = None if request.master is not None else batches_of(asked)  # before a key is made or anything is noted
     key = None if keys is None else keys.begin()
     kernel = Kernel(
         randomizer=specification.randomizer.build(asked.answers.k),
@@ -133,12 +133,14 @@ def _refuse_few(people: int, batch: int, asked: int | None) -> None:
             raise TooFewPeople(message)
 
 
-def _batches(asked: Asked) -> ColumnBatches:
+def batches_of(asked: Asked) -> ColumnBatches:
+    """Return the records of a column on this machine."""
     return ColumnBatches(
         asked.files,
         column=asked.column,
         answers=asked.answers,
         ids=asked.ids,
+        form=asked.form,
         base_folder=asked.base_folder,
         called=asked.called,
     )

@@ -25,6 +25,7 @@ from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
 from hushuffle.specification import Specification, parse
 from hushuffle.tables.categories import Answers
+from hushuffle.tables.csv_form import CsvForm
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
@@ -100,6 +101,7 @@ class Asked:
     files: Sequence[str]
     column: str
     answers: Answers
+    form: CsvForm
     ids: str | None
     base_folder: Path
     called: Mapping[str, str]
@@ -118,6 +120,7 @@ class Asked:
             files=sources or ([] if population.files is None else [population.files]),
             column=found.column,
             answers=found.answers,
+            form=found.form,
             ids=None if request.keys is None else request.keys.ids,
             base_folder=Path() if sources else request.base_folder,
             called=request.called,

@@ -19,6 +19,8 @@ from hushuffle.collection.request import Asked, Gathered, Request
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.specification import Specification
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN
+from hushuffle.tables.private import refuse_all, share
+from hushuffle.tables.reader import Rule, coded
 from hushuffle.tables.sources import type_name
 
 if TYPE_CHECKING:
@@ -70,16 +72,25 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
 
         tell(0, 1)
         engine.run(tell)
-    for mark, sentence in _WRONG.items():
-        count = engine.marks[mark]
-        if count and not (mark == MISSING and asked.answers.drop):
-            fail(f"column {asked.column!r}: {count:,} records {sentence.format(advice=asked.answers.coding.advice)}")
+    _refuse_marked(asked, engine)
     return Gathered(
         people=engine.people,
         dropped=engine.marks[MISSING],
         blocks=engine.blocks,
         entries=engine.entries if keyed else None,
     )
+
+
+def _refuse_marked(asked: Asked, engine: SparkCollection) -> None:
+    """Say of all records that have no report how many there are; rows of a cluster have no numbers."""
+    total = engine.people + sum(engine.marks.values())
+    problems = []
+    for mark, sentence in _WRONG.items():
+        count = engine.marks[mark]
+        if count and not (mark == MISSING and asked.answers.drop):
+            advice = sentence.format(advice=asked.answers.coding.advice)
+            problems.append(f"{count:,} of {total:,} records ({share(count, total)}) {advice}")
+    refuse_all(f"column {asked.column!r}", problems)
 
 
 def _at(file: str, base_folder: Path) -> str:
@@ -116,15 +127,16 @@ def _frame(session: SparkSession, asked: Asked, *, given: Sequence[str]) -> Data
                 f"{', '.join(names)} has no column {name!r} (number of columns: {len(columns):,}). "
                 "Capital letters and spaces matter."
             )
-        _check_type(dtype_of(frame, name), name, ids=role == ID)
+        _check_type(dtype_of(frame, name), name, None if role == ID else coded(asked.answers.coding))
     with plainly():
         # Spark takes no name with a dot here.
         return frame.selectExpr(*(f"{quoted(name)} AS {role}" for role, name in wanted.items()))
 
 
-def _check_type(dtype: pl.DataType, column: str, *, ids: bool) -> None:
+def _check_type(dtype: pl.DataType, column: str, rule: Rule | None) -> None:
+    """Refuse a column of a type that its rule does not take; one without a rule is that of ids."""
     whole = dtype.is_integer() or (isinstance(dtype, pl.Decimal) and dtype.scale == 0)
-    if ids and not (whole or dtype == pl.String):
+    if rule is None and not (whole or dtype == pl.String):
         fail(f"column {column!r} is of type {type_name(dtype)}. Ids must be text or integers.")
-    if not (dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)):
-        fail(f"column {column!r} is of type {type_name(dtype)}. It must hold text, numbers or booleans.")
+    if rule is not None and not rule.takes(dtype):
+        fail(f"column {column!r} is of type {type_name(dtype)}. {rule.must}")

@@ -19,6 +19,7 @@ from hushuffle.randomness import Randomness, reproducible, secure
 from hushuffle.specification import People, Specification
 from hushuffle.specification import order as asked
 from hushuffle.specification._base import unfit
+from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.public_columns import load_codes, load_edges, load_labels, load_numbers
 
 Floats = npt.NDArray[np.float64]
@@ -79,18 +80,19 @@ class Source:
     people: People
     data: str
     base_folder: Path
+    form: CsvForm
 
     @property
     def where(self) -> dict[str, Any]:
         """What the loaders of columns are told."""
-        return {"n": self.people.n, "kept": self.people.kept, "base_folder": self.base_folder}
+        return {"n": self.people.n, "kept": self.people.kept, "base_folder": self.base_folder, "form": self.form}
 
     @classmethod
     def of(cls, specification: Specification, people: People, base_folder: Path) -> Source:
         """Return the source of a specification whose population is data."""
-        data = specification.population.files
+        data, form = specification.population.files, specification.population.form
         assert data is not None  # a rule of the specification
-        return cls(people=people, data=data, base_folder=base_folder)
+        return cls(people=people, data=data, base_folder=base_folder, form=form)
 
 
 def arranged(specification: Specification, people: People, base_folder: Path) -> Arrangement | None:
@@ -179,5 +181,5 @@ def _edges(groups: asked.Groups, source: Source) -> npt.NDArray[np.int64]:
     assert groups.edges is not None
     if groups.id is not None:
         records = people.n if people.kept is None else people.kept.size
-        names = load_labels(source.data, groups.id, n=records, base_folder=source.base_folder)
+        names = load_labels(source.data, groups.id, n=records, base_folder=source.base_folder, form=source.form)
     return load_edges(groups.edges, n=people.n, names=names, kept=people.kept, base_folder=source.base_folder)

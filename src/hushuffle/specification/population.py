@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainValidator,
+    Tag,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
 
+from hushuffle.errors import InvalidInputError
 from hushuffle.model import Domain, Population, Warned
-from hushuffle.specification._base import ConditionText, Label, Name, Section, either, refuse, unfit
+from hushuffle.specification._base import ConditionText, Label, Name, Section, refuse, rule_and_hint, unfit
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
-from hushuffle.tables.labels import FROM_DATA
+from hushuffle.tables.bins import Bins, Edge
+from hushuffle.tables.csv_form import UTF8, CsvForm, check_encoding, check_separator
+from hushuffle.tables.labels import FROM_DATA, Tidying
 
 if TYPE_CHECKING:
-    from hushuffle.tables.categories import Answers
+    from hushuffle.tables.categories import Answers, Categories
 
 _SHAPES = 'must be a table of conditions, a list of labels, or "from-data"'
+_EDGES = "must be numbers or dates, such as [0, 18, 65, inf] or [2024-01-01, 2024-07-01, 2025-01-01]"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,10 +62,11 @@ class People:
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """Which `column` holds answers, and what they mean."""
+    """Which `column` holds answers, what they mean, and the form of CSV files."""
 
     column: str
     answers: Answers
+    form: CsvForm
 
 
 def _shape(value: Any) -> str | None:
@@ -73,19 +90,107 @@ AnyCategories = Annotated[
 ]
 
 
+def _encoding(value: str) -> str:
+    return _checked("encoding", value, check_encoding)
+
+
+def _separator(value: str) -> str:
+    return _checked("separator", value, check_separator)
+
+
+def _checked(name: str, value: str, check: Callable[[str], None]) -> str:
+    try:
+        check(value)
+    except InvalidInputError as error:
+        refuse(*rule_and_hint(error, name, value))
+    return value
+
+
+def _edge(value: Any) -> Edge:
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            refuse(_EDGES)
+    if isinstance(value, bool) or type(value) not in (int, float, date):
+        refuse(_EDGES)
+    edge: Edge = value
+    return edge
+
+
+def _bins(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
+    try:
+        Bins(edges=edges)
+    except InvalidInputError as error:
+        rule, _, rest = str(error).removeprefix("`bins` ").partition(", got bins=")
+        refuse(rule, rest.partition("]. ")[2])
+    return edges
+
+
+def bin_labels(edges: Any) -> list[str] | None:
+    """Return the labels of bins as they stand in a file; None if something is wrong with them."""
+    if not isinstance(edges, list | tuple):
+        return None
+    try:
+        return list(Bins(edges=tuple(_edge(edge) for edge in edges)).labels)
+    except (InvalidInputError, PydanticCustomError):
+        return None
+
+
+_EDGE_SCHEMA: Final = {"anyOf": [{"type": "number"}, {"type": "string", "format": "date"}]}
+AnyEdge = Annotated[Any, PlainValidator(_edge), WithJsonSchema(_EDGE_SCHEMA)]
+
+
 class DataPopulation(Section):
     """People whose answers are one column of a data set."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [key]} for key in ("categories", "categories_file", "bins")]}
+    )
+
     data: Annotated[str, Field(min_length=1)]
-    """A CSV (.csv, .csv.gz) or Parquet file, a glob, or statsmodels:NAME. Relative to this file's folder."""
+    """A CSV (.csv, .tsv, or with .gz) or Parquet file, a glob, or statsmodels:NAME. Relative to this file's folder."""
+    encoding: Annotated[str, AfterValidator(_encoding)] = UTF8
+    """The encoding of CSV files, such as "windows-1252" or "latin-1"."""
+    separator: Annotated[str, AfterValidator(_separator)] | None = None
+    """What separates the fields of CSV files, such as ";" or "\\t"; a comma, or a tab in .tsv files, if left out."""
     column: Annotated[str, Field(min_length=1)]
     """The name of the column; no other is kept."""
-    categories: AnyCategories
-    """A table of conditions by category, a list of labels, or "from-data"."""
+    categories: AnyCategories | None = None
+    """A table of conditions by category, a list of labels, or "from-data"; this, `categories_file` or `bins`."""
+    categories_file: Annotated[str, Field(min_length=1)] | None = None
+    """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
+    bins: Annotated[tuple[AnyEdge, ...], Field(strict=False), AfterValidator(_bins)] | None = None
+    """Edges of intervals of numbers or dates, each with its lower edge; -inf first or inf last leaves an end open."""
+    trim: bool = False
+    """Whether spaces around values make no difference."""
+    casefold: bool = False
+    """Whether capital letters make no difference."""
+    otherwise: Name | None = None
+    """The category of values that are in no other; they are refused if it is left out."""
     missing: Name = "refuse"
     """What becomes of missing values (empty, or NaN): "refuse", "drop", or the name of a category."""
     allow_categories_from_data: bool = False
     """Whether categories = "from-data" is allowed: that a category exists says that somebody is in it."""
+
+    @property
+    def form(self) -> CsvForm:
+        """The form of CSV files."""
+        return CsvForm(encoding=self.encoding, separator=self.separator)
+
+    @property
+    def _tidying(self) -> Tidying:
+        return Tidying(trim=self.trim, casefold=self.casefold)
+
+    @property
+    def _meant(self) -> Categories:
+        """The categories, however they are written down."""
+        if self.bins is not None:
+            return Bins(edges=self.bins)
+        if self.categories_file is not None:
+            unfit("population.categories_file", "must be read with the file of the specification", self.categories_file)
+        assert self.categories is not None  # a rule of the specification
+        return self.categories
 
     def read(self, base_folder: Path) -> People:
         """Return the people in the data."""
@@ -94,8 +199,11 @@ class DataPopulation(Section):
         column = load_column(
             self.data,
             column=self.column,
-            categories=self.categories,
+            categories=self._meant,
             missing=self.missing,
+            otherwise=self.otherwise,
+            tidying=self._tidying,
+            form=self.form,
             base_folder=base_folder,
             allow_categories_from_data=self.allow_categories_from_data,
         )
@@ -112,23 +220,30 @@ class DataPopulation(Section):
             unfit("population.column", "must be the column that is asked for", self.column)
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
 
-        return Answered(column=self.column, answers=Answers.of(self.categories, self.missing))
+        answers = Answers.of(self._meant, self.missing, otherwise=self.otherwise, tidying=self._tidying)
+        return Answered(column=self.column, answers=answers, form=self.form)
 
 
 class CountedPopulation(Section):
     """So many people, without their answers: a survey that is being planned."""
 
-    model_config = ConfigDict(json_schema_extra=either("k", "categories"))
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [key]} for key in ("k", "categories", "categories_file")]}
+    )
 
     n: Annotated[int, Field(ge=1, le=10**15)]
     """Number of people."""
     k: Annotated[int, Field(ge=2, le=10**7)] | None = None
     """Number of categories, if they have no names."""
     categories: Listed | None = None
-    """The categories; this or `k`."""
+    """The categories; this, `categories_file` or `k`."""
+    categories_file: Annotated[str, Field(min_length=1)] | None = None
+    """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
 
     def read(self, base_folder: Path) -> People:  # noqa: ARG002 - the other kind of population reads files
         """Return the people, without values."""
+        if self.categories_file is not None:
+            unfit("population.categories_file", "must be read with the file of the specification", self.categories_file)
         labels = Domain.of_size(self.k).labels if self.categories is None and self.k else self.categories
         assert labels is not None
         return People(population=Population(n=self.n, labels=labels, source="no data"))
@@ -137,6 +252,11 @@ class CountedPopulation(Section):
     def files(self) -> str | None:
         """The file or files of the people: none."""
         return None
+
+    @property
+    def form(self) -> CsvForm:
+        """The form of CSV files that are given elsewhere."""
+        return CsvForm()
 
     def answered(self, column: str | None, *, given: bool) -> Answered:
         """Return what the answers in `column` of files that are `given` elsewhere mean."""
@@ -147,7 +267,7 @@ class CountedPopulation(Section):
         assert categories is not None
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
 
-        return Answered(column=column, answers=Answers.of(categories, "refuse"))
+        return Answered(column=column, answers=Answers.of(categories, "refuse"), form=self.form)
 
 
 def _kind(value: Any) -> str | None:

@@ -17,6 +17,7 @@ from hushuffle.files.secret_keys import key_in_environment, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
 from hushuffle.model import Population
 from hushuffle.specification._base import Name, Section, either, unfit
+from hushuffle.tables.csv_form import CsvForm
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,6 +72,11 @@ class ReachPopulation(Section):
     def files(self) -> str | None:
         """The file or files of the people: none, publishers have theirs."""
         return None
+
+    @property
+    def form(self) -> CsvForm:
+        """The form of CSV files."""
+        return CsvForm()
 
     def answered(self, column: str | None, *, given: bool) -> NoReturn:  # noqa: ARG002 - as the other kinds
         """Refuse: there are no answers to collect.

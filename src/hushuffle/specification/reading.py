@@ -17,6 +17,7 @@ from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.specification._base import Section
 from hushuffle.specification.kinds import AnyShuffler
+from hushuffle.specification.labels import with_labels
 from hushuffle.specification.rules import broken_rules
 from hushuffle.specification.specification import Specification
 from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
@@ -29,7 +30,7 @@ AnySection = TypeVar("AnySection", bound=Section)
 
 def load(path: str | Path) -> Specification:
     """Return the specification in the TOML file `path`."""
-    return parse(read_text(path), file=str(path))
+    return parse(read_text(path), file=str(path), base_folder=Path(path).parent)
 
 
 def read_text(path: str | Path) -> str:
@@ -45,10 +46,17 @@ def read_text(path: str | Path) -> str:
         _fail(file, Problem(key="file", rule="must be UTF-8 text", value=f"something else at byte {error.start}"))
 
 
-def parse(text: str, *, file: str = _UNNAMED) -> Specification:
-    """Return the specification that TOML `text` states; `file` is for messages."""
+def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Specification:
+    """Return the specification that TOML `text` states; `file` is for messages.
+
+    A file of labels that it names is read, and relative to `base_folder`.
+    """
     _refuse_columns(text, file)
-    return parsed(text, Specification, file=file, rules=broken_rules, words=COLLECTION)
+
+    def prepare(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[Problem, ...]]:
+        return with_labels(raw, base_folder)
+
+    return parsed(text, Specification, file=file, rules=broken_rules, words=COLLECTION, prepare=prepare)
 
 
 def _refuse_columns(text: str, file: str) -> None:
@@ -66,20 +74,25 @@ def parsed(
     file: str,
     rules: Callable[[Mapping[str, Any]], Iterator[Problem]],
     words: Vocabulary,
+    prepare: Callable[[Mapping[str, Any]], tuple[Mapping[str, Any], tuple[Problem, ...]]] | None = None,
 ) -> AnySection:
-    """Return what TOML `text` states as a `model`, whose `rules` tie values together and whose tables `words` names."""
+    """Return what TOML `text` states as a `model`, whose `rules` tie values together and whose tables `words` names.
+
+    What the text refers to is read by `prepare`, which says what is wrong with it.
+    """
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         _fail(file, _syntax(str(error), text, file))
     except RecursionError:
         _fail(file, Problem(key="file", rule="must not nest so deeply", value="hundreds of brackets"))
-    broken, found = list(rules(raw)), []
+    tables, unread = (raw, ()) if prepare is None else prepare(raw)
+    broken, found = [*unread, *rules(tables)], []
     try:
-        specification = model.model_validate(raw)
+        specification = model.model_validate(tables)
     except ValidationError as error:
         # What the model says about the whole (no location) are the broken rules once more.
-        found = [problem(one, raw, words) for one in error.errors(include_url=False) if one["loc"] or not broken]
+        found = [problem(one, tables, words) for one in error.errors(include_url=False) if one["loc"] or not broken]
     if found or broken:
         raise SpecificationError(file, tuple(_in_order([*found, *broken], list(model.model_fields))))
     return specification
@@ -114,7 +127,20 @@ def _fail(file: str | Path, problem: Problem) -> NoReturn:
 
 _SECTIONS: Final = ("title", "population", "columns", "shuffler", "targets")
 _NAME: Final = re.compile(r"\w[\w-]{0,99}")
-_OF_COLUMNS: Final = ("column", "categories", "missing", "allow_categories_from_data", "name", "randomizer")
+_OF_FILES: Final = ("data", "encoding", "separator")
+_OF_COLUMNS: Final = (
+    "column",
+    "categories",
+    "categories_file",
+    "bins",
+    "trim",
+    "casefold",
+    "otherwise",
+    "missing",
+    "allow_categories_from_data",
+    "name",
+    "randomizer",
+)
 _ELSEWHERE: Final = {
     "randomizer": "It belongs to each of [[columns]].",
     "adversaries": "Columns are assessed one at a time, in a file each.",
@@ -160,11 +186,13 @@ class Collection:
 
 def load_collection(path: str | Path) -> Collection:
     """Return the collection of one column, or of several (`[[columns]]`), in the TOML file `path`."""
-    return parse_collection(read_text(path), file=str(path))
+    return parse_collection(read_text(path), file=str(path), base_folder=Path(path).parent)
 
 
-def parse_collection(text: str, *, file: str = "specification") -> Collection:
+def parse_collection(text: str, *, file: str = "specification", base_folder: Path = Path()) -> Collection:
     """Return the collection of one column, or of several, that TOML `text` states; `file` is for messages.
+
+    Files of labels that it names are read, and relative to `base_folder`.
 
     >>> found = parse_collection('''
     ...     population = { data = "people.csv" }
@@ -183,12 +211,12 @@ def parse_collection(text: str, *, file: str = "specification") -> Collection:
     except (tomllib.TOMLDecodeError, RecursionError):
         raw = {}  # `parse` says what is wrong
     if "columns" not in raw:
-        return Collection.of(parse(text, file=file))
+        return Collection.of(parse(text, file=file, base_folder=base_folder))
     problems = [*_top(raw), *_columns(raw)]
     specifications: dict[str, Specification] = {}
     for position, column in _tables(raw):
         try:
-            specifications[_name(column)] = parse(_alone(raw, column))
+            specifications[_name(column)] = parse(_alone(raw, column), base_folder=base_folder)
         except SpecificationError as error:
             problems += [_placed(problem, position) for problem in error.problems]
     if problems:
@@ -217,8 +245,9 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
         if "data" not in population:
             yield Problem(key="population.data", rule="must be given", value="nothing")
         for key in population:
-            if key != "data":
-                hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else "Known here: data."
+            if key not in _OF_FILES:
+                known = f"Known here: {', '.join(_OF_FILES)}."
+                hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else known
                 yield Problem(
                     key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint
                 )
@@ -241,9 +270,9 @@ def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
     before: list[Mapping[str, Any]] = []
     for position, column in _tables(raw):
         here, name = f"columns[{position}]", _name(column)
-        for key in ("data", "population", "shuffler", "targets"):
+        for key in (*_OF_FILES, "population", "shuffler", "targets"):
             if key in column:
-                hint = "It belongs to [population]." if key == "data" else "It belongs to the top of the file."
+                hint = "It belongs to [population]." if key in _OF_FILES else "It belongs to the top of the file."
                 yield Problem(key=f"{here}.{key}", rule="is not a known key", value=shown(column[key]), hint=hint)
         if any(column.get("column") == other.get("column") for other in before):
             hint = "Everybody reports each answer once."
@@ -272,10 +301,10 @@ def _keeps_order(raw: Mapping[str, Any]) -> bool:
 def _alone(raw: Mapping[str, Any], column: Mapping[str, Any]) -> str:
     """Return the text of an ordinary specification with this column only."""
     population = raw.get("population")
-    data = population.get("data", "-") if isinstance(population, dict) else "-"
-    answers = {key: value for key, value in column.items() if key not in ("name", "randomizer", "data")}
+    shared = {key: population[key] for key in _OF_FILES if key in population} if isinstance(population, dict) else {}
+    answers = {key: value for key, value in column.items() if key not in ("name", "randomizer", *_OF_FILES)}
     tables = {key: raw[key] for key in ("title", "shuffler", "targets") if key in raw}
-    tables["population"] = {**answers, "data": data}
+    tables["population"] = {"data": "-", **answers, **shared}
     if _keeps_order(raw):
         tables["shuffler"] = {"kind": "uniform"}  # what is wrong with the other is said once
     if "randomizer" in column:
@@ -288,7 +317,7 @@ def _placed(problem: Problem, position: int) -> Problem:
     here, key = f"columns[{position}]", problem.key
     if key.startswith("randomizer"):
         key = f"{here}.{key}"
-    elif key.startswith("population.") and key != "population.data":
+    elif key.startswith("population.") and key.removeprefix("population.") not in _OF_FILES:
         key = f"{here}{key.removeprefix('population')}"
     return Problem(key=key, rule=problem.rule, value=problem.value, hint=problem.hint)
 

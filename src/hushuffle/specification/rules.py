@@ -9,9 +9,11 @@ from typing import Any, Final
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.specification._base import rule_and_hint
 from hushuffle.specification.kinds import RANDOMIZERS
+from hushuffle.specification.labels import categories_problems
 from hushuffle.specification.order import order_problems, with_order_adversaries
+from hushuffle.specification.population import bin_labels
 from hushuffle.specification.reach import about_reach, reach_problems
-from hushuffle.tables.labels import FROM_DATA, as_label, missing_label
+from hushuffle.tables.labels import FROM_DATA, Tidying, as_label, missing_label
 
 _GUESSERS: Final = ("uninformed", "strong", "informed")
 
@@ -44,7 +46,8 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
-    if "data" not in population and "n" in population and ("k" in population) == ("categories" in population):
+    named = "categories" in population or "categories_file" in population
+    if "data" not in population and "n" in population and ("k" in population) == named:
         given = "both" if "k" in population else "neither"
         hint = "k is the number of categories, if they have no names."
         yield Problem(key="population", rule="must have either k or categories", value=given, hint=hint)
@@ -55,9 +58,16 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
             value=f'"{FROM_DATA}"',
             hint="To do it nevertheless, set allow_categories_from_data = true.",
         )
+    if population.get("categories") == FROM_DATA and "otherwise" in population:
+        hint = "All values that occur are categories."
+        yield Problem(
+            key="population.otherwise", rule="must be left out here", value=f"{population['otherwise']!r}", hint=hint
+        )
+    yield from categories_problems(population)
     listed = _listed(population)
     if listed is None:
         return
+    yield from _alike(population)
     missing = population.get("missing", "refuse")
     further = None
     if isinstance(missing, str):
@@ -114,10 +124,31 @@ def _size(population: Mapping[str, Any]) -> int | None:
 
 
 def _listed(population: Mapping[str, Any]) -> list[str] | None:
-    categories = population.get("categories")
-    if not isinstance(categories, dict | list | tuple):
-        return None
-    return [as_label(label) if isinstance(label, int) else str(label) for label in categories]
+    """Return the categories but that of missing values, if they are known beforehand."""
+    labels, categories = None, population.get("categories")
+    if isinstance(categories, dict | list | tuple):
+        labels = [as_label(label) if isinstance(label, int) else str(label) for label in categories]
+    elif "bins" in population:
+        labels = bin_labels(population["bins"])
+    other = population.get("otherwise")
+    more = labels is not None and isinstance(other, str) and other not in labels
+    return [*labels, str(other)] if labels is not None and more else labels
+
+
+def _alike(population: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield labels that cannot be told apart once spaces or capital letters make no difference."""
+    tidying = Tidying(trim=population.get("trim") is True, casefold=population.get("casefold") is True)
+    listed = population.get("categories")
+    if tidying == Tidying() or not isinstance(listed, list | tuple):
+        return
+    names = [as_label(label) if isinstance(label, int) else str(label) for label in listed]
+    tidy = Counter(tidying.names(tuple(dict.fromkeys(names))))
+    twice = sorted(label for label, times in tidy.items() if times > 1)
+    if twice:
+        hint = "With trim spaces around them make no difference, with casefold capital letters make none."
+        yield Problem(
+            key="population.categories", rule="must be distinct", value=f"{', '.join(twice)} twice", hint=hint
+        )
 
 
 def _adversary_tables(raw: Mapping[str, Any]) -> list[Mapping[str, Any]]:

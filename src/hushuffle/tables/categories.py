@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
 import numpy as np
@@ -12,11 +12,13 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
+from hushuffle.tables.bins import Bins
 from hushuffle.tables.conditions import Condition, parse_condition
-from hushuffle.tables.labels import as_label, missing_label
+from hushuffle.tables.labels import Tidying, as_label, missing_label
+from hushuffle.tables.readings import Reading
 
-Categories = Mapping[str, str] | Sequence[str | int] | Literal["from-data"]
-"""A table of conditions by category, a list of labels, or "from-data"."""
+Categories = Mapping[str, str] | Sequence[str | int] | Bins | Literal["from-data"]
+"""A table of conditions by category, a list of labels, bins, or "from-data"."""
 
 MISSING: Final = -1
 UNSEEN: Final = -2
@@ -25,38 +27,10 @@ OVERLAP: Final = -3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """One column, read as numbers (null where it is none), as text, and where it is missing.
-
-    Missing is: null (an empty CSV field, also when quoted), empty text, and NaN; text that spells NaN is
-    missing where `numeric` says that numbers are asked for.
-    """
-
-    numbers: pl.Expr
-    texts: pl.Expr
-    missing: pl.Expr
-
-    @classmethod
-    def of(cls, column: str, dtype: pl.DataType, *, numeric: bool) -> Reading:
-        """Return the readings of a column of text, numbers or booleans."""
-        raw = pl.col(column)
-        if dtype.is_float():
-            whole = raw.cast(pl.Int64, strict=False)
-            # Tables often hold integers as floats: 3.0 is the label "3".
-            texts = pl.when(whole == raw).then(whole.cast(pl.String)).otherwise(raw.cast(pl.String))
-            return cls(numbers=raw, texts=texts, missing=raw.is_null() | raw.is_nan())
-        if dtype.is_numeric() or dtype == pl.Boolean:
-            return cls(numbers=raw.cast(pl.Float64), texts=raw.cast(pl.String), missing=raw.is_null())
-        texts = raw.cast(pl.String)
-        numbers = texts.str.strip_chars().cast(pl.Float64, strict=False)
-        missing = texts.is_null() | (texts == "")
-        if numeric:
-            missing |= numbers.is_nan().fill_null(value=False)
-        return cls(numbers=numbers, texts=texts, missing=missing)
-
-
 class Coding(ABC):
-    """Gives every record its code: 0..k-1, or a mark below 0."""
+    """Gives every record its code: 0..k-1, or a mark below 0; text is compared after `tidying`."""
+
+    tidying: Tidying = field(default_factory=Tidying)
 
     @property
     @abstractmethod
@@ -72,6 +46,15 @@ class Coding(ABC):
     def numeric(self) -> bool:
         """Whether the column is compared with numbers."""
         return False
+
+    @property
+    def dates(self) -> bool:
+        """Whether the column is compared with dates."""
+        return False
+
+    def reading(self, column: str, dtype: pl.DataType) -> Reading:
+        """Return what is compared of a column."""
+        return Reading.of(column, dtype, numeric=self.numeric, tidying=self.tidying, dates=self.dates)
 
     @property
     @abstractmethod
@@ -90,9 +73,14 @@ class Coding(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ByCondition(Coding):
-    """One condition for each category."""
+    """One condition for each category; with `days`, numbers in them are days since 1970."""
 
     conditions: Mapping[str, Condition]
+    days: bool = False
+
+    @property
+    def dates(self) -> bool:
+        return self.days
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -126,7 +114,7 @@ class ByCondition(Coding):
 
 @dataclass(frozen=True, kw_only=True)
 class ByLabel(Coding):
-    """Each label is a category; the column is compared with it as text, exactly."""
+    """Each label is a category; the column is compared with it as text, exactly but for the tidying of both."""
 
     names: tuple[str, ...]
 
@@ -136,11 +124,18 @@ class ByLabel(Coding):
 
     @property
     def advice(self) -> str:
-        return "Labels are compared as text, exactly: capital letters and spaces matter."
+        if self.tidying == Tidying():
+            return "Labels are compared as text, exactly: capital letters and spaces matter."
+        return "Labels are compared as text."
 
     def codes(self, reading: Reading) -> pl.Expr:
         # A cast works chunk by chunk; replacing or joining would hold the whole column as text.
-        code = reading.texts.cast(pl.Enum(self.names), strict=False).to_physical().cast(pl.Int32).fill_null(UNSEEN)
+        code = (
+            reading.texts.cast(pl.Enum(self.tidying.names(self.names)), strict=False)
+            .to_physical()
+            .cast(pl.Int32)
+            .fill_null(UNSEEN)
+        )
         return pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
 
 
@@ -172,16 +167,79 @@ class ByNumber(Coding):
         return pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
 
 
-def coding(categories: Mapping[str, str] | Sequence[str | int]) -> Coding:
-    """Return how `categories` code a column."""
+@dataclass(frozen=True, kw_only=True)
+class WithOther(Coding):
+    """Another coding, whose records without a category go into the category `other`: one of its own, or a new one."""
+
+    inner: Coding
+    other: str
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        known = self.inner.labels
+        return known if self.other in known else (*known, self.other)
+
+    @property
+    def numeric(self) -> bool:
+        return self.inner.numeric
+
+    @property
+    def dates(self) -> bool:
+        return self.inner.dates
+
+    @property
+    def advice(self) -> str:
+        return self.inner.advice
+
+    def codes(self, reading: Reading) -> pl.Expr:
+        code, other = self.inner.codes(reading), self.labels.index(self.other)
+        return pl.when(code == UNSEEN).then(pl.lit(other, dtype=pl.Int32)).otherwise(code)
+
+    def first_and_last(self, reading: Reading) -> tuple[pl.Expr, pl.Expr]:
+        return self.inner.first_and_last(reading)
+
+
+def coding(
+    categories: Mapping[str, str] | Sequence[str | int] | Bins,
+    *,
+    otherwise: str | None = None,
+    tidying: Tidying | None = None,
+) -> Coding:
+    """Return how `categories` code a column; what is in none of them goes into the category `otherwise`.
+
+    >>> coding(Bins(edges=(0, 18, 65)), otherwise="other").labels
+    ('0 to under 18', '18 to under 65', 'other')
+    """
+    tidy = tidying or Tidying()
     if not categories:
         _checks.reject("categories", "at least one category", "<none>")
-    if isinstance(categories, Mapping):
-        return ByCondition(conditions={name: parse_condition(text) for name, text in categories.items()})
-    names = tuple(as_label(label) for label in categories)
+    if isinstance(categories, Mapping | Bins):
+        table = categories.conditions if isinstance(categories, Bins) else categories
+        conditions = {name: parse_condition(text) for name, text in table.items()}
+        if tidy.casefold or tidy.trim:
+            conditions = {name: condition.changed(tidy.plain) for name, condition in conditions.items()}
+        dates = isinstance(categories, Bins) and categories.dates
+        inner: Coding = ByCondition(conditions=conditions, tidying=tidy, days=dates)
+    else:
+        names = tuple(as_label(label) for label in categories)
+        _refuse_alike(names, tidy)
+        inner = ByLabel(names=names, tidying=tidy)
+    if otherwise is None:
+        return inner
+    if not otherwise.strip():
+        _checks.reject("otherwise", "the name of a category", repr(otherwise))
+    return WithOther(inner=inner, other=otherwise, tidying=tidy)
+
+
+def _refuse_alike(names: tuple[str, ...], tidying: Tidying) -> None:
+    """Refuse names that are the same, or cannot be told apart once they are tidy."""
     if len(set(names)) != len(names):
         _checks.reject("categories", "distinct", names)
-    return ByLabel(names=names)
+    tidy = tidying.names(names)
+    if len(set(tidy)) != len(names):
+        first = next(name for place, name in enumerate(names) if tidy[place] in tidy[:place])
+        hint = "With trim spaces around them make no difference, with casefold capital letters make none."
+        _checks.reject("categories", "distinct", f"{first!r} twice", hint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,13 +254,23 @@ class Answers:
     instead: str | None = None
 
     @classmethod
-    def of(cls, categories: Categories | int, missing: str) -> Self:
-        """Return what categories known beforehand (k: the codes 0..k-1) and a rule for missing values say."""
+    def of(
+        cls,
+        categories: Categories | int,
+        missing: str,
+        *,
+        otherwise: str | None = None,
+        tidying: Tidying | None = None,
+    ) -> Self:
+        """Return what categories known beforehand (k: the codes 0..k-1) and a rule for missing values say.
+
+        `otherwise` and `tidying` go with categories that have names; see `coding`.
+        """
         if isinstance(categories, str):
             hint = "What leaves must not depend on who is there: list the categories."
             _checks.reject("categories", "a table or a list", repr(categories), hint)
         if not isinstance(categories, int):
-            return cls.with_coding(coding(categories), missing)
+            return cls.with_coding(coding(categories, otherwise=otherwise, tidying=tidying), missing)
         if missing_label(missing, ()) is not None:
             _checks.reject("missing", '"refuse" or "drop" where categories have no names', repr(missing))
         return cls(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from hushuffle import _checks
@@ -63,6 +63,17 @@ class Condition:
     def numeric(self) -> bool:
         """Whether it compares with a number."""
         return any(not isinstance(clause.value, str) for clauses in self.alternatives for clause in clauses)
+
+    def changed(self, change: Callable[[str], str]) -> Condition:
+        """Return the condition with another text in every comparison with text."""
+        alternatives = tuple(
+            tuple(
+                replace(clause, value=change(clause.value)) if isinstance(clause.value, str) else clause
+                for clause in clauses
+            )
+            for clauses in self.alternatives
+        )
+        return replace(self, alternatives=alternatives)
 
     def matches(self, *, numbers: pl.Expr, texts: pl.Expr) -> pl.Expr:
         """Return which records match, given the column read as numbers and as text."""

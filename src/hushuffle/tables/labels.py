@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from hushuffle import _checks
+
+if TYPE_CHECKING:
+    import polars as pl
 
 FROM_DATA: Final = "from-data"
 _WORDS: Final = ("refuse", "drop")
@@ -37,3 +41,35 @@ def missing_label(missing: str, labels: Sequence[str]) -> str | None:
             hint = f"Did you mean {near[0]!r}?" if near else ""
             _checks.reject("missing", '"refuse", "drop" or the name of a category', repr(missing), hint)
     return missing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tidying:
+    """What is done to text before it is compared: spaces around it taken away (`trim`), capital letters made small."""
+
+    trim: bool = False
+    casefold: bool = False
+
+    def of(self, texts: pl.Expr) -> pl.Expr:
+        """Return tidy texts."""
+        texts = texts.str.strip_chars() if self.trim else texts
+        return texts.str.to_lowercase() if self.casefold else texts
+
+    def plain(self, text: str) -> str:
+        """Return one tidy text.
+
+        >>> Tidying(trim=True, casefold=True).plain(" Bern ")
+        'bern'
+        """
+        import polars as pl  # noqa: PLC0415 - only when needed
+
+        return str(pl.select(self.of(pl.lit(text))).item())
+
+    def names(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return tidy names."""
+        if self == Tidying():
+            return tuple(names)
+        import polars as pl  # noqa: PLC0415 - only when needed
+
+        table = pl.DataFrame({"name": list(names)}, schema={"name": pl.String})
+        return tuple(table.select(self.of(pl.col("name"))).to_series())

@@ -13,6 +13,7 @@ import polars as pl
 
 from hushuffle import _checks
 from hushuffle._checks import fail
+from hushuffle.errors import DataError
 from hushuffle.model import Domain, Population, Warned
 from hushuffle.tables.categories import (
     MISSING,
@@ -22,11 +23,11 @@ from hushuffle.tables.categories import (
     ByLabel,
     Categories,
     Coding,
-    Reading,
     coding,
 )
-from hushuffle.tables.labels import FROM_DATA
-from hushuffle.tables.reader import ID, NUMBER, TEXT, Faults, Marks, TableReader, coded
+from hushuffle.tables.csv_form import CsvForm
+from hushuffle.tables.labels import FROM_DATA, Tidying
+from hushuffle.tables.reader import ID, NUMBER, Faults, Marks, TableReader, coded, labelled
 from hushuffle.tables.sources import Part, open_all, open_source
 
 BATCH: Final = 1 << 18
@@ -39,8 +40,8 @@ _LABELS_FROM_DATA: Final = Warned(
     advice="List the categories beforehand, from the questionnaire rather than from the answers.",
 )
 _MISSING_ADVICE: Final = 'Set missing = "drop" or to a category. Empty fields, blank lines and NaN count as missing.'
-_OVERLAP_ADVICE: Final = "Make the conditions exclude each other."
-_LABEL: Final = replace(TEXT, alike=True)
+_UNSEEN_ADVICE: Final = " The keys trim and casefold make spaces and capital letters equal; otherwise names a category."
+_NAMELESS_ADVICE: Final = "Every record needs one."
 _NUMBER: Final = replace(
     NUMBER,
     takes=lambda dtype: dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null),
@@ -86,41 +87,48 @@ def load_column(
     column: str,
     categories: Categories,
     missing: str = "refuse",
+    otherwise: str | None = None,
+    tidying: Tidying | None = None,
+    form: CsvForm | None = None,
     base_folder: Path | None = None,
     allow_categories_from_data: bool = False,
 ) -> Column:
     """Return `column` of `source` as codes. Memory: 12 bytes for each record, and the chunks being read.
 
-    A source is "statsmodels:NAME", a file (.csv, .csv.gz, .parquet) or a glob of files; relative paths start at
-    `base_folder`, or the current folder. CSV is UTF-8, with commas and one line of names. Categories are a table of
-    conditions ({"none": "== 0", "some": "> 0"}), of which every record matches exactly one, a list of labels, compared
-    as text, or "from-data", if that is allowed. Missing values are refused, dropped ("drop"), or become a category.
+    A source is "statsmodels:NAME", a file (.csv, .tsv, either with .gz, .parquet) or a glob of files; relative paths
+    start at `base_folder`, or the current folder. CSV has one line of names; without a `form` it is UTF-8, with
+    commas, or with tabs in .tsv files. Categories are a table of conditions ({"none": "== 0", "some": "> 0"}), of which
+    every record matches exactly one, a list of labels, compared as text, `Bins` of numbers or dates, or "from-data", if
+    that is allowed. `tidying` says what is done to text before it is compared. Missing values are refused, dropped
+    ("drop"), or become a category. Other values that are in no category go into `otherwise`, if it is given.
 
     Missing is: null (an empty field of a CSV file, also when quoted, and a blank line), empty text, and NaN
     (spelled out in a CSV file: where the categories are conditions on numbers).
 
     Raises:
-        DataError: the data cannot be read or do not fit; the message shows no value of the column.
-        InvalidInputError: categories or missing are not understood.
+        DataError: the data cannot be read or do not fit: the message says how many records and which, no value.
+        InvalidInputError: categories, missing or otherwise are not understood.
         MissingDependencyError: statsmodels is not installed.
 
     >>> fair = load_column("statsmodels:fair", column="affairs", categories={"none": "== 0", "some": "> 0"})
     >>> fair.n, fair.population().counts
     (6366, (4313, 2053))
     """
-    parts = open_source(source, base_folder=base_folder or Path())
+    parts = open_source(source, base_folder=base_folder or Path(), form=form)
     where = f"column {column!r} of {source}" + (f" ({len(parts)} files)" if len(parts) > 1 else "")
     warnings: tuple[Warned, ...] = ()
     if isinstance(categories, str):
         _refuse_from_data(categories, allowed=allow_categories_from_data)
-        rule, warnings = _coding_from_data(parts, column, where=where), (_LABELS_FROM_DATA,)
+        if otherwise is not None:
+            _checks.reject("otherwise", f'left out where categories = "{FROM_DATA}"', repr(otherwise))
+        rule, warnings = _coding_from_data(parts, column, tidying or Tidying(), where=where), (_LABELS_FROM_DATA,)
     else:
-        rule = coding(categories)
+        rule = coding(categories, otherwise=otherwise, tidying=tidying)
     answers = Answers.with_coding(rule, missing)
     domain = Domain(labels=answers.labels)
     reader = TableReader(parts, {"code": (column, coded(rule))})
     codes = reader.whole()["code"].to_numpy()
-    _refuse_answers(reader, "code", column, answers, where=where, total=codes.size)
+    refuse_all(where, _wrong_answers(reader, "code", column, answers, total=codes.size, more=_UNSEEN_ADVICE))
     values, kept = answers.settled(codes)
     dropped = codes.size - values.size
     if not values.size:
@@ -129,32 +137,63 @@ def load_column(
     return Column(values=values, domain=domain, source=where, dropped=dropped, warnings=warnings, kept=kept)
 
 
-def _refuse_answers(
-    reader: TableReader, name: str, column: str, answers: Answers, *, where: str, total: int | None
-) -> None:
-    """Refuse records without a category: how many of a `total`, where that is known, and which are the first."""
-    faults = reader.faults[name]
-    if total is None:
-        faults.refuse(
-            OVERLAP, where, ": records match several categories ({numbers}). Make the conditions exclude each other."
-        )
-    elif faults.counts[OVERLAP]:
-        fail(f"{where}: {_overlap(reader.parts, column, answers.coding)} {_OVERLAP_ADVICE}")
-    about = [(UNSEEN, "match no category", answers.coding.advice), (MISSING, "are missing", _MISSING_ADVICE)]
-    many = ": records" if total is None else f": {{count}} of {total:,} records"
-    for mark, what, advice in about[: 2 if answers.refuses_missing else 1]:
-        sentence = f"{many} {what} ({{numbers}}). {advice}"
-        faults.refuse(mark, where, sentence, name_file=total is not None and len(reader.parts) > 1)
+class WrongRecords(DataError):  # noqa: N818 - what is the case
+    """Records of a file do not fit what was said of them."""
+
+
+def refuse_all(where: str, problems: Sequence[str]) -> None:
+    """Raise all problems with a column at once, if there are any."""
+    if not problems:
+        return
+    message = f"{where}: {problems[0]}" if len(problems) == 1 else "\n  ".join([f"{where}:", *problems])
+    raise WrongRecords(message)
+
+
+def _wrong_answers(
+    reader: TableReader, name: str, column: str, answers: Answers, *, total: int, more: str = ""
+) -> list[str]:
+    """Return what is wrong with records of a column: how many of a `total`, and which are the first.
+
+    What can be done about records without a category is said with `more` keys, where categories have names.
+    """
+    faults, problems = reader.faults[name], []
+    if faults.counts[UNSEEN]:
+        advice = f"{answers.coding.advice}{more if answers.labels else ''}"
+        problems.append(_sentence(reader, faults, UNSEEN, "match no category", advice, total))
+    if faults.counts[MISSING] and answers.refuses_missing:
+        problems.append(_sentence(reader, faults, MISSING, "are missing", _MISSING_ADVICE, total))
+    if faults.counts[OVERLAP]:
+        most = _overlap(reader.parts, column, answers.coding)
+        advice = f"{most} Make the conditions exclude each other."
+        problems.append(_sentence(reader, faults, OVERLAP, "match several categories", advice, total))
+    return problems
+
+
+def _sentence(reader: TableReader, faults: Faults, mark: int, what: str, advice: str, total: int) -> str:
+    count = faults.counts[mark]
+    place = faults.place(mark, name_file=len(reader.parts) > 1)
+    return f"{count:,} of {total:,} records {what} ({share(count, total)}; {place}). {advice}"
+
+
+def share(count: int, total: int) -> str:
+    """Return a share in percent.
+
+    >>> share(1, 3), share(1, 2_000_000)
+    ('33.3 %', 'under 0.01 %')
+    """
+    percent = 100 * count / max(total, 1)
+    return f"{percent:.3g} %" if percent >= 0.01 else "under 0.01 %"
 
 
 def _overlap(parts: Sequence[Part], column: str, rule: Coding) -> str:
     """Return which two categories have the most records in common; the parts are read once more."""
-    tables = []
+    pairs = pl.DataFrame(schema={"first": pl.Int32, "last": pl.Int32, "len": pl.UInt32})
     for part in parts:
-        reading = Reading.of(column, part.dtypes(column)[0], numeric=rule.numeric)
-        tables.append(part.collect(*rule.first_and_last(reading)).filter(pl.col("first") != pl.col("last")))
-    pairs = pl.concat(tables).group_by("first", "last").len().sort("len", "first", "last", descending=True)
-    first, last, count = pairs.row(0)
+        wanted = rule.first_and_last(rule.reading(column, part.dtypes(column)[0]))
+        for frame in part.batches(*wanted, rows=BATCH):
+            counted = frame.filter(pl.col("first") != pl.col("last")).group_by("first", "last").len()
+            pairs = pl.concat([pairs, counted.cast(pairs.schema)]).group_by("first", "last").agg(pl.col("len").sum())
+    first, last, count = pairs.sort("len", "first", "last", descending=True).row(0)
     return f"{count:,} records match both {rule.labels[first]!r} and {rule.labels[last]!r}."
 
 
@@ -166,10 +205,10 @@ def _refuse_from_data(word: str, *, allowed: bool) -> None:
         _checks.reject("categories", rule, repr(word), "To do it nevertheless: allow_categories_from_data = true.")
 
 
-def _coding_from_data(parts: tuple[Part, ...], column: str, *, where: str) -> Coding:
+def _coding_from_data(parts: tuple[Part, ...], column: str, tidying: Tidying, *, where: str) -> Coding:
     """Return the labels that occur: integers in order, then text in order."""
     seen: set[str] = set()
-    for texts in TableReader(parts, {"text": (column, _LABEL)}).distinct():
+    for texts in TableReader(parts, {"text": (column, labelled(tidying))}).distinct():
         seen.update(texts)
         if len(seen) > _MOST_LABELS:
             fail(f"{where}: more than {_MOST_LABELS:,} different values. Give the categories as conditions.")
@@ -177,7 +216,7 @@ def _coding_from_data(parts: tuple[Part, ...], column: str, *, where: str) -> Co
         fail(f"{where}: fewer than two different values. List the categories.")
     if not all(label.isprintable() for label in seen):
         fail(f"{where}: a value contains control characters. List the categories.")
-    return ByLabel(names=tuple(sorted(seen, key=_in_order)))
+    return ByLabel(names=tuple(sorted(seen, key=_in_order)), tidying=tidying)
 
 
 def _in_order(label: str) -> tuple[float, str]:
@@ -197,7 +236,10 @@ class ColumnBatches:
     """The records of `column` in files, folders, globs or bundled data sets, read part by part in bounded memory.
 
     `answers` says what its values mean; the text of the column `ids`, if there is one, is read beside it. Messages call
-    a source as `called` says, for its name may be private; no message shows a value.
+    a source as `called` says, for its name may be private; no message shows a value. CSV files are of this `form`.
+
+    Records that do not fit are counted to the end of all files, and refused then (`WrongRecords`): after the first one
+    nothing more is given.
     """
 
     def __init__(
@@ -207,28 +249,55 @@ class ColumnBatches:
         column: str,
         answers: Answers,
         ids: str | None = None,
+        form: CsvForm | None = None,
         base_folder: Path = Path(),
         called: Mapping[str, str] | None = None,
     ) -> None:
         self._column, self._answers, self._ids = column, answers, ids
         wanted = {"code": (column, coded(answers.coding))} | ({} if ids is None else {"id": (ids, ID)})
-        self._reader = TableReader(tuple(open_all(sources, base_folder=base_folder, called=called or {})), wanted)
+        parts = tuple(open_all(sources, base_folder=base_folder, called=called or {}, form=form))
+        self._reader = TableReader(parts, wanted)
 
     def count(self) -> int:
         """Return about how many records there are, to tell how far the reading is."""
         return sum(part.count() for part in self._reader.parts)
 
+    def check(self) -> None:
+        """Read everything for what is wrong with it alone."""
+        for _ in self:
+            pass
+
     def __iter__(self) -> Iterator[Batch]:
-        for block in self._reader.blocks(rows=BATCH):
-            where = f"column {self._column!r} of {block.part.name}"
-            _refuse_answers(self._reader, "code", self._column, self._answers, where=where, total=None)
-            values, kept = self._answers.settled(block.frame["code"].to_numpy())
+        reader, nameless, total, wrong = self._reader, Faults(), 0, False
+        for block in reader.blocks(rows=BATCH):
+            total += block.frame.height
+            marks = block.frame["code"].to_numpy()
+            wrong = wrong or bool(np.any(marks < (MISSING if not self._answers.refuses_missing else 0)))
+            kept = None if not self._answers.drop else marks != MISSING
+            if self._ids is not None:
+                unnamed = block.frame["id"].is_null().to_numpy() & (True if kept is None else kept)
+                nameless.note(np.where(unnamed, MISSING, 0), part=block.part, start=block.start)
+                wrong = wrong or bool(unnamed.any())
+            if wrong:
+                continue
+            values, kept = self._answers.settled(marks)
             ids = None
             if self._ids is not None:
                 ids = block.frame["id"] if kept is None else block.frame["id"].filter(pl.Series(kept))
-                if ids.null_count():
-                    fail(f"{block.part.name}: column {self._ids!r} has records without an id. Every record needs one.")
             yield Batch(values=values, ids=ids, dropped=block.frame.height - values.size)
+        if wrong:
+            self._refuse(nameless, total)
+
+    def _refuse(self, nameless: Faults, total: int) -> None:
+        """Say everything that is wrong with the records."""
+        parts = self._reader.parts
+        of = parts[0].name if len(parts) == 1 else f"{len(parts):,} files"
+        where, problems = f"column {self._column!r} of {of}", []
+        if nameless.counts[MISSING]:
+            what = f"have no id in column {self._ids!r}"
+            problems.append(_sentence(self._reader, nameless, MISSING, what, _NAMELESS_ADVICE, total))
+        wrong = _wrong_answers(self._reader, "code", self._column, self._answers, total=total, more=_UNSEEN_ADVICE)
+        refuse_all(where, [*wrong, *problems])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -267,9 +336,16 @@ def load_table(
     wanted |= {f"number {name}": (name, _NUMBER) for name in numbers}
     reader = TableReader(open_source(source, base_folder=base_folder or Path()), wanted)
     table = reader.whole()
+    messages = []
     for name, meant in answers.items():
-        where = f"column {name!r} of {source}"
-        _refuse_answers(reader, f"group {name}", name, meant, where=where, total=table.height)
+        try:
+            refuse_all(
+                f"column {name!r} of {source}", _wrong_answers(reader, f"group {name}", name, meant, total=table.height)
+            )
+        except WrongRecords as error:
+            messages.append(str(error))
+    if messages:
+        fail("\n".join(messages))
     marks = {name: rule.marks(table[name]) for name, (_, rule) in wanted.items()}
     for name in numbers:
         _refuse_numbers(f"column {name!r} of {source}", marks[f"number {name}"], missing=missing)

@@ -12,6 +12,7 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.tables.categories import MISSING
+from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.reader import NUMBER, TEXT, Faults, Rule, TableReader, check_type
 from hushuffle.tables.sources import Part, open_source
 
@@ -22,46 +23,72 @@ _MOST_LABELS: Final = 100
 
 
 def load_numbers(
-    source: str, columns: Sequence[str], *, n: int, kept: Mask | None = None, base_folder: Path | None = None
+    source: str,
+    columns: Sequence[str],
+    *,
+    n: int,
+    kept: Mask | None = None,
+    base_folder: Path | None = None,
+    form: CsvForm | None = None,
 ) -> Floats:
     """Return public columns of numbers, shape (n, d), one row for each of the n people.
 
     `source` is as for `load_column`; `kept`, shape (records,), says which records are people, as `Column.kept`; None:
-    all. An entry of a person that is missing or no finite number is refused.
+    all. CSV files are of this `form`. An entry of a person that is missing or no finite number is refused.
 
     >>> load_numbers("statsmodels:fair", ["age", "educ"], n=6366)[0].tolist()
     [32.0, 17.0]
     """
-    table = _read(source, columns, NUMBER, n=n, kept=kept, base_folder=base_folder)
+    table = _read(source, columns, NUMBER, n=n, kept=kept, base_folder=base_folder, form=form)
     _refuse(source, columns, NUMBER, table, "are missing or no finite numbers", kept)
     return np.column_stack([column.to_numpy() for column in table.iter_columns()])
 
 
 def load_labels(
-    source: str, column: str, *, n: int, kept: Mask | None = None, base_folder: Path | None = None
+    source: str,
+    column: str,
+    *,
+    n: int,
+    kept: Mask | None = None,
+    base_folder: Path | None = None,
+    form: CsvForm | None = None,
 ) -> npt.NDArray[np.str_]:
     """Return a public column as text, shape (n,), one entry for each person.
 
     >>> load_labels("statsmodels:fair", "children", n=6366)[:3].tolist()
     ['3', '3', '0']
     """
-    return np.asarray(_texts(source, column, n=n, kept=kept, base_folder=base_folder).to_list(), dtype=np.str_)
+    return np.asarray(
+        _texts(source, column, n=n, kept=kept, base_folder=base_folder, form=form).to_list(), dtype=np.str_
+    )
 
 
 def load_codes(
-    source: str, column: str, *, n: int, kept: Mask | None = None, base_folder: Path | None = None
+    source: str,
+    column: str,
+    *,
+    n: int,
+    kept: Mask | None = None,
+    base_folder: Path | None = None,
+    form: CsvForm | None = None,
 ) -> npt.NDArray[np.int64]:
     """Return a public column as numbers, shape (n,): the same number for the same text; for very many people.
 
     >>> load_codes("statsmodels:fair", "children", n=6366)[:3].tolist()
     [0, 0, 1]
     """
-    texts = _texts(source, column, n=n, kept=kept, base_folder=base_folder)
+    texts = _texts(source, column, n=n, kept=kept, base_folder=base_folder, form=form)
     return (texts.cast(pl.Categorical).to_physical().rank("dense").cast(pl.Int64) - 1).to_numpy()
 
 
 def load_attributes(
-    source: str, column: str, *, n: int, kept: Mask | None = None, base_folder: Path | None = None
+    source: str,
+    column: str,
+    *,
+    n: int,
+    kept: Mask | None = None,
+    base_folder: Path | None = None,
+    form: CsvForm | None = None,
 ) -> Floats:
     """Return what somebody knows about everybody, shape (n, d): numbers, or one column of 0 and 1 for each label.
 
@@ -70,8 +97,8 @@ def load_attributes(
     >>> load_attributes("statsmodels:fair", "religious", n=6366).shape
     (6366, 1)
     """
-    texts = load_labels(source, column, n=n, kept=kept, base_folder=base_folder)
-    numbers = _read(source, [column], NUMBER, n=n, kept=kept, base_folder=base_folder).to_numpy()
+    texts = load_labels(source, column, n=n, kept=kept, base_folder=base_folder, form=form)
+    numbers = _read(source, [column], NUMBER, n=n, kept=kept, base_folder=base_folder, form=form).to_numpy()
     if np.isfinite(numbers).all():
         return numbers
     labels, codes = np.unique(texts, return_inverse=True)
@@ -126,18 +153,27 @@ def _ends(part: Part) -> npt.NDArray[np.str_]:
     return np.column_stack([np.asarray(column.to_list(), dtype=np.str_) for column in table.iter_columns()])
 
 
-def _texts(source: str, column: str, *, n: int, kept: Mask | None, base_folder: Path | None) -> pl.Series:
-    table = _read(source, [column], TEXT, n=n, kept=kept, base_folder=base_folder)
+def _texts(
+    source: str, column: str, *, n: int, kept: Mask | None, base_folder: Path | None, form: CsvForm | None
+) -> pl.Series:
+    table = _read(source, [column], TEXT, n=n, kept=kept, base_folder=base_folder, form=form)
     _refuse(source, [column], TEXT, table, "are missing", kept)
     return table.to_series()
 
 
 def _read(
-    source: str, columns: Sequence[str], rule: Rule, *, n: int, kept: Mask | None, base_folder: Path | None
+    source: str,
+    columns: Sequence[str],
+    rule: Rule,
+    *,
+    n: int,
+    kept: Mask | None,
+    base_folder: Path | None,
+    form: CsvForm | None,
 ) -> pl.DataFrame:
     """Return the columns of the people."""
     wanted = {f"{place}": (column, rule) for place, column in enumerate(columns)}
-    table = TableReader(open_source(source, base_folder=base_folder or Path()), wanted).whole()
+    table = TableReader(open_source(source, base_folder=base_folder or Path(), form=form), wanted).whole()
     if table.height != (n if kept is None else kept.size):
         fail(f"{source} has changed while it was read: {table.height:,} records now.")
     return table if kept is None else table.filter(pl.Series(kept))

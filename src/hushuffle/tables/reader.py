@@ -12,7 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle._checks import fail
-from hushuffle.tables.categories import MISSING, UNSEEN, Coding, Reading
+from hushuffle.tables.categories import MISSING, UNSEEN, Coding
+from hushuffle.tables.labels import Tidying
+from hushuffle.tables.readings import Reading
 from hushuffle.tables.sources import Part, type_name
 
 Marks = npt.NDArray[np.integer]
@@ -70,10 +72,15 @@ def _as_text(column: str, _: pl.DataType) -> pl.Expr:
     return pl.when(text != "").then(text)
 
 
-NUMBER: Final = Rule(read=_number, marks=_no_numbers, takes=lambda dtype: bool(_kind(dtype)))
+def _plain(dtype: pl.DataType) -> bool:
+    """Return whether values of a type are text, numbers or booleans."""
+    return bool(_kind(dtype))
+
+
+NUMBER: Final = Rule(read=_number, marks=_no_numbers, takes=_plain)
 """Finite numbers; what is none is NaN or infinite, what is missing is null."""
 
-TEXT: Final = Rule(read=_text, takes=lambda dtype: bool(_kind(dtype)))
+TEXT: Final = Rule(read=_text, takes=_plain)
 """Text, also for numbers; what is missing is null."""
 
 ANYTHING: Final = Rule(read=_as_text)
@@ -90,11 +97,22 @@ ID: Final = Rule(
 def coded(coding: Coding) -> Rule:
     """Return the rule of a column of categories: their codes, Int32, or marks below 0."""
     return Rule(
-        read=lambda column, dtype: coding.codes(Reading.of(column, dtype, numeric=coding.numeric)),
+        read=lambda column, dtype: coding.codes(coding.reading(column, dtype)),
         marks=lambda codes: codes.to_numpy(),
-        takes=lambda dtype: bool(_kind(dtype)),
-        alike=True,
+        takes=(lambda dtype: _kind(dtype) == "text" or dtype.is_temporal()) if coding.dates else _plain,
+        must="It must hold dates, or dates as text." if coding.dates else Rule.must,
+        alike=not coding.dates,
     )
+
+
+def labelled(tidying: Tidying) -> Rule:
+    """Return the rule of a column whose labels are asked for: text, also for numbers; what is missing is null."""
+
+    def read(column: str, dtype: pl.DataType) -> pl.Expr:
+        reading = Reading.of(column, dtype, numeric=False, tidying=tidying)
+        return pl.when(~reading.missing).then(reading.texts)
+
+    return Rule(read=read, takes=_plain, alike=True)
 
 
 def given(expression: pl.Expr) -> Rule:
@@ -129,11 +147,20 @@ class Faults:
         count = self.counts[mark]
         if not count:
             return
-        part, rows = self.first[mark]
-        shown = ", ".join(f"{row:,}" for row in rows) + (", ..." if count > len(rows) else "")
-        place = f" of {part.name}" if name_file and part is not None else ""
-        numbers = f"numbers {shown}{place}, counted from 1"
+        _, rows = self.first[mark]
+        numbers = self.place(mark, name_file=name_file)
         fail(f"{where}{sentence.format(count=f'{count:,}', first=f'{rows[0]:,}', numbers=numbers)}")
+
+    def place(self, mark: int, *, name_file: bool = False) -> str:
+        """Say which the first records with this mark are: by their lines in a CSV file, by number in others."""
+        count = self.counts[mark]
+        part, rows = self.first[mark]
+        lines = None if part is None else part.lines(rows)
+        shown = ", ".join(f"{row:,}" for row in lines or rows) + (", ..." if count > len(rows) else "")
+        of = f" of {part.name}" if name_file and part is not None else ""
+        if lines is None:
+            return f"numbers {shown}{of}, counted from 1"
+        return f"{'line' if count == 1 else 'lines'} {shown}{of}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,41 +7,46 @@ folder or by a glob, is not shown either: it may be made of an id.
 
 from __future__ import annotations
 
-import codecs
 import difflib
 import glob
-import gzip
 import importlib
 import pkgutil
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Final, NoReturn, cast
+from typing import Final, NoReturn
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from hushuffle._checks import fail
 from hushuffle.errors import MissingDependencyError
 from hushuffle.files.causes import cause
+from hushuffle.tables.csv_form import KINDS, UTF8, CsvForm, lines_of, pieces, record_ends, text_blocks
 from hushuffle.tables.parquet import ROWS, UnreadableFile, read_parquet
 
 _BUNDLED: Final = "statsmodels"
 _SCHEME: Final = re.compile(r"(\w{2,}):(.*)", re.DOTALL)  # one letter before the colon is a drive
-_KINDS: Final = (".csv", ".csv.gz", ".parquet")
-_BLOCK: Final = 1 << 20
+_KINDS: Final = (*KINDS, ".parquet")
 _LOOKED: Final = " looked"
+_SEPARATORS: Final = {";": '";"', "\t": '"\\t"', "|": '"|"', ",": '","'}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One file or table: `name` for messages (see `found`), `frame` with all its columns, `path` if it is a file."""
+    """One file or table: `name` for messages (see `found`), `frame` with all its columns, `path` if it is a file.
+
+    `form` is that of a CSV file.
+    """
 
     name: str
     frame: pl.LazyFrame
     path: Path | None = None
+    form: CsvForm = field(default_factory=CsvForm)
 
     @property
     def typed(self) -> bool:
@@ -63,7 +68,10 @@ class Part:
         if self._apart:
             return self._whole(self.frame.head(0)).schema
         with self.plainly():
-            return self.frame.collect_schema()
+            schema = self.frame.collect_schema()
+            if not schema and not self.typed:
+                raise pl.exceptions.NoDataError
+        return schema
 
     def collect(self, *wanted: pl.Expr) -> pl.DataFrame:
         """Return the `wanted` expressions, read in chunks."""
@@ -86,6 +94,12 @@ class Part:
     def count(self) -> int:
         """Return the number of rows, without looking at all of them."""
         return int(self._whole(self.frame.select(pl.len())).item())
+
+    def lines(self, records: Sequence[int]) -> list[int] | None:
+        """Return the lines of a CSV file on which records begin, both counted from 1; None for other tables."""
+        if self.path is None or self.typed:
+            return None
+        return lines_of(self.path, self.form.encoding, records)
 
     @property
     def _apart(self) -> bool:
@@ -121,25 +135,35 @@ class Part:
             if known := cause(error, ""):
                 fail(f"{self.name} cannot be read: {known}.")
             _unreadable(f"{self.name} cannot be read: it may be cut off or damaged.", self.path)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeError, EOFError, zlib.error):
             self._damaged()
 
     def _damaged(self) -> NoReturn:
         if self.path is None:
             fail(f"{self.name} cannot be read.")
-        _refuse_other_encodings(self.path, self.name)
+        _refuse_other_encodings(self)
         _unreadable(
             f"{self.name} is not a well-formed CSV file: a row has more fields than the first line has names, "
-            "or a quotation mark is never closed. Put quotation marks around fields that contain commas.",
+            f"or a quotation mark is never closed. Put quotation marks around fields that contain {self._separated}.",
             self.path,
         )
 
+    @property
+    def _separated(self) -> str:
+        """Say what separates the fields of this file."""
+        assert self.path is not None
+        separator = self.form.separator_of(self.path)
+        return {",": "commas", "\t": "tabs", ";": "semicolons"}.get(separator, f"{separator!r}")
+
     def _absent(self, column: str, names: list[str]) -> NoReturn:
         if self.path is not None and not self.typed:
-            _refuse_other_encodings(self.path, self.name)
+            _refuse_other_encodings(self)
         missing = f"{self.name} has no column {column!r}"
-        if not self.typed and len(names) == 1 and (";" in names[0] or "\t" in names[0]):
-            fail(f"{missing}: its fields are not separated by commas.")
+        if not self.typed and len(names) == 1:
+            for separator, shown in _SEPARATORS.items():
+                if separator in names[0]:
+                    hint = f"In a specification say separator = {shown} if they are as in its first line."
+                    fail(f"{missing}: its fields are not separated by {self._separated}. {hint}")
         fail(f"{missing} (number of columns: {len(names):,}). {_advice(column, names, typed=self.typed)}")
 
 
@@ -165,17 +189,20 @@ def type_name(dtype: pl.DataType) -> str:
     return dtype.base_type().__name__
 
 
-def open_source(source: str, *, base_folder: Path) -> tuple[Part, ...]:
-    """Return the parts of `source`: "statsmodels:NAME", a CSV or Parquet file, or a glob of them, sorted."""
+def open_source(source: str, *, base_folder: Path, form: CsvForm | None = None) -> tuple[Part, ...]:
+    """Return the parts of `source`: "statsmodels:NAME", a CSV or Parquet file, or a glob of them, sorted.
+
+    CSV files are of this form; without one they are UTF-8.
+    """
     scheme = _SCHEME.fullmatch(source)
     if scheme is None:
-        return tuple(_file(path, name) for path, name in _paths(source, base_folder))
+        return tuple(_file(path, name, form or CsvForm()) for path, name in _paths(source, base_folder))
     if scheme[1] != _BUNDLED:
         fail(f"{source!r} is not understood. Give a file on this machine, or {_BUNDLED}:NAME for a bundled data set.")
     return (_bundled(scheme[2], source),)
 
 
-def open_folder(source: str, *, base_folder: Path) -> tuple[Part, ...]:
+def open_folder(source: str, *, base_folder: Path, form: CsvForm | None = None) -> tuple[Part, ...]:
     """Return the CSV and Parquet files in the folder `source`, sorted; those in folders in it are left out."""
     folder = base_folder / Path(source).expanduser()
     try:
@@ -184,15 +211,17 @@ def open_folder(source: str, *, base_folder: Path) -> tuple[Part, ...]:
         fail(f"{source} cannot be read: {cause(error)}.")
     if not files:
         fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
-    return tuple(_file(path, name) for path, name in found(files, source))
+    return tuple(_file(path, name, form or CsvForm()) for path, name in found(files, source))
 
 
-def open_all(sources: Sequence[str], *, base_folder: Path, called: Mapping[str, str]) -> Iterator[Part]:
+def open_all(
+    sources: Sequence[str], *, base_folder: Path, called: Mapping[str, str], form: CsvForm | None = None
+) -> Iterator[Part]:
     """Yield the parts of files, folders, globs and bundled data sets, each file once, named as `called` says."""
     seen: set[Path] = set()
     for source in sources:
         opener = open_folder if (base_folder / Path(source).expanduser()).is_dir() else open_source
-        for part in opener(source, base_folder=base_folder):
+        for part in opener(source, base_folder=base_folder, form=form):
             name = called.get(source, part.name)
             if part.path is not None and (place := part.path.resolve()) in seen:
                 fail(f"{name} is there twice: its people would report twice.")
@@ -238,13 +267,46 @@ def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
     return found(paths, source)
 
 
-def _file(path: Path, name: str) -> Part:
+def _file(path: Path, name: str, form: CsvForm) -> Part:
     if not path.name.endswith(_KINDS):
         fail(f"{name} is no kind of file that can be read: {', '.join(_KINDS)}.")
     if path.suffix == ".parquet":
         return Part(name=name, frame=pl.scan_parquet(path.absolute(), glob=False), path=path)
-    # No type is guessed: what a field means is for the categories to say.
-    return Part(name=name, frame=pl.scan_csv(path, infer_schema=False, glob=False), path=path)
+    return Part(name=name, frame=_scanned(path, form), path=path, form=form)
+
+
+def _scanned(path: Path, form: CsvForm) -> pl.LazyFrame:
+    """Return a query of all columns of a CSV file as text: what a field means is for the categories to say."""
+    separator = form.separator_of(path)
+    if not form.decoded:
+        return pl.scan_csv(path, infer_schema=False, glob=False, separator=separator)
+
+    def frames(columns: list[str] | None, predicate: object, rows: int | None, _: int | None) -> Iterator[pl.DataFrame]:
+        assert predicate is None  # nothing that is asked of a file filters it
+        for frame in _frames(path, form.encoding, separator):
+            part = frame if columns is None else frame.select(columns)
+            yield part if rows is None else part.head(rows)
+            if rows is not None and (rows := rows - part.height) <= 0:
+                return
+
+    def schema() -> pl.Schema:
+        first = next(_frames(path, form.encoding, separator), None)
+        return pl.Schema() if first is None else first.schema
+
+    return register_io_source(frames, schema=schema)
+
+
+def _frames(path: Path, encoding: str, separator: str) -> Iterator[pl.DataFrame]:
+    """Yield the records of a file, whole ones, about a block at a time."""
+    header = b""
+    for piece in pieces(text_blocks(path, encoding)):
+        if not header:
+            header = piece.lstrip(b"\r\n")
+            header = header[: next(iter(record_ends(header)), len(header))]
+            content = piece.lstrip(b"\r\n")
+        else:
+            content = header + piece
+        yield pl.read_csv(BytesIO(content), infer_schema=False, separator=separator)
 
 
 def _bundled(name: str, source: str) -> Part:
@@ -267,26 +329,27 @@ def _bundled(name: str, source: str) -> Part:
     return Part(name=source, frame=pl.LazyFrame(columns))
 
 
-def _refuse_other_encodings(path: Path, name: str) -> None:
-    """Raise `DataError` if the file is not UTF-8; read in blocks."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
+def _refuse_other_encodings(part: Part) -> None:
+    """Raise `DataError` if a file is not of the encoding that it is said to have; read in blocks."""
+    assert part.path is not None
+    encoding = part.form.encoding
     try:
-        with _bytes(path) as stream:
-            while block := stream.read(_BLOCK):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
+        for _ in text_blocks(part.path, encoding):
+            pass
+    except UnicodeError:
+        if part.form != CsvForm(separator=part.form.separator):
+            _unreadable(f"{part.name} is not text of the encoding {encoding}, as is said of it.", part.path)
         _unreadable(
-            f"{name} is not UTF-8 text. Save it as UTF-8, for example: "
-            "iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv (with the encoding that it has).",
-            path,
+            f"{part.name} is not {UTF8.upper()} text. In a specification say which encoding it has, such as encoding = "
+            '"windows-1252", or save it as UTF-8, for example: iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv.',
+            part.path,
         )
-    except (OSError, EOFError, zlib.error):
-        _unreadable(f"{name} cannot be unpacked: it may be cut off or damaged.", path)
-
-
-def _bytes(path: Path) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+    except OSError as error:
+        if known := cause(error, ""):
+            fail(f"{part.name} cannot be read: {known}.")
+        _unreadable(f"{part.name} cannot be unpacked: it may be cut off or damaged.", part.path)
+    except (EOFError, zlib.error):
+        _unreadable(f"{part.name} cannot be unpacked: it may be cut off or damaged.", part.path)
 
 
 def _unreadable(message: str, path: Path | None) -> NoReturn:

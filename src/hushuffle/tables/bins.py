@@ -1,0 +1,75 @@
+"""Bins of numbers and of dates: half-open intervals between edges, each a category with a label."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from typing import Final
+
+from hushuffle import _checks
+
+Edge = float | date
+_FIRST_DAY: Final = date(1970, 1, 1).toordinal()
+_RULE: Final = "three or more numbers, or dates, in increasing order"
+_HINT: Final = "For example [0, 18, 65, inf], or [2024-01-01, 2024-07-01, 2025-01-01]."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bins:
+    """The intervals between `edges`, in increasing order, each with its lower edge and without its upper one.
+
+    The first edge may be -inf and the last inf, also beside dates.
+
+    >>> Bins(edges=(0, 18, 65, math.inf)).labels
+    ('0 to under 18', '18 to under 65', '65 or more')
+    """
+
+    edges: tuple[Edge, ...]
+
+    def __post_init__(self) -> None:
+        numbers = [self._number(edge) for edge in self.edges]
+        several = len({type(edge) is date for edge in self._finite}) > 1
+        increasing = all(low < high for low, high in pairwise(numbers))
+        if len(numbers) < 3 or not self._finite or several or not increasing:
+            shown = ", ".join(str(edge) for edge in self.edges)
+            _checks.reject("bins", _RULE, f"[{shown}]", _HINT)
+
+    @property
+    def dates(self) -> bool:
+        """Whether edges are dates."""
+        return isinstance(self._finite[0], date)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the intervals."""
+        return tuple(self._label(low, high) for low, high in pairwise(self.edges))
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """The condition of each interval; dates are days since 1970."""
+        return {self._label(low, high): self._condition(low, high) for low, high in pairwise(self.edges)}
+
+    @property
+    def _finite(self) -> list[Edge]:
+        return [edge for edge in self.edges if isinstance(edge, date) or not math.isinf(edge)]
+
+    def _number(self, edge: Edge) -> float:
+        return float(edge.toordinal() - _FIRST_DAY) if isinstance(edge, date) else float(edge)
+
+    def _condition(self, low: Edge, high: Edge) -> str:
+        ends = [("<", self._number(high)), (">=", self._number(low))]
+        return " and ".join(f"{sign} {value!r}" for sign, value in ends if math.isfinite(value))
+
+    def _label(self, low: Edge, high: Edge) -> str:
+        before = "before" if self.dates else "under"
+        if high == math.inf:
+            return f"{_shown(low)} or {'later' if self.dates else 'more'}"
+        return f"{before} {_shown(high)}" if low == -math.inf else f"{_shown(low)} to {before} {_shown(high)}"
+
+
+def _shown(edge: Edge) -> str:
+    if isinstance(edge, date):
+        return edge.isoformat()
+    return str(int(edge)) if float(edge).is_integer() else repr(float(edge))

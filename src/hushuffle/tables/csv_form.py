@@ -1,0 +1,138 @@
+"""How a CSV file is written: encoding and separator. It is read as UTF-8 text, some bytes at a time."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+
+KINDS: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+"""Endings of files that are tables of text."""
+
+UTF8: Final = "utf-8"
+_BLOCK: Final = 1 << 22
+_QUOTE, _NEWLINE = ord('"'), ord("\n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvForm:
+    """The `encoding` of CSV files, by any name that Python knows, and what separates their fields.
+
+    Without a `separator` it is a tab in .tsv files and a comma in others. Parquet files say all this themselves.
+
+    >>> CsvForm(encoding="latin-1", separator=";").separator_of(Path("people.csv"))
+    ';'
+    """
+
+    encoding: str = UTF8
+    separator: str | None = None
+
+    def __post_init__(self) -> None:
+        check_encoding(self.encoding)
+        if self.separator is not None:
+            check_separator(self.separator)
+
+    @property
+    def decoded(self) -> bool:
+        """Whether files must be decoded before they are read."""
+        return codecs.lookup(self.encoding).name not in (UTF8, "ascii", "utf-8-sig")
+
+    def separator_of(self, path: Path) -> str:
+        """Return what separates the fields of a file."""
+        return self.separator or ("\t" if path.name.endswith((".tsv", ".tsv.gz")) else ",")
+
+
+def check_encoding(encoding: str) -> None:
+    """Refuse what is not the name of an encoding of text."""
+    try:
+        "".encode(encoding)
+    except (LookupError, ValueError):
+        hint = "Python's names are understood, in capital letters or not."
+        rule = 'the name of an encoding, such as "utf-8", "windows-1252" or "latin-1"'
+        _checks.reject("encoding", rule, repr(encoding), hint)
+
+
+def check_separator(separator: str) -> None:
+    r"""Refuse what cannot separate fields.
+
+    >>> check_separator("\t")
+    """
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n' or separator.isalnum():
+        rule = 'one character that is neither a letter, a digit nor a quotation mark, such as ";" or "\\t"'
+        _checks.reject("separator", rule, repr(separator))
+
+
+def opened(path: Path) -> BinaryIO:
+    """Return a file, unpacked, to be read."""
+    return cast("BinaryIO", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+def text_blocks(path: Path, encoding: str) -> Iterator[bytes]:
+    """Yield the text of a file as UTF-8, some bytes at a time; `UnicodeError` if it is not of this encoding."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    with opened(path) as stream:
+        while block := stream.read(_BLOCK):
+            yield decoder.decode(block).encode()
+    yield decoder.decode(b"", final=True).encode()
+
+
+def pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Cut text between records: at the ends of lines outside of quotation marks."""
+    held, started = b"", False
+    for block in blocks:
+        held += block
+        ends = record_ends(held)
+        started = started or bool(ends.size and held[: ends[-1]].strip(b"\r\n"))  # blank lines above the names
+        if ends.size and started:
+            yield held[: ends[-1]]
+            held = held[ends[-1] :]
+    if held.strip(b"\r\n"):
+        yield held if held.endswith(b"\n") else held + b"\n"
+
+
+def record_ends(text: bytes) -> npt.NDArray[np.intp]:
+    """Return where the lines end that are ends of records: a line inside quotation marks goes on."""
+    symbols = np.frombuffer(text, dtype=np.uint8)
+    inside = np.logical_xor.accumulate(symbols == _QUOTE) if _QUOTE in text else np.zeros(symbols.size, dtype=np.bool_)
+    return np.flatnonzero((symbols == _NEWLINE) & ~inside) + 1
+
+
+def lines_of(path: Path, encoding: str, records: Sequence[int]) -> list[int]:
+    r"""Return the lines on which records begin; both are counted from 1, and the line of names is no record.
+
+    Quotation marks can hold ends of lines, so that a record may have several.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "answers.csv")
+    ...     written = path.write_text('answer,text\nyes,"two\nlines"\nno,short\n')
+    ...     lines_of(path, "utf-8", [1, 2])
+    [2, 4]
+    """
+    wanted, found = np.asarray(records, dtype=np.int64), list[int]()
+    record = line = 0  # how many have ended
+    odd, started = False, False
+    for block in text_blocks(path, encoding):
+        symbols = np.frombuffer(block, dtype=np.uint8)
+        if not started:  # blank lines above the names
+            kept = symbols.size - len(block.lstrip(b"\xef\xbb\xbf\r\n"))
+            line, symbols = line + int(np.count_nonzero(symbols[:kept] == _NEWLINE)), symbols[kept:]
+            started = bool(symbols.size)
+        if not symbols.size:
+            continue
+        inside = np.logical_xor.accumulate(np.concatenate([[odd], symbols == _QUOTE]))[1:]
+        newlines = symbols == _NEWLINE
+        ends = np.flatnonzero(newlines & ~inside)
+        here = wanted[(wanted > record) & (wanted <= record + ends.size)]
+        lines = np.cumsum(newlines)
+        found += (line + lines[ends[here - record - 1]] + 1).tolist()
+        record, line, odd = record + ends.size, line + int(lines[-1]), bool(inside[-1])
+    return found

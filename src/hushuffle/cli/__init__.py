@@ -20,6 +20,7 @@ from hushuffle.cli.collect import collect
 from hushuffle.cli.console import Exit, UsageError
 from hushuffle.cli.estimate import estimate
 from hushuffle.cli.examples import examples
+from hushuffle.cli.inspect import inspect
 from hushuffle.cli.node import node
 from hushuffle.cli.plan import plan
 from hushuffle.cli.reproduce import reproduce
@@ -126,6 +127,7 @@ def _app() -> App:
     app.command(collect)
     app.command(estimate)
     app.command(examples)
+    app.command(inspect)
     app.command(node)
     app.command(plan)
     app.command(reproduce)

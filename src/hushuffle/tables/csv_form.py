@@ -50,6 +50,15 @@ class CsvForm:
         return self.separator or ("\t" if path.name.endswith((".tsv", ".tsv.gz")) else ",")
 
 
+def separator_name(separator: str) -> str:
+    """Return what fields are separated by, in words.
+
+    >>> separator_name(";"), separator_name("|")
+    ('semicolons', "'|'")
+    """
+    return {",": "commas", "\t": "tabs", ";": "semicolons"}.get(separator, repr(separator))
+
+
 def check_encoding(encoding: str) -> None:
     """Refuse what is not the name of an encoding of text."""
     try:

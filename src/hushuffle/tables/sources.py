@@ -26,7 +26,7 @@ from polars.io.plugins import register_io_source
 from hushuffle._checks import fail
 from hushuffle.errors import MissingDependencyError
 from hushuffle.files.causes import cause
-from hushuffle.tables.csv_form import KINDS, UTF8, CsvForm, lines_of, pieces, record_ends, text_blocks
+from hushuffle.tables.csv_form import KINDS, UTF8, CsvForm, lines_of, pieces, record_ends, separator_name, text_blocks
 from hushuffle.tables.parquet import ROWS, UnreadableFile, read_parquet
 
 _BUNDLED: Final = "statsmodels"
@@ -152,8 +152,7 @@ class Part:
     def _separated(self) -> str:
         """Say what separates the fields of this file."""
         assert self.path is not None
-        separator = self.form.separator_of(self.path)
-        return {",": "commas", "\t": "tabs", ";": "semicolons"}.get(separator, f"{separator!r}")
+        return separator_name(self.form.separator_of(self.path))
 
     def _absent(self, column: str, names: list[str]) -> NoReturn:
         if self.path is not None and not self.typed:

@@ -1,0 +1,182 @@
+"""`hushuffle inspect`."""
+
+from __future__ import annotations
+
+import json as json_text
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from hushuffle.cli.console import Exit, UsageError, color, progress, width
+
+if TYPE_CHECKING:
+    from hushuffle.tables.inspection import Inspection, Profile
+
+_Flag = Parameter(negative=(), show_default=False)
+_PRIVATE = "These are true data, for their owner alone: keep what follows where the data are."
+_VALUES = 3
+_MANY = 20
+SCHEMA_VERSION = 1
+
+
+def inspect(
+    file: str,
+    /,
+    *,
+    column: str | None = None,
+    out: Path | None = None,
+    json: Annotated[bool, _Flag] = False,
+) -> Exit:
+    """Show the owner of a table what is in it, and draft a specification.
+
+    Shows true data: columns with their types, values and how many records
+    have them, what is missing, what repeats. Guesses the encoding and the
+    separator of CSV files. The draft is one that assess and collect take as it
+    is; everything in it is for you to decide.
+
+    Args:
+        file: a CSV or Parquet file, or a glob of them.
+        column: show this column with more of its values, and draft a specification for it; by default the
+            draft is for a column with a few values that many records share.
+        out: write the drafted specification into this new file (.toml) and do not print it.
+        json: print everything as JSON, and nothing else, to standard output.
+    """
+    if out is not None and out.exists():
+        message = f"{out} is there already. A draft never overwrites: give a new file."
+        raise UsageError(message)
+    from hushuffle.tables.inspection import inspect_table  # noqa: PLC0415 - only when needed
+
+    with progress(enabled=not json and sys.stderr.isatty()) as tell:
+        found = inspect_table(file, columns=[] if column is None else [column], progress=tell)
+    chosen = found.column(column) if column is not None else _candidate(found)
+    draft = None if chosen is None else _draft(found, chosen, file, out)
+    if draft is not None and out is not None:
+        _write(out, draft)
+    if json:
+        sys.stderr.write(f"hushuffle: {_PRIVATE}\n")
+        sys.stdout.write(_as_json(found, None if chosen is None else chosen.name, draft))
+    else:
+        _print(found, only=column is not None)
+        _print_draft(draft, out)
+    return Exit.DONE
+
+
+def _candidate(found: Inspection) -> Profile | None:
+    from hushuffle.specification.draft import candidates  # noqa: PLC0415 - only when needed
+
+    return next(iter(candidates(found)), None)
+
+
+def _draft(found: Inspection, chosen: Profile, file: str, out: Path | None) -> str | None:
+    from hushuffle.specification.draft import data_name, drafted  # noqa: PLC0415 - only when needed
+
+    return drafted(found, chosen, data=data_name(file, out)) if chosen.present else None
+
+
+def _write(out: Path, draft: str) -> None:
+    """Write a draft, whole or not at all, where nothing is."""
+    from hushuffle.files.causes import naming  # noqa: PLC0415
+    from hushuffle.files.private_files import private_file  # noqa: PLC0415 - only when needed
+
+    with naming(out), private_file(out, first=True) as file:
+        file.write(draft.encode())
+
+
+def _print(found: Inspection, *, only: bool) -> None:
+    from hushuffle.report.printing import item, printed, table, text  # noqa: PLC0415 - only when needed
+
+    shown = table(expand=False)
+    for head in ("Column", "Values are", "Missing", "Different", "Records each", "Most frequent"):
+        side = "left" if head in ("Column", "Values are", "Most frequent") else "right"
+        shown.add_column(head, justify=side, overflow="fold")  # type: ignore[arg-type]
+    for column in found.columns:
+        shown.add_row(
+            text(column.name),
+            column.kind,
+            f"{column.missing:,}",
+            f"{'' if column.exact else 'about '}{column.distinct:,}",
+            f"{column.repeats:,.1f}" if column.present else "",
+            text(_frequent(column, _MANY if only else _VALUES)),
+        )
+    heading = [text(_PRIVATE), text(""), text(_heading(found)), text("")]
+    notes = [text(""), *(item(note) for note in _notes(found))]
+    sys.stdout.write(printed([*heading, shown, *(notes if len(notes) > 1 else [])], width(), color=color()))
+
+
+def _heading(found: Inspection) -> str:
+    where = found.source if found.files == 1 else f"{found.source} ({found.files:,} files)"
+    form = ""
+    if found.form is not None and found.separator is not None:
+        from hushuffle.tables.csv_form import separator_name  # noqa: PLC0415 - only when needed
+
+        form = f" It seems to be {found.form.encoding}, with {separator_name(found.separator)} between fields."
+    return f"{where}: {found.records:,} records, {len(found.columns):,} columns shown.{form}"
+
+
+def _frequent(column: Profile, most: int) -> str:
+    if not column.exact or column.unique:
+        return ""
+    parts = [f"{value} ({count:,})" for value, count in column.counts.head(most).iter_rows()]
+    return ", ".join(parts) + (", ..." if column.counts.height > most else "")
+
+
+def _notes(found: Inspection) -> Iterator[str]:
+    for column in found.columns:
+        if column.may_name_people:
+            yield (
+                f"{column.name}: values repeat, {column.repeats:,.1f} records each. If they say whose a record is, "
+                "some people have several records."
+            )
+        elif column.unique:
+            which = "every" if column.exact else "nearly every"
+            yield f"{column.name}: another value in {which} record. It may be the one for `collect --id`."
+        elif column.exact and column.kind == "text":
+            tidying = column.tidying
+            if equal := column.distinct - column.different(tidying):
+                keys = " and ".join(key for key in ("trim", "casefold") if getattr(tidying, key))
+                alike = f"{equal:,} values differ from others by spaces or capital letters alone"
+                yield f"{column.name}: {alike}: {keys}."
+
+
+def _print_draft(draft: str | None, out: Path | None) -> None:
+    if draft is None:
+        why = "no column has values that many records share. Name one: --column."
+        sys.stdout.write(f"\nNo specification is drafted: {why}\n")
+    elif out is None:
+        sys.stdout.write(f"\nA drafted specification (--out FILE.toml writes it):\n\n{draft}")
+    else:
+        sys.stdout.write(f"\nWrote {out}\n")
+
+
+def _as_json(found: Inspection, chosen: str | None, draft: str | None) -> str:
+    document: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "content": "inspection of true data",
+        "source": found.source,
+        "files": found.files,
+        "records": found.records,
+        "encoding": None if found.form is None else found.form.encoding,
+        "separator": found.separator,
+        "columns": [_column(column) for column in found.columns],
+        "drafted_for": chosen,
+        "draft": draft,
+    }
+    return json_text.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _column(column: Profile) -> dict[str, Any]:
+    values = column.counts.head(_MANY) if column.exact and not column.unique else column.counts.head(0)
+    return {
+        "name": column.name,
+        "kind": column.kind,
+        "type": column.type,
+        "missing": column.missing,
+        "distinct": column.distinct,
+        "distinct_is_exact": column.exact,
+        "records_each": column.repeats,
+        "may_name_people": column.may_name_people,
+        "values": [{"value": value, "records": count} for value, count in values.iter_rows()],
+    }

@@ -1,0 +1,190 @@
+"""A first specification for one column of a table that was looked at: a beginning, for people to decide about."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+import tomli_w
+
+from hushuffle.tables.bins import Bins
+from hushuffle.tables.inspection import Inspection, Profile
+from hushuffle.tables.labels import Tidying
+from hushuffle.tables.readings import days
+
+_MOST: Final = 50
+"""Labels that are written into a draft."""
+
+_FEW: Final = 20
+"""Numbers and dates of more different values go into bins."""
+
+_PEOPLE: Final = 20
+"""A label that fewer records have is not written into a draft, of 2,000 records or more."""
+
+_LIKED: Final = ("text", "booleans", "whole numbers", "dates", "numbers")
+
+
+def candidates(found: Inspection) -> tuple[Profile, ...]:
+    """Return the columns that may be asked for, the likeliest first: a few values that many people share."""
+    able = [
+        column
+        for column in found.columns
+        if column.kind in _LIKED
+        and column.distinct > 1
+        and not (column.unique and column.kind != "numbers")
+        and not column.may_name_people
+        and (column.exact or column.kind in ("numbers", "whole numbers"))
+        and column.name.strip()
+    ]
+    return tuple(sorted(able, key=lambda one: (one.distinct > _MOST, one.kind in ("numbers", "dates"), one.distinct)))
+
+
+def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
+    """Return the text of a specification for a column, which assess and collect accept as it is.
+
+    None: no value of the column may be listed, because few records have each of them.
+
+    Args:
+        found: the table.
+        column: the one of its columns that is asked for.
+        data: what the specification is to call the table.
+    """
+    population: dict[str, Any] = {"data": data}
+    if found.form is not None:
+        form = {"encoding": found.form.encoding} if found.form.decoded else {}
+        population |= form if found.form.separator is None else {**form, "separator": found.form.separator}
+    population["column"] = column.name
+    categories = _categories(column, least=_PEOPLE if found.records >= 100 * _PEOPLE else 1)
+    if categories is None:
+        return None
+    population |= categories
+    if column.missing:
+        population["missing"] = "no answer"
+    k = len(population.get("categories", population.get("bins", ())))
+    n = max(found.records, 2)
+    document = {
+        "title": column.name if column.name.isprintable() else "Survey",
+        "population": population,
+        "randomizer": {"kind": _kind(k), "epsilon": 2.0},
+        "shuffler": {"kind": "uniform"},
+        "targets": {"delta": 10.0 ** -max(6, math.ceil(math.log10(n)) + 1)},
+    }
+    return f"{_words(column, population)}\n{tomli_w.dumps(document)}"
+
+
+def _kind(k: int) -> str:
+    if k <= 10:
+        return "randomized-response"
+    return "subset-selection"
+
+
+def _words(column: Profile, population: dict[str, Any]) -> str:
+    lines = [
+        "Drafted by hushuffle inspect: a beginning. Decide about every line before data are collected.",
+        "`hushuffle calibrate` says which epsilon meets a target.",
+    ]
+    what = "edges" if "bins" in population else "labels"
+    lines.append(
+        f"The {what} were taken from the data. Check them against the questionnaire: that a category is here must not "
+        "say that somebody is in it."
+    )
+    if "otherwise" in population:
+        left = f": {column.present - _listed(column, population):,} records" if column.exact else ""
+        lines.append(f"Values that are not listed are in the category {population['otherwise']!r}{left}.")
+    lines.append("One row is taken for one person.")
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def _listed(column: Profile, population: dict[str, Any]) -> int:
+    """Return how many records have a value that is listed."""
+    tidying = Tidying(trim=population.get("trim", False), casefold=population.get("casefold", False))
+    if "bins" in population:
+        return int(_in_numbers(column)["count"].sum())
+    names = tidying.names(population["categories"])
+    tidy = column.counts.with_columns(tidying.of(pl.col("value")))
+    return int(tidy.filter(pl.col("value").is_in(names))["count"].sum())
+
+
+def _categories(column: Profile, *, least: int) -> dict[str, Any] | None:
+    """Return the keys that say what the categories are; labels that fewer records have are not listed."""
+    if column.kind in ("numbers", "whole numbers", "dates") and column.distinct > _FEW:
+        edges = _date_edges(column) if column.kind == "dates" else _number_edges(column)
+        if edges:
+            bins: dict[str, Any] = {"bins": [-math.inf, *edges, math.inf]}
+            Bins(edges=tuple(bins["bins"]))
+            rest = column.exact and int(_in_numbers(column)["count"].sum()) < column.present
+            return bins | ({"otherwise": "other"} if rest or not column.exact else {})
+    return _labels(column, least)
+
+
+def _labels(column: Profile, least: int) -> dict[str, Any] | None:
+    tidying = column.tidying
+    groups = (
+        column.counts.with_columns(tidy=tidying.of(pl.col("value")))
+        .group_by("tidy", maintain_order=True)
+        .agg(pl.col("value").first(), pl.col("count").sum())
+        .sort(["count", "tidy"], descending=[True, False])
+    )
+    common = groups.filter(pl.col("count") >= least).head(_MOST)["value"].to_list()
+    names = [Tidying(trim=tidying.trim).plain(name) for name in common if name.isprintable() and name.strip()]
+    if not names:
+        return None
+    keys: dict[str, Any] = {"categories": sorted(names, key=_in_order)}
+    keys |= {key: True for key in ("trim", "casefold") if getattr(tidying, key)}
+    if not column.exact or len(names) < groups.height or len(names) < 2:
+        keys["otherwise"] = next(word for word in _others() if word not in names)
+    return keys
+
+
+def _others() -> Sequence[str]:
+    return ("other", "none of these", "any other value", "a value that is not listed")
+
+
+def _in_order(label: str) -> tuple[float, str]:
+    return (float(label) if label.removeprefix("-").isdecimal() else math.inf, label)
+
+
+def _in_numbers(column: Profile) -> pl.DataFrame:
+    """Return the values of a column as numbers, dates as days, with their counts."""
+    text = pl.col("value")
+    number = days(text) if column.kind == "dates" else text.str.strip_chars().cast(pl.Float64, strict=False)
+    return column.counts.select(number.alias("number"), "count").drop_nulls().filter(pl.col("number").is_finite())
+
+
+def _number_edges(column: Profile) -> list[float | int]:
+    """Return round numbers that cut the values into about five parts."""
+    table = _in_numbers(column).sort("number")
+    if not table.height:
+        return []
+    below = table["count"].cum_sum() / table["count"].sum()
+    cuts = [float(table["number"][int(below.search_sorted(share))]) for share in (0.2, 0.4, 0.6, 0.8)]
+    rounded = sorted({_round(cut) for cut in cuts})
+    low, high = float(table["number"][0]), float(table["number"][-1])
+    return [int(edge) if edge.is_integer() else edge for edge in rounded if low < edge <= high]
+
+
+def _round(value: float) -> float:
+    """Return a number with two digits that count."""
+    return float(f"{value:.1e}")
+
+
+def _date_edges(column: Profile) -> list[date]:
+    """Return first days of years, or of months where all dates are in one year."""
+    numbers = _in_numbers(column)["number"]
+    first, last = (date.fromordinal(date(1970, 1, 1).toordinal() + int(day)) for day in (numbers.min(), numbers.max()))  # type: ignore[arg-type]
+    if first.year < last.year:
+        step = -(-(last.year - first.year) // 10)
+        return [date(year, 1, 1) for year in range(first.year + 1, last.year + 1, step)]
+    return [date(first.year, month, 1) for month in range(first.month + 1, last.month + 1)]
+
+
+def data_name(source: str, out: Path | None) -> str:
+    """Return what a specification in the file `out` calls a table, relative to its folder where that is relative."""
+    if out is None or ":" in source or Path(source).expanduser().is_absolute():
+        return source
+    return os.path.relpath(source, out.parent)

@@ -16,7 +16,7 @@ help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: .venv/.examples ## assess a real survey and print where the report is
-	$(BIN)/hushuffle assess examples/affairs.toml --out hushuffle-out/affairs
+	$(BIN)/hushuffle assess examples/affairs.toml --out hushuffle-out/affairs --overwrite
 
 test: .venv/.test ## run the tests
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow and not spark" --durations=20

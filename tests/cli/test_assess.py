@@ -126,7 +126,7 @@ def test_programs_get_no_progress(fakes: Fakes, monkeypatch: pytest.MonkeyPatch)
     on_a_terminal(monkeypatch, "stderr")
     assert main(["assess", "specs/town.toml", "--json"]) == 0
     assert not fakes.told
-    assert main(["assess", "specs/town.toml"]) == 0
+    assert main(["assess", "specs/town.toml", "--overwrite"]) == 0
     assert fakes.told
     assert (fakes.width, fakes.color) == (80, False)
 

@@ -119,3 +119,9 @@ def test_an_empty_file_of_another_encoding(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(b"\n")
     with pytest.raises(DataError, match=r"x\.csv is empty"):
         load_column("x.csv", column="a", categories=["é", "x"], form=CsvForm(encoding="latin-1"), base_folder=tmp_path)
+
+
+def test_lines_are_counted_in_a_file_with_other_bytes_where_nobody_reads(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"x,\xff\xfe\na,1\nSECRET,2\n")
+    with pytest.raises(DataError, match=r"1 of 2 records match no category \(50 %; line 3\)"):
+        load_column("x.csv", column="x", categories=["a", "b"], base_folder=tmp_path)

@@ -17,7 +17,7 @@ from hushuffle.cli.assess import assess
 from hushuffle.cli.attack import attack
 from hushuffle.cli.calibrate import calibrate
 from hushuffle.cli.collect import collect
-from hushuffle.cli.console import Exit, UsageError
+from hushuffle.cli.console import Exit, UsageError, erase, starting
 from hushuffle.cli.estimate import estimate
 from hushuffle.cli.examples import examples
 from hushuffle.cli.inspect import inspect
@@ -29,6 +29,10 @@ from hushuffle.errors import HushuffleError, SpecificationError
 
 __all__ = ["main"]
 
+_LONG = ("assess", "calibrate", "collect", "estimate", "inspect")
+"""Verbs that show how far they are before they print anything."""
+
+_SHORT = {"--json", "--help", "-h"}
 _KNOWN = (CycloptsError, UsageError, HushuffleError, OSError, MemoryError, KeyboardInterrupt)
 _WHOLE = "HUSHUFFLE_TRACEBACK"
 _EXITS = "Exit codes:\n" + "\n".join(f"{code.value:>5}  {code.meaning}" for code in Exit)
@@ -45,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Greek letters is no reason to fail
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] and given[0] in _LONG and not _SHORT & set(given):
+        starting()
     try:
         code = _app()(given)
         sys.stdout.flush()
@@ -59,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(error, _KNOWN) and os.environ.get(_WHOLE):
             raise
         message, code = _explained(error, given)
+        erase()
         with suppress(BrokenPipeError):
             sys.stderr.write(f"hushuffle: {message}\n")
     return Exit.DONE if code is None else code

@@ -12,6 +12,7 @@ from hushuffle.cli.console import Exit, UsageError, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
 
 _Flag = Parameter(negative=(), show_default=False)
+_FILES = ("report.html", "result.json", "specification.toml")
 
 
 def assess(
@@ -19,6 +20,7 @@ def assess(
     /,
     *,
     out: Path | None = None,
+    overwrite: Annotated[bool, _Flag] = False,
     json: Annotated[bool, _Flag] = False,
     strict: Annotated[bool, _Flag] = False,
 ) -> Exit:
@@ -31,6 +33,7 @@ def assess(
     Args:
         specification: the TOML file that describes the deployment.
         out: the folder to write into; hushuffle-out/ and the name of the specification by default.
+        overwrite: replace the report that an earlier run wrote into that folder.
         json: print result.json instead of the summary, and nothing else, to standard output.
         strict: end with exit code 3 if one of the targets is missed, or not known to be met.
     """
@@ -39,7 +42,7 @@ def assess(
 
     spec = load(specification)
     folder = Path("hushuffle-out") / specification.stem if out is None else out
-    _refuse_folder(folder, specification)
+    _refuse_folder(folder, specification, overwrite=overwrite)
     from hushuffle.assessment.assess import assess as run  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
@@ -48,10 +51,14 @@ def assess(
     return judged(report, strict=strict)
 
 
-def _refuse_folder(folder: Path, specification: Path) -> None:
+def _refuse_folder(folder: Path, specification: Path, *, overwrite: bool) -> None:
     """Complain before the work starts, not after it."""
     refuse_file(folder)
     written = folder / "specification.toml"
     if written.exists() and written.samefile(specification):
         message = f"--out {folder} would overwrite {specification} with the effective specification."
+        raise UsageError(message)
+    earlier = next((name for name in _FILES if (folder / name).exists()), None)
+    if earlier is not None and not overwrite:
+        message = f"{folder} holds {earlier} already. Name another folder by --out, or say --overwrite to replace it."
         raise UsageError(message)

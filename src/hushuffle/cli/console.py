@@ -66,9 +66,11 @@ def progress(*, enabled: bool) -> Iterator[Tell | None]:
     if not enabled:
         yield None
         return
+    starting()
     from rich.console import Console  # noqa: PLC0415 - only when needed
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - only when needed
 
+    erase()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
@@ -88,6 +90,24 @@ def warn(columns: Mapping[str, Iterable[Warned]]) -> None:
     common = [line for line in next(iter(said.values()), []) if all(line in lines for lines in said.values())]
     own = [f"{name}: {line}" for name, lines in said.items() for line in lines if line not in common]
     sys.stderr.write("".join(f"hushuffle: warning: {line}\n" for line in (*common, *own)))
+
+
+_STARTING = "hushuffle: starting"
+_ERASE = "\r\x1b[K"
+
+
+def starting() -> None:
+    """Say on a terminal that something goes on, before the modules are loaded that show how far it is."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{_ERASE}{_STARTING} ...")
+        sys.stderr.flush()
+
+
+def erase() -> None:
+    """Take away from a terminal that something starts."""
+    if sys.stderr.isatty():
+        sys.stderr.write(_ERASE)
+        sys.stderr.flush()
 
 
 _WIDEST = 120

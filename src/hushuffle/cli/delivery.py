@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 
 def refuse_file(folder: Path) -> None:
-    """Complain about an --out that is a file, before the work starts, not after it."""
+    """Complain about an --out that is a file, or cannot be written, before the work starts, not after it."""
     if folder.exists() and not folder.is_dir():
         message = f"--out must be a folder, {folder} is a file."
         raise UsageError(message)
+    from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
+
+    outputs.refuse_folder(folder)
 
 
 def refuse_place(file: Path) -> None:

@@ -47,6 +47,10 @@ def inspect(
     if out is not None and out.exists():
         message = f"{out} is there already. A draft never overwrites: give a new file."
         raise UsageError(message)
+    if out is not None:
+        from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
+
+        outputs.refuse_file(out)
     from hushuffle.tables.inspection import inspect_table  # noqa: PLC0415 - only when needed
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:

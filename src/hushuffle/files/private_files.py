@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
+from hushuffle.files.outputs import try_writing
 
 
 def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
@@ -146,7 +147,8 @@ def workplace(out: Path) -> Iterator[Path]:
             undo.callback(shutil.rmtree, place)
             undo.callback(os.close, _in_use(place))
         except OSError as error:
-            fail(f"{place.parent} cannot be written: {cause(error)}.")
+            fail(f"{out} cannot be written: {cause(error)}.")
+        try_writing(place, called=out)
         try:
             yield place
         except OSError as error:

@@ -84,6 +84,13 @@ def opened(path: Path) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
+def _plain_blocks(path: Path) -> Iterator[bytes]:
+    """Yield a file some bytes at a time; in a field that nobody reads it may be no text."""
+    with opened(path) as stream:
+        while block := stream.read(_BLOCK):
+            yield block
+
+
 def text_blocks(path: Path, encoding: str) -> Iterator[bytes]:
     """Yield the text of a file as UTF-8, some bytes at a time; `UnicodeError` if it is not of this encoding."""
     decoder = codecs.getincrementaldecoder(encoding)()
@@ -129,7 +136,7 @@ def lines_of(path: Path, encoding: str, records: Sequence[int]) -> list[int]:
     wanted, found = np.asarray(records, dtype=np.int64), list[int]()
     record = line = 0  # how many have ended
     odd, started = False, False
-    for block in text_blocks(path, encoding):
+    for block in text_blocks(path, encoding) if CsvForm(encoding=encoding).decoded else _plain_blocks(path):
         symbols = np.frombuffer(block, dtype=np.uint8)
         if not started:  # blank lines above the names
             kept = symbols.size - len(block.lstrip(b"\xef\xbb\xbf\r\n"))

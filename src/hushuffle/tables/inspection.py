@@ -128,7 +128,10 @@ def inspect_table(
     """
     folder = base_folder or Path()
     first = open_source(source, base_folder=folder)[0]
-    form = guessed_form(first.path) if first.path is not None and first.path.name.endswith(KINDS) else None
+    form = None
+    if first.path is not None and first.path.name.endswith(KINDS):
+        with first.plainly():
+            form = guessed_form(first.path)
     parts = open_source(source, base_folder=folder, form=form)
     names = tuple(columns) or tuple(parts[0].schema().names())
     tallies = [_Tally(name, held=max(1000, _HELD // len(names))) for name in names]

@@ -99,7 +99,8 @@ class Part:
         """Return the lines of a CSV file on which records begin, both counted from 1; None for other tables."""
         if self.path is None or self.typed:
             return None
-        return lines_of(self.path, self.form.encoding, records)
+        with self.plainly():
+            return lines_of(self.path, self.form.encoding, records)
 
     @property
     def _apart(self) -> bool:

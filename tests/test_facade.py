@@ -47,6 +47,8 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "Guarantee": ("epsilon", "delta", "relation"),
     "Histogram": ("counts",),
     "Informed": ("m", "known"),
+    "MixedProtocol": ("groups", "shuffler", "group"),
+    "MixedProtocol.member": ("group",),
     "NoShuffle": (),
     "Protocol": ("randomizer", "shuffler", "n"),
     "RandomizedResponse": ("k", "epsilon"),

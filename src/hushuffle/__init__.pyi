@@ -6,6 +6,7 @@ from hushuffle.estimation import estimate as estimate
 from hushuffle.mechanisms.adversaries import Informed as Informed
 from hushuffle.mechanisms.adversaries import Strong as Strong
 from hushuffle.mechanisms.adversaries import Uninformed as Uninformed
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol as MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol as Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping as BitFlipping
 from hushuffle.mechanisms.randomizers import LocalHashing as LocalHashing

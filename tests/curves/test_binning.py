@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves import blanket_bound, composition, dominating, finite_blanket, known_dataset
+from hushuffle.curves import blanket_bound, composition, dominating, known_dataset, others
 from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
@@ -86,7 +86,7 @@ def test_rows_of_the_blanket_with_dummies_only_raise_the_upper_end(
     protocol = hs.Protocol(randomizer=randomizer, shuffler=hs.Scrambler(dummies=60), n=300)
     ends = []
     for share in (1e-9, 0.02, 0.06, 0.2):
-        monkeypatch.setattr(finite_blanket, "_BIN", share)
+        monkeypatch.setattr(others, "_BIN", share)
         ends.append(FiniteDivergence.of(protocol).blanket(epsilon))
     print(ends)
     for finer, coarser in itertools.pairwise(ends):

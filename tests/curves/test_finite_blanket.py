@@ -279,3 +279,15 @@ def test_equal_scores_are_merged_at_the_largest_of_them() -> None:
     assert merged.value.tolist() == [-2.0, 1.0, 3.0]
     assert merged.mass.tolist() == pytest.approx([0.2, 0.4, 0.4])
     assert float(scores.mass @ scores.value) <= float(merged.mass @ merged.value)
+
+
+def test_a_report_that_a_dummy_may_give_is_not_certain_to_be_the_targets() -> None:
+    """Sets of two of three values, the own one always in it: uniform dummies give any set."""
+    response = hs.SubsetSelection(k=3, w=2, epsilon=math.inf)
+    hidden, seen = shuffled(response, 3, dummies=1), shuffled(response, 3)
+    assert seen.certain == pytest.approx(0.5)
+    assert hidden.certain == 0
+    rows = response.channel().matrix.tolist()
+    assert seen.certain <= oracle.worst_delta(rows, 3, 1e9)
+    protocol = hs.Protocol(randomizer=response, shuffler=hs.Scrambler(dummies=400), n=3)
+    assert hs.dp.compose([(protocol, 2)], delta=0.2).upper < math.inf

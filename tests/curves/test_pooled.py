@@ -15,6 +15,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.curves.kinds import Kinds
 from hushuffle.curves.mixed_sums import MixedSums
+from hushuffle.curves.others import Others
 from hushuffle.curves.pooled import Pooled, Spots
 from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism, ValueLaws
 from oracles import finite_enumeration as oracle
@@ -37,7 +38,7 @@ def channel_of(rng: np.random.Generator, k: int, outputs: int) -> Floats:
 
 
 def pooled(randomizer: Mechanism, n: int, dummies: int) -> Pooled:
-    return Pooled(laws=randomizer.law().pairs(), people=n - 1, dummies=dummies)
+    return Pooled(laws=randomizer.law().pairs(), people=Others.alike(n - 1), dummies=dummies)
 
 
 def every_place(law: Pooled) -> tuple[tuple[int, int], ...]:
@@ -163,7 +164,7 @@ def test_pairs_that_only_rename_are_compared_once() -> None:
         if law.weight == 0:
             continue
         every = replace(law, pairs=tuple(permutations(range(k), 2)))
-        few, all_pairs = (Pooled(laws=(one,), people=80, dummies=3) for one in (law, every))
+        few, all_pairs = (Pooled(laws=(one,), people=Others.alike(80), dummies=3) for one in (law, every))
         assert len(law.pairs) <= len(every.pairs)
         for epsilon in (0.05, 0.4):
             assert few.over_all(every_place(few), epsilon, 1e-3) == pytest.approx(
@@ -184,7 +185,7 @@ def test_randomized_response_by_its_pairs() -> None:
     """The kinds of the closed form, and all values of the matrix, give one bound, above the true one."""
     for k in (3, 5):
         response = hs.RandomizedResponse(k=k, epsilon=1.0)
-        short = Pooled(laws=response.law().pairs(), people=999, dummies=0)
+        short = Pooled(laws=response.law().pairs(), people=Others.alike(999), dummies=0)
         full = pooled(MatrixRandomizer(channel=response.channel()), 1000, 0)
         own = hs.dp.delta(hs.Protocol(randomizer=response, shuffler=hs.UniformShuffle(), n=1000), epsilon=0.15)
         first, second = (law.over_all(every_place(law), 0.15, 1e-9) for law in (short, full))
@@ -203,4 +204,4 @@ def test_a_pool_without_room_hides_nothing() -> None:
         pairs=((0, 1),),
         complete=True,
     )
-    assert not Pooled(laws=(rare,), people=10, dummies=0).usable()
+    assert not Pooled(laws=(rare,), people=Others.alike(10), dummies=0).usable()

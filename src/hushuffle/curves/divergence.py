@@ -11,14 +11,16 @@ from hushuffle.curves.capped import Capped
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.flipped_columns import FlippedColumns
 from hushuffle.curves.local import FiniteLocal, Local, NoisyOrder
+from hushuffle.curves.mixed import MemberCurve, WorstCurve
 from hushuffle.curves.mixture import Mixture
 from hushuffle.curves.symmetric import Binary, Kary
-from hushuffle.errors import NumericalError
+from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Bits, Symmetric, symmetric_law
 from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler
 
 if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
+    from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 
 _CERTIFIED: Final = 2 * 10**9
 """The accuracy of the binomial tails underneath is tested up to this size."""
@@ -28,15 +30,41 @@ _RARE: Final = Fraction(1, 10**7)
 """Flips rarer than this hide nothing among columns of one kind; their ratios overflow there."""
 
 
-def divergence(protocol: Protocol) -> PrivacyCurve:
+def divergence(protocol: Protocol | MixedProtocol) -> PrivacyCurve:
     """Return the divergence of a protocol.
 
     Raises:
-        UnsupportedProtocolError: the randomizer offers no law.
+        UnsupportedProtocolError: the randomizer offers no law, or several cannot be mixed behind this shuffler.
         NumericalError: more reports than the accuracy is tested for.
 
     Source: docs/theory/index.md.
     """
+    curves = tuple(_of_target(protocol, target) for target in protocol.targets)
+    return curves[0] if len(curves) == 1 else WorstCurve(curves=curves)
+
+
+def _of_target(protocol: Protocol | MixedProtocol, target: int) -> PrivacyCurve:
+    """The divergence for the people of one part."""
+    people, randomizer = protocol.parts[target]
+    if len(protocol.parts) == 1 or protocol.shuffler.reveals is Reveals.SENDERS:
+        return _of_one(Protocol(randomizer=randomizer, shuffler=protocol.shuffler, n=people))
+    _certified(protocol.n + (0 if protocol.shuffler.dummy_law else protocol.shuffler.dummies))
+    if protocol.shuffler.reveals is Reveals.NOISY_ORDER:
+        hidden = replace(protocol, shuffler=Scrambler(dummies=protocol.shuffler.dummies))
+        seen = Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=people)
+        return NoisyOrder(hidden=_of_target(hidden, target), seen=_of_one(seen))
+    if protocol.shuffler.reveals is not Reveals.MULTISET or protocol.shuffler.dummy_law is not None:
+        message = (
+            "People with different randomizers are understood behind a shuffler that mixes all reports, with a fixed "
+            f"number of dummies and no cap, not with: {protocol.shuffler.describe()}."
+        )
+        raise UnsupportedProtocolError(message)
+    alone = Protocol(randomizer=randomizer, shuffler=protocol.shuffler, n=people)
+    return MemberCurve.of(protocol.parts, target, protocol.shuffler.dummies, _of_one(alone))
+
+
+def _of_one(protocol: Protocol) -> PrivacyCurve:
+    """All people have the same randomizer."""
     drawn = protocol.shuffler.dummy_law
     if drawn is None:
         return _of_fixed(protocol)
@@ -45,13 +73,7 @@ def divergence(protocol: Protocol) -> PrivacyCurve:
 
 def _of_fixed(protocol: Protocol) -> PrivacyCurve:
     """The number of dummies is fixed."""
-    reports = protocol.n + protocol.shuffler.dummies
-    if reports > _CERTIFIED:
-        message = (
-            f"central differential privacy is certified up to {_CERTIFIED:,} reports, got {reports:,}. "
-            "The figure for fewer people is an upper bound for more: ask for that n."
-        )
-        raise NumericalError(message)
+    _certified(protocol.n + protocol.shuffler.dummies)
     reveals, law = protocol.shuffler.reveals, protocol.randomizer.law()
     if reveals is Reveals.NOISY_ORDER:
         hidden = replace(protocol, shuffler=Scrambler(dummies=protocol.shuffler.dummies))
@@ -66,6 +88,16 @@ def _of_fixed(protocol: Protocol) -> PrivacyCurve:
     if law.flipped is not None:
         return _of_flips(protocol, law.flipped)
     return FiniteDivergence.of(protocol)
+
+
+def _certified(reports: int) -> None:
+    """Refuse more reports than the accuracy is tested for."""
+    if reports > _CERTIFIED:
+        message = (
+            f"central differential privacy is certified up to {_CERTIFIED:,} reports, got {reports:,}. "
+            "The figure for fewer people is an upper bound for more: ask for that n."
+        )
+        raise NumericalError(message)
 
 
 def _of_capped(protocol: Protocol) -> PrivacyCurve:

@@ -12,8 +12,8 @@ C(n-1, M)/(M+1) = C(n, M+1)/n, so the first term is (1/n) E [sum of n scores]_+ 
 With dummies M is binned; the expectation falls with N (averages of exchangeable terms), so a bin counts at
 its left end.
 
-Lower end. All others at one value c: the test that accepts when the sum over all reports of
-(Q_a - e**eps Q_b)/(mean law of the others) is positive. It is the best test there is without dummies.
+Lower end. All others (of a group) at one value c: the test that accepts when the sum over all reports of
+(Q_a - e**eps Q_b)/(mean law of the others) is positive. It is the best test of one group without dummies.
 
 Source: Balle, Bell, Gascon, Nissim 2019; docs/theory/blanket.md, Theorem 1 and Corollary 2.
 """
@@ -32,12 +32,12 @@ from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.curves.kinds import gain as gain_of
 from hushuffle.curves.kinds import local
-from hushuffle.curves.local import certain
+from hushuffle.curves.others import Background, Others, covered_reports
 from hushuffle.curves.pooled import Pooled
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
-from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats
+from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.score_sums import FAINT, Scores, positive_part
 from hushuffle.numerics.score_tests import Crowd, advantage
 
@@ -48,9 +48,6 @@ _COARSE: Final = 0.12
 _FINE: Final = 0.005
 """Smoothing in standard deviations of the sum: to rank pairs, and for the figure (about 1e-5 of epsilon)."""
 
-_BIN: Final = 1e-3
-"""Width of a bin of N, as a share of N, where dummies make bins necessary."""
-
 _SOME: Final = 6
 """How many pairs of datasets a lower end tries."""
 
@@ -59,9 +56,6 @@ _MANY: Final = 64
 
 _TILTS: Final = np.geomspace(0.2, 40.0, 24)
 """Tilts of these estimates, over the standard deviation of the sum."""
-
-_LONGEST: Final = 1 << 20
-"""No witness lists the people of more values than this."""
 
 _CLOSE: Final = 1e-9
 """A lower end this close, relatively, to what none can exceed is good enough."""
@@ -72,26 +66,27 @@ _LONELY: Final = 1e-12
 Place = tuple[int, int]
 """A pair of values: which law, which of its pairs."""
 
-Trial = tuple[Place, int]
-"""A pair of neighbouring datasets: the target's pair of values, and the row of the value that all others hold."""
+Trial = tuple[Place, Background]
+"""A pair of neighbouring datasets: the target's pair of values, and the rows of the values that the others hold."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FiniteDivergence(SearchedCurve):
-    """The reports of n people and `dummies` blanket reports in uniformly random order.
+    """The reports of n people, the target and `others`, and `dummies` blanket reports in uniformly random order.
 
     `counts` and `weights` are the law of N, `weights[j]` already divided by N, shapes (J,); `missing` is
-    the probability of an N outside it. `places` are the pairs examined, `trials` the datasets that
-    a lower end tries (none: found anew at every epsilon).
+    the probability of an N outside it; each of the N is from the blanket with probability `covered`. `places` are the
+    pairs examined, `trials` the datasets that a lower end tries (none: found anew at every epsilon).
     """
 
     laws: tuple[ValueLaws, ...]
     local_epsilon: float
-    n: int
+    others: Others
     dummies: int
     counts: Floats
     weights: Floats
     missing: float
+    covered: float
     places: tuple[Place, ...]
     pool: Pooled
     trials: tuple[Trial, ...] = ()
@@ -112,24 +107,43 @@ class FiniteDivergence(SearchedCurve):
         laws = protocol.randomizer.law().pairs()
         n, dummies = protocol.n, protocol.shuffler.dummies
         if dummies == 0:
-            counts, weights, missing = np.array([float(n)]), np.array([1.0 / n]), 0.0
-        else:
             # All laws describe one randomizer, so they share its blanket's weight.
-            step = max(1, int(_BIN * (laws[0].weight * (n - 1) + dummies)))
-            rows = CountRows.of(n - 1, laws[0].weight, step=step)
-            counts = rows.first + 1 + dummies
-            weights, missing = rows.at_most / counts, 4 * math.exp(LOG_TAIL)
+            law = np.array([float(n)]), np.array([1.0 / n]), 0.0, laws[0].weight
+        else:
+            law = (*covered_reports(((n - 1, laws[0].weight),), dummies), 1.0)
+        return cls.among(
+            laws, Others.alike(n - 1), dummies=dummies, local_epsilon=protocol.randomizer.local_epsilon, law=law
+        )
+
+    @classmethod
+    def among(
+        cls,
+        laws: tuple[ValueLaws, ...],
+        others: Others,
+        *,
+        dummies: int,
+        local_epsilon: float,
+        law: tuple[Floats, Floats, float, float],
+    ) -> FiniteDivergence:
+        """Return the divergence for a target among `others`; `law` has counts, weights, missing and covered."""
+        counts, weights, missing, covered = law
         return cls(
             laws=laws,
-            local_epsilon=protocol.randomizer.local_epsilon,
-            n=n,
+            local_epsilon=local_epsilon,
+            others=others,
             dummies=dummies,
             counts=counts,
             weights=weights,
             missing=missing,
-            pool=Pooled(laws=laws, people=n - 1, dummies=dummies),
+            covered=covered,
+            pool=Pooled(laws=laws, people=others, dummies=dummies),
             places=tuple((i, j) for i, law in enumerate(laws) for j in range(len(law.pairs))),
         )
+
+    @property
+    def _crowd(self) -> int:
+        """How many reports beside the target's."""
+        return self.others.people + self.dummies
 
     @property
     def pure(self) -> float:
@@ -137,8 +151,7 @@ class FiniteDivergence(SearchedCurve):
 
     def guess(self) -> float:
         spread = max(math.sqrt(float(_distance(law, *law.pairs[j]))) for law, j in self._pairs())
-        crowd = self.n + self.dummies
-        return min(self.largest_finite / 2, 4 * spread / math.sqrt(crowd) + 1e-9)
+        return min(self.largest_finite / 2, 4 * spread / math.sqrt(self._crowd + 1) + 1e-9)
 
     @property
     def largest_finite(self) -> float:
@@ -147,8 +160,10 @@ class FiniteDivergence(SearchedCurve):
 
     @property
     def certain(self) -> float:  # type: ignore[override]
-        """What delta falls to: the largest chance of a report that the other value of a pair cannot give, if alone."""
-        return certain(self.laws, self.pure)
+        """What delta falls to: the largest chance of a report that nobody else can have given, in some dataset."""
+        if math.isfinite(self.pure):  # a probability that floats round to 0 is not certain to be 0
+            return 0.0
+        return max(self.others.unmatched(law, self.dummies) for law in self.laws)
 
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
@@ -181,18 +196,13 @@ class FiniteDivergence(SearchedCurve):
         for i, law in enumerate(self.laws):
             named = [(law.labels[a], law.labels[b]) for a, b in law.pairs]
             if witness.target in named and other in law.labels:
-                return self._lower_at(((i, named.index(witness.target)), law.labels.index(other)), epsilon, _FINE)
+                held = self.others.at(law, law.labels.index(other))
+                return self._lower_at(((i, named.index(witness.target)), held), epsilon, _FINE)
         return 0.0
 
     def _witness(self, trial: Trial) -> Witness:
-        (i, j), c = trial
-        law = self.laws[i]
-        a, b = law.pairs[j]
-        first, second, other = (law.labels[row] for row in (a, b, c))
-        if other >= _LONGEST:  # only logos are so many, and complementing bits renames them
-            first, second, other = first ^ other, second ^ other, 0
-        name = "all others at a third value" if c not in (a, b) else "all others at one of the target's values"
-        return Witness(family=name, others=(0,) * other + (self.n - 1,), target=(first, second))
+        (i, j), held = trial
+        return self.others.witness(self.laws[i], self.laws[i].pairs[j], held)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         """Return the pairs that differ most on average, and the one that is worst in one round."""
@@ -206,11 +216,11 @@ class FiniteDivergence(SearchedCurve):
         guess = self.guess()
         trials = dict.fromkeys([*self._promising(0.0)[:2], self._best(self._promising(guess), guess)])
         pairs: list[DatasetPair] = []
-        for (i, j), c in trials:
+        for (i, j), held in trials:
             law = self.laws[i]
             target = law.rows[law.pairs[j][0]], law.rows[law.pairs[j][1]]
-            others = ((self.n - 1, law.rows[c]), (self.dummies, law.blanket))
-            pairs += exact_pairs(self._witness(((i, j), c)), target, others, log_tail=log_tail, reports=reports)
+            others = self._reports(law, held)
+            pairs += exact_pairs(self._witness(((i, j), held)), target, others, log_tail=log_tail, reports=reports)
         return tuple(pairs)
 
     def _best(self, trials: tuple[Trial, ...], epsilon: float) -> Trial:
@@ -247,10 +257,10 @@ class FiniteDivergence(SearchedCurve):
         law, most = self.laws[place[0]], self._local(place, epsilon)
         a, b = law.pairs[place[1]]
         gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
-        mass = (law.weight if self.dummies == 0 else 1.0) * law.blanket
+        mass = self.covered * law.blanket
         # What the blanket hardly ever reports counts in full, as if it never did: [s + t]_+ <= [s]_+ + [t]_+.
         inside = mass >= FAINT
-        if (self.dummies == 0 and self.n * law.weight < _LONELY) or not bool(inside.any()):
+        if self.covered * float(self.counts.max()) < _LONELY or not bool(inside.any()):
             return most
         certain = float(np.maximum(gain + 8 * EPS * size, 0.0)[~inside].sum()) * (1 + 4 * EPS * gain.size)
         scores = Scores.of(gain[inside], size[inside], mass[inside]).merged()
@@ -268,7 +278,8 @@ class FiniteDivergence(SearchedCurve):
         likely, seen = estimated or self._estimated(epsilon)
         best = [*self._plain(epsilon), *likely[:_SOME], *seen]
         (i, j), _ = best[0]
-        return tuple(dict.fromkeys([*best, *(((i, j), own) for own in self.laws[i].pairs[j])]))
+        law = self.laws[i]
+        return tuple(dict.fromkeys([*best, *(((i, j), self.others.at(law, own)) for own in law.pairs[j])]))
 
     def _estimated(self, epsilon: float) -> tuple[list[Trial], list[Trial]]:
         """Return the trials whose divergence seems largest, and those with what the others never report."""
@@ -276,7 +287,8 @@ class FiniteDivergence(SearchedCurve):
         seen: list[tuple[float, Trial]] = []
         for i, law in enumerate(self.laws):
             places = [j for law_index, j in self.places if law_index == i]
-            mean = np.stack([self._crowd_law(law, c) for c in range(len(law.labels))])
+            backgrounds = self.others.backgrounds(law)
+            mean = np.stack([self._crowd_law(law, held) for held in backgrounds])
             first, second = (law.rows[[law.pairs[j][side] for j in places]] for side in (0, 1))
             gain, _ = gain_of(first, second, epsilon)
             rare = mean < FAINT
@@ -284,14 +296,14 @@ class FiniteDivergence(SearchedCurve):
                 signal = gain**2 @ np.where(rare, 0.0, 1 / np.where(rare, 1.0, mean)).T
             for strength, found in ((signal, _MANY), (np.maximum(gain, 0.0) @ rare.T, 2)):
                 for place in np.argsort(-strength, axis=None)[:found].tolist():
-                    j, c = divmod(place, len(law.labels))
-                    trial, value = ((i, places[j]), c), float(strength[j, c])
+                    j, c = divmod(place, len(backgrounds))
+                    trial, value = ((i, places[j]), backgrounds[c]), float(strength[j, c])
                     if strength is signal:
                         rows.append((value, trial, gain[j], mean[c]))
                     elif value > 0:
                         seen.append((value, trial))
         rows = sorted(rows, key=lambda row: -row[0])[:_MANY]
-        estimates = _estimates(rows, self.n + self.dummies)
+        estimates = _estimates(rows, self._crowd + 1)
         order = np.argsort(-estimates, kind="stable").tolist()
         return [rows[place][1] for place in order], [trial for _, trial in sorted(seen, key=lambda item: -item[0])[:2]]
 
@@ -301,28 +313,33 @@ class FiniteDivergence(SearchedCurve):
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
         gain, _ = gain_of(law.rows[a], law.rows[b], epsilon)
-        price = math.exp(epsilon) * (self.n - 1 + self.dummies)
-        seen = [float(np.maximum(gain - price * self._crowd_law(law, c), 0.0).sum()) for c in range(len(law.labels))]
+        price = math.exp(epsilon) * self._crowd
+        backgrounds = self.others.backgrounds(law)
+        seen = [float(np.maximum(gain - price * self._crowd_law(law, held), 0.0).sum()) for held in backgrounds]
         best = int(np.argmax(seen))
-        return [(place, best)] if 2 * seen[best] > self._local(place, epsilon) else []
+        return [(place, backgrounds[best])] if 2 * seen[best] > self._local(place, epsilon) else []
 
-    def _crowd_law(self, law: ValueLaws, c: int) -> Floats:
-        """Return the mean law of the other reports when all others hold c."""
-        total = max(self.n - 1 + self.dummies, 1)
-        mean: Floats = ((self.n - 1) * law.rows[c] + self.dummies * law.blanket) / total
+    def _reports(self, law: ValueLaws, held: Background) -> tuple[tuple[int, Floats], ...]:
+        """Return how many of the other reports follow which law."""
+        return (*self.others.reports(law, held), (self.dummies, law.blanket))
+
+    def _crowd_law(self, law: ValueLaws, held: Background) -> Floats:
+        """Return the mean law of the other reports when the others hold these values."""
+        mean: Floats = np.sum([count * each for count, each in self._reports(law, held)], axis=0) / max(self._crowd, 1)
         return mean
 
     def _lower_at(self, trial: Trial, epsilon: float, smoothing: float) -> float:
-        place, c = trial
+        place, held = trial
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
-        mean = self._crowd_law(law, c)
+        mean = self._crowd_law(law, held)
         inside = mean >= FAINT
         gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
         # Accepted at once: others are taken for the target at most that often.
-        seen = np.exp(epsilon) * (self.n - 1 + self.dummies) * mean
+        seen = np.exp(epsilon) * self._crowd * mean
         certain = float(np.maximum(gain - 8 * EPS * size - seen, 0.0)[~inside].sum()) * (1 - 4 * EPS * gain.size)
-        crowd = Crowd(counts=(self.n - 1, self.dummies), masses=np.stack([law.rows[c], law.blanket])[:, inside])
+        counts, masses = zip(*self._reports(law, held), strict=True)
+        crowd = Crowd(counts=counts, masses=np.stack(masses)[:, inside])
         hidden = advantage(
             Scores.of(gain[inside], size[inside], mean[inside]),
             crowd,

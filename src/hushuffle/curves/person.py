@@ -23,12 +23,13 @@ from hushuffle.curves.composition import Made, total_pure, upper_delta, upper_ep
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler, UniformShuffle
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.roots import crossing
 
 if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
+    from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 
 _TAIL: Final = -60.0
 """Events rarer than about e**-60 may be missing from a lower end."""
@@ -37,16 +38,17 @@ _WIDEST: Final = 16
 """Beyond so many bits per report the datasets of a lower end take too long."""
 
 
-def person_curve(protocol: Protocol, reports: int) -> PrivacyCurve:
+def person_curve(protocol: Protocol | MixedProtocol, reports: int) -> PrivacyCurve:
     """Return the curve of a protocol of n reports, of which one person gives at most so many.
 
     Raises:
-        UnsupportedProtocolError: the randomizer offers no law.
+        UnsupportedProtocolError: the randomizer offers no law; people with different randomizers and several reports.
         NumericalError: more reports than the accuracy is tested for.
     """
     single, most = divergence(protocol), min(reports, protocol.n)
     if most == 1:
         return single
+    protocol = Protocol(randomizer=protocol.randomizer, shuffler=protocol.shuffler, n=protocol.n)
     reveals = protocol.shuffler.reveals
     if reveals in (Reveals.SENDERS, Reveals.NOISY_ORDER):
         seen = divergence(replace(protocol, shuffler=NoShuffle(), n=1))

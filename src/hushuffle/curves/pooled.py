@@ -1,4 +1,4 @@
-"""Hiding among one's own kind: the upper end for any finite randomizer, dummies a group of their own.
+"""Hiding among one's own kind: the upper end for any finite randomizers, dummies a group of their own.
 
 Every other report is put in a *pool* with probability beta, and is then drawn from one law that all values share.
 If M >= 1 of them are in the pool, the target takes the place of one of these, chosen at random, among the reports
@@ -12,7 +12,8 @@ pool then says nothing about the target, and all of it together can be turned in
 a score being (Q_a - e**eps Q_b)/Q_c with law Q_c, the law of a report of kind c outside the pool, delta_0 the
 divergence of a report that nothing hides, and the maximum over all kinds that the people may be of, see `mixed_sums`.
 Of d dummies d - (how many of them are in the pool, the one that was replaced not counted) are outside, d N/R on
-average. To give away some reports outside the pool only helps the adversary, so M is binned at its largest value.
+average; people with another randomizer are one more group. To give away some reports outside the pool only helps the
+adversary, so M is binned at its largest value.
 
 Source: docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5, after Balle, Bell, Gascon, Nissim 2019.
 """
@@ -27,6 +28,7 @@ import numpy as np
 
 from hushuffle.curves.kinds import Kinds, local
 from hushuffle.curves.mixed_sums import MixedSums
+from hushuffle.curves.others import Others
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
@@ -110,13 +112,13 @@ def wanted(delta: float, others: int, spare: float = SPARE) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pooled:
-    """The upper end for `people` others and `dummies` behind a pool; the laws must be complete.
+    """The upper end for other `people` and `dummies` behind a pool; the laws must be complete.
 
     `worst` gathers the pairs that were worse than those looked at before them.
     """
 
     laws: tuple[ValueLaws, ...]
-    people: int
+    people: Others
     dummies: int
     made: dict[tuple[int, int, float], tuple[Kinds, ...]] = field(default_factory=dict)
     spots: dict[float, Spots] = field(default_factory=dict)
@@ -125,7 +127,7 @@ class Pooled:
     @property
     def others(self) -> int:
         """How many reports beside the target's."""
-        return self.people + self.dummies
+        return self.people.people + self.dummies
 
     def weight(self, level: float) -> float:
         """Return the weight of the pools for divergences of about `level`: what is wanted, or as much as there is."""
@@ -174,12 +176,12 @@ class Pooled:
 
     def _spots(self, weight: float) -> Spots:
         if weight not in self.spots:
-            sizes = tuple(size for size in (self.people, self.dummies) if size)
+            sizes = tuple(size for size in (*(size for size, _ in self.people.groups), self.dummies) if size)
             self.spots[weight] = Spots.of(sizes, weight)
         return self.spots[weight]
 
     def _kinds(self, place: tuple[int, int], level: float) -> tuple[Kinds, ...]:
-        """Return the kinds of people, if there are others, and of dummies, if there are any, behind the pool."""
+        """Return the kinds of each group of people, if there are others, and of dummies, if any, behind the pool."""
         key = (*place, level)
         if key not in self.made:
             law = self.laws[place[0]]
@@ -196,7 +198,11 @@ class Pooled:
     def _behind(self, law: ValueLaws, a: int, b: int, weight: float) -> list[Kinds]:
         share = _pool(law, a, b, weight)
         rest = 1 - float(share.sum())
-        groups = [Kinds.of(law.rows[a], law.rows[b], (law.rows - share) / rest)] if self.people else []
+        groups = [
+            Kinds.of(law.rows[a], law.rows[b], (law.rows[law.groups[group]] - share) / rest)
+            for size, group in self.people.groups
+            if size
+        ]
         if self.dummies:
             groups.append(Kinds.of(law.rows[a], law.rows[b], ((law.blanket - share) / rest)[None, :]))
         return groups

@@ -46,6 +46,16 @@ class Protocol:
         object.__setattr__(self, "n", _checks.integer("n", self.n, low=1))
         self.shuffler.check(n=self.n, values=self.randomizer.inputs)
 
+    @property
+    def parts(self) -> tuple[tuple[int, Mechanism], ...]:
+        """How many people have which randomizer: all of them this one."""
+        return ((self.n, self.randomizer),)
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """Which of `parts` figures are for."""
+        return (0,)
+
     def collect(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Transcript:
         """Run the collection on `values`, shape (n,), integers 0..k-1; `rng` defaults to `secure()`.
 

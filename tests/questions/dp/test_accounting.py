@@ -171,7 +171,7 @@ def test_bad_arguments(ask: Any, message: str) -> None:
 
 def test_what_needs_a_protocol_refuses_a_distribution() -> None:
     noisy = hs.dp.from_pld(library.from_gaussian_mechanism(1.0))
-    with pytest.raises(UnsupportedProtocolError, match="not about imported distributions"):
+    with pytest.raises(UnsupportedProtocolError, match="not about several randomizers, imported distributions"):
         hs.dp.approximate([noisy], delta=1e-6)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -266,6 +266,10 @@ class Hashed(ReportLaw):
     @property
     def bucket(self) -> Symmetric:
         return self.response
+
+    @property
+    def classes(self) -> Hashable:
+        return self.hashes
 
     @property
     def told(self) -> Fraction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -112,6 +113,11 @@ class ReportLaw(ABC):
     @property
     def support(self) -> Support | None:
         """The probabilities that link counts of supporting reports to frequencies."""
+        return None
+
+    @property
+    def classes(self) -> Hashable:
+        """A name of the classes of reports in `pairs`: laws of one name differ in probabilities only; None: no name."""
         return None
 
     @property
@@ -226,6 +232,10 @@ class Symmetric(ReportLaw):
     @property
     def symmetric(self) -> Symmetric:
         return self
+
+    @property
+    def classes(self) -> Hashable:
+        return "values", self.k
 
     @property
     def told(self) -> Fraction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -253,6 +253,10 @@ class Sets(ReportLaw):
     @property
     def values(self) -> int:
         return self.k
+
+    @property
+    def classes(self) -> Hashable:
+        return "sets", self.k, self.w
 
     @property
     def beside(self) -> Fraction:

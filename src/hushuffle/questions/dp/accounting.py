@@ -11,9 +11,8 @@ from hushuffle import _checks
 from hushuffle.curves.exported import attained_laws, dominating_law
 from hushuffle.curves.imported import ImportedCurve
 from hushuffle.errors import MissingDependencyError
-from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.numerics.loss_sum import LossLattice
-from hushuffle.questions.dp.composition import Rounds, curves_of
+from hushuffle.questions.dp.composition import Round, Rounds, curves_of
 
 Release: TypeAlias = ImportedCurve
 """A mechanism known by its privacy loss distribution: one of the rounds of `dp.compose` and `dp.profile`."""
@@ -21,7 +20,7 @@ Release: TypeAlias = ImportedCurve
 _MODULE: Final = "dp_accounting.pld.privacy_loss_distribution"
 
 
-def to_pld(rounds: Protocol | Rounds, *, interval: float = 1e-4, optimistic: bool = False, delta: float = 1e-6) -> Any:
+def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool = False, delta: float = 1e-6) -> Any:
     """Return all rounds together as a `PrivacyLossDistribution` of dp-accounting.
 
     Relation: replace one person's values; what is composed with it must be stated for replacing as well (a Gaussian sum

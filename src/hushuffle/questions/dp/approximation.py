@@ -71,8 +71,8 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
     parts = []
     for item, times in merged(rounds):
         if not isinstance(item, Protocol):
-            what = "not about imported distributions, nor about several reports of a person"
-            message = f"No approximation: it is about shuffled reports, {what}. {_HINT}"
+            what = "not about several randomizers, imported distributions or several reports of a person"
+            message = f"No approximation: it is about shuffled reports of one randomizer, {what}. {_HINT}"
             raise UnsupportedProtocolError(message)
         parts.append((*_information(item), item, times))
     total = math.fsum(times * square for square, _, _, times in parts)

@@ -17,13 +17,14 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Histogram, Witness
 
 if TYPE_CHECKING:
+    from hushuffle.mechanisms.mixed_protocol import MixedProtocol
     from hushuffle.mechanisms.protocol import Protocol
 
 LARGE_EPSILON = 5.0
 """Above this the guarantee is a weak promise by itself."""
 
 
-def delta(protocol: Protocol, *, epsilon: float, reports_per_person: int = 1) -> Bound:
+def delta(protocol: Protocol | MixedProtocol, *, epsilon: float, reports_per_person: int = 1) -> Bound:
     """Return a certified bracket of the smallest delta for which the release is (epsilon, delta)-DP.
 
     Relation: replace one person's value, n fixed. The adversary knows everybody else's value and
@@ -31,7 +32,7 @@ def delta(protocol: Protocol, *, epsilon: float, reports_per_person: int = 1) ->
     is attained at the bound's witness.
 
     Args:
-        protocol: the collection.
+        protocol: the collection; of people with different randomizers for all, or for a `member` of a group.
         epsilon: in nats, finite, >= 0.
         reports_per_person: where one person gives several of the n reports, how many at most: all of them are
             replaced then, and how many each person gives stays.
@@ -52,7 +53,7 @@ def delta(protocol: Protocol, *, epsilon: float, reports_per_person: int = 1) ->
     return per_person(protocol, reports=reports_per_person).delta(level)
 
 
-def epsilon(protocol: Protocol, *, delta: float, reports_per_person: int = 1) -> Bound:
+def epsilon(protocol: Protocol | MixedProtocol, *, delta: float, reports_per_person: int = 1) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which the release is (epsilon, delta)-DP.
 
     Relation, adversary and ends as for `delta`. At delta = 0 the figure is the pure guarantee, which
@@ -60,7 +61,7 @@ def epsilon(protocol: Protocol, *, delta: float, reports_per_person: int = 1) ->
     epsilon_0: both hold by post-processing. What such an order hides is another question (`hushuffle.order`).
 
     Args:
-        protocol: the collection.
+        protocol: the collection; of people with different randomizers for all, or for a `member` of a group.
         delta: in [0, 1).
         reports_per_person: as for `delta`.
 
@@ -83,7 +84,7 @@ def epsilon(protocol: Protocol, *, delta: float, reports_per_person: int = 1) ->
     return per_person(protocol, reports=reports_per_person).epsilon(level)
 
 
-def per_person(protocol: Protocol, *, reports: int) -> PrivacyCurve:
+def per_person(protocol: Protocol | MixedProtocol, *, reports: int) -> PrivacyCurve:
     """Return a collection of which each person gives at most so many of the n reports: a round for `dp.compose`.
 
     Relation: replace all reports of one person, whose number stays; who gives how many does not depend on values.
@@ -94,7 +95,7 @@ def per_person(protocol: Protocol, *, reports: int) -> PrivacyCurve:
 
     Raises:
         InvalidInputError: fewer than one report.
-        UnsupportedProtocolError: no law for this randomizer and shuffler.
+        UnsupportedProtocolError: no law for this randomizer and shuffler; several reports and several randomizers.
 
     Source: docs/theory/composition.md, Theorem 8 and Lemma 9.
 
@@ -106,7 +107,7 @@ def per_person(protocol: Protocol, *, reports: int) -> PrivacyCurve:
     return person_curve(protocol, _checks.integer("reports_per_person", reports, low=1))
 
 
-def local_epsilon(protocol: Protocol, *, reports_per_person: int = 1) -> Bound:
+def local_epsilon(protocol: Protocol | MixedProtocol, *, reports_per_person: int = 1) -> Bound:
     """Return epsilon_0 (nats): what holds even if the shuffler is broken or colludes; exact, rounded up.
 
     For several reports of one person it is their sum.
@@ -120,7 +121,7 @@ def local_epsilon(protocol: Protocol, *, reports_per_person: int = 1) -> Bound:
     2.000 nats (exact)
     """
     reports = min(_checks.integer("reports_per_person", reports_per_person, low=1), protocol.n)
-    one = protocol.randomizer.local_epsilon
+    one = max(protocol.parts[target][1].local_epsilon for target in protocol.targets)
     return Bound.exact(one if reports == 1 else reports * one * (1 + 2.0**-50), unit="nats")
 
 

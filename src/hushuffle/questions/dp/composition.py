@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from hushuffle import _checks
 from hushuffle.curves import composition as laws
 from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.composed import ComposedCurve
 from hushuffle.curves.divergence import divergence
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound
 
 T = TypeVar("T")
 
-Round: TypeAlias = Protocol | PrivacyCurve
+Round: TypeAlias = Protocol | MixedProtocol | PrivacyCurve
 """A protocol, what `dp.per_person` makes of one, or `dp.from_pld` of a privacy loss distribution."""
+
+ROUNDS: Final = (Protocol, MixedProtocol, PrivacyCurve)
 
 Rounds: TypeAlias = Sequence[Round | tuple[Round, int]]
 """The rounds that one person takes part in: each alone or as a pair (round, how many times)."""
@@ -115,7 +118,7 @@ def parallel(protocols: Sequence[Round | tuple[Round, int] | Rounds], *, delta: 
     level = _checks.probability("delta", delta, high_open=True)
     groups: list[list[tuple[Round, int]]] = []
     for group in _listed(protocols, "protocols"):
-        rounds = [group] if isinstance(group, (Protocol, PrivacyCurve, tuple)) else group
+        rounds = [group] if isinstance(group, (*ROUNDS, tuple)) else group
         merged = _merge(rounds, name="protocols")
         if merged not in groups:
             groups.append(merged)
@@ -144,7 +147,7 @@ def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
     """
     curves: list[tuple[PrivacyCurve, int]] = []
     for item, times in merged(rounds):
-        curve = divergence(item) if isinstance(item, Protocol) else item
+        curve = item if isinstance(item, PrivacyCurve) else divergence(item)
         same = curve.laws if isinstance(curve, ComposedCurve) else [(curve, 1)]
         curves += [(law, times * each) for law, each in same]
     return curves
@@ -167,7 +170,7 @@ def merged(rounds: Round | Rounds) -> list[tuple[Round, int]]:
     Raises:
         InvalidInputError: no rounds, or times < 1.
     """
-    return _merge([rounds] if isinstance(rounds, Protocol | PrivacyCurve) else rounds)
+    return _merge([rounds] if isinstance(rounds, ROUNDS) else rounds)
 
 
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Round, int]]:
@@ -175,7 +178,7 @@ def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Round, int]]:
     merged: list[tuple[Round, int]] = []
     for item in _listed(rounds, name):
         protocol, count = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)
-        if not isinstance(protocol, Protocol | PrivacyCurve):
+        if not isinstance(protocol, ROUNDS):
             hint = "For example [(survey, 12)] for twelve rounds of one survey."
             _checks.reject(name, "protocols or pairs (protocol, times)", f"<{type(protocol).__name__}>", hint)
         times = _checks.integer("times", count, low=1)

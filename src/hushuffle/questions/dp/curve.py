@@ -14,10 +14,9 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
 from hushuffle.curves.known_curve import Ends, KnownCurve
-from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series, number
 from hushuffle.numerics.binomial import Floats
-from hushuffle.questions.dp.composition import Rounds, curve_of
+from hushuffle.questions.dp.composition import Round, Rounds, curve_of
 
 GDP: Final = Citation(
     key="dong2022",
@@ -303,7 +302,7 @@ class Profile:
         return Bounds(lower=lower, upper=upper, kind=_kind(lower), unit=unit, sources=(*self._curve.sources, *sources))
 
 
-def profile(rounds: Protocol | Rounds, *, points: int = 32, least: float = 1e-9) -> Profile:
+def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) -> Profile:
     """Return the whole curve of one protocol, or of rounds as for `dp.compose`: delta, epsilon, tests, guesses, charts.
 
     Relation, adversary and ends are as for `dp.epsilon` and `dp.compose`. Nothing is computed before it is asked for.

@@ -1,0 +1,319 @@
+"""Central DP of people with different randomizers: whoever hides best, given all others' values.
+
+The people of every group are rows of the same laws, over classes of reports inside which all likelihood ratios of all
+groups are constant. Upper end: any part of the crowd may be given away, so that each of several crowds to hide in has a
+bound, and the smallest counts. For one crowd this is the pooled bound with a group for each randomizer, the pool being
+what all values of all its groups have in common, or the blanket of which each person's report is with the probability
+of the person's own group. The target's own randomizer needs no noise: it takes the place of another's report. Lower
+end: the people of each group at one value.
+
+Source: docs/theory/pool.md, Theorem 1, Corollary 5 and Corollary 7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from hushuffle.curves.base import PrivacyCurve, SearchedCurve, bracket
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.others import Others, covered_reports
+from hushuffle.curves.pooled import MOST
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import Mechanism, ValueLaws
+from hushuffle.mechanisms.randomizers.value_laws import different_pairs
+from hushuffle.model import Bound, Citation, Witness
+from hushuffle.model.citation import BLANKET
+from hushuffle.numerics.binomial import Floats
+
+Parts = Sequence[tuple[int, Mechanism]]
+"""So many people with a randomizer each."""
+
+_LARGEST: Final = 1 << 16
+"""Entries of the largest matrix where classes of reports are not known by name."""
+
+_BELOW: Final = 1 - 1e-12
+"""What values have in common is rounded down by this."""
+
+_ROOM: Final = 30.0
+"""A pool that may hold so many on average is empty hardly ever."""
+
+_TAILS: Final = np.array([1e-30, 1e-20, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3])
+"""Numbers of reports in the blanket that are rarer than one of these share a bin."""
+
+_ALIKE: Final = 1e-9
+"""Two laws of dummies are the same up to rounding."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MemberCurve(SearchedCurve):
+    """The curve of a person of one group. `everybody` has the lower end, `crowds` an upper end each."""
+
+    everybody: FiniteDivergence
+    crowds: tuple[PrivacyCurve, ...]
+    sources = (BLANKET,)
+    proof = "pool of common reports or privacy blanket of several groups (upper bound), explicit datasets (lower bound)"
+
+    @classmethod
+    def of(cls, parts: Parts, target: int, dummies: int, alone: PrivacyCurve) -> MemberCurve:
+        """Return the curve for `parts[target]`; `alone` is the one if all other groups are given away.
+
+        Raises:
+            UnsupportedProtocolError: reports of two randomizers cannot be compared, or dummies follow two laws.
+        """
+        order = [target, *(place for place in range(len(parts)) if place != target)]
+        joint = _joint([parts[place][1] for place in order])
+        if dummies and not all(each.one_blanket for each in joint):
+            message = "Dummies need one law: what all values have in common differs between the groups' randomizers."
+            raise UnsupportedProtocolError(message)
+        crowds = _Crowds(
+            joint=joint,
+            people=[parts[place][0] - (place == target) for place in order],
+            dummies=dummies,
+            pure=parts[target][1].local_epsilon,
+        )
+        return cls(everybody=crowds.among(crowds.there), crowds=(alone, *crowds.promising()))
+
+    @property
+    def pure(self) -> float:
+        return self.everybody.pure
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return self.everybody.certain
+
+    def guess(self) -> float:
+        return self.everybody.guess() or 1.0
+
+    def upper(self, epsilon: float) -> float:
+        return min(crowd.upper(epsilon) for crowd in self.crowds)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        return self.everybody.lower(epsilon)
+
+    def focus(self, delta: float) -> MemberCurve:
+        return replace(self, crowds=tuple(crowd.near(delta) for crowd in self.crowds))
+
+    def contenders(self, epsilon: float) -> MemberCurve:
+        best = min(self.crowds, key=lambda crowd: crowd.upper(epsilon))
+        few = best.contenders(epsilon) if isinstance(best, SearchedCurve) else best
+        return MemberCurve(everybody=self.everybody.contenders(epsilon), crowds=(few,))
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        return self.everybody.datasets(log_tail=log_tail)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WorstCurve(PrivacyCurve):
+    """The largest of several curves: what holds for the people of every group."""
+
+    curves: tuple[PrivacyCurve, ...]
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
+        return tuple(dict.fromkeys(source for curve in self.curves for source in curve.sources))
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        return f"the largest over groups: {self.curves[0].proof}"
+
+    @property
+    def pure(self) -> float:
+        return max(curve.pure for curve in self.curves)
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return max(curve.certain for curve in self.curves)
+
+    def pure_bound(self) -> Bound:
+        return self._worst(lambda curve: curve.pure_bound())
+
+    def upper(self, epsilon: float) -> float:
+        return max(curve.upper(epsilon) for curve in self.curves)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        return max((curve.lower(epsilon) for curve in self.curves), key=lambda end: end[0])
+
+    def epsilon(self, delta: float) -> Bound:
+        return self._worst(lambda curve: curve.epsilon(delta))
+
+    def delta(self, epsilon: float) -> Bound:
+        return self._worst(lambda curve: curve.delta(epsilon))
+
+    def near(self, delta: float, *, often: bool = False) -> WorstCurve:
+        return WorstCurve(curves=tuple(curve.near(delta, often=often) for curve in self.curves))
+
+    def likely(self, epsilon: float) -> float:
+        return max(curve.likely(epsilon) for curve in self.curves)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        return tuple(pair for curve in self.curves for pair in curve.datasets(log_tail=log_tail))
+
+    def _worst(self, read: Callable[[PrivacyCurve], Bound]) -> Bound:
+        """Return the figure of all: the largest of each end."""
+        figures = [read(curve) for curve in self.curves]
+        worst = max(figures, key=lambda figure: figure.lower)
+        upper = max(figure.upper for figure in figures)
+        if upper == worst.upper:
+            return worst
+        return bracket(worst.lower, upper, unit=worst.unit, sources=self.sources, witness=worst.witness)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Joint:
+    """Laws whose rows are the values of all groups, the target's first.
+
+    `blankets` and `weights` what the values of each have in common, as in the laws;
+    `also` the same for the laws' `also`.
+    """
+
+    law: ValueLaws
+    blankets: tuple[Floats, ...]
+    weights: tuple[float, ...]
+    also: _Joint | None = None
+
+    @classmethod
+    def stacked(cls, parts: Sequence[ValueLaws]) -> _Joint:
+        """Return the laws of all groups over the classes that they have in common."""
+        also = [part.also for part in parts if part.also is not None]
+        ends = np.cumsum([0, *(part.rows.shape[0] for part in parts)]).tolist()
+        law = replace(
+            parts[0],
+            rows=np.concatenate([part.rows for part in parts]),
+            labels=tuple(label for part in parts for label in part.labels),
+            groups=tuple(slice(*rows) for rows in pairwise(ends)),
+            also=None,
+        )
+        return cls(
+            law=law,
+            blankets=tuple(part.blanket for part in parts),
+            weights=tuple(part.weight for part in parts),
+            also=cls.stacked(also) if also else None,
+        )
+
+    @property
+    def one_blanket(self) -> bool:
+        """Whether the dummies of all groups follow one law, up to rounding."""
+        return all(np.allclose(each, self.blankets[0], rtol=_ALIKE, atol=0.0) for each in self.blankets)
+
+    def behind(self, members: tuple[int, ...], *, dummies: bool) -> ValueLaws:
+        """Return the laws with what the members have in common, with that of the dummies if there are any."""
+        shared = [self.weights[place] * self.blankets[place] for place in members]
+        if dummies:
+            blanket, weight = self.blankets[0], min([1.0, *(self.weights[place] for place in members)])
+        else:
+            common = np.min(shared, axis=0) if shared else np.zeros_like(self.blankets[0])
+            weight = float(common.sum())
+            blanket = common / weight if weight > 0 else common
+        also = None if self.also is None else self.also.behind(members, dummies=dummies)
+        return replace(self.law, blanket=blanket, weight=weight * _BELOW, also=also)
+
+    def share(self, place: int, blanket: Floats) -> float:
+        """Return how often a report of this group can be said to be of the law `blanket`, whatever the value."""
+        inside = blanket > 0
+        common = self.weights[place] * self.blankets[place][inside]
+        return float((common / blanket[inside]).min(initial=1.0)) * _BELOW
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Crowds:
+    """The groups, the target's first: their laws, how many others are in each, dummies, the target's local epsilon."""
+
+    joint: Sequence[_Joint]
+    people: Sequence[int]
+    dummies: int
+    pure: float
+
+    @property
+    def there(self) -> tuple[int, ...]:
+        """The groups that others are in."""
+        return tuple(place for place, count in enumerate(self.people) if count)
+
+    def choices(self) -> list[tuple[int, ...]]:
+        """Return the crowds to try: more and more groups, the noisiest first; each by itself; dummies alone."""
+        order = sorted(self.there, key=lambda place: -self.joint[0].weights[place])
+        growing = [tuple(sorted(order[:size])) for size in range(len(order), 0, -1)]
+        return list(dict.fromkeys([*growing, *((place,) for place in order if place), ()]))
+
+    def promising(self) -> tuple[FiniteDivergence, ...]:
+        """Return the crowd with the largest pool that holds enough, and the one with the best blanket."""
+        crowds = [crowd for members in self.choices() if (crowd := self.among(members)).laws[0].weight > 0]
+        roomy = [crowd for crowd in crowds if crowd.pool.others * MOST * crowd.laws[0].weight >= _ROOM]
+        best = max(roomy, key=lambda crowd: crowd.pool.others, default=None)
+        covered = min(crowds, key=_seen, default=None)
+        return tuple(dict.fromkeys(crowd for crowd in (best, covered) if crowd is not None))
+
+    def among(self, members: tuple[int, ...]) -> FiniteDivergence:
+        """Return the curve if only these groups, and the dummies, are there."""
+        laws = tuple(joint.behind(members, dummies=self.dummies > 0) for joint in self.joint)
+        groups = []
+        for place in members if all(law.weight > 0 for law in laws) else ():
+            shares = [joint.share(place, law.blanket) for joint, law in zip(self.joint, laws, strict=True)]
+            groups.append((self.people[place], min(shares)))
+        return FiniteDivergence.among(
+            laws,
+            Others(tuple((self.people[place], place) for place in members)),
+            dummies=self.dummies,
+            local_epsilon=self.pure,
+            law=(*_fewer(*covered_reports(tuple(groups), self.dummies)), 1.0),
+        )
+
+
+def _seen(curve: FiniteDivergence) -> float:
+    """Return about how much the blanket lets through: the mean square score over how many reports there are."""
+    found = [0.0]
+    for law in curve.laws:
+        first, second = (law.rows[[pair[side] for pair in law.pairs]] for side in (0, 1))
+        least = np.where(law.blanket > 0, law.blanket, 1e-300)
+        found.append(float(((first - second) ** 2 @ (1 / least)).max()))
+    return max(found) / float(curve.counts.mean())
+
+
+def _fewer(counts: Floats, weights: Floats, missing: float) -> tuple[Floats, Floats, float]:
+    """Return the law of N with fewer numbers: those on the far sides of the mean count as the smallest of their bin."""
+    mass = counts * weights
+    below, above = np.cumsum(mass), np.cumsum(mass[::-1])[::-1]
+    far = np.searchsorted(_TAILS, below) + np.where(above < _TAILS[-1], -1, 0)
+    middle = (below >= _TAILS[-1]) & (above >= _TAILS[-1])
+    place = np.cumsum(np.append(True, (np.diff(far) != 0) | middle[1:])) - 1
+    starts = np.flatnonzero(np.append(True, np.diff(place) > 0))
+    return counts[starts], np.add.reduceat(mass, starts) / counts[starts], missing
+
+
+def _joint(randomizers: Sequence[Mechanism]) -> list[_Joint]:
+    """Return the laws of all groups over the same classes, pairs being those of the first."""
+    laws = [randomizer.law() for randomizer in randomizers]
+    if laws[0].classes is not None and all(law.classes == laws[0].classes for law in laws):
+        return [_Joint.stacked(parts) for parts in zip(*(law.pairs() for law in laws), strict=True)]
+    for randomizer in randomizers:
+        size = randomizer.inputs * math.prod(randomizer.layout.limits)
+        if size > _LARGEST:
+            message = (
+                f"{type(randomizer).__name__} beside another randomizer needs a matrix of {size:,} probabilities, more "
+                f"than {_LARGEST:,}. Randomizers of one kind that differ in their noise only need none."
+            )
+            raise UnsupportedProtocolError(message)
+    channels = [law.channel() for law in laws]
+    first, *others = [np.asarray(channel.matrix, dtype=np.float64) for channel in channels]
+    pairs = different_pairs(first, *others)
+    return [_Joint.stacked([_by_report(matrix, pairs) for matrix in (first, *others)])]
+
+
+def _by_report(matrix: Floats, pairs: tuple[tuple[int, int], ...]) -> ValueLaws:
+    """Return the laws of a matrix, every report a class of its own."""
+    shared = matrix.min(axis=0)
+    weight = float(shared.sum())
+    return ValueLaws(
+        rows=matrix,
+        labels=tuple(range(matrix.shape[0])),
+        blanket=shared / weight if weight > 0 else shared,
+        weight=weight,
+        pairs=pairs,
+        complete=True,
+    )

@@ -1,0 +1,114 @@
+"""The people beside the target, in groups with a randomizer each: a group's values are rows of the laws."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from hushuffle.mechanisms.randomizers import ValueLaws
+from hushuffle.model import Witness
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats
+
+_LONGEST: Final = 1 << 20
+"""No witness lists the people of more values than this."""
+
+_DATASETS: Final = 4096
+"""Up to so many choices of a value for each group are tried; beyond, all groups hold the same value."""
+
+_BIN: Final = 1e-3
+"""Width of a bin of numbers of reports, as a share of their mean."""
+
+Background = tuple[int, ...]
+"""The row of the value that the people of each group hold."""
+
+
+@dataclass(frozen=True)
+class Others:
+    """How many others are in which of the laws' groups."""
+
+    groups: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def alike(cls, people: int) -> Others:
+        """Return people who all have the target's randomizer."""
+        return cls(((people, 0),))
+
+    @property
+    def people(self) -> int:
+        """How many there are."""
+        return sum(count for count, _ in self.groups)
+
+    def backgrounds(self, law: ValueLaws) -> tuple[Background, ...]:
+        """Return the datasets of the others that are looked at: every group at one value."""
+        rows = self._rows(law)
+        if math.prod(len(own) for own in rows) <= _DATASETS:
+            return tuple(product(*rows))
+        return tuple(self.at(law, place) for place in range(max(len(own) for own in rows)))
+
+    def at(self, law: ValueLaws, place: int) -> Background:
+        """Return the dataset in which each group holds the value at this place of its own, or its last one."""
+        return tuple(own[min(place, len(own) - 1)] for own in self._rows(law))
+
+    def reports(self, law: ValueLaws, held: Background) -> tuple[tuple[int, Floats], ...]:
+        """Return how many reports follow which law over the classes."""
+        return tuple((count, law.rows[row]) for (count, _), row in zip(self.groups, held, strict=True))
+
+    def unmatched(self, law: ValueLaws, dummies: int) -> float:
+        """Return the largest chance of a report that the other value, the others of some dataset, dummies never give.
+
+        >>> law = ValueLaws(
+        ...     rows=np.eye(2), labels=(0, 1), blanket=np.array([0.5, 0.5]), weight=0.0, pairs=((0, 1),)
+        ... )
+        >>> round(Others.alike(9).unmatched(law, 0), 12), Others.alike(9).unmatched(law, 1)
+        (1.0, 0.0)
+        """
+        first, second = (law.rows[[pair[side] for pair in law.pairs]] for side in (0, 1))
+        given = [
+            np.sum([count * each for count, each in (*self.reports(law, held), (dummies, law.blanket))], axis=0)
+            for held in self.backgrounds(law)
+        ]
+        chances = np.where(second == 0, first, 0.0) @ (np.stack(given) == 0).T
+        return float(chances.max()) * (1 - 64 * EPS)
+
+    def witness(self, law: ValueLaws, pair: tuple[int, int], held: Background) -> Witness:
+        """Return the neighbouring datasets by name: the target's pair of rows, and what the others hold."""
+        target = law.labels[pair[0]], law.labels[pair[1]]
+        values = [law.labels[row] for row in held]
+        if len(set(values)) > 1:
+            there = Counter[int]()
+            for (count, _), value in zip(self.groups, values, strict=True):
+                there[value] += count
+            name = f"all others of a group at one value, {', '.join(map(str, values))} in turn"
+            return Witness(family=name, others=tuple(there[value] for value in range(max(values) + 1)), target=target)
+        other = values[0] if values else 0
+        name = "all others at a third value" if other not in target else "all others at one of the target's values"
+        if other >= _LONGEST:  # only logos are so many, and complementing bits renames them
+            target, other = (target[0] ^ other, target[1] ^ other), 0
+        return Witness(family=name, others=(0,) * other + (self.people,), target=target)
+
+    def _rows(self, law: ValueLaws) -> list[range]:
+        return [range(*law.groups[group].indices(law.rows.shape[0])) for _, group in self.groups]
+
+
+def covered_reports(groups: tuple[tuple[int, float], ...], dummies: int) -> tuple[Floats, Floats, float]:
+    """Return the law of N where groups of so many others are in the blanket with these probabilities.
+
+    Numbers, their probabilities over N, shapes (J,), and the probability of any other number. A bin counts at its
+    smallest number.
+
+    >>> counts, weights, _ = covered_reports(((1, 0.5), (1, 0.25)), 0)
+    >>> counts.tolist(), (counts * weights).round(12).tolist()
+    ([1.0, 2.0, 3.0], [0.375, 0.5, 0.125])
+    """
+    step = max(1, int(_BIN * (sum(count * weight for count, weight in groups) + dummies)))
+    first, mass = 1.0 + dummies, np.ones(1)
+    for count, weight in groups:
+        rows = CountRows.of(count, weight, step=step)
+        first, mass = first + rows.first[0], np.convolve(mass, rows.at_most) * (1 + 4 * EPS * rows.first.size)
+    counts = first + step * np.arange(mass.size, dtype=np.float64)
+    return counts, mass / counts, 4 * len(groups) * math.exp(LOG_TAIL)

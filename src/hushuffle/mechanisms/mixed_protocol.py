@@ -1,0 +1,142 @@
+"""`MixedProtocol`: people with different randomizers whose reports are shuffled together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NoReturn
+
+from hushuffle import _checks
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.mechanisms.shufflers import Shuffler
+
+Part = tuple[int, Mechanism]
+"""So many people, and what each one's device does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedProtocol:
+    """Groups of people, each with a randomizer of its own, and one shuffler for all reports.
+
+    For example people who choose their own epsilon. Who is in which group is public and does not depend on anybody's
+    value. All randomizers must have the same reports, or a report would tell the group. Central differential privacy
+    (`hushuffle.dp`) is for every person; that of `member(i)` is for the people of one group.
+
+    Args:
+        groups: pairs (number of people, randomizer), 16 at most; a group may be empty, not all of them.
+        shuffler: what hides who sent what. Dummies are drawn from what all values have in common, which must be the
+            same law for all randomizers.
+        group: the group whose people figures are for, counted from 0; None: for everybody.
+
+    Raises:
+        InvalidInputError: no people, groups that are no such pairs, randomizers with different reports, no such group.
+
+    Source: docs/theory/pool.md, Corollary 7.
+
+    >>> import hushuffle as hs
+    >>> cautious, open_ = hs.RandomizedResponse(k=5, epsilon=1.0), hs.RandomizedResponse(k=5, epsilon=4.0)
+    >>> crowd = MixedProtocol(groups=[(9000, cautious), (1000, open_)], shuffler=hs.UniformShuffle())
+    >>> print(hs.dp.epsilon(crowd, delta=1e-6))
+    0.1298 to 0.1300 nats (certified bracket)
+    >>> print(hs.dp.epsilon(crowd.member(0), delta=1e-6))
+    0.03301 to 0.03303 nats (certified bracket)
+    """
+
+    groups: Sequence[Part]
+    shuffler: Shuffler
+    group: int | None = None
+
+    def __post_init__(self) -> None:
+        groups = _pairs(self.groups)
+        if not isinstance(self.shuffler, Shuffler):
+            _checks.reject("shuffler", "a Shuffler", repr(self.shuffler), "For example UniformShuffle().")
+        object.__setattr__(self, "groups", groups)
+        if self.n == 0:
+            _checks.reject("groups", "of at least one person in all", "<nobody>")
+        first = groups[0][1].layout
+        for place, (_, randomizer) in enumerate(groups):
+            if randomizer.layout != first:
+                rule = "of randomizers with the same reports, or a report would tell the group"
+                hint = f"Those of group 0 are {_told(groups[0][1])}."
+                _checks.reject("groups", rule, f"<group {place}: {_told(randomizer)}>", hint)
+            self.shuffler.check(n=self.n, values=randomizer.inputs)
+        if self.group is not None:
+            group = _checks.integer("group", self.group, low=0, high=len(groups) - 1)
+            if groups[group][0] == 0:
+                _checks.reject("group", "a group with people", group)
+            object.__setattr__(self, "group", group)
+
+    @property
+    def n(self) -> int:
+        """Number of people in all groups."""
+        return sum(count for count, _ in self.groups)
+
+    def member(self, group: int) -> MixedProtocol:
+        """Return the same collection, figures being for the people of this group, counted from 0.
+
+        Raises:
+            InvalidInputError: no such group, or nobody is in it.
+        """
+        return replace(self, group=_checks.integer("group", group, low=0, high=len(self.groups) - 1))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The groups that have people, those with the same randomizer as one."""
+        found: list[Part] = []
+        for count, randomizer in self.groups:
+            place = next((place for place, (_, other) in enumerate(found) if other == randomizer), None)
+            if place is not None:
+                found[place] = found[place][0] + count, randomizer
+            elif count:
+                found.append((count, randomizer))
+        return tuple(found)
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """Which of `parts` figures are for."""
+        if self.group is None:
+            return tuple(range(len(self.parts)))
+        return tuple(place for place, (_, other) in enumerate(self.parts) if other == self.groups[self.group][1])
+
+    @property
+    def randomizer(self) -> NoReturn:
+        """There is not one.
+
+        Raises:
+            UnsupportedProtocolError: always: what needs one randomizer is not known for several.
+        """
+        message = (
+            "People with different randomizers are understood by dp.epsilon, dp.delta, dp.compose, dp.compose_delta, "
+            "dp.parallel, dp.profile and dp.to_pld only, with one report of each person. Ask for a Protocol of those "
+            "with one randomizer."
+        )
+        raise UnsupportedProtocolError(message)
+
+    def describe(self) -> str:
+        """Return the deployment in one sentence."""
+        parts = "; ".join(f"{count:,} people: {randomizer.describe()}" for count, randomizer in self.groups)
+        return f"{parts}; {self.shuffler.describe()}."
+
+
+_MOST_GROUPS: Final = 16
+
+
+def _pairs(groups: Sequence[Part]) -> tuple[Part, ...]:
+    """Return the groups, checked."""
+    rule, hint = "pairs (number of people, randomizer)", "For example [(900, RandomizedResponse(k=2, epsilon=1.0))]."
+    if not isinstance(groups, Sequence) or isinstance(groups, str):
+        _checks.reject("groups", rule, f"<{type(groups).__name__}>", hint)
+    if not 1 <= len(groups) <= _MOST_GROUPS:
+        _checks.reject("groups", f"1 to {_MOST_GROUPS} {rule}", f"<{len(groups)} groups>", hint)
+    found = []
+    for place, pair in enumerate(groups):
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], Mechanism):
+            _checks.reject("groups", rule, f"<group {place}: {type(pair).__name__}>", hint)
+        found.append((_checks.integer(f"groups[{place}][0]", pair[0], low=0), pair[1]))
+    return tuple(found)
+
+
+def _told(randomizer: Mechanism) -> str:
+    limits = " x ".join(f"{limit:,}" for limit in randomizer.layout.limits)
+    return f"{type(randomizer).__name__} with {limits} reports"

@@ -92,15 +92,15 @@ def test_a_target_missed_by_a_hair_does_not_read_as_met() -> None:
 
 def test_z_is_read_as_chance_or_as_disagreement() -> None:
     fine, wrong = " ".join(read(assessment(7)).sentences), " ".join(read(assessment(7, wrong=True)).sentences)
-    assert "so the prediction holds on this data" in fine
-    assert "so chance does not explain this: do not rely" in wrong
-    assert "chance alone goes beyond 3.2" in fine
+    assert "Measured and predicted errors agree." in fine
+    assert "Measured and predicted errors differ by more than chance: do not rely" in wrong
+    assert "goes beyond 3.2" in fine
 
 
 def test_the_threshold_grows_with_the_number_of_values() -> None:
     z = np.zeros(200)
     z[4] = -3.5  # beyond chance for one value among 2, not among 200
-    assert "the prediction holds" in " ".join(read(assessment(200), z=z).sentences)
+    assert "errors agree" in " ".join(read(assessment(200), z=z).sentences)
     assert "do not rely" in " ".join(read(assessment(2), z=z[3:5]).sentences)
 
 

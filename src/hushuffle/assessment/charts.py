@@ -15,6 +15,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Chart, Series
+from hushuffle.model.bound import percent
 from hushuffle.questions import dp, qif
 from hushuffle.questions.dp.calibration import with_local_epsilon
 
@@ -166,8 +167,9 @@ def _by_mechanism(protocol: Protocol, sizes: Sequence[int], truth: float) -> Cha
         key="guessing-by-mechanism",
         title="What noise and shuffling each do",
         caption=(
-            f"Somebody who knows nobody's answer guesses yours: right {1 / protocol.randomizer.inputs:.4g} of the "
-            "time without a release. Shuffling helps the more, the more people there are; noise helps the same."
+            "Somebody who knows nobody's answer guesses yours. Without the release this guesser is right "
+            f"{percent(1 / protocol.randomizer.inputs)} of the time. Shuffling protects more as the number of people "
+            "grows; noise does not depend on it."
         ),
         x_label="people",
         y_label="probability of a right guess",

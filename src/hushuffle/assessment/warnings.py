@@ -137,5 +137,5 @@ def _about_the_run(people: People, specification: Specification) -> Iterator[War
         yield Warned(
             key="true-values-shown",
             sentence="This report was made with the true answers and shows their true shares.",
-            advice="Keep it inside; a report to publish is made with n and no data.",
+            advice="Internal use only. For a report to publish, replace data by n and categories.",
         )

@@ -15,7 +15,7 @@ from hushuffle.errors import InvalidInputError
 _Flag = Parameter(negative=(), show_default=False)
 _List = Parameter(negative=(), consume_multiple=False)
 
-attack = App(name="attack", help="Try an attack on data, and hold the result against what is certified.")
+attack = App(name="attack", help="Run an attack on data and compare its success with the certified bound.")
 """The verb with its attacks as commands."""
 
 

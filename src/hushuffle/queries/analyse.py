@@ -263,7 +263,9 @@ def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None
     """Yield the warnings about a plan and its guarantee, the gravest first; `met`: whether it is what was asked for."""
     for sentence in plan.assumptions:
         yield Warned(
-            key="assumption", sentence=sentence, advice="State it wherever the figure is stated, and see that it holds."
+            key="assumption",
+            sentence=sentence,
+            advice="This is an assumption: quote it with the figure, and make sure that it is true.",
         )
     if guarantee is not None and LARGE_EPSILON < guarantee.upper < math.inf:
         yield Warned(

@@ -69,7 +69,7 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
             here=now.sigma,
             values=_with(now.sigma, _FEW_SIGMAS if slow else _SIGMAS, low=0, high=1),
             title="Redirected messages",
-            caption="The more messages go astray, the less they tell, and the fewer tuples arrive.",
+            caption="More redirection: more privacy, fewer tuples that arrive.",
             label="sigma",
         )
     ]
@@ -94,7 +94,7 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
             here=dummies,
             values=_with(dummies, (0, 4 * some) if slow else (0, some // 2, some, 4 * some), low=0),
             title="Dummies",
-            caption="Each scrambler adds so many messages to random targets: they cost messages, not tuples.",
+            caption="Dummies of each scrambler. They add traffic and lose no data.",
             label="dummies of each scrambler",
         )
     )
@@ -105,7 +105,7 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
             here=batch,
             values=_with(batch, sizes, low=1, high=sources),
             title="Batches",
-            caption="So many sources share a scrambler: the more, the better each hides, and the busier is the node.",
+            caption="Sources of each scrambler: more hide each better, and load the node more.",
             label="sources of each scrambler",
             log=True,
         )

@@ -138,15 +138,15 @@ def _agreement(population: Population, utility: Utility) -> str:
     worst, k = int(np.argmax(np.abs(utility.z))), utility.z.size
     largest = float(utility.z[worst])
     threshold = NormalDist().inv_cdf(1 - _FALSE_ALARM / (2 * k))
-    verdict = (
-        "so the prediction holds on this data"
+    agree = (
+        "Measured and predicted errors agree"
         if abs(largest) <= threshold
-        else "so chance does not explain this: do not rely on the predicted errors before it is understood"
+        else "Measured and predicted errors differ by more than chance: do not rely on the predicted ones"
     )
     return (
-        "z says how many standard deviations the measured mean square error lies from the predicted one. "
-        f"The farthest from 0 is {fixed(largest, 2)} (for {_quoted(population, worst)}). With {plural(k, 'value')}, "
-        f"chance alone goes beyond {threshold:.1f} about once in a hundred assessments, {verdict}."
+        f"{agree}. The largest deviation z is {fixed(largest, 2)} (for {_quoted(population, worst)}): so many standard "
+        "deviations lies the measured mean square error from the predicted one. By chance, one assessment in a hundred "
+        f"of {plural(k, 'value')} goes beyond {threshold:.1f}."
     )
 
 

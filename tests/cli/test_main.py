@@ -101,7 +101,7 @@ def test_the_program_itself(tmp_path: Path) -> None:
     asked = [sys.executable, "-m", "hushuffle", "assess", "nobody.toml"]
     ended = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "hushuffle: nobody.toml: 1 problem\n  file: must exist, got nobody.toml.\n"
+    assert ended.stderr == "hushuffle: nobody.toml: 1 problem\n  file: must exist, got no such file.\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -222,7 +222,7 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'title = "caf\xe9"')
     with pytest.raises(SpecificationError, match=r"file: must be UTF-8 text, got something else at byte 12\."):
         load(tmp_path / "latin.toml")
-    with pytest.raises(SpecificationError, match=r"nobody.toml: 1 problem\n  file: must exist, got"):
+    with pytest.raises(SpecificationError, match=r"nobody.toml: 1 problem\n  file: must exist, got no such file"):
         load(tmp_path / "nobody.toml")
     with pytest.raises(SpecificationError, match="file: must be a file that can be read, got Is a directory"):
         load(tmp_path)

@@ -256,7 +256,7 @@ def test_files_that_are_no_scores(tmp_path: Path) -> None:
         load_scores(tmp_path)
     for name, message in (
         ("a.npz", "cannot be read as a NumPy archive"),
-        ("a.xml", "is no kind of file"),
+        ("a.xml", "unsupported format"),
         ("a.txt", "UTF-8"),
     ):
         (tmp_path / name).write_bytes(b"\xff\xfe")

@@ -39,7 +39,7 @@ def put(folder: Path, content: str | bytes, name: str = "people.csv") -> None:
         ("folder", "folder is a folder. Name the files in it, for example folder/*.csv."),
         ("folder/", "folder/ is a folder. Name the files in it, for example folder/*.csv."),
         ("fold*", "fold* matches no file."),
-        ("notes.txt", "notes.txt is no kind of file that can be read: .csv, .csv.gz, .tsv, .tsv.gz, .parquet."),
+        ("notes.txt", "notes.txt: unsupported format (use .csv, .csv.gz, .tsv, .tsv.gz, .parquet)."),
         ("https://example.org/people.csv", "is not understood. Give a file on this machine"),
         ("statsmodels:fare", "statsmodels:fare is not a bundled data set. Did you mean 'fair'?"),
         ("statsmodels:os.path", "statsmodels:os.path is not a bundled data set."),

@@ -41,7 +41,7 @@ def analyse(
 
     Args:
         specification: the TOML file that describes the plan.
-        out: the folder to write into; hushuffle-out/plan-NAME by default, NAME that of the specification.
+        out: the folder to write into; hushuffle-out/plan-NAME by default, with the name of the specification.
         json: print study.json instead of the summary, and nothing else, to standard output.
         strict: end with exit code 3 if one of the targets is missed, or not known to be met.
     """
@@ -77,7 +77,7 @@ def simulate(
 
     Args:
         specification: the TOML file that describes the plan.
-        out: the folder to write into; hushuffle-out/plan-NAME-run by default, NAME that of the specification.
+        out: the folder to write into; hushuffle-out/plan-NAME-run by default, with the name of the specification.
         json: print study.json instead of the summary, and nothing else, to standard output.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
@@ -118,7 +118,7 @@ def run(
         specification: the TOML file that describes the plan.
         network: run everything here and now.
         hosts: a TOML file with the nodes' addresses, public seal keys and sources.
-        out: the folder to write into; hushuffle-out/plan-NAME-network by default, NAME that of the specification.
+        out: the folder to write into; hushuffle-out/plan-NAME-network by default, with the name of the specification.
         trace: another file for what was seen on the wire.
         start: with --hosts, the moment from which all times of the run are counted, with its time zone, such as
             2026-05-01T10:00Z; a quarter of an hour from now by default.

@@ -39,7 +39,7 @@ def read_text(path: str | Path) -> str:
     try:
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        _fail(file, Problem(key="file", rule="must exist", value=str(file)))
+        _fail(file, Problem(key="file", rule="must exist", value="no such file"))
     except OSError as error:
         _fail(file, Problem(key="file", rule="must be a file that can be read", value=cause(error)))
     except UnicodeDecodeError as error:

@@ -269,7 +269,7 @@ def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
 
 def _file(path: Path, name: str, form: CsvForm) -> Part:
     if not path.name.endswith(_KINDS):
-        fail(f"{name} is no kind of file that can be read: {', '.join(_KINDS)}.")
+        fail(f"{name}: unsupported format (use {', '.join(_KINDS)}).")
     if path.suffix == ".parquet":
         return Part(name=name, frame=pl.scan_parquet(path.absolute(), glob=False), path=path)
     return Part(name=name, frame=_scanned(path, form), path=path, form=form)

@@ -68,7 +68,7 @@ def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str,
     if not path.is_file():
         fail(f"{source} is no file. Name the file, for example bssr1_set1.npz.")
     if path.suffix not in _SUFFIXES:
-        fail(f"{source} is no kind of file that can be read: {', '.join(_SUFFIXES)}.")
+        fail(f"{source}: unsupported format (use {', '.join(_SUFFIXES)}).")
     arrays = _archive(path) if path.suffix == ".npz" else {path.stem: _text(path)}
     return {
         name: _matrix(array, f"{path}: matrix {place:,} of {len(arrays):,}", name, failed)

@@ -124,7 +124,7 @@ def test_unknown_names_are_attribute_errors() -> None:
 
 
 def test_import_loads_nothing_heavy() -> None:
-    heavy = ("numpy", "scipy", "polars", "pydantic", "altair", "jinja2", "cryptography", "rich", "dp_accounting")
+    heavy = ("numpy", "scipy", "polars", "pydantic", "vl_convert", "jinja2", "cryptography", "rich", "dp_accounting")
     code = f"import sys, hushuffle; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"

@@ -106,6 +106,6 @@ def test_the_program_itself(tmp_path: Path) -> None:
 
 
 def test_help_does_not_wait_for_numerics() -> None:
-    heavy = "{'numpy', 'polars', 'pydantic', 'scipy', 'altair', 'jinja2'}"
+    heavy = "{'numpy', 'polars', 'pydantic', 'scipy', 'vl_convert', 'jinja2'}"
     code = f"import sys; from hushuffle.cli import main; main(['--help']); sys.exit(len({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

@@ -44,7 +44,15 @@ def _seconds(*arguments: str) -> float:
 )
 def test_a_mistyped_key_waits_for_nothing_heavy(verb: list[str], text: str, tmp_path: Path) -> None:
     (tmp_path / "mistyped.toml").write_text(text)
-    heavy = ("polars", "scipy.special", "scipy.optimize", "altair", "rich", "hushuffle.questions", "hushuffle.network")
+    heavy = (
+        "polars",
+        "scipy.special",
+        "scipy.optimize",
+        "vl_convert",
+        "rich",
+        "hushuffle.questions",
+        "hushuffle.network",
+    )
     code = f"""
 import sys
 from hushuffle.cli import main

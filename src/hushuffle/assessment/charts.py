@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 
@@ -151,15 +152,21 @@ def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ..
     sizes = sorted({max(2, round(largest / 10 ** (half / 2))) for half in range(7)})
     charts: list[Chart | None] = []
     truth = float(law.truth)
+
+    @cache  # on both charts
+    def uninformed(n: int) -> Bound:
+        return qif.quick_vulnerability(replace(protocol, n=n), adversary=Uninformed())
+
     if law.lie > 0:
         topic = "The chart of what noise and shuffling each do"
-        charts.append(questions.ask("guessing-by-mechanism", topic, lambda: _by_mechanism(protocol, sizes, truth)))
+        mechanism = partial(_by_mechanism, protocol, sizes, truth, uninformed)
+        charts.append(questions.ask("guessing-by-mechanism", topic, mechanism))
     topic = "The chart of guessers who know more and more"
-    charts.append(questions.ask("guessing-by-knowledge", topic, lambda: _by_knowledge(protocol, sizes)))
+    charts.append(questions.ask("guessing-by-knowledge", topic, partial(_by_knowledge, protocol, sizes, uninformed)))
     return tuple(chart for chart in charts if chart is not None)
 
 
-def _by_mechanism(protocol: Protocol, sizes: Sequence[int], truth: float) -> Chart:
+def _by_mechanism(protocol: Protocol, sizes: Sequence[int], truth: float, uninformed: Callable[[int], Bound]) -> Chart:
     """Return noise, shuffle, and both, for a guesser who knows nobody."""
     open_answers = RandomizedResponse(k=protocol.randomizer.inputs, epsilon=math.inf)
     bare = replace(protocol, randomizer=open_answers)
@@ -178,21 +185,17 @@ def _by_mechanism(protocol: Protocol, sizes: Sequence[int], truth: float) -> Cha
             _guessed(
                 "shuffle alone", sizes, lambda n: qif.quick_vulnerability(replace(bare, n=n), adversary=Uninformed())
             ),
-            _guessed(
-                "noise and shuffle",
-                sizes,
-                lambda n: qif.quick_vulnerability(replace(protocol, n=n), adversary=Uninformed()),
-            ),
+            _guessed("noise and shuffle", sizes, uninformed),
         ),
         x_log=True,
         here=_here(protocol, sizes),
     )
 
 
-def _by_knowledge(protocol: Protocol, sizes: Sequence[int]) -> Chart:
+def _by_knowledge(protocol: Protocol, sizes: Sequence[int], uninformed: Callable[[int], Bound]) -> Chart:
     """Return this deployment for guessers who know nobody, a tenth of the others, and all of them."""
 
-    def knowing(guesser: Callable[[int], Informed | Strong | Uninformed]) -> Callable[[int], Bound]:
+    def knowing(guesser: Callable[[int], Informed | Strong]) -> Callable[[int], Bound]:
         return lambda n: qif.quick_vulnerability(replace(protocol, n=n), adversary=guesser(n))
 
     return Chart(
@@ -205,7 +208,7 @@ def _by_knowledge(protocol: Protocol, sizes: Sequence[int]) -> Chart:
         x_label="people",
         y_label="probability of a right guess",
         series=(
-            _guessed("knows nobody's answer", sizes, knowing(lambda _: Uninformed())),
+            _guessed("knows nobody's answer", sizes, uninformed),
             _guessed("knows one in ten", sizes, knowing(lambda n: Informed(m=n // 10))),
             _guessed("knows everybody else's", sizes, knowing(lambda _: Strong())),
         ),

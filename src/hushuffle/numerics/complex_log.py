@@ -16,10 +16,14 @@ def log1p_parts(real: Floats, imaginary: Floats) -> tuple[Floats, Floats]:
     >>> [part.tolist() for part in log1p_parts(np.array([-1.0]), np.array([1.0]))]
     [[0.0], [1.5707963267948966]]
     """
+    real, imaginary = np.broadcast_arrays(real, imaginary)
     square = real * (2 + real) + imaginary**2  # |1 + z|**2 - 1
-    near = np.log1p(np.maximum(square, -0.5)) / 2
-    far = np.log(np.maximum(np.hypot(1 + real, imaginary), 1e-300))
-    return np.where(square > -0.5, near, far), np.arctan2(imaginary, 1 + real)
+    size = np.log1p(np.maximum(square, -0.5)) / 2
+    far = square <= -0.5
+    if far.any():
+        size = np.where(far, 0.0, size)
+        size[far] = np.log(np.maximum(np.hypot(1 + real[far], imaginary[far]), 1e-300))
+    return size, np.arctan2(imaginary, 1 + real)
 
 
 def complex_log1p(z: Complex) -> Complex:

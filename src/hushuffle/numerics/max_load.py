@@ -12,6 +12,7 @@ Two cells have a closed form, three a sum of O(sqrt(n)) binomial terms.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Self
@@ -159,19 +160,23 @@ class _Tail:
         blocks += later[:, 1:, None]
         return np.pad(blocks.reshape(angles.size, -1)[:, :size], ((0, 0), (0, 1)))
 
-    def largest(self, angle: float) -> Floats:
-        """Return a bound of |characteristic function cut below the j-th count| from `angle` on, shape (w + 1,).
+    def largest(self, angles: Sequence[float]) -> Floats:
+        """Return a bound of |characteristic function cut below the j-th count| from an angle on.
+
+        For each of `angles`, shape (angles, w + 1).
 
         The masses m_i above the mean fall; their differences rise once, fall, and end in a jump by the last mass.
         By summing by parts twice |sum of m_i z**i from the j-th on| <= (m_j + min(m_j, S/|1 - z|))/|1 - z|,
         S = 2 (largest difference + last mass).
         """
-        chord = 2 * math.sin(angle / 2)
+        chords = [2 * math.sin(angle / 2) for angle in angles]
+        chord = np.array(chords)[:, np.newaxis]
         beyond = np.cumsum(self.mass[::-1])[::-1]
         steepest = np.maximum.accumulate(-np.diff(self.mass, append=0.0)[::-1])[::-1]
         parts = (self.mass + np.minimum(self.mass, 2 * (steepest + self.mass[-1:]) / chord)) / chord
-        present = math.exp(-self.mean * chord * chord / 2) + np.minimum(beyond, parts)
-        return np.append(np.minimum(present, 1 - beyond), 1.0)
+        smooth = np.array([math.exp(-self.mean * one * one / 2) for one in chords])[:, np.newaxis]
+        bound = np.minimum(smooth + np.minimum(beyond, parts), 1 - beyond)
+        return np.hstack([bound, np.ones((len(chords), 1))])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -207,11 +212,14 @@ class _Steps:
         assert product is not None
         return product.real
 
-    def largest(self, angle: float) -> Floats:
-        """Return a bound of |transform| from `angle` in (0, pi] on, shape (L,): `_Tail.largest`, multiplied up."""
-        logarithm = np.zeros_like(self.widths)
+    def largest(self, angles: Sequence[float]) -> Floats:
+        """Return a bound of |transform| from each of `angles` in (0, pi] on, shape (angles, L).
+
+        It is `_Tail.largest`, multiplied up.
+        """
+        logarithm = np.zeros((len(angles), self.widths.size))
         for tail, cut in zip(self.tails, self.cuts, strict=True):
-            logarithm += tail.number * np.log(np.maximum(tail.largest(angle), 1e-300))[cut]
+            logarithm += tail.number * np.log(np.maximum(tail.largest(angles), 1e-300))[:, cut]
         return np.exp(logarithm)
 
 
@@ -234,7 +242,12 @@ def _nodes_needed(n: int, period: int, steps: _Steps, tolerance: float) -> int:
     half = (period - 1) // 2
     starts = np.unique(np.geomspace(1, half, 64).astype(np.int64))[::-1]
     counts = -np.diff(starts, prepend=half + 1)  # nodes from each start up to the one before
-    heights = [float(steps.widths @ steps.largest(2 * math.pi * start / period)) for start in starts.tolist()]
+    angles, some = (
+        [2 * math.pi * start / period for start in starts.tolist()],
+        max(1, _BLOCK // (steps.widths.size + 1)),
+    )
+    parts = (steps.largest(angles[first : first + some]) for first in range(0, len(angles), some))
+    heights = [float(steps.widths @ row) for rows in parts for row in rows]
     dropped = np.cumsum(2 * counts * np.array(heights)) * 1.1 * math.sqrt(2 * math.pi * n) / period
     return int(np.append(half + 1, starts)[np.searchsorted(dropped, tolerance, side="right")])
 

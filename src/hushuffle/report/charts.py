@@ -6,11 +6,21 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import altair as alt
-
 from hushuffle.model import Chart, Population, Series, Utility
 from hushuffle.report.accuracy import true_shares
-from hushuffle.report.drawing import COLORS, DASHES, FONT_SIZE, INK, Drawing, KeyEntry, base, domain, finish, ruler
+from hushuffle.report.drawing import (
+    COLORS,
+    DASHES,
+    FONT_SIZE,
+    INK,
+    Drawing,
+    KeyEntry,
+    Values,
+    finish,
+    layer,
+    number,
+    ruler,
+)
 from hushuffle.report.formatting import columns, plain, plural, short
 from hushuffle.report.scales import Scale, drawable, scale
 
@@ -35,7 +45,7 @@ def lines(chart: Chart, *, numbers: str) -> Drawing | None:
     y_scale = scale(ends, log=chart.y_log)
     if x_scale is None or y_scale is None:
         return None
-    x = alt.X("x:Q", scale=domain(x_scale), axis=ruler(x_scale, plain(chart.x_label)))
+    x = number("x", x_scale, ruler(x_scale, plain(chart.x_label)))
     layers = _layers(chart, x, y_scale)
     for here in marked:
         layers += _here(here, x_scale, x)
@@ -53,25 +63,24 @@ def lines(chart: Chart, *, numbers: str) -> Drawing | None:
     )
 
 
-def _layers(chart: Chart, x: alt.X, y_scale: Scale) -> list[alt.Chart]:
+def _layers(chart: Chart, x: Values, y_scale: Scale) -> list[Values]:
     """Return the bands and, over them, the lines."""
     count = len(chart.series)
     names = [f"s{position}" for position in range(count)]
-    colors = alt.Scale(domain=names, range=[_color(position) for position in range(count)])
-    dashes = alt.Scale(domain=names, range=[_dash(position) for position in range(count)])
-    color = alt.Color("series:N", scale=colors, legend=None)
-    y = alt.Y("y:Q", scale=domain(y_scale), axis=ruler(y_scale))
+    series_of = {"field": "series", "type": "nominal", "legend": None}
+    color = {**series_of, "scale": {"domain": names, "range": [_color(position) for position in range(count)]}}
+    dash = {**series_of, "scale": {"domain": names, "range": [_dash(position) for position in range(count)]}}
+    y = number("y", y_scale, ruler(y_scale))
     bands, edges = [], []
     for name, series in zip(names, chart.series, strict=True):
         bands += _band(name, series, chart, y_scale)
         edges += _edges(name, series, chart)
     layers = []
     if bands:
-        layers.append(base(bands).mark_area(opacity=0.22).encode(x=x, y=y, y2="high:Q", color=color))
+        layers.append(layer(bands, "area", {"x": x, "y": y, "y2": {"field": "high"}, "color": color}, opacity=0.22))
     few = max(len(series.x) for series in chart.series) <= _POINTS_UP_TO
-    line = base(edges).mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=28) if few else False)
-    dash = alt.StrokeDash("series:N", scale=dashes, legend=None)
-    return [*layers, line.encode(x=x, y=y, color=color, strokeDash=dash, detail="edge:N")]
+    encoding = {"x": x, "y": y, "color": color, "strokeDash": dash, "detail": {"field": "edge", "type": "nominal"}}
+    return [*layers, layer(edges, "line", encoding, strokeWidth=2, point={"size": 28} if few else False)]
 
 
 def _band(name: str, series: Series, chart: Chart, y_scale: Scale) -> list[dict[str, Any]]:
@@ -97,13 +106,15 @@ def _edges(name: str, series: Series, chart: Chart) -> list[dict[str, Any]]:
     ]
 
 
-def _here(here: float, x_scale: Scale, x: alt.X) -> list[alt.Chart]:
+def _here(here: float, x_scale: Scale, x: Values) -> list[Values]:
     """Return the mark of this deployment: a vertical line, its name above it."""
     share = x_scale.share(here)
     align: Literal["left", "center", "right"] = "left" if share < 0.2 else "right" if share > 0.8 else "center"
-    mark = base([{"x": here}])
-    rule = mark.mark_rule(color=INK, strokeDash=[4, 3], strokeWidth=1.5)
-    text = mark.mark_text(
+    rule = layer([{"x": here}], "rule", {"x": x}, color=INK, strokeDash=[4, 3], strokeWidth=1.5)
+    text = layer(
+        [{"x": here}],
+        "text",
+        {"x": x, "y": {"value": 0}},
         text="this deployment",
         align=align,
         baseline="bottom",
@@ -111,7 +122,7 @@ def _here(here: float, x_scale: Scale, x: alt.X) -> list[alt.Chart]:
         color=INK,
         fontSize=FONT_SIZE - 1,
     )
-    return [rule.encode(x=x), text.encode(x=x, y=alt.value(0))]
+    return [rule, text]
 
 
 def _description(chart: Chart, numbers: str) -> str:
@@ -147,23 +158,22 @@ def shares(
     # Rows have names of their own: two labels may look alike once they are cut or cleaned.
     labels = {f"r{row}": short(population.labels[row], most) for row in rows}
     room = _COLUMN_WIDTH * max(columns(label) for label in labels.values())
-    names = alt.Axis(labelExpr=f"({json.dumps(labels)})[datum.value]", minExtent=room, title=None, ticks=False)
-    y = alt.Y("row:N", sort=list(labels), axis=names)
+    names = {"labelExpr": f"({json.dumps(labels)})[datum.value]", "minExtent": room, "title": None, "ticks": False}
+    y = {"field": "row", "type": "nominal", "sort": list(labels), "axis": names}
     axis = ruler(x_scale, "share of people")
 
-    def x(field: str) -> alt.X:
-        return alt.X(f"{field}:Q", scale=domain(x_scale), axis=axis)
+    def marked(mark: str, field: str, encoding: Values | None = None, **properties: Any) -> Values:
+        return layer(data, mark, {"x": number(field, x_scale, axis), "y": y, **(encoding or {})}, **properties)
 
     step = _ROW if len(rows) > _FEW else 2 * _ROW
-    marks = base(data)
     layers = [
-        marks.mark_rule(color=COLORS[0], strokeWidth=7, opacity=0.35).encode(x=x("low"), x2="high:Q", y=y),
-        marks.mark_point(color=COLORS[0], filled=True, size=36, opacity=1).encode(x=x("estimate"), y=y),
+        marked("rule", "low", {"x2": {"field": "high"}}, color=COLORS[0], strokeWidth=7, opacity=0.35),
+        marked("point", "estimate", color=COLORS[0], filled=True, size=36, opacity=1),
     ]
     confidence = f"{utility.confidence:.0%} interval"
     key = [KeyEntry(mark="interval", color=COLORS[0], text=f"estimate and {confidence}")]
     if true is not None:
-        layers.append(marks.mark_tick(color=COLORS[1], thickness=2.5, size=18, opacity=1).encode(x=x("true"), y=y))
+        layers.append(marked("tick", "true", color=COLORS[1], thickness=2.5, size=18, opacity=1))
         key.append(KeyEntry(mark="tick", color=COLORS[1], text="true share in the data"))
     also = "" if true is None else " and the true shares"
     return Drawing(

@@ -8,9 +8,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-import altair as alt
 import vl_convert
 
 from hushuffle.report.formatting import columns, plain
@@ -33,6 +32,7 @@ _LABEL = (
     "datum.value == 0 || (abs(datum.value) >= 1e-4 && abs(datum.value) < 1e6)"
     " ? format(datum.value, ',~r') : replace(format(datum.value, '~e'), '+', '')"
 )
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _SVG = "{http://www.w3.org/2000/svg}"
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
@@ -41,6 +41,9 @@ _DROPPED = {"aria-hidden", "aria-label", "aria-roledescription", "class", "font-
 _EMPTY = {"path", "g", "text"}
 _COLUMN_WIDTH = 0.6
 """About how wide one column of text is, in font sizes."""
+
+Values: TypeAlias = dict[str, Any]
+"""A part of a specification in Vega-Lite's words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,49 +69,59 @@ class Drawing:
     clipped: bool = False
 
 
-def base(rows: Sequence[dict[str, Any]]) -> alt.Chart:
-    """Return an empty chart of `rows`."""
-    return alt.Chart(alt.InlineData(values=list(rows)))
+def layer(rows: Sequence[Values], mark: str, encoding: Values, **properties: Any) -> Values:
+    """Return one layer of a chart in Vega-Lite's words: marks of one kind, one for each of `rows`.
+
+    >>> layer([{"x": 1}], "point", {"x": {"field": "x", "type": "quantitative"}}, size=9)["mark"]
+    {'type': 'point', 'size': 9}
+    """
+    return {"data": {"values": list(rows)}, "mark": {"type": mark, **properties}, "encoding": encoding}
 
 
-def domain(axis: Scale) -> alt.Scale:
-    """Return `axis` for altair."""
-    return alt.Scale(domain=[axis.low, axis.high], type="log" if axis.log else "linear", nice=False, zero=False)
+def number(field: str, axis: Scale, shown: Values) -> Values:
+    """Return the channel of a field of numbers on `axis`, with `shown` ticks and title."""
+    kind = "log" if axis.log else "linear"
+    limits = {"domain": [axis.low, axis.high], "type": kind, "nice": False, "zero": False}
+    return {"field": field, "type": "quantitative", "scale": limits, "axis": shown}
 
 
-def ruler(axis: Scale, title: str = "") -> alt.Axis:
+def ruler(axis: Scale, title: str = "") -> Values:
     """Return the ticks and the title of `axis`."""
     shown, ticks = textwrap.wrap(title, _LINE_LENGTH) or None, axis.ticks(_TICKS)
-    if ticks:
-        return alt.Axis(title=shown, labelExpr=_LABEL, values=ticks)
-    return alt.Axis(title=shown, labelExpr=_LABEL, tickCount=_TICKS)
+    wanted = {"values": ticks} if ticks else {"tickCount": _TICKS}
+    return {"title": shown, "labelExpr": _LABEL, **wanted}
 
 
-def finish(layers: Sequence[alt.Chart], *, height: int, y_label: str = "", gap: int = 10) -> dict[str, Any]:
+def finish(layers: Sequence[Values], *, height: int, y_label: str = "", gap: int = 10) -> Values:
     """Return the specification of the layers; the y label stands `gap` above the axis, to be read upright."""
-    fit = alt.AutoSizeParams(type="fit", contains="padding")
-    chart = alt.layer(*layers).properties(width=WIDTH, height=height, autosize=fit, padding=_PADDING)
-    if y_label:
-        lines = textwrap.wrap(y_label, _LINE_LENGTH)
-        chart = chart.properties(title=alt.TitleParams(text=lines, anchor="start", frame="bounds"))
-    styled = (
-        chart.configure(aria=False, background="transparent", font="sans-serif")
-        .configure_view(stroke=None)
-        .configure_title(color=QUIET, offset=gap, fontWeight="normal", fontSize=FONT_SIZE)
-        .configure_axis(
-            labelFontSize=FONT_SIZE,
-            titleFontSize=FONT_SIZE,
-            titleFontWeight="normal",
-            titleColor=QUIET,
-            labelColor=INK,
-            gridColor=GRID,
-            domainColor=QUIET,
-            tickColor=QUIET,
-            labelOverlap="greedy",
-        )
-    )
-    specification: dict[str, Any] = styled.to_dict()
-    return specification
+    lines = textwrap.wrap(y_label, _LINE_LENGTH)
+    return {
+        "$schema": _SCHEMA,
+        "width": WIDTH,
+        "height": height,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "padding": _PADDING,
+        **({"title": {"text": lines, "anchor": "start", "frame": "bounds"}} if lines else {}),
+        "layer": list(layers),
+        "config": {
+            "aria": False,
+            "background": "transparent",
+            "font": "sans-serif",
+            "view": {"stroke": None},
+            "title": {"color": QUIET, "offset": gap, "fontWeight": "normal", "fontSize": FONT_SIZE},
+            "axis": {
+                "labelFontSize": FONT_SIZE,
+                "titleFontSize": FONT_SIZE,
+                "titleFontWeight": "normal",
+                "titleColor": QUIET,
+                "labelColor": INK,
+                "gridColor": GRID,
+                "domainColor": QUIET,
+                "tickColor": QUIET,
+                "labelOverlap": "greedy",
+            },
+        },
+    }
 
 
 def svg(drawing: Drawing, name: str) -> str:

@@ -20,7 +20,6 @@ from hushuffle.specification import People, Specification
 from hushuffle.specification import order as asked
 from hushuffle.specification._base import unfit
 from hushuffle.tables.csv_form import CsvForm
-from hushuffle.tables.public_columns import load_codes, load_edges, load_labels, load_numbers
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer[Any]]
@@ -154,14 +153,18 @@ def coins(seed: int | str) -> Randomness:
 
 def _places(groups: asked.Groups, source: Source) -> Floats | None:
     """Return where everybody is, if the groups are made of places."""
-    return None if groups.columns is None else load_numbers(source.data, groups.columns, **source.where)
+    from hushuffle.tables import public_columns as tables  # noqa: PLC0415 - Polars is for those who have files
+
+    return None if groups.columns is None else tables.load_numbers(source.data, groups.columns, **source.where)
 
 
 def _groups(groups: asked.Groups, source: Source, places: Floats | None, metric: Metric, *, only_codes: bool) -> Groups:
     """Return who is near whom, as the specification says it; `only_codes`: labels are numbered, never shown."""
+    from hushuffle.tables import public_columns as tables  # noqa: PLC0415 - Polars is for those who have files
+
     try:
         if groups.column is not None:
-            load = load_codes if only_codes else load_labels
+            load = tables.load_codes if only_codes else tables.load_labels
             return order.column_groups(load(source.data, groups.column, **source.where))
         if groups.edges is not None:
             assert groups.steps is not None
@@ -177,9 +180,11 @@ def _groups(groups: asked.Groups, source: Source, places: Floats | None, metric:
 
 
 def _edges(groups: asked.Groups, source: Source) -> npt.NDArray[np.int64]:
+    from hushuffle.tables import public_columns as tables  # noqa: PLC0415 - Polars is for those who have files
+
     people, names = source.people, None
     assert groups.edges is not None
     if groups.id is not None:
         records = people.n if people.kept is None else people.kept.size
-        names = load_labels(source.data, groups.id, n=records, base_folder=source.base_folder, form=source.form)
-    return load_edges(groups.edges, n=people.n, names=names, kept=people.kept, base_folder=source.base_folder)
+        names = tables.load_labels(source.data, groups.id, n=records, base_folder=source.base_folder, form=source.form)
+    return tables.load_edges(groups.edges, n=people.n, names=names, kept=people.kept, base_folder=source.base_folder)

@@ -23,7 +23,6 @@ from hushuffle.questions.order.displacement import Displacement
 from hushuffle.specification import Adversaries, People, Specification, build_adversaries
 from hushuffle.specification import order as asked
 from hushuffle.specification.order_setup import Arrangement, Source, coins
-from hushuffle.tables.public_columns import load_attributes
 
 LARGE_ALPHA: Final = 5.0
 _NEARLY: Final = 0.9
@@ -125,6 +124,8 @@ def _attack(
     if wanted is None:
         return None
     assert people.values is not None
+    from hushuffle.tables.public_columns import load_attributes  # noqa: PLC0415 - Polars is for those who have files
+
     source = Source.of(specification, people, base_folder)
     known = None if wanted.column is None else load_attributes(source.data, wanted.column, **source.where)
     near = arrangement.groups if wanted.radius is None else arrangement.within(wanted.radius)

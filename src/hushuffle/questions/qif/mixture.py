@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy  # its modules come when they are first used
 from scipy.special import logsumexp
 
 from hushuffle.errors import NumericalError
@@ -134,7 +134,7 @@ def _moments(mixture: Mixture, first: int) -> tuple[Floats, Floats, Floats]:
 def _smallest(mixture: Mixture, bound: Callable[[float], float]) -> tuple[float, float]:
     """Return about the smallest of a bound over s > 0, and where; any s gives a bound."""
     ends = math.log(mixture.n) / 2 - 5, math.log(_FARTHEST / 4 * mixture.n)
-    found = minimize_scalar(lambda log: bound(math.exp(log)), bounds=ends, method="bounded")
+    found = scipy.optimize.minimize_scalar(lambda log: bound(math.exp(log)), bounds=ends, method="bounded")
     return float(found.fun), math.exp(float(found.x))
 
 

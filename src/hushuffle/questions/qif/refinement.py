@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, eye_array, hstack, kron
+import scipy  # its modules come when they are first used
 
 from hushuffle import _checks
 from hushuffle.errors import NumericalError
@@ -177,10 +176,13 @@ def _programme(first: Channel, second: Channel) -> tuple[Floats, Floats, npt.NDA
     ours, theirs = first.matrix.astype(np.float64), second.matrix.astype(np.float64)
     (inputs, middle), outputs = ours.shape, theirs.shape[1]
     slack = inputs * outputs
+    csr_array, eye_array, kron = scipy.sparse.csr_array, scipy.sparse.eye_array, scipy.sparse.kron
     every = eye_array(outputs, format="csr")
-    below = hstack([-kron(csr_array(ours), every), -eye_array(slack)], format="csr")
-    sums = hstack([kron(eye_array(middle), np.ones((1, outputs))), csr_array((middle, slack))], format="csr")
-    found = linprog(
+    below = scipy.sparse.hstack([-kron(csr_array(ours), every), -eye_array(slack)], format="csr")
+    sums = scipy.sparse.hstack(
+        [kron(eye_array(middle), np.ones((1, outputs))), csr_array((middle, slack))], format="csr"
+    )
+    found = scipy.optimize.linprog(
         np.concatenate([np.zeros(middle * outputs), np.ones(slack)]),
         A_ub=below,
         b_ub=-theirs.ravel(),

@@ -44,6 +44,7 @@ docs: .venv/.docs ## build the documentation into site/
 bench: .venv/.bench ## measure speed and tightness
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/tight.py
+	$(BIN)/python benchmarks/blanket.py
 	$(BIN)/python benchmarks/accountant.py
 	$(BIN)/python benchmarks/qif_package.py
 	$(BIN)/python benchmarks/local_hashing.py

@@ -46,7 +46,7 @@ def test_the_data_of_the_specification(capsys: pytest.CaptureFixture[str]) -> No
     shown = capsys.readouterr()
     assert "300 people" in shown.out
     assert "central epsilon 0." in shown.out
-    assert "1 records were missing and left out" in shown.out
+    assert "Dropped 1 record without an answer (the files do not record this number)." in shown.out
     assert "Wrote out/reports.parquet" in shown.out
     assert shown.err == ""
     assert main(["collect", "specs/town.toml", "--out", "out"]) == Exit.FAILED

@@ -58,7 +58,7 @@ class TestWithSpark:
         assert main(["collect", "town.toml", "--out", "out", *key, "--new-key", "--engine", "spark"]) == Exit.DONE
         shown = capsys.readouterr().out
         assert "300 people" in shown
-        assert "1 records were missing" in shown
+        assert "Dropped 1 record without an answer" in shown
         assert sorted(path.name for path in Path("out").iterdir()) == ["manifest.json", "reports.parquet"]
         assert main(["collect", "town.toml", "--out", "again", *key]) == Exit.DONE
         assert "This batch was collected before" in capsys.readouterr().out

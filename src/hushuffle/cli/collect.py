@@ -137,7 +137,8 @@ def _of_any(collected: Collected) -> list[str]:
 def _of_one(made: Release) -> list[str]:
     lines = [made.protocol.describe(), _epsilons("Local", made.local_epsilon, made.central)]
     if made.dropped:
-        lines.append(f"{made.dropped:,} records were missing and left out (the files do not say so).")
+        records = "1 record" if made.dropped == 1 else f"{made.dropped:,} records"
+        lines.append(f"Dropped {records} without an answer (the files do not record this number).")
     if made.repeated:
         lines.append("This batch was collected before: the same reports, in another order.")
     return lines

@@ -17,7 +17,7 @@ from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.queries.kinds import QUERIES, AnyQuery
 from hushuffle.queries.query import table
 from hushuffle.specification._base import Name, Section, Seed, refuse
-from hushuffle.specification.reading import parsed, read_text
+from hushuffle.specification.reading import parsed, read_text, refuse_other_kind
 from hushuffle.specification.wording import Vocabulary
 
 RESULT_PATIENCE: Final = 3
@@ -167,6 +167,8 @@ def parse_plan(text: str, *, file: str = "specification") -> PlanSpecification:
     Raises:
         SpecificationError: with every problem: key, rule, value, hint.
     """
+    hint = "Such a file is for hushuffle assess, calibrate and collect."
+    refuse_other_kind(text, "randomizer", "a survey", hint, file=file)
     return parsed(text, PlanSpecification, file=file, rules=plan_problems, words=_words())
 
 

@@ -51,7 +51,9 @@ def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Spe
 
     A file of labels that it names is read, and relative to `base_folder`.
     """
-    _refuse_columns(text, file)
+    hint = "Such a file is for hushuffle collect. To assess it, write a file for each column."
+    refuse_other_kind(text, "columns", "several columns", hint, file=file)
+    refuse_other_kind(text, "query", "the plan of a query", "Such a file is for hushuffle plan.", file=file)
 
     def prepare(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[Problem, ...]]:
         return with_labels(raw, base_folder)
@@ -59,12 +61,11 @@ def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Spe
     return parsed(text, Specification, file=file, rules=broken_rules, words=COLLECTION, prepare=prepare)
 
 
-def _refuse_columns(text: str, file: str) -> None:
-    """Say in one sentence what a file of several columns is for."""
+def refuse_other_kind(text: str, key: str, what: str, hint: str, *, file: str) -> None:
+    """Say in one sentence what a file is for that has a key at its top which another kind of file has."""
     with suppress(tomllib.TOMLDecodeError, RecursionError):
-        if "columns" in tomllib.loads(text):
-            hint = "Such a file is for hushuffle collect. To assess it, write a file for each column."
-            _fail(file, Problem(key="columns", rule="must be left out here", value="several columns", hint=hint))
+        if key in tomllib.loads(text):
+            _fail(file, Problem(key=key, rule="must be left out here", value=what, hint=hint))
 
 
 def parsed(

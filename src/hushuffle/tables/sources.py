@@ -258,13 +258,18 @@ def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
     if path.exists():
         return [(path, source)]
     if not glob.has_magic(source):
-        fail(f"{source} does not exist. Relative paths start at the folder of the specification.")
+        fail(f"{source} does not exist.{_where(base_folder)}")
     # Path.glob would take no absolute pattern.
     names = sorted(glob.glob(str(written), root_dir=base_folder, recursive=True))  # noqa: PTH207
     paths = [base_folder / name for name in names if not (base_folder / name).is_dir()]
     if not paths:
-        fail(f"{source} matches no file. Relative paths start at the folder of the specification.")
+        fail(f"{source} matches no file.{_where(base_folder)}")
     return found(paths, source)
+
+
+def _where(base_folder: Path) -> str:
+    """Say where relative paths start, if it is not the current folder."""
+    return "" if base_folder == Path() else " Relative paths start at the folder of the specification."
 
 
 def _file(path: Path, name: str, form: CsvForm) -> Part:

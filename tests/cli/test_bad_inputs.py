@@ -1,0 +1,114 @@
+"""What people give by mistake: each ends with one sentence that says the true cause and what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from hushuffle.cli import main
+from hushuffle.cli.console import Exit
+
+SURVEY = """
+population = { data = "FILE", column = "x", categories = ["a", "b"] }
+randomizer = { kind = "randomized-response", epsilon = 1.0 }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-6 }
+run = { repetitions = 0 }
+"""
+ROOT = Path(__file__).parents[2]
+_DROPPED = "-dac_override,-dac_read_search"
+UNPRIVILEGED = ["setpriv", f"--bounding-set={_DROPPED}", f"--inh-caps={_DROPPED}"]
+"""What makes root subject to permissions, as anybody else is."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "people.csv").write_text("x\na\nb\n", encoding="utf-8")
+    (tmp_path / "survey.toml").write_text(SURVEY.replace("FILE", "people.csv"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str, code: Exit = Exit.FAILED) -> str:
+    capsys.readouterr()
+    assert main(arguments) == code
+    return capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_survey_is_no_plan_and_a_plan_is_no_survey(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("analyse", "simulate"):
+        shown = refused(capsys, "plan", verb, "survey.toml", code=Exit.USAGE)
+        assert "randomizer: must be left out here, got a survey. Such a file is for hushuffle assess" in shown
+        assert "1 problem" in shown
+    plan = str(ROOT / "examples" / "aggregate.toml")
+    for arguments in (["assess"], ["calibrate"], ["collect", "--out", "new"]):
+        shown = refused(capsys, *arguments, plan, code=Exit.USAGE)
+        assert "query: must be left out here, got the plan of a query. Such a file is for hushuffle plan." in shown
+
+
+@pytest.mark.usefixtures("folder")
+def test_relative_paths_are_explained_where_there_is_a_specification_elsewhere(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = refused(capsys, "attack", "linkage", "nobody.csv", "--user", "u", "--item", "i")
+    assert shown == "hushuffle: nobody.csv does not exist.\n"
+    assert refused(capsys, "inspect", "nobody.csv") == "hushuffle: nobody.csv does not exist.\n"
+    Path("away").mkdir()
+    Path("away/survey.toml").write_text(SURVEY.replace("FILE", "people.csv"), encoding="utf-8")
+    shown = refused(capsys, "assess", "away/survey.toml")
+    assert shown == "hushuffle: people.csv does not exist. Relative paths start at the folder of the specification.\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_kind_of_file_that_is_not_read(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("people.xlsx").write_bytes(b"PK")
+    Path("survey.toml").write_text(SURVEY.replace("FILE", "people.xlsx"), encoding="utf-8")
+    shown = refused(capsys, "assess", "survey.toml")
+    assert shown == "hushuffle: people.xlsx: unsupported format (use .csv, .csv.gz, .tsv, .tsv.gz, .parquet).\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_semicolons_and_other_encodings_name_the_key_that_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("people.csv").write_bytes(b"id;x\n1;a\n")
+    assert 'In a specification say separator = ";"' in refused(capsys, "assess", "survey.toml")
+    Path("people.csv").write_bytes(b"x\na\n\xe9\n")
+    shown = refused(capsys, "assess", "survey.toml")
+    assert 'people.csv is not UTF-8 text. In a specification say which encoding it has, such as encoding = "' in shown
+
+
+@pytest.mark.skipif(os.name != "posix" or not shutil.which("setpriv"), reason="needs setpriv")
+@pytest.mark.parametrize("kind", [".csv", ".csv.gz", ".parquet", "latin", "reports", "specification", "inspect"])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(folder: Path, kind: str) -> None:
+    file = "people.csv"
+    command = ["assess", "survey.toml"]
+    if kind in (".csv.gz", ".parquet"):
+        frame, file = pl.read_csv("people.csv"), f"people{kind}"
+        frame.write_parquet(file) if kind == ".parquet" else frame.write_csv(file, compression="gzip")
+    text = SURVEY.replace("FILE", file)
+    if kind == "latin":
+        text = text.replace('column = "x"', 'column = "x", encoding = "latin-1"')
+    (folder / "survey.toml").write_text(text, encoding="utf-8")
+    if kind == "reports":
+        assert main(["collect", "survey.toml", "--out", "made"]) == Exit.DONE
+        file, command = "made/reports.parquet", ["estimate", "made"]
+    elif kind == "specification":
+        file = "survey.toml"
+    elif kind == "inspect":
+        command = ["inspect", "people.csv"]
+    Path(file).chmod(0)
+    ended = subprocess.run(
+        [*UNPRIVILEGED, sys.executable, "-m", "hushuffle", *command], capture_output=True, text=True, check=False
+    )
+    if "setpriv:" in ended.stderr:
+        pytest.skip("privileges cannot be dropped here")
+    assert ended.returncode == (Exit.USAGE if kind == "specification" else Exit.FAILED)
+    assert "Permission denied" in ended.stderr
+    assert file in ended.stderr
+    assert "damaged" not in ended.stderr

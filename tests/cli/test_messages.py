@@ -51,6 +51,9 @@ SPECIFICATIONS = {
     "drop": LABELS.replace(" }", ', missing = "drop" }', 1),
     "numbers": LABELS.replace('"answer"', '"x"').replace('["a", "b"]', '{ low = "<= 3", high = "> 3" }'),
     "overlap": LABELS.replace('"answer"', '"x"').replace('["a", "b"]', '{ low = "<= 3", all = "<= 5" }'),
+    "messy": LABELS.replace(" }", ', encoding = "windows-1252", separator = ";", trim = true, casefold = true }', 1),
+    "bins": LABELS.replace('"answer"', '"x"').replace('categories = ["a", "b"]', "bins = [0, 3, 5]"),
+    "labels in a file": LABELS.replace('categories = ["a", "b"]', 'categories_file = "in/*"'),
     "seen": LABELS.replace('["a", "b"]', '"from-data", allow_categories_from_data = true'),
     "columns": """
         population = { data = "in/*" }
@@ -119,6 +122,9 @@ VERBS = QUICK | {
     "collect": ("collect", "labels.toml", "--out", "out", *KEYED),
     "collect what is there": ("collect", "drop.toml", "--out", "out", "--min-batch", "99"),
     "overlap": ("collect", "overlap.toml", "--out", "out"),
+    "messy": ("collect", "messy.toml", "--out", "out"),
+    "bins": ("collect", "bins.toml", "--out", "out"),
+    "labels in a file": ("assess", "labels in a file.toml", "--out", "out"),
     "columns": ("collect", "columns.toml", "--out", "out"),
     "batches of columns": ("collect", "columns.toml", "--out", "released", "--batches"),
     "order": ("collect", "order.toml", "--out", "out", "--reference", GIVEN),

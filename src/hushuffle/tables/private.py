@@ -40,7 +40,7 @@ _LABELS_FROM_DATA: Final = Warned(
     advice="List the categories beforehand, from the questionnaire rather than from the answers.",
 )
 _MISSING_ADVICE: Final = 'Set missing = "drop" or to a category. Empty fields, blank lines and NaN count as missing.'
-_UNSEEN_ADVICE: Final = " The keys trim and casefold make spaces and capital letters equal; otherwise names a category."
+_UNSEEN_ADVICE: Final = ' See the keys trim and casefold; otherwise = "other" makes a category of the rest.'
 _NAMELESS_ADVICE: Final = "Every record needs one."
 _NUMBER: Final = replace(
     NUMBER,

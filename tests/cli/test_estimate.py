@@ -177,6 +177,9 @@ def test_heavy_hitters_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert "all at once" in Path("few.svg").read_text(encoding="utf-8").replace("</text>", " ")
     assert main(["estimate", "out", "--heavy-hitters", "--all"]) == Exit.USAGE
     assert "--all and --heavy-hitters exclude each other" in capsys.readouterr().err
+    for option in ("--all", "--heavy-hitters", "--simplex"):
+        assert main(["estimate", "out", "--counts-only", "--out", "counts.json", option]) == Exit.USAGE
+        assert "--counts-only estimates nothing" in capsys.readouterr().err
 
 
 def test_nobody_is_a_heavy_hitter(capsys: pytest.CaptureFixture[str]) -> None:

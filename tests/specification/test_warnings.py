@@ -32,6 +32,11 @@ def test_each_reason_is_warned_about() -> None:
     assert warned(hs.RandomizedResponse(k=1000, epsilon=2.0), 50_000) == ["rare-values-hidden"]
 
 
+def test_without_noise_no_share_is_hidden() -> None:
+    assert warned(hs.RandomizedResponse(k=1000, epsilon=math.inf), 300) == ["no-noise"]
+    assert warned(hs.LocalHashing(k=1000, g=4, epsilon=math.inf), 300) == ["no-noise", "rare-values-hidden"]
+
+
 def test_a_mechanism_whose_reports_do_not_count_has_the_other_warnings() -> None:
     rows = [[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.2, 0.5]]
     matrix = hs.MatrixRandomizer(channel=hs.Channel(matrix=rows))

@@ -70,6 +70,9 @@ def estimate(
     """
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
+    if counts_only and (every or heavy_hitters or simplex):
+        message = "--counts-only estimates nothing: leave out --all, --heavy-hitters and --simplex."
+        raise UsageError(message)
     if every and heavy_hitters:
         message = "--all and --heavy-hitters exclude each other."
         raise UsageError(message)

@@ -71,7 +71,7 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
 
     It names the mechanism that would do better with the same local epsilon, and how much, if there is one.
     """
-    if protocol.randomizer.law().support is None:
+    if protocol.randomizer.law().support is None or _small_share(protocol) == 0:
         return
     k, n, needed = protocol.randomizer.inputs, protocol.n, people_to_show(protocol, level=level)
     if needed <= n / k:

@@ -70,12 +70,7 @@ def estimate(
     """
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
-    if counts_only and (every or heavy_hitters or simplex):
-        message = "--counts-only estimates nothing: leave out --all, --heavy-hitters and --simplex."
-        raise UsageError(message)
-    if every and heavy_hitters:
-        message = "--all and --heavy-hitters exclude each other."
-        raise UsageError(message)
+    _check_choice(every=every, heavy_hitters=heavy_hitters, simplex=simplex, counts_only=counts_only)
     for file in (out, chart):
         if file is not None:
             refuse_place(file)
@@ -152,6 +147,15 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
             check_kind(out)
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
+
+
+def _check_choice(*, every: bool, heavy_hitters: bool, simplex: bool, counts_only: bool) -> None:
+    if counts_only and (every or heavy_hitters or simplex):
+        message = "--counts-only estimates nothing: leave out --all, --heavy-hitters and --simplex."
+        raise UsageError(message)
+    if every and heavy_hitters:
+        message = "--all and --heavy-hitters exclude each other."
+        raise UsageError(message)
 
 
 def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:

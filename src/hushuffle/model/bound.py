@@ -21,6 +21,9 @@ KINDS: tuple[Kind, ...] = ("exact", "bracket", "upper", "lower", "estimate", "ap
 _ROUNDED = 1e-9
 """An end of a probability that is this close to 0 or 1, and beyond, is 0 or 1."""
 
+_TINY = 1e-9
+"""Below this a percentage is written with an exponent: nobody counts so many zeros."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Witness:
@@ -239,12 +242,13 @@ def _pair(lower: float, upper: float) -> str:
 def percent(share: float, *, up: bool | None = None) -> str:
     """Format a probability as a percentage, rounded outward if `up` says which way.
 
-    >>> percent(0.521112, up=True), percent(1 / 3), percent(0.0000123, up=True), percent(1.0)
-    ('52.12 %', '33.33 %', '0.00123 %', '100 %')
+    >>> percent(0.521112, up=True), percent(1 / 3), percent(1.0), percent(0.00000482241, up=True)
+    ('52.12 %', '33.33 %', '100 %', '0.000483 %')
     """
     if share in (0.0, 1.0):
         return f"{share:.0%}".replace("%", " %")
     digits = 4 if share >= 0.1 else 3
     if share > 0.999:  # as many digits as tell it from certainty
         return f"{100 * (1 - float(number(1 - share, up=None if up is None else not up, digits=2))):.12g} %"
-    return f"{number(float(100 * Decimal(repr(share))), up=up, digits=digits)} %"
+    written = number(float(100 * Decimal(repr(share))), up=up, digits=digits)
+    return f"{Decimal(written):f} %" if _TINY <= share < 1 else f"{written} %"

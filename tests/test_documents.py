@@ -25,6 +25,13 @@ def test_python_on_the_page_runs(page: Path) -> None:
     assert failed == 0
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_on_the_page_stands_in_a_block(page: Path) -> None:
+    """Outside one a prompt becomes a quotation in a quotation, and its lines run together."""
+    outside = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert not re.findall(r"^>>> .*", outside, flags=re.MULTILINE)
+
+
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 

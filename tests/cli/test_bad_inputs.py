@@ -79,6 +79,8 @@ def test_semicolons_and_other_encodings_name_the_key_that_helps(capsys: pytest.C
     Path("people.csv").write_bytes(b"id;x\n1;a\n")
     assert 'In a specification say separator = ";"' in refused(capsys, "assess", "survey.toml")
     Path("people.csv").write_bytes(b"x\na\n\xe9\n")
+    shown = refused(capsys, "attack", "linkage", "people.csv", "--user", "x", "--item", "x")
+    assert shown.startswith("hushuffle: people.csv is not UTF-8 text. Save it as UTF-8, for example: iconv")
     shown = refused(capsys, "assess", "survey.toml")
     assert 'people.csv is not UTF-8 text. In a specification say which encoding it has, such as encoding = "' in shown
 

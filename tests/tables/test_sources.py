@@ -76,7 +76,7 @@ def test_nothing_there(tmp_path: Path, source: str, message: str) -> None:
         ('x\nno\n"SECRET\nno\n', "a quotation mark is never closed"),
         (
             "x\nno\nñSECRET\n".encode("latin1"),
-            "people.csv is not UTF-8 text. In a specification say which encoding it has",
+            "people.csv is not UTF-8 text. Save it as UTF-8, for example: iconv",
         ),
         ("x,y\nno,ñSECRET\n".encode("latin1"), "is not UTF-8 text"),
         ("x\nno\n".encode("utf-16"), "is not UTF-8 text"),

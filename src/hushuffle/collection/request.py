@@ -101,7 +101,7 @@ class Asked:
     files: Sequence[str]
     column: str
     answers: Answers
-    form: CsvForm
+    form: CsvForm | None
     ids: str | None
     base_folder: Path
     called: Mapping[str, str]

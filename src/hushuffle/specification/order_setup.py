@@ -79,7 +79,7 @@ class Source:
     people: People
     data: str
     base_folder: Path
-    form: CsvForm
+    form: CsvForm | None
 
     @property
     def where(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Answered:
 
     column: str
     answers: Answers
-    form: CsvForm
+    form: CsvForm | None
 
 
 def _shape(value: Any) -> str | None:
@@ -254,9 +254,9 @@ class CountedPopulation(Section):
         return None
 
     @property
-    def form(self) -> CsvForm:
-        """The form of CSV files that are given elsewhere."""
-        return CsvForm()
+    def form(self) -> CsvForm | None:
+        """The form of CSV files that are given elsewhere: no key says it."""
+        return None
 
     def answered(self, column: str | None, *, given: bool) -> Answered:
         """Return what the answers in `column` of files that are `given` elsewhere mean."""

@@ -74,9 +74,9 @@ class ReachPopulation(Section):
         return None
 
     @property
-    def form(self) -> CsvForm:
-        """The form of CSV files."""
-        return CsvForm()
+    def form(self) -> CsvForm | None:
+        """The form of CSV files: no key says it."""
+        return None
 
     def answered(self, column: str | None, *, given: bool) -> NoReturn:  # noqa: ARG002 - as the other kinds
         """Refuse: there are no answers to collect.

@@ -15,7 +15,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Final, NoReturn
@@ -40,13 +40,13 @@ _SEPARATORS: Final = {";": '";"', "\t": '"\\t"', "|": '"|"', ",": '","'}
 class Part:
     """One file or table: `name` for messages (see `found`), `frame` with all its columns, `path` if it is a file.
 
-    `form` is that of a CSV file.
+    `form` is that of a CSV file; None: it is read as UTF-8, and nobody can say otherwise.
     """
 
     name: str
     frame: pl.LazyFrame
     path: Path | None = None
-    form: CsvForm = field(default_factory=CsvForm)
+    form: CsvForm | None = None
 
     @property
     def typed(self) -> bool:
@@ -100,7 +100,7 @@ class Part:
         if self.path is None or self.typed:
             return None
         with self.plainly():
-            return lines_of(self.path, self.form.encoding, records)
+            return lines_of(self.path, self._form.encoding, records)
 
     @property
     def _apart(self) -> bool:
@@ -153,7 +153,11 @@ class Part:
     def _separated(self) -> str:
         """Say what separates the fields of this file."""
         assert self.path is not None
-        return separator_name(self.form.separator_of(self.path))
+        return separator_name(self._form.separator_of(self.path))
+
+    @property
+    def _form(self) -> CsvForm:
+        return self.form or CsvForm()
 
     def _absent(self, column: str, names: list[str]) -> NoReturn:
         if self.path is not None and not self.typed:
@@ -162,8 +166,8 @@ class Part:
         if not self.typed and len(names) == 1:
             for separator, shown in _SEPARATORS.items():
                 if separator in names[0]:
-                    hint = f"In a specification say separator = {shown} if they are as in its first line."
-                    fail(f"{missing}: its fields are not separated by {self._separated}. {hint}")
+                    keys = f" In a specification say separator = {shown} if they are as in its first line."
+                    fail(f"{missing}: its fields are not separated by {self._separated}.{keys if self.form else ''}")
         fail(f"{missing} (number of columns: {len(names):,}). {_advice(column, names, typed=self.typed)}")
 
 
@@ -192,11 +196,11 @@ def type_name(dtype: pl.DataType) -> str:
 def open_source(source: str, *, base_folder: Path, form: CsvForm | None = None) -> tuple[Part, ...]:
     """Return the parts of `source`: "statsmodels:NAME", a CSV or Parquet file, or a glob of them, sorted.
 
-    CSV files are of this form; without one they are UTF-8.
+    CSV files are of this form, which keys of a specification can say; without one they are UTF-8, and there are none.
     """
     scheme = _SCHEME.fullmatch(source)
     if scheme is None:
-        return tuple(_file(path, name, form or CsvForm()) for path, name in _paths(source, base_folder))
+        return tuple(_file(path, name, form) for path, name in _paths(source, base_folder))
     if scheme[1] != _BUNDLED:
         fail(f"{source!r} is not understood. Give a file on this machine, or {_BUNDLED}:NAME for a bundled data set.")
     return (_bundled(scheme[2], source),)
@@ -211,7 +215,7 @@ def open_folder(source: str, *, base_folder: Path, form: CsvForm | None = None) 
         fail(f"{source} cannot be read: {cause(error)}.")
     if not files:
         fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
-    return tuple(_file(path, name, form or CsvForm()) for path, name in found(files, source))
+    return tuple(_file(path, name, form) for path, name in found(files, source))
 
 
 def open_all(
@@ -272,12 +276,12 @@ def _where(base_folder: Path) -> str:
     return "" if base_folder == Path() else " Relative paths start at the folder of the specification."
 
 
-def _file(path: Path, name: str, form: CsvForm) -> Part:
+def _file(path: Path, name: str, form: CsvForm | None) -> Part:
     if not path.name.endswith(_KINDS):
         fail(f"{name}: unsupported format (use {', '.join(_KINDS)}).")
     if path.suffix == ".parquet":
         return Part(name=name, frame=pl.scan_parquet(path.absolute(), glob=False), path=path)
-    return Part(name=name, frame=_scanned(path, form), path=path, form=form)
+    return Part(name=name, frame=_scanned(path, form or CsvForm()), path=path, form=form)
 
 
 def _scanned(path: Path, form: CsvForm) -> pl.LazyFrame:
@@ -337,16 +341,16 @@ def _bundled(name: str, source: str) -> Part:
 def _refuse_other_encodings(part: Part) -> None:
     """Raise `DataError` if a file is not of the encoding that it is said to have; read in blocks."""
     assert part.path is not None
-    encoding = part.form.encoding
     try:
-        for _ in text_blocks(part.path, encoding):
+        for _ in text_blocks(part.path, part.form.encoding if part.form else UTF8):
             pass
     except UnicodeError:
-        if part.form != CsvForm(separator=part.form.separator):
-            _unreadable(f"{part.name} is not text of the encoding {encoding}, as is said of it.", part.path)
+        if part.form is not None and part.form.encoding != UTF8:
+            _unreadable(f"{part.name} is not text of the encoding {part.form.encoding}, as is said of it.", part.path)
+        keys = 'In a specification say which encoding it has, such as encoding = "windows-1252". Or save'
         _unreadable(
-            f"{part.name} is not {UTF8.upper()} text. In a specification say which encoding it has, such as encoding = "
-            '"windows-1252", or save it as UTF-8, for example: iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv.',
+            f"{part.name} is not {UTF8.upper()} text. {keys if part.form else 'Save'} it as UTF-8, for example: "
+            "iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv (with the encoding that it has).",
             part.path,
         )
     except OSError as error:

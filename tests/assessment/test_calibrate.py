@@ -7,6 +7,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.assessment.calibrate import Choice, _least, _people, calibrate, worst_error
+from hushuffle.assessment.exposure import ONCE
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import load, parse
 
@@ -82,7 +83,7 @@ def test_the_smallest_local_epsilon_reaches_the_accuracy_and_a_smaller_one_does_
 def test_accuracy_out_of_reach() -> None:
     few = survey(2, 1.0, 10)
     assert _least(few, 1e-12) is None
-    assert _people(few, epsilon=0.1, delta=1e-6, standard_error=1e-15) is None
+    assert _people(few, epsilon=0.1, delta=1e-6, standard_error=1e-15, exposure=ONCE) is None
 
 
 def test_values_in_the_data_are_not_looked_at(tmp_path: Path) -> None:

@@ -131,6 +131,13 @@ def test_every_shuffler_has_two_ends(shuffler: Shuffler) -> None:
     assert hs.dp.delta(survey, epsilon=4.0, reports_per_person=3).upper == 0
 
 
+def test_a_person_far_above_what_one_report_can_say() -> None:
+    survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 900)
+    found = hs.dp.epsilon(survey, delta=1e-6, reports_per_person=60)
+    assert 1.0 < found.lower < found.upper < 60.0
+    assert hs.dp.delta(survey, epsilon=59.0, reports_per_person=60).lower == 0
+
+
 def test_without_noise_nothing_is_promised() -> None:
     bare = protocol(hs.RandomizedResponse(k=3, epsilon=math.inf), 300)
     assert hs.dp.epsilon(bare, delta=1e-5, reports_per_person=3).lower == math.inf

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
+from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.order.report import OrderReport, order_report
 from hushuffle.assessment.reach.study import assess_reach
 from hushuffle.assessment.scenarios import scenarios
@@ -14,6 +15,7 @@ from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
 from hushuffle.model import Bound, Report
 from hushuffle.model.report import software
+from hushuffle.randomness import reproducible, secure
 from hushuffle.specification import ReachPopulation, Specification, build_adversaries, build_protocol
 from hushuffle.specification.order_setup import arranged
 
@@ -55,7 +57,10 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
             software=software("polars", "cryptography"),
         )
     tell("reading the data", 0.0)
-    people = specification.population.read(base_folder)
+    exposure = Exposure.of(specification)
+    # Which of a person's records are kept is drawn as the rest of the run is.
+    rng = secure() if specification.run.seed == "secure" else reproducible(int(specification.run.seed))
+    people = specification.population.read(base_folder, rng=rng)
     arrangement = arranged(specification, people, base_folder)
     shuffler = None if arrangement is None else arrangement.shuffler
     protocol = build_protocol(specification, n=people.n, k=people.k, shuffler=shuffler)
@@ -64,7 +69,14 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     if arrangement is None:
         asked = build_adversaries(specification)
         order = OrderReport(
-            findings=findings.learned(questions, protocol, guessers=asked.guessers, linking=asked.linker, delta=delta)
+            findings=findings.learned(
+                questions,
+                protocol,
+                guessers=asked.guessers,
+                linking=asked.linker,
+                delta=delta,
+                exposure=exposure,
+            )
         )
     else:
         order = order_report(
@@ -79,11 +91,13 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     tell("what happens at other sizes", 0.3)
     charts = (
         *order.charts,
-        *curves.privacy_charts(questions, protocol, delta=delta, central=findings.central_bound(order.findings)),
+        *curves.privacy_charts(
+            questions, protocol, delta=delta, central=findings.central_bound(order.findings), exposure=exposure
+        ),
         *curves.guessing_charts(questions, protocol),
     )
     tell("what if", 0.55)
-    cases = scenarios(protocol, delta=delta, colluders=specification.statement.colluders)
+    cases = scenarios(protocol, delta=delta, colluders=specification.statement.colluders, exposure=exposure)
     tell("running the collection", 0.6)
     utility = questions.ask(
         "accuracy",
@@ -105,10 +119,14 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     tell("done", 1.0)
     return Report(
         title=specification.title or "Assessment of a shuffled collection",
-        question=protocol.describe(),
+        question=protocol.describe(reports_per_person=exposure.reports),
         population=people.population,
         targets=targets(
-            specification, people=people.n, findings=order.findings, unanswered=questions.unanswered, error=error
+            specification,
+            people=people.population.least_people,
+            findings=order.findings,
+            unanswered=questions.unanswered,
+            error=error,
         ),
         statement=statement(
             specification,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hushuffle.assessment.exposure import Exposure
 from hushuffle.errors import InvalidInputError
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.model import Bound, Population, Warned
 from hushuffle.numerics.roots import halved
-from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, smallest_people, with_local_epsilon
 from hushuffle.questions.dp.calibration import calibrate as solve
 from hushuffle.specification import Specification, build_protocol
@@ -34,6 +34,7 @@ _STEPS: Final = 60
 class Point:
     """One local epsilon (nats) with what it gives: central epsilon at the target's delta, and the standard error.
 
+    The central epsilon is that of all that one person gives.
     `standard_error` is that of an estimated share, at the worst true share.
     """
 
@@ -103,10 +104,17 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
     tell("counting people", 0.0)
     people = specification.population.read(base_folder)
-    protocol = build_protocol(specification, n=people.n, k=people.k)
+    protocol, exposure = build_protocol(specification, n=people.n, k=people.k), Exposure.of(specification)
     tell("looking for the least noise", 0.1)
     try:
-        most = solve(protocol, parameter="epsilon", epsilon=targets.epsilon, delta=targets.delta)
+        most = solve(
+            protocol,
+            parameter="epsilon",
+            epsilon=targets.epsilon,
+            delta=targets.delta,
+            reports_per_person=exposure.reports,
+            rounds=exposure.rounds,
+        )
     except InvalidInputError:
         rule = "must be a target that some local epsilon meets"
         unfit("targets.epsilon", rule, f"{targets.epsilon:g}", "Allow a larger one.")
@@ -117,18 +125,20 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         least = _least(protocol, wanted)
         if best.standard_error > wanted:
             tell("looking for the number of people", 0.5)
-            needed = _people(protocol, epsilon=targets.epsilon, delta=targets.delta, standard_error=wanted)
+            needed = _people(
+                protocol, epsilon=targets.epsilon, delta=targets.delta, standard_error=wanted, exposure=exposure
+            )
     tell("comparing", 0.9)
     choice = Choice(
         title=specification.title or "Calibration of a shuffled collection",
         population=people.population,
-        deployment=protocol.describe(),
+        deployment=protocol.describe(reports_per_person=exposure.reports),
         epsilon=targets.epsilon,
         delta=targets.delta,
         standard_error=wanted,
-        written=_at(protocol, protocol.randomizer.local_epsilon, targets.delta),
+        written=_at(protocol, protocol.randomizer.local_epsilon, targets.delta, exposure),
         most=best,
-        least=None if least is None else _at(with_local_epsilon(protocol, least), least, targets.delta),
+        least=None if least is None else _at(with_local_epsilon(protocol, least), least, targets.delta, exposure),
         people=needed,
         warnings=deployment_warnings(most.protocol, delta=targets.delta),
     )
@@ -145,8 +155,8 @@ def _point(found: Calibration) -> Point:
     return Point(local_epsilon=found.value, central=found.bound, standard_error=worst_error(found.protocol))
 
 
-def _at(protocol: Protocol, local_epsilon: float, delta: float) -> Point:
-    central = dp.epsilon(protocol, delta=delta)
+def _at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposure) -> Point:
+    central = exposure.epsilon(protocol, delta=delta)
     return Point(local_epsilon=local_epsilon, central=central, standard_error=worst_error(protocol))
 
 
@@ -163,13 +173,23 @@ def _least(protocol: Protocol, wanted: float) -> float | None:
     return math.exp(largest) * (1 + 1e-12)
 
 
-def _people(protocol: Protocol, *, epsilon: float, delta: float, standard_error: float) -> int | None:
+def _people(
+    protocol: Protocol, *, epsilon: float, delta: float, standard_error: float, exposure: Exposure
+) -> int | None:
     """Return the smallest n at which one local epsilon meets both targets; None if none up to 10**9 does."""
 
     def short_of(n: int) -> float:
         crowd = replace(protocol, n=n)
         noise = _least(crowd, standard_error)
-        return math.inf if noise is None else excess(with_local_epsilon(crowd, noise), epsilon, delta)
+        if noise is None:
+            return math.inf
+        return excess(
+            with_local_epsilon(crowd, noise),
+            epsilon,
+            delta,
+            reports_per_person=exposure.reports,
+            rounds=exposure.rounds,
+        )
 
     try:
         return smallest_people(short_of, start=protocol.n, target=epsilon)[0]

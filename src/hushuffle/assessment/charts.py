@@ -9,6 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.assessment.findings import Questions, hides_senders
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
@@ -17,7 +18,7 @@ from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Chart, Series
 from hushuffle.model.bound import percent
-from hushuffle.questions import dp, qif
+from hushuffle.questions import qif
 from hushuffle.questions.dp.calibration import with_local_epsilon
 
 _LARGEST = 10**9
@@ -28,11 +29,17 @@ _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 
 
 def privacy_charts(
-    questions: Questions, protocol: Protocol, *, delta: float, central: Bound | None = None
+    questions: Questions,
+    protocol: Protocol,
+    *,
+    delta: float,
+    central: Bound | None = None,
+    exposure: Exposure = ONCE,
 ) -> tuple[Chart, ...]:
     """Return privacy against n and against epsilon_0, and accuracy against epsilon_0 (buckets fixed).
 
-    `central`: the deployment's own epsilon, where it is known; its point is drawn from it.
+    Privacy is that of all that one person gives. `central`: the deployment's own epsilon, where it is known; its point
+    is drawn from it.
     """
     ask = questions.ask
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
@@ -44,7 +51,7 @@ def privacy_charts(
             ask(
                 "privacy-against-people",
                 "The chart of privacy against the number of people",
-                lambda: _against_people(protocol, delta, central),
+                lambda: _against_people(protocol, delta, central, exposure),
             )
         )
     own = protocol.randomizer.chosen_epsilon
@@ -56,7 +63,7 @@ def privacy_charts(
             ask(
                 "privacy-against-noise",
                 "The chart of privacy against the noise on each device",
-                lambda: _against_noise(variants, noises, delta, here, central),
+                lambda: _against_noise(variants, noises, delta, here, central, exposure),
             ),
             ask(
                 "accuracy-against-noise",
@@ -67,15 +74,16 @@ def privacy_charts(
     return tuple(chart for chart in charts if chart is not None)
 
 
-def _against_people(protocol: Protocol, delta: float, own: Bound | None) -> Chart:
+def _against_people(protocol: Protocol, delta: float, own: Bound | None, exposure: Exposure) -> Chart:
     sizes = sorted({min(max(2, round(protocol.n * times)), _LARGEST) for times in _TIMES} | {protocol.n})
-    central = _band(sizes, [replace(protocol, n=n) for n in sizes], delta, here=protocol.n, own=own)
-    local = protocol.randomizer.local_epsilon
+    protocols = [replace(protocol, n=n) for n in sizes]
+    central = _band(sizes, protocols, delta, here=protocol.n, own=own, exposure=exposure)
+    local = exposure.total * protocol.randomizer.local_epsilon
     return Chart(
         key="privacy-against-people",
         title="Privacy against the number of people",
         caption=f"More people hide each one better: epsilon at delta = {delta:g}, smaller is more private.",
-        x_label="people",
+        x_label="people" if exposure.reports == 1 else "reports of all people",
         y_label="epsilon (nats)",
         series=(central, _flat("with the sender known", sizes, local)),
         x_log=True,
@@ -85,10 +93,15 @@ def _against_people(protocol: Protocol, delta: float, own: Bound | None) -> Char
 
 
 def _against_noise(
-    variants: Sequence[Protocol], noises: Sequence[float], delta: float, here: float | None, own: Bound | None
+    variants: Sequence[Protocol],
+    noises: Sequence[float],
+    delta: float,
+    here: float | None,
+    own: Bound | None,
+    exposure: Exposure,
 ) -> Chart:
-    released = _band(noises, variants, delta, here=here, own=own)
-    known = Series.through("with the sender known", noises, noises)
+    released = _band(noises, variants, delta, here=here, own=own, exposure=exposure)
+    known = Series.through("with the sender known", noises, [exposure.total * noise for noise in noises])
     series = (released, known) if hides_senders(variants[0]) else (known,)
     return Chart(
         key="privacy-against-noise",
@@ -122,11 +135,17 @@ def _accuracy(variants: Sequence[Protocol], noises: Sequence[float], here: float
 
 
 def _band(
-    x: Sequence[float], protocols: Sequence[Protocol], delta: float, *, here: float | None, own: Bound | None
+    x: Sequence[float],
+    protocols: Sequence[Protocol],
+    delta: float,
+    *,
+    here: float | None,
+    own: Bound | None,
+    exposure: Exposure,
 ) -> Series:
     """Return epsilon of the release against x; at `here` it is `own`, if that is known."""
     asked = zip(x, protocols, strict=True)
-    figures = (own if own is not None and at == here else dp.epsilon(one, delta=delta) for at, one in asked)
+    figures = (own if own is not None and at == here else exposure.epsilon(one, delta=delta) for at, one in asked)
     return Series.through("released, after the shuffler", x, figures)
 
 

@@ -8,16 +8,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
-from hushuffle.curves.divergence import divergence
+from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Finding, Kind, Unanswered, number
 from hushuffle.model.bound import percent
-from hushuffle.questions import dp, pie, qif
+from hushuffle.questions import pie, qif
 
 RELEASE: Final = "Anyone who sees the release"
+ONE_RELEASE: Final = "Anyone who sees the release of one round"
 SHUFFLER: Final = "A broken or dishonest shuffler"
 LINKER: Final = "Somebody who wants to know whose report it is"
 
@@ -50,33 +51,66 @@ class Questions:
 
 
 def learned(
-    questions: Questions, protocol: Protocol, *, guessers: Iterable[Guesser], linking: bool, delta: float
+    questions: Questions,
+    protocol: Protocol,
+    *,
+    guessers: Iterable[Guesser],
+    linking: bool,
+    delta: float,
+    exposure: Exposure = ONCE,
 ) -> tuple[Finding, ...]:
-    """Return a finding for each adversary, as far as there is an answer."""
+    """Return a finding for each adversary, as far as there is an answer.
+
+    The first two are for all that one person gives; the others are about one report alone.
+    """
     rows = [
-        questions.ask("central-dp", RELEASE, lambda: central(protocol, delta=delta)),
-        questions.ask("local-dp", SHUFFLER, lambda: local(protocol)),
+        questions.ask("central-dp", RELEASE, lambda: central(protocol, delta=delta, exposure=exposure)),
+        questions.ask("local-dp", SHUFFLER, lambda: local(protocol, exposure=exposure)),
     ]
+    if exposure.rounds > 1:
+        once = replace(exposure, rounds=1)
+        single = questions.ask(
+            "central-dp-one-round", ONE_RELEASE, lambda: central(protocol, delta=delta, exposure=once)
+        )
+        if single is not None:
+            rows.insert(1, replace(single, question="central-dp-one-round", adversary=ONE_RELEASE))
     for adversary in guessers:
         row = partial(guesser, protocol, adversary)
         rows.append(questions.ask("vulnerability", adversary.phrase, row))
     if linking:
-        rows.append(questions.ask("re-identification", LINKER, lambda: identified(protocol)))
-        rows.append(questions.ask("identity-information", LINKER, lambda: identity_information(protocol)))
-    return tuple(row for row in rows if row is not None)
+        rows.append(questions.ask("re-identification", LINKER, lambda: identified(_of_people(protocol, exposure))))
+        rows.append(
+            questions.ask("identity-information", LINKER, lambda: identity_information(_of_people(protocol, exposure)))
+        )
+    return tuple(_of_one_report(row, exposure) for row in rows if row is not None)
 
 
-def central(protocol: Protocol, *, delta: float) -> Finding:
+def _of_one_report(row: Finding, exposure: Exposure) -> Finding:
+    """Say what a figure about one report leaves out where a person gives several."""
+    if exposure.alone or row.question in ("central-dp", "central-dp-one-round", "local-dp"):
+        return row
+    return replace(row, sentence=f"{row.sentence} That is one report alone: all of yours together may say more.")
+
+
+def _of_people(protocol: Protocol, exposure: Exposure) -> Protocol:
+    """Return the protocol, whose n must be the number of people who may have sent a report."""
+    if exposure.reports > 1:
+        message = "Who sent a report is analysed where each person gives one; here a person may give several."
+        raise UnsupportedProtocolError(message)
+    return protocol
+
+
+def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> Finding:
     """Return the guarantee against somebody who knows everyone else's answer and sees the release."""
-    curve = divergence(protocol)
+    curve = exposure.curve(protocol)
     bound = curve.epsilon(delta)
     if math.isinf(bound.upper):
         sentence = "No differential privacy: somebody who knows everyone else's answer reads yours off the release."
     else:
         factor = number(math.exp(bound.upper), up=True)
         sentence = (
-            f"Whatever else they know, seeing it changes the odds of any conclusion about you by at most a factor "
-            f"{factor} (delta = {delta:g})."
+            f"Whatever else they know, seeing {exposure.seen} changes the odds of any conclusion about you by at most a "
+            f"factor {factor} (delta = {delta:g})."
         )
     return Finding(
         question="central-dp",
@@ -87,17 +121,14 @@ def central(protocol: Protocol, *, delta: float) -> Finding:
     )
 
 
-def local(protocol: Protocol) -> Finding:
+def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:
     """Return the guarantee that is left if the shuffler is broken or colludes."""
-    bound = dp.local_epsilon(protocol)
+    bound = exposure.local(protocol)
     if math.isinf(bound.upper):
         sentence = "Your answer is in the report as it is: if the shuffler fails, nothing protects it."
     else:
         factor = number(math.exp(bound.upper), up=True)
-        sentence = (
-            f"Even with your name on it, your report changes the odds of any conclusion about you by at most a factor "
-            f"{factor}."
-        )
+        sentence = f"{exposure.named} the odds of any conclusion about you by at most a factor {factor}."
     return Finding(
         question="local-dp",
         adversary=SHUFFLER,

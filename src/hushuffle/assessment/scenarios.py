@@ -8,11 +8,11 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Scenario
-from hushuffle.questions import dp
 
 ROUNDS: Final = 5
 _COLLUDING: Final = 100
@@ -32,11 +32,14 @@ class _Case:
     times: int = 1
 
 
-def scenarios(protocol: Protocol, *, delta: float, colluders: int | None) -> tuple[Scenario, ...]:
+def scenarios(
+    protocol: Protocol, *, delta: float, colluders: int | None, exposure: Exposure = ONCE
+) -> tuple[Scenario, ...]:
     """Return the figures as planned, and where something is otherwise; a figure that cannot be given has a remark.
 
     Central epsilon is at `delta`; the standard error is that of a share, at the worst true share. Colluders tell their
-    own reports, so that a person hides among the others; their answers still count.
+    own reports, so that a person hides among the others; their answers still count. Figures are for all that one person
+    gives.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=2000)
@@ -44,40 +47,51 @@ def scenarios(protocol: Protocol, *, delta: float, colluders: int | None) -> tup
     ...     print(f"{row.case}: {row.central}")
     as planned: 0.08939 to 0.08940 nats (certified bracket)
     """
-    return (*(_scenario(protocol, case, delta) for case in _cases(protocol.n, colluders)), _broken(protocol))
+    cases = _cases(protocol.n, colluders, exposure)
+    return (*(_scenario(protocol, case, delta, exposure) for case in cases), _broken(protocol, exposure))
 
 
-def _cases(n: int, colluders: int | None) -> Iterator[_Case]:
-    yield _Case(key="as-planned", words="As planned", crowd=n, answers=n)
+def _cases(n: int, colluders: int | None, exposure: Exposure) -> Iterator[_Case]:
+    planned = exposure.rounds
+    yield _Case(key="as-planned", words="As planned", crowd=n, answers=n, times=planned)
+    what = "people" if exposure.reports == 1 else "reports"
     for part, name in ((4, "A quarter"), (10, "A tenth")):
         few = n // part
         if few:
-            yield _Case(key=f"one-in-{part}", words=f"{name} of the people take part: {few:,}", crowd=few, answers=few)
+            yield _Case(
+                key=f"one-in-{part}",
+                words=f"{name} of the {what} take part: {few:,}",
+                crowd=few,
+                answers=few,
+                times=planned,
+            )
     told = colluders or max(1, n // _COLLUDING)
     words = f"{told:,} {'person tells' if told == 1 else 'people tell'} the reader their reports"
-    yield _Case(key="colluders", words=words, crowd=n - told, answers=n)
-    yield _Case(key="rounds", words=f"The same people are asked {ROUNDS} times", crowd=n, answers=n, times=ROUNDS)
+    crowd = max(n - told * exposure.reports, 0)
+    yield _Case(key="colluders", words=words, crowd=crowd, answers=n, times=planned)
+    times = ROUNDS * planned
+    yield _Case(key="rounds", words=f"The same people are asked {times:,} times", crowd=n, answers=n, times=times)
 
 
-def _scenario(protocol: Protocol, case: _Case, delta: float) -> Scenario:
+def _scenario(protocol: Protocol, case: _Case, delta: float, exposure: Exposure) -> Scenario:
     def central() -> Bound:
         if case.crowd < 1:
             message = "Nobody is left to hide among: only the noise on the device protects."
             raise UnsupportedProtocolError(message)
-        return dp.compose([(replace(protocol, n=case.crowd), case.times)], delta=delta)
+        return replace(exposure, rounds=case.times).epsilon(replace(protocol, n=case.crowd), delta=delta)
 
     figure, refused = _asked(central)
     error, no_error = _asked(lambda: _worst_error(replace(protocol, n=case.answers)))
     return Scenario(key=case.key, case=case.words, central=figure, standard_error=error, remark=refused or no_error)
 
 
-def _broken(protocol: Protocol) -> Scenario:
+def _broken(protocol: Protocol, exposure: Exposure) -> Scenario:
     """Return what is left where the shuffler tells who sent what."""
     error, refused = _asked(lambda: _worst_error(protocol))
     return Scenario(
         key="broken-shuffler",
         case="The shuffler is broken or dishonest",
-        central=dp.local_epsilon(protocol),
+        central=exposure.local(protocol),
         standard_error=error,
         remark=refused,
     )

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hushuffle._version import __version__
+from hushuffle.assessment.exposure import Exposure
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Anonymity, Assumption, Bound, Finding, Population, Scenario, Statement, Unanswered, number
 from hushuffle.specification import Specification
@@ -39,7 +40,7 @@ def statement(
     central, local = figures.get("central-dp"), figures.get("local-dp")
     return Statement(
         claim=_claim(specification, central),
-        unit=_unit(population),
+        unit=_unit(specification, population),
         threats=tuple(_threats(specification, reveals, central, local)),
         assumptions=tuple(_assumptions(specification, reveals)),
         scenarios=scenarios,
@@ -59,20 +60,34 @@ def _claim(specification: Specification, central: Bound | None) -> str:
     return (
         f"The release is (epsilon, delta)-differentially private with epsilon = {number(central.upper, up=True)} and "
         f"delta = {delta:g}: seeing it changes the odds of any conclusion about one person by at most "
-        f"{_factor(central)}, whatever else is known."
+        f"{_factor(central)}, whatever else is known.{_covered(specification)}"
     )
+
+
+def _covered(specification: Specification) -> str:
+    """Return what the claim covers, where that is more than one report."""
+    exposure = Exposure.of(specification)
+    return "" if exposure.alone else f" That covers {exposure.words}."
 
 
 def _factor(bound: Bound) -> str:
     return f"a factor {number(math.exp(bound.upper), up=True)}" if bound.upper < 700 else "any factor"
 
 
-def _unit(population: Population) -> str:
+def _unit(specification: Specification, population: Population) -> str:
+    if population.label_of != "value":
+        return "One person, who is in the audiences or not."
+    rounds = Exposure.of(specification).rounds
+    again = f", in all {rounds:,} rounds" if rounds > 1 else ""
+    if population.reports_per_person > 1:
+        return (
+            f"One person, all of whose reports, {population.reports_per_person:,} at most{again}, are replaced by any "
+            f"others; how many each person gives, and the number of reports, {population.n:,}, are public."
+        )
+    row = "" if population.people is not None else " One row of data is taken for one person."
     return (
-        f"One person, whose {population.label_of} is replaced by any other; the number of people, {population.n:,}, is "
-        "public. One row of data is taken for one person."
-        if population.label_of == "value"
-        else "One person, who is in the audiences or not."
+        f"One person, whose {population.label_of} is replaced by any other{again}; the number of people, "
+        f"{population.n:,}, is public.{row}"
     )
 
 
@@ -98,8 +113,15 @@ def _threats(
 
 
 def _assumptions(specification: Specification, reveals: Reveals) -> Iterator[Assumption]:
-    vouched = specification.statement.vouched
-    for key, sentence in _ASSUMPTIONS.items():
+    vouched, exposure = specification.statement.vouched, Exposure.of(specification)
+    sentences = dict(_ASSUMPTIONS)
+    if exposure.reports > 1:
+        sentences["one_answer"] = (
+            f"Nobody sends more than {exposure.reports:,} reports in a round, under one name or several."
+        )
+    if exposure.rounds > 1:
+        sentences["no_repeats"] = f"Nobody is asked the same more than {exposure.rounds:,} times."
+    for key, sentence in sentences.items():
         if key != "shuffler" or reveals is not Reveals.SENDERS:
             yield Assumption(key=key, sentence=sentence, vouched=getattr(vouched, key) or "")
 
@@ -114,18 +136,24 @@ def _respondents(
     else:
         yield "Your device changes your answer at random before it sends anything."
         yield (
-            "Even if your message were read with your name on it, it would change the odds of any conclusion about "
+            f"Even if {'your message' if Exposure.of(specification).alone else 'all your messages'} were read with your name on it, it would change the odds of any conclusion about "
             f"you by at most {_factor(local)}."
         )
     if reveals is not Reveals.SENDERS:
         run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""
-        yield f"A shuffler{run} takes off the names and mixes the messages of all {population.n:,} people."
+        yield f"A shuffler{run} takes off the names and mixes {_messages(population)}."
     if central is not None and math.isfinite(central.upper):
         yield (
             f"What is released changes the odds of any conclusion about you by at most {_factor(central)}, but for a "
             f"chance of {specification.targets.delta:g}, even for somebody who knows all other answers."
         )
     yield "That you take part is not hidden."
+
+
+def _messages(population: Population) -> str:
+    if population.reports_per_person > 1:
+        return f"all {population.n:,} messages, of which you send {population.reports_per_person:,} at most"
+    return f"the messages of all {population.n:,} people"
 
 
 def _anonymity(findings: Sequence[Finding], unanswered: Sequence[Unanswered]) -> Iterator[Anonymity]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from hushuffle.assessment.exposure import Exposure
 from hushuffle.model import Bound, Finding, Target, Unanswered
 from hushuffle.specification import Specification
 
 _GUESSES = ("vulnerability", "membership")
 _NO_FIGURE = "It has no figure for this mechanism."
+_ONE_REPORT = "It is known for one report alone, and a person gives several."
 
 
 def targets(
@@ -46,9 +49,11 @@ def targets(
             yield target("local_epsilon", topic, asked.local_epsilon, _figure(findings, "local-dp"), "local-dp")
         if asked.guessing is not None:
             topic = "Guessing a person's answer, the strongest adversary"
-            refused = any(row.question in _GUESSES for row in unanswered)
+            alone = Exposure.of(specification).alone
+            refused = any(row.question in _GUESSES for row in unanswered) or not alone
             got = None if refused else _strongest(findings)
-            yield target("guessing", topic, asked.guessing, got, "vulnerability")
+            wanted = target("guessing", topic, asked.guessing, got, "vulnerability")
+            yield wanted if alone else replace(wanted, reason=_ONE_REPORT)
         if asked.reidentification is not None:
             got = _figure(findings, "re-identification")
             topic = "Naming the sender of a report"

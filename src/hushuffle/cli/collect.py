@@ -135,7 +135,16 @@ def _of_any(collected: Collected) -> list[str]:
 
 
 def _of_one(made: Release) -> list[str]:
-    lines = [made.protocol.describe(), _epsilons("Local", made.local_epsilon, made.central)]
+    lines = [made.protocol.describe(reports_per_person=made.reports)]
+    lines.append(_epsilons("Local", made.local_of_person, made.central))
+    if made.total is not None:
+        lines.append(f"All rounds together: central epsilon {made.total}.")
+    if made.persons is None:
+        lines.append("One row is taken for one person.")
+    else:
+        lines.append(f"These reports are of {made.persons:,} people: the guarantee is for a person.")
+    if made.beyond:
+        lines.append(f"{made.beyond:,} records were too many of one person and left out (the files do not say so).")
     if made.dropped:
         records = "1 record" if made.dropped == 1 else f"{made.dropped:,} records"
         lines.append(f"Dropped {records} without an answer (the files do not record this number).")

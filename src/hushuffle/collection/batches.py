@@ -77,6 +77,11 @@ def collect_batch(
         interrupted: see `Interrupted`; None: the run stops with an error that says so. Not asked for where key, round
             and ids are those of the interrupted run: the batch is repeated as it was.
     """
+    if any(one.population.whose is not None for one in collection.columns.values()):
+        fail(
+            "Records of which a person has several are not collected in batches: a person could be in several of them. "
+            "Collect all files at once, or leave population.person out if every record is another person's."
+        )
     if collection.shuffler.kind == "mallows":
         fail("A public order is one of all people: with a Mallows shuffle there are no batches.")
     notebook = out.absolute().with_name(f"{out.absolute().name}.state.json")

@@ -24,6 +24,7 @@ from hushuffle.files.private_files import publish, workplace
 from hushuffle.model import Bound
 from hushuffle.questions import dp
 from hushuffle.specification import Collection, Specification
+from hushuffle.specification.population import ONE_ROW
 from hushuffle.tables.private import WrongRecords
 
 _RELATION: Final = "replace one person's values in all columns; in which columns they are missing stays as it is"
@@ -234,11 +235,12 @@ def _part(request: Request, name: str, position: int, columns: int) -> Request:
 
 
 def _together(collection: Collection, made: Mapping[str, Release]) -> Bound:
-    """Return the central guarantee of all columns, if it is what was wanted."""
-    together = dp.compose([one.protocol for one in made.values()], delta=collection.delta)
+    """Return the central guarantee of all columns in all rounds, if it is what was wanted."""
+    together = dp.compose([(one.protocol, collection.rounds) for one in made.values()], delta=collection.delta)
     if collection.epsilon is not None and together.upper > collection.epsilon:
+        rounds = "" if collection.rounds == 1 else f" in all {collection.rounds:,} rounds"
         fail(
-            f"The central epsilon of all columns together is up to {together.upper:.4g} at delta = "
+            f"The central epsilon of all columns together{rounds} is up to {together.upper:.4g} at delta = "
             f"{collection.delta:g}, above targets.epsilon = {collection.epsilon:g}: nothing leaves. More people "
             "help, smaller local epsilons, or fewer columns."
         )
@@ -255,6 +257,8 @@ def _manifest(collection: Collection, made: Mapping[str, Release], central: Boun
             "delta": collection.delta,
             "relation": _RELATION,
             "per": "person",
+            "assumed": ONE_ROW,
+            **({} if collection.rounds == 1 else {"rounds": collection.rounds}),
         },
         "coins": "secure" if request.keys is None else f"keyed, round {request.keys.round}",
     }

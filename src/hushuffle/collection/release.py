@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,15 +26,19 @@ from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
 from hushuffle.randomness import Randomness, keyed, secure
 from hushuffle.specification import Specification
-from hushuffle.tables.categories import Answers
-from hushuffle.tables.private import Batch, ColumnBatches
+from hushuffle.specification.population import ONE_ROW, relation
+from hushuffle.tables.people import FewOfEach
+from hushuffle.tables.private import BATCH, Batch, ColumnBatches
 
 _READING: Final = 0.6  # the share of the time that reading and randomizing take, about
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One column's reports; `dropped` records were missing, which is not released.
+    """One column's reports; `dropped` records were missing, and `beyond` too many of one person: neither is released.
+
+    `persons` is how many people the reports are of, where a column says whose records are, and at most `reports` are of
+    each. `total` is the guarantee of all rounds that the specification announces, if these are several.
 
     Before they are, with a key: `key` is all of it, `entries` are for its ledger. Afterwards: `files` are what was
     written, and `repeated` says that the key has given these reports before.
@@ -48,11 +52,20 @@ class Release:
     key: bytes | None = field(default=None, repr=False)
     files: tuple[Path, ...] = ()
     repeated: bool = False
+    persons: int | None = None
+    beyond: int = 0
+    reports: int = 1
+    total: Bound | None = None
 
     @property
     def local_epsilon(self) -> float:
         """What one report alone may say."""
         return self.protocol.randomizer.local_epsilon
+
+    @property
+    def local_of_person(self) -> float:
+        """What all reports of one person may say, seen with their sender."""
+        return dp.local_epsilon(self.protocol, reports_per_person=self.reports).upper
 
 
 def release(specification: Specification, request: Request, *, name: str, spill: Path, target: Path) -> Release:
@@ -85,24 +98,34 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     _refuse_few(gathered.people, request.min_batch, specification.targets.people)
     facts: dict[str, Any] = {}
     if ordered:
-        arrangement = order_shuffler(specification, request, asked, n=gathered.people, dropped=gathered.dropped)
+        arrangement = order_shuffler(specification, request, asked, n=gathered.reports, dropped=gathered.dropped)
         facts = order_facts(arrangement)
     shuffler = arrangement.shuffler if ordered else specification.shuffler.build()
-    protocol = Protocol(randomizer=kernel.randomizer, shuffler=shuffler, n=gathered.people)
-    central = central_of(specification, protocol)
+    protocol = Protocol(randomizer=kernel.randomizer, shuffler=shuffler, n=gathered.reports)
+    total = total_of(specification, protocol)
+    central = central_of(specification, protocol, total)
     entries = None if gathered.entries is None else gathered.entries()
-    manifest = _manifest(specification, protocol, central, asked.answers, request, facts)
+    manifest = _manifest(specification, protocol, central, asked, request, facts, total)
     # The repetition of a batch has the same dummies, another batch others.
     dummy_key = None if entries is None else derived(kernel.key or b"", f"dummies 1, {entries.digest.hex()}")
     # Guarantees and refusals are those of all numbers: what was drawn decides nothing but how many there are.
     drawn = shuffler.drawn(_coins_of_the_number(dummy_key))
     manifest = replace(manifest, dummies=drawn.dummies)
     blocks = gathered.blocks(drawn, dummy_key)
-    everything = gathered.people + drawn.dummies
+    everything = gathered.reports + drawn.dummies
     write_reports(target / REPORTS, told(blocks, everything, request), layout=kernel.layout)
     (target / MANIFEST).write_text(manifest.text(), encoding="utf-8")
     return Release(
-        manifest=manifest, protocol=protocol, central=central, dropped=gathered.dropped, entries=entries, key=key
+        manifest=manifest,
+        protocol=protocol,
+        central=central,
+        dropped=gathered.dropped,
+        entries=entries,
+        key=key,
+        persons=gathered.persons,
+        beyond=gathered.beyond,
+        reports=specification.population.most,
+        total=total,
     )
 
 
@@ -141,6 +164,7 @@ def batches_of(asked: Asked) -> ColumnBatches:
         answers=asked.answers,
         ids=asked.ids,
         form=asked.form,
+        person=asked.person,
         base_folder=asked.base_folder,
         called=asked.called,
     )
@@ -153,26 +177,78 @@ def _gathered(
     total = batches.count() if request.progress else 0
     engine = OrderedCollection(kernel) if ordered else LocalCollection(kernel, spill, memory=request.memory)
     tags = None if kernel.key is None else _Tags(kernel.key, kernel, asked, spill / "tags")
-    dropped = 0
+    chosen = None if asked.person is None else _Chosen(kernel, asked)
+    dropped = seen = 0
+
+    def take(values: npt.NDArray[np.int64], records: npt.NDArray[np.uint64] | None) -> None:
+        if tags is not None and records is not None:
+            tags.add(records, values)
+        engine.add(values, records)
+
     for batch in batches:
-        engine.add(batch.values, None if tags is None else tags.add(batch))
-        dropped += batch.dropped
-        done = engine.people + dropped
-        request.tell("randomizing", _READING * done / max(total, done, 1))
+        records = None if tags is None else tags.numbers(batch)
+        if chosen is None:
+            take(batch.values, records)
+        else:
+            chosen.add(batch, records)
+        dropped, seen = dropped + batch.dropped, seen + batch.values.size + batch.dropped
+        request.tell("randomizing", _READING * seen / max(total, seen, 1))
+    if chosen is not None:
+        chosen.give(take)
     return Gathered(
-        people=engine.people, dropped=dropped, blocks=engine.blocks, entries=None if tags is None else tags.entries
+        reports=engine.people,
+        dropped=dropped,
+        blocks=engine.blocks,
+        entries=None if tags is None else tags.entries,
+        persons=None if chosen is None else chosen.keep.people,
+        beyond=0 if chosen is None else chosen.keep.left_out,
     )
 
 
-def central_of(specification: Specification, protocol: Protocol) -> Bound:
-    """Return the central guarantee for the people there are, if it is what was wanted."""
-    targets = specification.targets
-    central = dp.epsilon(protocol, delta=targets.delta)
-    if targets.epsilon is not None and central.upper > targets.epsilon:
+class _Chosen:
+    """Records of which at most so many of each person are kept, chosen by fresh coins or by those of a key."""
+
+    def __init__(self, kernel: Kernel, asked: Asked) -> None:
+        self._kernel, self._keyed = kernel, kernel.key is not None
+        self._key = derived(kernel.key or b"", "choice among a person's records 1")
+        self.keep = FewOfEach(asked.most)
+
+    def add(self, batch: Batch, records: npt.NDArray[np.uint64] | None) -> None:
+        """Take a batch with persons; `records` are the numbers of its records, where there is a key."""
+        assert batch.persons is not None
+        coins: Randomness = secure()
+        if records is not None:
+            coins = keyed(key=self._key, records=records, round=self._kernel.round)
+        self.keep.add(batch.persons, coins.words(batch.values.size), batch.values, records)
+
+    def give(self, take: Callable[[npt.NDArray[np.int64], npt.NDArray[np.uint64] | None], None]) -> None:
+        """Hand on what is kept, some at a time."""
+        values, records = self.keep.values, self.keep.records
+        for start in range(0, values.size, BATCH):
+            part = slice(start, start + BATCH)
+            take(values[part], records[part] if self._keyed else None)
+
+
+def total_of(specification: Specification, protocol: Protocol) -> Bound | None:
+    """Return the central guarantee of all rounds that a specification announces; None: it is one."""
+    rounds = specification.rounds or 1
+    if rounds == 1:
+        return None
+    once = dp.per_person(protocol, reports=specification.population.most)
+    return dp.compose([(once, rounds)], delta=specification.targets.delta)
+
+
+def central_of(specification: Specification, protocol: Protocol, total: Bound | None) -> Bound:
+    """Return the central guarantee for the people there are, if it, or that of all rounds, is what was wanted."""
+    targets, reports = specification.targets, specification.population.most
+    central = dp.epsilon(protocol, delta=targets.delta, reports_per_person=reports)
+    largest = (total or central).upper
+    if targets.epsilon is not None and largest > targets.epsilon:
+        of = f"{protocol.n:,} people" if reports == 1 else f"{protocol.n:,} reports, up to {reports:,} of a person,"
+        rounds = "" if total is None else f" of all {specification.rounds:,} rounds together"
         fail(
-            f"With {protocol.n:,} people the central epsilon is up to {central.upper:.4g} at delta = "
-            f"{targets.delta:g}, above targets.epsilon = {targets.epsilon:g}: nothing leaves. "
-            "More people help, or a smaller local epsilon."
+            f"With {of} the central epsilon{rounds} is up to {largest:.4g} at delta = {targets.delta:g}, above "
+            f"targets.epsilon = {targets.epsilon:g}: nothing leaves. More people help, or a smaller local epsilon."
         )
     return central
 
@@ -181,29 +257,36 @@ def _manifest(
     specification: Specification,
     protocol: Protocol,
     central: Bound,
-    answers: Answers,
+    asked: Asked,
     request: Request,
     more: dict[str, Any],
+    total: Bound | None,
 ) -> Manifest:
     """Return what may be known of the collection: nothing about files, ids, or the order of people."""
-    plain = specification.plain()
+    plain, answers = specification.plain(), asked.answers
     categories = {"categories": list(answers.labels)} if answers.labels else {"k": answers.k}
     randomizer = specification.randomizer.settled(protocol.randomizer)
-    tables = {key: plain[key] for key in ("title", "shuffler", "targets") if key in plain}
+    tables = {key: plain[key] for key in ("title", "rounds", "shuffler", "targets") if key in plain}
     if more:
         # An order is described by what it says, under "order": its groups are made from data that do not leave.
         tables["shuffler"] = {"kind": "none"}
+    most = specification.population.most
+    several = {"reports_per_person": most} if most > 1 else {}
     released = Specification.model_validate(
-        {**tables, "population": {"n": protocol.n, **categories}, "randomizer": randomizer}
+        {**tables, "population": {"n": protocol.n, **categories, **several}, "randomizer": randomizer}
     )
+    rounds = {} if total is None else {"rounds": {"times": specification.rounds, "epsilon": figure(total)}}
     facts = {
-        "deployment": protocol.describe(),
+        "deployment": protocol.describe(reports_per_person=most),
         "local_epsilon": number(protocol.randomizer.local_epsilon),
         "central": {
             "epsilon": figure(central),
             "delta": specification.targets.delta,
-            "relation": "replace one person's value, n fixed",
+            "relation": relation(most),
             "per": "person",
+            **({} if asked.person is not None else {"assumed": ONE_ROW}),
+            **several,
+            **rounds,
         },
         **more,
         "coins": "secure" if request.keys is None else f"keyed, round {request.keys.round}",
@@ -221,12 +304,14 @@ class _Tags:
         self._sorter = TagSorter(folder, scope=self._tags.scope)
         self.entries = self._sorter.entries
 
-    def add(self, batch: Batch) -> npt.NDArray[np.uint64]:
-        """Keep the tags of a batch with ids; return the numbers of its records."""
+    def numbers(self, batch: Batch) -> npt.NDArray[np.uint64]:
+        """Return the numbers of the records of a batch with ids."""
         assert batch.ids is not None
-        records = record_numbers(batch.ids, key=self._key)
-        self._sorter.add(self._tags.of(records, batch.values))
-        return records
+        return record_numbers(batch.ids, key=self._key)
+
+    def add(self, records: npt.NDArray[np.uint64], values: npt.NDArray[np.int64]) -> None:
+        """Keep the tags of records with these numbers."""
+        self._sorter.add(self._tags.of(records, values))
 
 
 def told(blocks: Iterator[Packed], total: int, request: Request) -> Iterator[Packed]:

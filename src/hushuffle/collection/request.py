@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.model import Bound
 from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
+from hushuffle.questions.dp.composition import Round
 from hushuffle.specification import Specification, parse
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.csv_form import CsvForm
@@ -95,7 +97,7 @@ class Request:
 class Asked:
     """Which column of which files is collected, and what its values mean; relative files start at `base_folder`.
 
-    Messages name a file as `called` says, if it does.
+    Messages name a file as `called` says, if it does. Where `person` says whose a record is, `most` of each are kept.
     """
 
     files: Sequence[str]
@@ -105,6 +107,8 @@ class Asked:
     ids: str | None
     base_folder: Path
     called: Mapping[str, str]
+    person: str | None = None
+    most: int = 1
 
     def __post_init__(self) -> None:
         if self.ids == self.column:
@@ -124,6 +128,8 @@ class Asked:
             ids=None if request.keys is None else request.keys.ids,
             base_folder=Path() if sources else request.base_folder,
             called=request.called,
+            person=found.person,
+            most=found.most,
         )
 
     def mechanism(self, kernel: Kernel) -> str:
@@ -135,14 +141,23 @@ class Asked:
 class Gathered:
     """Everybody's reports, made by an engine and not released yet; `dropped` records were missing.
 
+    `reports` were made; where a column says whose records are, of so many `persons`, and `beyond` others were too many
+    of one person.
     `blocks` gives them, shuffled, with the dummies of a shuffler and of a key of this batch (None: fresh ones); once.
     `entries`, where records have ids, what the ledger would hold of them; once.
     """
 
-    people: int
+    reports: int
     dropped: int
     blocks: Callable[[Shuffler, bytes | None], Iterator[Packed]]
     entries: Callable[[], Entries] | None = None
+    persons: int | None = None
+    beyond: int = 0
+
+    @property
+    def people(self) -> int:
+        """How many people they are of: a report is one's, where nothing else is said."""
+        return self.reports if self.persons is None else self.persons
 
 
 _DISTINCT: Final = 4  # protocols of different n that are composed as they are: each takes a second or more
@@ -183,10 +198,10 @@ def rounds_of(batches: Sequence[LedgerBatch], *, delta: float) -> KeyRounds:
         place = (batch.scope, _likeness(batch))
         if place not in smallest or batch.people < smallest[place].people:
             smallest[place] = batch
-    rounds = _fewer([_protocol(batch) for batch in smallest.values()])
+    rounds = fewer([protocol_of(batch.specification or "", batch.people) for batch in smallest.values()])
     return KeyRounds(
         collections=len({batch.scope for batch in known}),
-        epsilon=Bound(lower=0.0, upper=_upper(rounds, delta), kind="upper", unit="nats"),
+        epsilon=Bound(lower=0.0, upper=together(rounds, delta), kind="upper", unit="nats"),
         delta=delta,
         unknown=len(batches) - len(known),
     )
@@ -199,39 +214,61 @@ def _likeness(batch: LedgerBatch) -> str:
     return json.dumps([plain["population"], plain["randomizer"], batch.shuffler], sort_keys=True)
 
 
-def _protocol(batch: LedgerBatch) -> Protocol:
-    specification: Specification = parse(batch.specification or "", file="a specification in the ledger")
+@dataclass(frozen=True, kw_only=True)
+class Released:
+    """A collection that was released: its protocol, and how many reports of one person are in it, at most."""
+
+    protocol: Protocol
+    reports: int
+
+    @property
+    def kind(self) -> str:
+        """What collections with other numbers of reports have in common with it."""
+        return repr((self.protocol.randomizer, self.protocol.shuffler, self.reports))
+
+    @property
+    def round(self) -> Round:
+        """It as a round for `dp.compose`."""
+        return self.protocol if self.reports == 1 else dp.per_person(self.protocol, reports=self.reports)
+
+
+def protocol_of(text: str, reports: int) -> Released:
+    """Return what the specification in a manifest describes, of so many reports."""
+    specification: Specification = parse(text, file="a specification in the ledger")
     k = specification.population.read(Path()).k
-    return Protocol(
-        randomizer=specification.randomizer.build(k), shuffler=specification.shuffler.build(), n=batch.people
+    protocol = Protocol(
+        randomizer=specification.randomizer.build(k), shuffler=specification.shuffler.build(), n=reports
     )
+    return Released(protocol=protocol, reports=specification.population.most)
 
 
-def _fewer(protocols: Iterable[Protocol]) -> list[Protocol]:
-    """Return as many protocols, a few different ones at most: fewer people stand for more."""
-    rounds = sorted(protocols, key=lambda protocol: (_kind(protocol), protocol.n))
-    while len({(_kind(protocol), protocol.n) for protocol in rounds}) > _DISTINCT:
+def fewer(released: Iterable[Released]) -> list[Released]:
+    """Return as many collections, a few different ones at most: fewer people stand for more."""
+    rounds = sorted(released, key=lambda one: (one.kind, one.protocol.n))
+    while len({(one.kind, one.protocol.n) for one in rounds}) > _DISTINCT:
         steps = [
-            (rounds[place].n / rounds[place - 1].n, place)
-            for place in range(1, len(rounds))
-            if _kind(rounds[place]) == _kind(rounds[place - 1]) and rounds[place].n > rounds[place - 1].n
+            (after.protocol.n / before.protocol.n, place)
+            for place, (before, after) in enumerate(pairwise(rounds))
+            if after.kind == before.kind and after.protocol.n > before.protocol.n
         ]
         if not steps:
             break
-        smaller, larger = rounds[min(steps)[1] - 1], rounds[min(steps)[1]]
-        rounds = [smaller if protocol == larger else protocol for protocol in rounds]
+        place = min(steps)[1]
+        smaller, larger = rounds[place], rounds[place + 1]
+        rounds = [smaller if one == larger else one for one in rounds]
     return rounds
 
 
-def _kind(protocol: Protocol) -> str:
-    return repr((protocol.randomizer, protocol.shuffler))
-
-
-def _upper(rounds: Sequence[Protocol], delta: float) -> float:
+def together(released: Sequence[Released], delta: float) -> float:
+    """Return an upper end of epsilon (nats) of all of them together."""
+    rounds: list[Round] = []
+    for place, one in enumerate(released):
+        first = released.index(one)
+        rounds.append(rounds[first] if first < place else one.round)
     if not rounds:
         return 0.0
     try:
         return dp.compose(rounds, delta=delta).upper
     except (UnsupportedProtocolError, NumericalError):
         # What a report says about its sender is all that it can say, and adds up.
-        return sum(protocol.randomizer.local_epsilon for protocol in rounds)
+        return sum(dp.local_epsilon(one.protocol, reports_per_person=one.reports).upper for one in released)

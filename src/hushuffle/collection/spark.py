@@ -39,6 +39,9 @@ _WRONG: Final = {
 
 def check(specification: Specification, *, several: bool) -> None:
     """Refuse what is not collected with Spark."""
+    if specification.population.whose is not None:
+        message = "Records of which each person has several are not collected with Spark yet: take --engine local."
+        raise UnsupportedProtocolError(message)
     check_installed()
     if specification.shuffler.kind == "mallows":
         message = "A Mallows shuffle needs everybody's place in one order: collect it with --engine local."
@@ -74,7 +77,7 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
         engine.run(tell)
     _refuse_marked(asked, engine)
     return Gathered(
-        people=engine.people,
+        reports=engine.people,
         dropped=engine.marks[MISSING],
         blocks=engine.blocks,
         entries=engine.entries if keyed else None,

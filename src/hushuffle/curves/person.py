@@ -116,7 +116,9 @@ class PersonCurve(PrivacyCurve):
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         found = [(pair.divergence(epsilon), pair.witness) for pair in self._alike]
-        return max([*found, self.single.lower(epsilon)], key=lambda end: end[0])
+        # Beyond its own pure guarantee one report says nothing.
+        one = self.single.lower(epsilon) if epsilon < self.single.pure else (0.0, self.single.lower(0.0)[1])
+        return max([*found, one], key=lambda end: end[0])
 
     def epsilon(self, delta: float) -> Bound:
         if delta == 0:
@@ -127,7 +129,7 @@ class PersonCurve(PrivacyCurve):
             if pair.divergence(lower) > delta:
                 high = min(upper, LARGEST) * (1 + 1e-9)
                 lower, witness = crossing(pair.divergence, delta, high=high, guess=high / 2)[0], pair.witness
-        if math.isinf(upper) or self.single.lower(lower)[0] > delta:
+        if math.isinf(upper) or (lower < self.single.pure and self.single.lower(lower)[0] > delta):
             alone = self.single.epsilon(delta)
             if alone.lower > lower and alone.witness is not None:
                 lower, witness = alone.lower, alone.witness

@@ -80,6 +80,8 @@ class Protocol:
         """
         return replace(self, shuffler=self.shuffler.with_dummies(dummies))
 
-    def describe(self) -> str:
-        """Return the deployment in one sentence."""
-        return f"{self.n:,} people: {self.randomizer.describe()}; {self.shuffler.describe()}."
+    def describe(self, *, reports_per_person: int = 1) -> str:
+        """Return the deployment in one sentence; n are reports where each person may give several."""
+        several = f"{self.n:,} reports, up to {reports_per_person:,} of each person"
+        who = f"{self.n:,} people" if reports_per_person == 1 else several
+        return f"{who}: {self.randomizer.describe()}; {self.shuffler.describe()}."

@@ -99,6 +99,9 @@ class Population:
 
     `counts` are the true counts by value, shape (k,), if there is data; `dropped` records were left out. `label_of`
     says what a label names: a value, or for example a publisher, of which a person may have several or none.
+
+    Where a person may give several reports, at most `reports_per_person`, `n` is the number of reports; `people` is
+    how many people they are of, if a column says so, and `beyond` how many were left out as too many of one person.
     """
 
     n: int
@@ -107,6 +110,18 @@ class Population:
     counts: tuple[int, ...] | None = None
     dropped: int = 0
     label_of: str = "value"
+    reports_per_person: int = 1
+    people: int | None = None
+    beyond: int = 0
+
+    @property
+    def least_people(self) -> int:
+        """How many people there are: at least, where nobody knows whose the reports are.
+
+        >>> Population(n=9, labels=("no", "yes"), source="no data", reports_per_person=4).least_people
+        3
+        """
+        return -(-self.n // self.reports_per_person) if self.people is None else self.people
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

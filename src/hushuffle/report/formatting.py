@@ -158,8 +158,17 @@ def asked(population: Population) -> str:
     'Population: 9 people, 2 values; people.csv; 1 record left out.'
     """
     left_out = f"; {plural(population.dropped, 'record')} left out" if population.dropped else ""
-    people, values = plural(population.n, "person", "people"), plural(len(population.labels), population.label_of)
-    return f"Population: {people}, {values}; {plain(population.source)}{left_out}."
+    beyond = f"; {plural(population.beyond, 'record')} beyond that left out" if population.beyond else ""
+    values = plural(len(population.labels), population.label_of)
+    unit = "" if population.people or population.counts is None else " One row is taken for one person."
+    return f"Population: {_people(population)}, {values}; {plain(population.source)}{left_out}{beyond}.{unit}"
+
+
+def _people(population: Population) -> str:
+    if population.people is None and population.reports_per_person == 1:
+        return plural(population.n, "person", "people")
+    of = "" if population.people is None else f" of {plural(population.people, 'person', 'people')}"
+    return f"{plural(population.n, 'report')}{of}, at most {population.reports_per_person:,} of each person"
 
 
 def _shown(character: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -31,7 +31,13 @@ from hushuffle.tables.csv_form import UTF8, CsvForm, check_encoding, check_separ
 from hushuffle.tables.labels import FROM_DATA, Tidying
 
 if TYPE_CHECKING:
+    from hushuffle.randomness import Randomness
     from hushuffle.tables.categories import Answers, Categories
+
+ReportsPerPerson = Annotated[int, Field(ge=1, le=10**6)]
+
+ONE_ROW: Final = "one row is taken for one person"
+"""What is assumed where no column says whose a record is."""
 
 _SHAPES = 'must be a table of conditions, a list of labels, or "from-data"'
 _EDGES = "must be numbers or dates, such as [0, 18, 65, inf] or [2024-01-01, 2024-07-01, 2025-01-01]"
@@ -51,7 +57,7 @@ class People:
 
     @property
     def n(self) -> int:
-        """Number of people."""
+        """Number of people: of reports, where each may give several."""
         return self.population.n
 
     @property
@@ -60,13 +66,29 @@ class People:
         return len(self.population.labels)
 
 
+def relation(most: int) -> str:
+    """Return what neighbours differ in, where one person gives so many reports at most.
+
+    >>> relation(1)
+    "replace one person's value, n fixed"
+    """
+    if most == 1:
+        return "replace one person's value, n fixed"
+    return f"replace all reports of one person (at most {most:,}), whose number stays"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """Which `column` holds answers, what they mean, and the form of CSV files."""
+    """Which `column` holds answers, what they mean, and the form of CSV files.
+
+    `person` is the column that says whose a record is, if there is one; `most` records are kept of each.
+    """
 
     column: str
     answers: Answers
     form: CsvForm | None
+    person: str | None = None
+    most: int = 1
 
 
 def _shape(value: Any) -> str | None:
@@ -172,6 +194,20 @@ class DataPopulation(Section):
     """What becomes of missing values (empty, or NaN): "refuse", "drop", or the name of a category."""
     allow_categories_from_data: bool = False
     """Whether categories = "from-data" is allowed: that a category exists says that somebody is in it."""
+    person: Annotated[str, Field(min_length=1)] | None = None
+    """The column that says whose a record is: the guarantee is for a person. Left out, each record is a person's."""
+    reports_per_person: ReportsPerPerson | None = None
+    """At most so many records of each `person` are kept, chosen by chance; 1 by default."""
+
+    @property
+    def most(self) -> int:
+        """How many reports of one person there are, at most."""
+        return self.reports_per_person or 1
+
+    @property
+    def whose(self) -> str | None:
+        """The column that says whose a record is, if there is one."""
+        return self.person
 
     @property
     def form(self) -> CsvForm:
@@ -192,8 +228,8 @@ class DataPopulation(Section):
         assert self.categories is not None  # a rule of the specification
         return self.categories
 
-    def read(self, base_folder: Path) -> People:
-        """Return the people in the data."""
+    def read(self, base_folder: Path, *, rng: Randomness | None = None) -> People:
+        """Return the people in the data; which of a person's records are kept is drawn by `rng`, `secure()` or this."""
         from hushuffle.tables.private import load_column  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         column = load_column(
@@ -206,8 +242,12 @@ class DataPopulation(Section):
             form=self.form,
             base_folder=base_folder,
             allow_categories_from_data=self.allow_categories_from_data,
+            person=self.person,
+            reports_per_person=self.most,
+            rng=rng,
         )
-        return People(population=column.population(), values=column.values, kept=column.kept, warnings=column.warnings)
+        population = replace(column.population(), reports_per_person=self.most)
+        return People(population=population, values=column.values, kept=column.kept, warnings=column.warnings)
 
     @property
     def files(self) -> str | None:
@@ -221,7 +261,7 @@ class DataPopulation(Section):
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         answers = Answers.of(self._meant, self.missing, otherwise=self.otherwise, tidying=self._tidying)
-        return Answered(column=self.column, answers=answers, form=self.form)
+        return Answered(column=self.column, answers=answers, form=self.form, person=self.person, most=self.most)
 
 
 class CountedPopulation(Section):
@@ -232,21 +272,34 @@ class CountedPopulation(Section):
     )
 
     n: Annotated[int, Field(ge=1, le=10**15)]
-    """Number of people."""
+    """Number of people; of reports, where each may give several."""
     k: Annotated[int, Field(ge=2, le=10**7)] | None = None
     """Number of categories, if they have no names."""
     categories: Listed | None = None
     """The categories; this, `categories_file` or `k`."""
     categories_file: Annotated[str, Field(min_length=1)] | None = None
     """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
+    reports_per_person: ReportsPerPerson | None = None
+    """How many of the n reports one person gives, at most; 1 by default. The guarantee is for a person."""
 
-    def read(self, base_folder: Path) -> People:  # noqa: ARG002 - the other kind of population reads files
+    @property
+    def most(self) -> int:
+        """How many reports of one person there are, at most."""
+        return self.reports_per_person or 1
+
+    @property
+    def whose(self) -> str | None:
+        """The column that says whose a record is: there are no columns."""
+        return None
+
+    def read(self, base_folder: Path, *, rng: Randomness | None = None) -> People:  # noqa: ARG002 - others read files
         """Return the people, without values."""
         if self.categories_file is not None:
             unfit("population.categories_file", "must be read with the file of the specification", self.categories_file)
         labels = Domain.of_size(self.k).labels if self.categories is None and self.k else self.categories
         assert labels is not None
-        return People(population=Population(n=self.n, labels=labels, source="no data"))
+        population = Population(n=self.n, labels=labels, source="no data", reports_per_person=self.most)
+        return People(population=population)
 
     @property
     def files(self) -> str | None:
@@ -263,6 +316,11 @@ class CountedPopulation(Section):
         if column is None or not given:
             hint = "Or say --input and --column."
             unfit("population", "must have data and column, to be collected", "a number of people", hint)
+        if self.most > 1:
+            hint = (
+                "Write [population] with data, column, categories and person: the column that says whose a record is."
+            )
+            unfit("population.reports_per_person", "must go with person, to be collected", f"{self.most}", hint)
         categories = self.categories if self.k is None else self.k
         assert categories is not None
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars

@@ -22,6 +22,8 @@ from hushuffle.tables.csv_form import CsvForm
 if TYPE_CHECKING:
     import polars as pl
 
+    from hushuffle.randomness import Randomness
+
 MOST_PUBLISHERS: Final = 10
 _KEYS: Final = ("publishers", "audiences")
 
@@ -56,7 +58,17 @@ class ReachPopulation(Section):
     def meet(self, base_folder: Path) -> Audiences:
         """Return who is in which audience."""
 
-    def read(self, base_folder: Path) -> NoReturn:  # noqa: ARG002 - the signature of the other kinds of population
+    @property
+    def most(self) -> int:
+        """How many reports of one person there are: one filter."""
+        return 1
+
+    @property
+    def whose(self) -> str | None:
+        """The column that says whose a record is: audiences are of people."""
+        return None
+
+    def read(self, base_folder: Path, *, rng: Randomness | None = None) -> NoReturn:  # noqa: ARG002 - as of the others
         """Refuse: people of a reach study have no single answer.
 
         Raises:

@@ -126,7 +126,7 @@ def _fail(file: str | Path, problem: Problem) -> NoReturn:
     raise SpecificationError(str(file), (problem,)) from None
 
 
-_SECTIONS: Final = ("title", "population", "columns", "shuffler", "targets")
+_SECTIONS: Final = ("title", "rounds", "population", "columns", "shuffler", "targets")
 _NAME: Final = re.compile(r"\w[\w-]{0,99}")
 _OF_FILES: Final = ("data", "encoding", "separator")
 _OF_COLUMNS: Final = (
@@ -147,6 +147,14 @@ _ELSEWHERE: Final = {
     "adversaries": "Columns are assessed one at a time, in a file each.",
     "run": "Columns are assessed one at a time, in a file each.",
 }
+_OF_PERSONS: Final = ("person", "reports_per_person")
+_BESIDES: Final = ("name", "randomizer", *_OF_FILES, *_OF_PERSONS)
+_ONE_ROW: Final = "Several columns are collected from one row of each person; for more, write a file for each column."
+_NOT_OF_COLUMNS: Final = {
+    **dict.fromkeys(_OF_PERSONS, _ONE_ROW),
+    **dict.fromkeys(_OF_FILES, "It belongs to [population]."),
+    **dict.fromkeys(("population", "shuffler", "targets"), "It belongs to the top of the file."),
+}
 _ROOT: Final = re.compile(r"[^.\[]*")
 
 
@@ -155,19 +163,27 @@ class Collection:
     """Columns of the same people that are collected together; one column is a collection of one column.
 
     `columns` are ordinary specifications by the name of the folder that each gets, "" where there is one column and no
-    such folder; `epsilon` is the largest central epsilon that is acceptable for all of them together, at `delta`.
+    such folder; `epsilon` is the largest central epsilon that is acceptable for all of them together, in all `rounds`,
+    at `delta`.
     """
 
     title: str | None
     columns: Mapping[str, Specification]
     delta: float
     epsilon: float | None
+    rounds: int = 1
 
     @classmethod
     def of(cls, specification: Specification) -> Collection:
         """Return the collection of one column."""
         targets = specification.targets
-        return cls(title=specification.title, columns={"": specification}, delta=targets.delta, epsilon=targets.epsilon)
+        return cls(
+            title=specification.title,
+            columns={"": specification},
+            delta=targets.delta,
+            epsilon=targets.epsilon,
+            rounds=specification.rounds or 1,
+        )
 
     @property
     def several(self) -> bool:
@@ -228,6 +244,7 @@ def parse_collection(text: str, *, file: str = "specification", base_folder: Pat
         columns={name: _without_target(one) for name, one in specifications.items()},
         delta=whole.targets.delta,
         epsilon=whole.targets.epsilon,
+        rounds=whole.rounds or 1,
     )
 
 
@@ -248,7 +265,8 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
         for key in population:
             if key not in _OF_FILES:
                 known = f"Known here: {', '.join(_OF_FILES)}."
-                hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else known
+                elsewhere = _ONE_ROW if key in _OF_PERSONS else known
+                hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else elsewhere
                 yield Problem(
                     key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint
                 )
@@ -271,10 +289,10 @@ def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
     before: list[Mapping[str, Any]] = []
     for position, column in _tables(raw):
         here, name = f"columns[{position}]", _name(column)
-        for key in (*_OF_FILES, "population", "shuffler", "targets"):
-            if key in column:
-                hint = "It belongs to [population]." if key in _OF_FILES else "It belongs to the top of the file."
-                yield Problem(key=f"{here}.{key}", rule="is not a known key", value=shown(column[key]), hint=hint)
+        for key in column.keys() & _NOT_OF_COLUMNS.keys():
+            yield Problem(
+                key=f"{here}.{key}", rule="is not a known key", value=shown(column[key]), hint=_NOT_OF_COLUMNS[key]
+            )
         if any(column.get("column") == other.get("column") for other in before):
             hint = "Everybody reports each answer once."
             yield Problem(key=f"{here}.column", rule="must be distinct", value=shown(column.get("column")), hint=hint)
@@ -303,8 +321,8 @@ def _alone(raw: Mapping[str, Any], column: Mapping[str, Any]) -> str:
     """Return the text of an ordinary specification with this column only."""
     population = raw.get("population")
     shared = {key: population[key] for key in _OF_FILES if key in population} if isinstance(population, dict) else {}
-    answers = {key: value for key, value in column.items() if key not in ("name", "randomizer", *_OF_FILES)}
-    tables = {key: raw[key] for key in ("title", "shuffler", "targets") if key in raw}
+    answers = {key: value for key, value in column.items() if key not in _BESIDES}
+    tables = {key: raw[key] for key in ("title", "rounds", "shuffler", "targets") if key in raw}
     tables["population"] = {"data": "-", **answers, **shared}
     if _keeps_order(raw):
         tables["shuffler"] = {"kind": "uniform"}  # what is wrong with the other is said once

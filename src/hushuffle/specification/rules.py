@@ -22,6 +22,8 @@ def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield every broken rule; values of the wrong type are passed over (they are problems of their own)."""
     population = _table(raw, "population")
     yield from _population(population)
+    yield from _persons(raw, population)
+    yield from _rounds(raw)
     yield from _adversaries(raw)
     yield from _targets(raw)
     yield from reach_problems(raw)
@@ -83,6 +85,39 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
     elif len(labels) < 2:
         hint = "With one category there is nothing to hide."
         yield Problem(key="population.categories", rule="must be at least 2", value=f"{len(labels)}", hint=hint)
+
+
+def _persons(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with several reports of one person."""
+    if "data" not in population:
+        return
+    person, most = population.get("person"), population.get("reports_per_person")
+    if person is None and isinstance(most, int) and most > 1:
+        hint = 'For example person = "user": the column that says whose a record is.'
+        yield Problem(key="population.reports_per_person", rule="must go with person", value=f"{most}", hint=hint)
+    if isinstance(person, str):
+        if person == population.get("column"):
+            hint = "It is the column that says whose a record is, not the answer."
+            yield Problem(
+                key="population.person", rule="must not be the private column", value=f'"{person}"', hint=hint
+            )
+        if _table(raw, "shuffler").get("kind") == "mallows":
+            hint = "In a public order everybody has one place: keep one record of each person beforehand."
+            yield Problem(
+                key="population.person", rule="must be left out with a Mallows shuffle", value=f'"{person}"', hint=hint
+            )
+
+
+def _rounds(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield where several rounds have no figure."""
+    rounds = raw.get("rounds")
+    if isinstance(rounds, int) and rounds > 1:
+        hint = "Assess one round: rounds add up by hushuffle.dp.compose where their law is known."
+        if _table(raw, "shuffler").get("kind") == "mallows":
+            rule = "must be left out with a Mallows shuffle, whose order says more each time"
+            yield Problem(key="rounds", rule=rule, value=f"{rounds}", hint=hint)
+        if about_reach(raw):
+            yield Problem(key="rounds", rule="must be left out in a reach study", value=f"{rounds}", hint=hint)
 
 
 def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:

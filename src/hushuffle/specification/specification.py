@@ -37,7 +37,8 @@ class Targets(Section):
     delta: Probability
     """The delta of (epsilon, delta)-differential privacy; commonly well below 1/n."""
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
-    """The largest central epsilon that is acceptable at this delta; `hushuffle calibrate` solves for it."""
+    """The largest central epsilon that is acceptable at this delta, of all that one person gives: all reports, all
+    rounds, all columns; `hushuffle calibrate` solves for it."""
     local_epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
     """The largest local epsilon that is acceptable: what protects if the shuffler fails."""
     standard_error: Probability | None = None
@@ -71,6 +72,9 @@ class Specification(Section):
 
     title: Name | None = None
     """What the report is called."""
+    rounds: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    """How often the same people are asked, each time with fresh coins: 1 by default. Figures and targets.epsilon are
+    for all rounds together."""
     population: AnyPopulation
     """Who is asked."""
     randomizer: AnyRandomizer

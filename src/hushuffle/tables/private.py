@@ -15,6 +15,7 @@ from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.model import Domain, Population, Warned
+from hushuffle.randomness import Randomness, secure
 from hushuffle.tables.categories import (
     MISSING,
     OVERLAP,
@@ -27,7 +28,8 @@ from hushuffle.tables.categories import (
 )
 from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.labels import FROM_DATA, Tidying
-from hushuffle.tables.reader import ID, NUMBER, Faults, Marks, TableReader, coded, labelled
+from hushuffle.tables.people import FewOfEach
+from hushuffle.tables.reader import ID, NUMBER, Faults, Marks, Rule, TableReader, coded, labelled
 from hushuffle.tables.sources import Part, open_all, open_source
 
 BATCH: Final = 1 << 18
@@ -41,7 +43,10 @@ _LABELS_FROM_DATA: Final = Warned(
 )
 _MISSING_ADVICE: Final = 'Set missing = "drop" or to a category. Empty fields, blank lines and NaN count as missing.'
 _UNSEEN_ADVICE: Final = ' See the keys trim and casefold; otherwise = "other" makes a category of the rest.'
-_NAMELESS_ADVICE: Final = "Every record needs one."
+_NAMELESS: Final = {
+    "id": ("have no id", "Every record needs one."),
+    "person": ("do not say whose they are", "Every record needs a person."),
+}
 _NUMBER: Final = replace(
     NUMBER,
     takes=lambda dtype: dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null),
@@ -54,7 +59,8 @@ class Column:
     """A private column: `values`, integers 0..k-1, shape (n,), read-only; label `domain.labels[i]` has code i.
 
     `source` says where it came from; `dropped` records were left out because they were missing. `kept`, shape
-    (records,), says which were not; None: none was left out.
+    (records,), says which were not; None: none was left out. `people` is how many different people they are of, where
+    a column says so, and `beyond` how many records were left out because they were too many of one person.
     """
 
     values: npt.NDArray[np.int64] = field(repr=False)
@@ -63,10 +69,12 @@ class Column:
     dropped: int = 0
     warnings: tuple[Warned, ...] = ()
     kept: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    people: int | None = None
+    beyond: int = 0
 
     @property
     def n(self) -> int:
-        """Number of people."""
+        """Number of records: of people, where each has one."""
         return self.values.size
 
     def population(self) -> Population:
@@ -78,6 +86,8 @@ class Column:
             source=self.source,
             counts=tuple(int(count) for count in counts),
             dropped=self.dropped,
+            people=self.people,
+            beyond=self.beyond,
         )
 
 
@@ -92,6 +102,9 @@ def load_column(
     form: CsvForm | None = None,
     base_folder: Path | None = None,
     allow_categories_from_data: bool = False,
+    person: str | None = None,
+    reports_per_person: int = 1,
+    rng: Randomness | None = None,
 ) -> Column:
     """Return `column` of `source` as codes. Memory: 12 bytes for each record, and the chunks being read.
 
@@ -104,6 +117,9 @@ def load_column(
 
     Missing is: null (an empty field of a CSV file, also when quoted, and a blank line), empty text, and NaN
     (spelled out in a CSV file: where the categories are conditions on numbers).
+
+    Where the column `person` says whose each record is, at most `reports_per_person` of each person's are kept (of
+    those that are not missing), chosen by `rng`, `secure()` unless given.
 
     Raises:
         DataError: the data cannot be read or do not fit: the message says how many records and which, no value.
@@ -126,15 +142,55 @@ def load_column(
         rule = coding(categories, otherwise=otherwise, tidying=tidying)
     answers = Answers.with_coding(rule, missing)
     domain = Domain(labels=answers.labels)
-    reader = TableReader(parts, {"code": (column, coded(rule))})
-    codes = reader.whole()["code"].to_numpy()
-    refuse_all(where, _wrong_answers(reader, "code", column, answers, total=codes.size, more=_UNSEEN_ADVICE))
+    reader = TableReader(parts, {"code": (column, coded(rule))} | _whose(person))
+    table = reader.whole()
+    codes = table["code"].to_numpy()
+    wrong = _wrong_answers(reader, "code", column, answers, total=codes.size, more=_UNSEEN_ADVICE)
+    refuse_all(where, [*wrong, *_nobodys(reader, answers, table, person)])
     values, kept = answers.settled(codes)
     dropped = codes.size - values.size
     if not values.size:
         fail(f"{where}: no records" + (f" are left, all {dropped:,} are missing." if dropped else "."))
+    people, beyond = None, 0
+    if person is not None:
+        persons = table["person"] if kept is None else table["person"].filter(pl.Series(kept))
+        keep = FewOfEach(reports_per_person)
+        keep.add(persons, (secure() if rng is None else rng).words(values.size), values, np.arange(values.size))
+        people, beyond, chosen = keep.people, keep.left_out, np.sort(keep.records)
+        values = values[chosen]
+        places = np.arange(codes.size) if kept is None else np.flatnonzero(kept)
+        kept = np.isin(np.arange(codes.size), places[chosen])
     values.flags.writeable = False
-    return Column(values=values, domain=domain, source=where, dropped=dropped, warnings=warnings, kept=kept)
+    return Column(
+        values=values,
+        domain=domain,
+        source=where,
+        dropped=dropped,
+        warnings=warnings,
+        kept=kept,
+        people=people,
+        beyond=beyond,
+    )
+
+
+def _nobodys(reader: TableReader, answers: Answers, table: pl.DataFrame, person: str | None) -> list[str]:
+    """Return how many records that are kept do not say whose they are."""
+    if person is None:
+        return []
+    unnamed = table["person"].is_null().to_numpy()
+    if answers.drop:
+        unnamed &= table["code"].to_numpy() != MISSING
+    faults = Faults()
+    faults.note(np.where(unnamed, MISSING, 0))
+    if not faults.counts[MISSING]:
+        return []
+    what, advice = _NAMELESS["person"]
+    return [_sentence(reader, faults, MISSING, f"{what} in column {person!r}", advice, table.height)]
+
+
+def _whose(person: str | None) -> dict[str, tuple[str, Rule]]:
+    """Return how the column is read that says whose records are, if there is one."""
+    return {} if person is None else {"person": (person, ID)}
 
 
 class WrongRecords(DataError):  # noqa: N818 - what is the case
@@ -225,18 +281,20 @@ def _in_order(label: str) -> tuple[float, str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
-    """Records that are kept: `values`, codes 0..k-1, shape (n,), and the text of their `ids`, if asked for."""
+    """Records that are kept: `values`, codes 0..k-1, shape (n,), and the text of `ids` and `persons`, if asked for."""
 
     values: npt.NDArray[np.int64] = field(repr=False)
     ids: pl.Series | None = field(default=None, repr=False)
+    persons: pl.Series | None = field(default=None, repr=False)
     dropped: int = 0
 
 
 class ColumnBatches:
     """The records of `column` in files, folders, globs or bundled data sets, read part by part in bounded memory.
 
-    `answers` says what its values mean; the text of the column `ids`, if there is one, is read beside it. Messages call
-    a source as `called` says, for its name may be private; no message shows a value. CSV files are of this `form`.
+    `answers` says what its values mean; the text of the columns `ids` and `person`, if there are any, is read beside
+    it. Messages call a source as `called` says, for its name may be private; no message shows a value. CSV files are of
+    this `form`.
 
     Records that do not fit are counted to the end of all files, and refused then (`WrongRecords`): after the first one
     nothing more is given.
@@ -249,12 +307,13 @@ class ColumnBatches:
         column: str,
         answers: Answers,
         ids: str | None = None,
+        person: str | None = None,
         form: CsvForm | None = None,
         base_folder: Path = Path(),
         called: Mapping[str, str] | None = None,
     ) -> None:
-        self._column, self._answers, self._ids = column, answers, ids
-        wanted = {"code": (column, coded(answers.coding))} | ({} if ids is None else {"id": (ids, ID)})
+        self._column, self._answers, self._named = column, answers, {"id": ids, "person": person}
+        wanted = {"code": (column, coded(answers.coding))} | ({} if ids is None else {"id": (ids, ID)}) | _whose(person)
         parts = tuple(open_all(sources, base_folder=base_folder, called=called or {}, form=form))
         self._reader = TableReader(parts, wanted)
 
@@ -268,34 +327,36 @@ class ColumnBatches:
             pass
 
     def __iter__(self) -> Iterator[Batch]:
-        reader, nameless, total, wrong = self._reader, Faults(), 0, False
+        reader, total, wrong = self._reader, 0, False
+        nameless = {name: Faults() for name, column in self._named.items() if column is not None}
         for block in reader.blocks(rows=BATCH):
             total += block.frame.height
             marks = block.frame["code"].to_numpy()
             wrong = wrong or bool(np.any(marks < (MISSING if not self._answers.refuses_missing else 0)))
             kept = None if not self._answers.drop else marks != MISSING
-            if self._ids is not None:
-                unnamed = block.frame["id"].is_null().to_numpy() & (True if kept is None else kept)
-                nameless.note(np.where(unnamed, MISSING, 0), part=block.part, start=block.start)
+            for name, faults in nameless.items():
+                unnamed = block.frame[name].is_null().to_numpy() & (True if kept is None else kept)
+                faults.note(np.where(unnamed, MISSING, 0), part=block.part, start=block.start)
                 wrong = wrong or bool(unnamed.any())
             if wrong:
                 continue
             values, kept = self._answers.settled(marks)
-            ids = None
-            if self._ids is not None:
-                ids = block.frame["id"] if kept is None else block.frame["id"].filter(pl.Series(kept))
-            yield Batch(values=values, ids=ids, dropped=block.frame.height - values.size)
+            texts = {name: block.frame[name].filter(True if kept is None else pl.Series(kept)) for name in nameless}
+            dropped = block.frame.height - values.size
+            yield Batch(values=values, ids=texts.get("id"), persons=texts.get("person"), dropped=dropped)
         if wrong:
             self._refuse(nameless, total)
 
-    def _refuse(self, nameless: Faults, total: int) -> None:
+    def _refuse(self, nameless: Mapping[str, Faults], total: int) -> None:
         """Say everything that is wrong with the records."""
         parts = self._reader.parts
         of = parts[0].name if len(parts) == 1 else f"{len(parts):,} files"
         where, problems = f"column {self._column!r} of {of}", []
-        if nameless.counts[MISSING]:
-            what = f"have no id in column {self._ids!r}"
-            problems.append(_sentence(self._reader, nameless, MISSING, what, _NAMELESS_ADVICE, total))
+        for name, faults in nameless.items():
+            if faults.counts[MISSING]:
+                what, advice = _NAMELESS[name]
+                said = f"{what} in column {self._named[name]!r}"
+                problems.append(_sentence(self._reader, faults, MISSING, said, advice, total))
         wrong = _wrong_answers(self._reader, "code", self._column, self._answers, total=total, more=_UNSEEN_ADVICE)
         refuse_all(where, [*wrong, *problems])
 

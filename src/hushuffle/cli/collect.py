@@ -14,6 +14,7 @@ from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from hushuffle.collection.batches import BatchRun
+    from hushuffle.collection.budget import Spent
     from hushuffle.collection.collect import Collected
     from hushuffle.collection.release import Release
     from hushuffle.collection.request import KeyRounds, Keys
@@ -40,6 +41,7 @@ def collect(
     interrupted: Literal["repeat", "skip"] | None = None,
     engine: Literal["local", "spark"] = "local",
     master: str | None = None,
+    budget: Path | None = None,
 ) -> Exit:
     """Run a collection: randomize a column, shuffle, write reports that say nothing about who sent which.
 
@@ -63,8 +65,13 @@ def collect(
         interrupted: with --batches, what becomes of a batch that a run left behind: repeat or skip.
         engine: spark reads Parquet files where a cluster has them; local serves one machine best.
         master: with --engine spark, the address of the cluster; this machine by default.
+        budget: a file with epsilon and delta that all collections of the same people together must keep;
+            each that is released is added to it.
     """
     cluster = master_of(engine, master)
+    if batches and budget is not None:
+        message = "--budget does not go with --batches: batches have different people, a budget is for the same ones."
+        raise UsageError(message)
     if not batches and (late is not None or interrupted is not None):
         message = "--late and --interrupted go with --batches."
         raise UsageError(message)
@@ -86,6 +93,7 @@ def collect(
                 reference=reference,
                 progress=tell,
                 master=cluster,
+                budget=budget,
             )
             if batches:
                 from hushuffle.collection.batches import collect_batch  # noqa: PLC0415 - only when needed
@@ -131,7 +139,13 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
 
 def _of_any(collected: Collected) -> list[str]:
     made = _of_columns(collected) if collected.several else _of_one(collected.columns[""])
-    return [*made, *_of_key(collected.rounds), "", *(f"Wrote {file}" for file in collected.files)]
+    return [
+        *made,
+        *_of_key(collected.rounds),
+        *_of_budget(collected.spent),
+        "",
+        *(f"Wrote {file}" for file in collected.files),
+    ]
 
 
 def _of_one(made: Release) -> list[str]:
@@ -163,6 +177,16 @@ def _of_key(rounds: KeyRounds | None) -> list[str]:
             "That leaves out what an earlier version of hushuffle collected with this key: it noted no figures."
         )
     return lines
+
+
+def _of_budget(spent: Spent | None) -> list[str]:
+    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+
+    if spent is None:
+        return []
+    what = "1 collection" if spent.collections == 1 else f"{spent.collections:,} collections"
+    used = f"central epsilon {number(spent.epsilon, up=True)} of {spent.limit:g}"
+    return [f"Budget: {what}, {used} used at delta = {spent.delta:g}."]
 
 
 def _of_columns(collected: Collected) -> list[str]:

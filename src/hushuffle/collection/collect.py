@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from hushuffle._checks import fail
+from hushuffle.collection.budget import Entry, Part, Spent
+from hushuffle.collection.budget import opened as opened_budget
 from hushuffle.collection.engines.local import MEMORY
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, batches_of, release
@@ -35,7 +37,7 @@ class Collected:
     """What was released of each column, by name ("" where there is one), and what all of them say together.
 
     `manifest` and `files` are those of all columns. `rounds` is what everything that was collected with this key says
-    together; None: without a key.
+    together; None: without a key. `spent` is what a budget says afterwards; None: without one.
     """
 
     columns: Mapping[str, Release]
@@ -44,6 +46,7 @@ class Collected:
     local_epsilon: float
     files: tuple[Path, ...]
     rounds: KeyRounds | None = None
+    spent: Spent | None = None
 
     @property
     def several(self) -> bool:
@@ -74,6 +77,7 @@ def collect(
     reference: Path | None = None,
     progress: Progress | None = None,
     master: str | None = None,
+    budget: Path | None = None,
 ) -> Collected:
     """Run a collection on the people in files, and write `reports.parquet` and `manifest.json` into the folder `out`.
 
@@ -93,10 +97,12 @@ def collect(
         reference: with a Mallows shuffle, a file with its public order (`load_reference`); None: it is computed.
         progress: told what is going on.
         master: the address of a Spark cluster, whose files `sources` are then; None: this machine alone.
+        budget: a TOML file with epsilon and delta: all that was collected with it, and this, as rounds with the same
+            people, must not exceed it. What is released is added to the file.
 
     Raises:
-        DataError: data, key, ledger, reference or folder cannot be used; fewer people than `min_batch`
-            (`TooFewPeople`), or too few for targets.epsilon.
+        DataError: data, key, ledger, reference, budget or folder cannot be used; fewer people than `min_batch`
+            (`TooFewPeople`), or too few for targets.epsilon or for the budget.
         SpecificationError: the population has no column to read.
         UnsupportedProtocolError: the shuffler does not hide who sent what, or reports have no columns.
     """
@@ -110,6 +116,7 @@ def collect(
         reference=reference,
         progress=progress,
         master=master,
+        budget=budget,
     )
     return run(Collection.of(specification), out=out, request=request)
 
@@ -121,12 +128,43 @@ def run(collection: Collection, *, out: Path, request: Request) -> Collected:
     Parquet file nothing else is read). With a key the coins of each come from a key of its own. Where missing answers
     are dropped, columns have different numbers of people.
     """
+    if request.budget is not None:
+        _check_budget(request.budget)  # before the work
     with workplace(out) as place:
         made = prepare(collection, request, place)
-        made = made.admitted(request)
-        publish(made.folder, out)
+        if request.budget is None:
+            made = made.admitted(request)
+            publish(made.folder, out)
+        else:
+            made = _within_budget(made, request, request.budget, out)
     request.tell("done", 1.0)
     return made.collected(out)
+
+
+def _check_budget(path: Path) -> None:
+    """Refuse a budget that cannot be used, or that is used up already."""
+    with opened_budget(path) as budget:
+        spent = budget.spent()
+    if spent.epsilon >= budget.epsilon:
+        fail(
+            f"The budget {path} is used up: central epsilon {spent.epsilon:.4g} of {budget.epsilon:g} at delta = "
+            f"{budget.delta:g}. Nothing was read."
+        )
+
+
+def _within_budget(made: Prepared, request: Request, path: Path, out: Path) -> Prepared:
+    """Release what a budget allows, noted there first; others that name the budget wait."""
+    parts = [Part(specification=one.manifest.specification, reports=one.protocol.n) for one in made.releases.values()]
+    coins = [one.entries.digest for one in made.releases.values() if one.entries is not None]
+    entry = Entry.now(parts, coins=coins)
+    with opened_budget(path) as budget:
+        request.tell("the guarantee of all collections in the budget", 1.0)
+        spent, new = budget.with_entry(entry)
+        made = made.admitted(request)
+        if new:
+            budget.note(entry, spent)
+        publish(made.folder, out)
+    return replace(made, spent=spent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +176,7 @@ class Prepared:
     central: Bound
     folder: Path
     rounds: KeyRounds | None = None
+    spent: Spent | None = None
 
     def admitted(self, request: Request) -> Prepared:
         """Write all columns into the ledger of the key, all or none; what its rounds add up to goes beside them.
@@ -179,6 +218,7 @@ class Prepared:
             local_epsilon=_local(self.releases),
             files=tuple(dict.fromkeys([*files, out / MANIFEST])),
             rounds=self.rounds,
+            spent=self.spent,
         )
 
 

@@ -70,7 +70,8 @@ class Request:
     """What is asked besides a specification; see `hushuffle.collection.collect.collect`.
 
     `called`: what messages call sources instead of their names, which may be private where they were found and not
-    given. `master`: the address of a Spark cluster that randomizes and shuffles; None: this machine alone.
+    given. `master`: the address of a Spark cluster that randomizes and shuffles; None: this machine alone. `budget`: a
+    file with what may be released of the same people over time.
     """
 
     sources: Sequence[str] = ()
@@ -83,6 +84,7 @@ class Request:
     reference: Path | None = None
     progress: Progress | None = None
     master: str | None = None
+    budget: Path | None = None
 
     def __post_init__(self) -> None:
         _checks.integer("min_batch", self.min_batch, low=1)

@@ -1,0 +1,212 @@
+"""A budget over time: a file that says how much may be said of one person, and what has been released so far.
+
+The file is begun by hand, with `epsilon` and `delta`, for one group of people. Every collection that names it adds up
+all that is in it and itself, as rounds with the same people, and is refused before anything leaves if the total would
+exceed the limit. It is noted before it is released: if a run ends between the two, what was noted counts.
+
+Source: docs/theory/composition.md, Theorem 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import tomli_w
+
+from hushuffle._checks import fail
+from hushuffle.collection.request import Released, fewer, protocol_of, together
+from hushuffle.errors import SpecificationError
+from hushuffle.files.causes import cause
+from hushuffle.files.private_files import remove_unfinished, write_private
+
+_OTHERS: Final = 0o022  # may be written by the group, or by everybody
+_BEGUN: Final = "For one group of people write a file with two lines: epsilon = 1.0 and delta = 1e-6."
+_KNOWN: Final = ("epsilon", "delta", "people", "released")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One column of a collection: the specification in its manifest, and how many reports there were."""
+
+    specification: str
+    reports: int
+
+    @property
+    def released(self) -> Released:
+        """What it is to be composed."""
+        return protocol_of(self.specification, self.reports)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One collection in a budget; `coins` names those of a key, "secure" where they were fresh."""
+
+    date: str
+    coins: str
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def now(cls, parts: Sequence[Part], *, coins: Sequence[bytes]) -> Entry:
+        """Return the entry of a collection that is about to be released; `coins`: digests of its keyed records."""
+        named = f"keyed, {hashlib.sha256(b''.join(coins)).hexdigest()}" if coins else "secure"
+        date = datetime.now(tz=UTC).isoformat(timespec="seconds")
+        return cls(date=date, coins=named, parts=tuple(parts))
+
+    def repeats(self, other: Entry) -> bool:
+        """Whether it gives the very reports of another one: the same coins of a key, made the same way."""
+        return self.coins != "secure" and (self.coins, self.parts) == (other.coins, other.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """How much of a budget is used: `epsilon` (nats, an upper end) of the `limit`, at `delta`."""
+
+    epsilon: float
+    limit: float
+    delta: float
+    collections: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What one person's data may say, in all, and what was released: the content of the file `path`."""
+
+    path: Path
+    text: str
+    epsilon: float
+    delta: float
+    entries: tuple[Entry, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Budget:
+        """Return what is in a file.
+
+        Raises:
+            DataError: it is not there, cannot be read, can be written by others, or is no budget.
+        """
+        try:
+            mode, text = path.stat().st_mode, path.read_bytes().decode("utf-8")
+            raw = tomllib.loads(text)
+        except FileNotFoundError:
+            fail(f"the budget {path} does not exist. {_BEGUN}")
+        except OSError as error:
+            fail(f"the budget {path} cannot be read: {cause(error)}.")
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+            _no_budget(path, "it is no TOML")
+        if os.name == "posix" and mode & _OTHERS:
+            fail(f"the budget {path} can be written by others on this machine. Say: chmod 600 {path.name}")
+        unknown = [key for key in raw if key not in _KNOWN]
+        if unknown:
+            _no_budget(path, f"{unknown[0]} is not a known key ({', '.join(_KNOWN)})")
+        epsilon = _number(path, raw, "epsilon", "above 0", lambda value: value > 0)
+        delta = _number(path, raw, "delta", "above 0 and below 1", lambda value: 0 < value < 1)
+        return cls(path=path, text=text, epsilon=epsilon, delta=delta, entries=_entries(path, raw.get("released", [])))
+
+    def with_entry(self, entry: Entry) -> tuple[Spent, bool]:
+        """Return what is used with a collection, and whether it is new: one that repeats an earlier one costs nothing.
+
+        Raises:
+            DataError: it is more than there is.
+        """
+        new = not any(entry.repeats(other) for other in self.entries)
+        before, after = self.spent(), self.spent(entry) if new else self.spent()
+        if after.epsilon > self.epsilon:
+            fail(
+                f"The budget {self.path} allows central epsilon {self.epsilon:g} for one person, at delta = "
+                f"{self.delta:g}. {before.epsilon:.4g} is used; with this collection it would be {after.epsilon:.4g}: "
+                "nothing leaves. More people help, or smaller local epsilons."
+            )
+        return after, new
+
+    def spent(self, *more: Entry) -> Spent:
+        """Return what all collections in the file, and `more`, say together about a person who is in all of them."""
+        entries = (*self.entries, *more)
+        rounds = fewer(part.released for entry in entries for part in entry.parts)
+        return Spent(
+            epsilon=together(rounds, self.delta), limit=self.epsilon, delta=self.delta, collections=len(entries)
+        )
+
+    def note(self, entry: Entry, spent: Spent) -> None:
+        """Write a collection down, through to the disk, after what is in the file.
+
+        Raises:
+            DataError: it cannot be written; the file is as it was.
+        """
+        table = {
+            "date": entry.date,
+            "coins": entry.coins,
+            "total": spent.epsilon,
+            "parts": [{"reports": part.reports, "specification": part.specification} for part in entry.parts],
+        }
+        content = f"{self.text.rstrip()}\n\n{tomli_w.dumps({'released': [table]})}"
+        try:
+            remove_unfinished(self.path)
+            write_private(self.path, content.encode())
+        except OSError as error:
+            fail(f"the budget {self.path} cannot be written: {cause(error)}. Nothing was released.")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Budget]:
+    """Open a budget; every other collection that names it waits. A link leads to the file that it names.
+
+    Raises:
+        DataError: as `Budget.read`, or its folder cannot be written.
+    """
+    place = path.resolve()
+    try:
+        number = os.open(place.with_name(f".{place.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        fail(f"the folder of the budget {path} cannot be written: {cause(error)}.")
+    try:
+        if os.name == "posix":
+            import fcntl  # noqa: PLC0415 - is not everywhere
+
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield Budget.read(place)
+    finally:
+        os.close(number)
+
+
+def _number(path: Path, raw: dict[str, Any], key: str, rule: str, holds: Any) -> float:
+    value = raw.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not holds(value):
+        _no_budget(path, f"{key} must be a number {rule}")
+    return float(value)
+
+
+def _entries(path: Path, listed: Any) -> tuple[Entry, ...]:
+    try:
+        entries = tuple(
+            Entry(
+                date=str(entry["date"]),
+                coins=str(entry["coins"]),
+                parts=tuple(_part(part) for part in entry["parts"]),
+            )
+            for entry in listed
+        )
+        for entry in entries:
+            for part in entry.parts:
+                _ = part.released
+    except (KeyError, TypeError, ValueError, SpecificationError):
+        _no_budget(path, "what was released is cut off or was changed: put it back as it was")
+    return entries
+
+
+def _part(part: Any) -> Part:
+    if not isinstance(part["specification"], str) or not isinstance(part["reports"], int) or part["reports"] < 1:
+        raise TypeError
+    return Part(specification=part["specification"], reports=part["reports"])
+
+
+def _no_budget(path: Path, why: str) -> NoReturn:
+    fail(f"{path} is no budget: {why}. {_BEGUN}")

@@ -36,10 +36,51 @@ def test_the_first_row_is_about_all_that_one_person_gives() -> None:
     assert rows["central-dp"].bound == hs.dp.compose([(once, 4)], delta=1e-6)
     assert rows["central-dp-one-round"].bound == hs.dp.epsilon(protocol(900), delta=1e-6, reports_per_person=3)
     assert rows["local-dp"].bound.upper == pytest.approx(12.0)
-    assert "all 4 rounds, with up to 3 reports of yours in each" in rows["central-dp"].sentence
-    assert "all 4 rounds" in rows["local-dp"].sentence
+    assert "all 4 rounds, with up to 3 reports of each person in each" in rows["central-dp"].sentence
+    assert "all 12 reports that you may send" in rows["local-dp"].sentence
     assert "one report alone" in rows["vulnerability"].sentence
     assert "900 reports, up to 3 of each person" in report.question
+
+
+def test_the_first_page_is_about_a_person() -> None:
+    targets = "delta = 1e-6, epsilon = 9.0, guessing = 0.9, people = 300, local_epsilon = 11"
+    report = assess(survey("n = 900, k = 3, reports_per_person = 3", rounds=4, targets=targets))
+    page = report.statement
+    assert page is not None
+    assert "That covers all 4 rounds, with up to 3 reports of each person in each." in page.claim
+    assert "all of whose reports, 3 at most, in all 4 rounds, are replaced" in page.unit
+    said = {row.key: row.sentence for row in page.assumptions}
+    assert "Nobody sends more than 3 reports in a round" in said["one_answer"]
+    assert "more than 4 times" in said["no_repeats"]
+    assert "all 900 messages, of which you send 3 at most" in " ".join(page.respondents)
+    cases = {row.key: row for row in page.scenarios}
+    assert cases["as-planned"].central == report.findings[0].bound
+    assert cases["broken-shuffler"].central == report.findings[1 + 1].bound
+    assert "asked 20 times" in cases["rounds"].case
+    got = {target.key: target for target in report.targets}
+    assert got["epsilon"].got == report.findings[0].bound
+    assert got["guessing"].got is None
+    assert "one report alone" in got["guessing"].reason
+    assert got["people"].got is not None
+    assert got["people"].got.upper == 300  # at least: 900 reports of at most three each
+    local = got["local_epsilon"].got
+    assert local is not None
+    assert local.upper == pytest.approx(12.0)
+
+
+def test_colluders_tell_all_of_their_reports() -> None:
+    report = assess(
+        parse("""
+        population = { n = 900, k = 3, reports_per_person = 3 }
+        randomizer = { kind = "randomized-response", epsilon = 1.0 }
+        shuffler = { kind = "uniform" }
+        targets = { delta = 1e-6 }
+        statement = { colluders = 100 }
+    """)
+    )
+    assert report.statement is not None
+    (row,) = [row for row in report.statement.scenarios if row.key == "colluders"]
+    assert row.central == hs.dp.epsilon(protocol(600), delta=1e-6, reports_per_person=3)
 
 
 def test_who_sent_a_report_has_no_figure_where_a_person_gives_several() -> None:

@@ -52,10 +52,10 @@ class Exposure:
 
     @property
     def seen(self) -> str:
-        """What changes what somebody concludes."""
+        """What somebody sees, to go before a verb."""
         if self.alone:
             return "it"
-        return f"all that {self.words} say" if self.rounds > 1 else f"what {self.words} say"
+        return f"the releases of {self.words}," if self.rounds > 1 else f"a release with {self.words}"
 
     @property
     def named(self) -> str:

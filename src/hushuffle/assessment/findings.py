@@ -109,8 +109,8 @@ def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> F
     else:
         factor = number(math.exp(bound.upper), up=True)
         sentence = (
-            f"Whatever else they know, seeing {exposure.seen} changes the odds of any conclusion about you by at most a "
-            f"factor {factor} (delta = {delta:g})."
+            f"Whatever else they know, seeing {exposure.seen} changes the odds of any conclusion about you by at most "
+            f"a factor {factor} (delta = {delta:g})."
         )
     return Finding(
         question="central-dp",

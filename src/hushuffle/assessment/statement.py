@@ -134,10 +134,11 @@ def _respondents(
     if local is None or math.isinf(local.upper):
         yield "Your device sends your answer as it is."
     else:
+        sent = "your message were" if Exposure.of(specification).alone else "everything that you send were"
         yield "Your device changes your answer at random before it sends anything."
         yield (
-            f"Even if {'your message' if Exposure.of(specification).alone else 'all your messages'} were read with your name on it, it would change the odds of any conclusion about "
-            f"you by at most {_factor(local)}."
+            f"Even if {sent} read with your name on it, it would change the odds of any conclusion about you by at "
+            f"most {_factor(local)}."
         )
     if reveals is not Reveals.SENDERS:
         run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""

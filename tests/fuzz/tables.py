@@ -27,7 +27,8 @@ from hushuffle.tables.categories import Answers
 from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.label_files import load_labels_file
 from hushuffle.tables.labels import Tidying
-from hushuffle.tables.private import ColumnBatches, load_column, load_table
+from hushuffle.tables.private import ColumnBatches, load_column
+from hushuffle.tables.private_table import load_table
 from hushuffle.tables.public_columns import load_attributes, load_codes, load_edges, load_labels, load_numbers
 from hushuffle.tables.published import load_checkins, load_ratings, read_idx
 from hushuffle.tables.sketch_files import identifier_columns

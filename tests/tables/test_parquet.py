@@ -24,7 +24,8 @@ from hushuffle.tables import _parquet_child as child
 from hushuffle.tables import parquet
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.parquet import UnreadableFile, read_parquet
-from hushuffle.tables.private import ColumnBatches, load_column, load_table
+from hushuffle.tables.private import ColumnBatches, load_column
+from hushuffle.tables.private_table import load_table
 from hushuffle.tables.public_columns import load_edges, load_numbers
 from hushuffle.tables.sketch_files import identifier_columns
 

@@ -10,7 +10,7 @@ import pytest
 
 from hushuffle.errors import DataError
 from hushuffle.tables.categories import MISSING, UNSEEN, coding
-from hushuffle.tables.private import load_table
+from hushuffle.tables.private_table import load_table
 from hushuffle.tables.reader import ANYTHING, ID, NUMBER, TEXT, Faults, TableReader, coded, given
 from hushuffle.tables.sources import Part, open_source
 

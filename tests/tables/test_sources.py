@@ -14,7 +14,8 @@ import polars as pl
 import pytest
 
 from hushuffle.errors import DataError, MissingDependencyError
-from hushuffle.tables.private import load_column, load_table
+from hushuffle.tables.private import load_column
+from hushuffle.tables.private_table import load_table
 
 YES_NO = ("no", "yes")
 

@@ -269,7 +269,7 @@ class AggregateQuery(Query):
             n, source, dropped = made.people, "made-up records", 0
         else:
             assert self.data is not None
-            from hushuffle.tables.private import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
+            from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
 
             read = load_table(
                 self.data,

@@ -195,7 +195,7 @@ class HistogramQuery(Query):
         else:
             assert self.data is not None
             cut = {name: column.conditions() for name, column in self.columns.items()}
-            from hushuffle.tables.private import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
+            from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
 
             read = load_table(self.data, categories=cut, missing=self.missing, base_folder=base_folder)
             columns, n, source, dropped = read.groups, read.n, read.source, read.dropped

@@ -261,7 +261,7 @@ class KMeansQuery(Query):
         assert self.data is not None
         if self.columns is None:
             return self._digits(base_folder / Path(self.data).expanduser(), self.data)
-        from hushuffle.tables.private import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
+        from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         read = load_table(
             self.data, categories={}, numbers=tuple(self.columns), missing=self.missing, base_folder=base_folder

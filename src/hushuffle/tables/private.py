@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from hushuffle.tables.categories import (
 from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.labels import FROM_DATA, Tidying
 from hushuffle.tables.people import FewOfEach
-from hushuffle.tables.reader import ID, NUMBER, Faults, Marks, Rule, TableReader, coded, labelled
+from hushuffle.tables.reader import ID, Faults, Rule, TableReader, coded, labelled
 from hushuffle.tables.sources import Part, open_all, open_source
 
 BATCH: Final = 1 << 18
@@ -47,11 +47,6 @@ _NAMELESS: Final = {
     "id": ("have no id", "Every record needs one."),
     "person": ("do not say whose they are", "Every record needs a person."),
 }
-_NUMBER: Final = replace(
-    NUMBER,
-    takes=lambda dtype: dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null),
-    must="It must hold numbers.",
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -145,7 +140,7 @@ def load_column(
     reader = TableReader(parts, {"code": (column, coded(rule))} | _whose(person))
     table = reader.whole()
     codes = table["code"].to_numpy()
-    wrong = _wrong_answers(reader, "code", column, answers, total=codes.size, more=_UNSEEN_ADVICE)
+    wrong = wrong_answers(reader, "code", column, answers, total=codes.size, more=_UNSEEN_ADVICE)
     refuse_all(where, [*wrong, *_nobodys(reader, answers, table, person)])
     values, kept = answers.settled(codes)
     dropped = codes.size - values.size
@@ -205,7 +200,7 @@ def refuse_all(where: str, problems: Sequence[str]) -> None:
     raise WrongRecords(message)
 
 
-def _wrong_answers(
+def wrong_answers(
     reader: TableReader, name: str, column: str, answers: Answers, *, total: int, more: str = ""
 ) -> list[str]:
     """Return what is wrong with records of a column: how many of a `total`, and which are the first.
@@ -341,7 +336,9 @@ class ColumnBatches:
             if wrong:
                 continue
             values, kept = self._answers.settled(marks)
-            texts = {name: block.frame[name].filter(True if kept is None else pl.Series(kept)) for name in nameless}
+            texts = {name: block.frame[name] for name in nameless}
+            if kept is not None:
+                texts = {name: text.filter(pl.Series(kept)) for name, text in texts.items()}
             dropped = block.frame.height - values.size
             yield Batch(values=values, ids=texts.get("id"), persons=texts.get("person"), dropped=dropped)
         if wrong:
@@ -357,76 +354,5 @@ class ColumnBatches:
                 what, advice = _NAMELESS[name]
                 said = f"{what} in column {self._named[name]!r}"
                 problems.append(_sentence(self._reader, faults, MISSING, said, advice, total))
-        wrong = _wrong_answers(self._reader, "code", self._column, self._answers, total=total, more=_UNSEEN_ADVICE)
+        wrong = wrong_answers(self._reader, "code", self._column, self._answers, total=total, more=_UNSEEN_ADVICE)
         refuse_all(where, [*wrong, *problems])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PrivateTable:
-    """Records of people: `groups`, codes of each categorical column, and `numbers` of each other one, shape (n,)."""
-
-    groups: Mapping[str, npt.NDArray[np.int64]] = field(repr=False)
-    numbers: Mapping[str, npt.NDArray[np.float64]] = field(repr=False)
-    n: int
-    source: str
-    dropped: int = 0
-
-
-def load_table(
-    source: str,
-    *,
-    categories: Mapping[str, Categories],
-    numbers: Sequence[str] = (),
-    missing: Literal["refuse", "drop"] = "refuse",
-    base_folder: Path | None = None,
-) -> PrivateTable:
-    """Return columns of `source` (as `load_column`): of groups, with their `categories`, and of finite `numbers`.
-
-    "drop" leaves out every record in which one of the columns is missing.
-
-    Raises:
-        DataError: the data cannot be read or do not fit; the message shows no value.
-        MissingDependencyError: statsmodels is not installed.
-
-    >>> table = load_table("statsmodels:fair", categories={"religious": [1, 2, 3, 4]}, numbers=["educ"])
-    >>> table.n, table.groups["religious"][:3].tolist(), table.numbers["educ"][:3].tolist()
-    (6366, [2, 0, 0], [17.0, 14.0, 16.0])
-    """
-    answers = {name: Answers.of(groups, missing) for name, groups in categories.items()}
-    wanted = {f"group {name}": (name, coded(meant.coding)) for name, meant in answers.items()}
-    wanted |= {f"number {name}": (name, _NUMBER) for name in numbers}
-    reader = TableReader(open_source(source, base_folder=base_folder or Path()), wanted)
-    table = reader.whole()
-    messages = []
-    for name, meant in answers.items():
-        try:
-            refuse_all(
-                f"column {name!r} of {source}", _wrong_answers(reader, f"group {name}", name, meant, total=table.height)
-            )
-        except WrongRecords as error:
-            messages.append(str(error))
-    if messages:
-        fail("\n".join(messages))
-    marks = {name: rule.marks(table[name]) for name, (_, rule) in wanted.items()}
-    for name in numbers:
-        _refuse_numbers(f"column {name!r} of {source}", marks[f"number {name}"], missing=missing)
-    whole = np.logical_and.reduce([found >= 0 for found in marks.values()])
-    n = int(np.count_nonzero(whole))
-    if not n:
-        fail(f"{source}: no record has all of the columns {', '.join((*answers, *numbers))}.")
-    kept = table if n == table.height else table.filter(pl.Series(whole))
-    return PrivateTable(
-        groups={name: kept[f"group {name}"].to_numpy().astype(np.int64) for name in answers},
-        numbers={name: kept[f"number {name}"].to_numpy() for name in numbers},
-        n=n,
-        source=source,
-        dropped=table.height - n,
-    )
-
-
-def _refuse_numbers(where: str, marks: Marks, *, missing: str) -> None:
-    faults, these = Faults(), f": {{count}} of {marks.size:,} records ({{numbers}})"
-    faults.note(marks)
-    if missing == "refuse":
-        faults.refuse(MISSING, where, f'{these} are missing. Set missing = "drop" to leave them out.')
-    faults.refuse(UNSEEN, where, f"{these} hold no finite number.")

@@ -230,4 +230,4 @@ def test_files(tmp_path: Path) -> None:
 
 def test_a_file_of_several_columns_is_for_collect() -> None:
     (problem,) = problems("[[columns]]\ncolumn = 'a'\n")
-    assert problem.startswith("columns: must be left out here, got several columns. Such a file is for hushuffle coll")
+    assert problem.startswith("columns: must be left out here, got several columns. Such a file is for hushuffle asse")

@@ -21,10 +21,12 @@ def targets(
     findings: Sequence[Finding],
     unanswered: Sequence[Unanswered],
     error: Bound | None,
+    alone: bool | None = None,
 ) -> tuple[Target, ...]:
     """Return what is asked of the privacy, the people and the accuracy, in this order.
 
-    `error` is the standard error that targets.standard_error is about; None: nobody knows it.
+    `error` is the standard error that targets.standard_error is about; None: nobody knows it. `alone`: whether a person
+    gives one report in all; None: as the specification says.
     """
     asked = specification.targets
     reasons = {row.question: row.reason for row in unanswered}
@@ -49,11 +51,11 @@ def targets(
             yield target("local_epsilon", topic, asked.local_epsilon, _figure(findings, "local-dp"), "local-dp")
         if asked.guessing is not None:
             topic = "Guessing a person's answer, the strongest adversary"
-            alone = Exposure.of(specification).alone
-            refused = any(row.question in _GUESSES for row in unanswered) or not alone
+            single = Exposure.of(specification).alone if alone is None else alone
+            refused = any(row.question in _GUESSES for row in unanswered) or not single
             got = None if refused else _strongest(findings)
             wanted = target("guessing", topic, asked.guessing, got, "vulnerability")
-            yield wanted if alone else replace(wanted, reason=_ONE_REPORT)
+            yield wanted if single else replace(wanted, reason=_ONE_REPORT)
         if asked.reidentification is not None:
             got = _figure(findings, "re-identification")
             topic = "Naming the sender of a report"

@@ -27,6 +27,7 @@ def assess(
     """Say what each adversary can learn from a deployment, and how accurate its answers are.
 
     Runs the collection on the data, if there is any, and prints a summary.
+    Of several [[columns]] it says first what all of them come to.
     Writes report.html, result.json and the effective specification.toml
     into one folder: all of them or none.
 
@@ -38,15 +39,19 @@ def assess(
         strict: end with exit code 3 if one of the targets is missed, or not known to be met.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
-    from hushuffle.specification import load  # noqa: PLC0415
+    from hushuffle.specification.reading import load_collection  # noqa: PLC0415
 
-    spec = load(specification)
+    collection = load_collection(specification)
     folder = Path("hushuffle-out") / specification.stem if out is None else out
     _refuse_folder(folder, specification, overwrite=overwrite)
     from hushuffle.assessment.assess import assess as run  # noqa: PLC0415
+    from hushuffle.assessment.columns import assess_columns  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        report = run(spec, base_folder=specification.parent, progress=tell)
+        if collection.several:
+            report = assess_columns(collection, base_folder=specification.parent, progress=tell)
+        else:
+            report = run(collection.columns[""], base_folder=specification.parent, progress=tell)
     deliver(report, folder, json=json)
     return judged(report, strict=strict)
 

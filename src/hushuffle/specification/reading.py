@@ -51,7 +51,7 @@ def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Spe
 
     A file of labels that it names is read, and relative to `base_folder`.
     """
-    hint = "Such a file is for hushuffle collect. To assess it, write a file for each column."
+    hint = "Such a file is for hushuffle assess and collect. For anything else write a file for each column."
     refuse_other_kind(text, "columns", "several columns", hint, file=file)
     refuse_other_kind(text, "query", "the plan of a query", "Such a file is for hushuffle plan.", file=file)
 
@@ -144,8 +144,8 @@ _OF_COLUMNS: Final = (
 )
 _ELSEWHERE: Final = {
     "randomizer": "It belongs to each of [[columns]].",
-    "adversaries": "Columns are assessed one at a time, in a file each.",
-    "run": "Columns are assessed one at a time, in a file each.",
+    "adversaries": "Columns are assessed against the usual ones. For others write a file for each column.",
+    "run": "Columns are assessed as usual. For anything else write a file for each column.",
 }
 _OF_PERSONS: Final = ("person", "reports_per_person")
 _BESIDES: Final = ("name", "randomizer", *_OF_FILES, *_OF_PERSONS)
@@ -199,6 +199,30 @@ class Collection:
     def data(self) -> str | None:
         """The files of the people; None where the specification does not name them."""
         return next(iter(self.columns.values())).population.files
+
+    @property
+    def whole(self) -> Specification:
+        """The first column with what is asked of all columns together."""
+        plain = next(iter(self.columns.values())).plain()
+        asked = {} if self.epsilon is None else {"epsilon": self.epsilon}
+        return Specification.model_validate({**plain, "targets": {**plain["targets"], **asked}})
+
+    def effective(self) -> str:
+        """Return TOML text with every default spelled out; `parse_collection` reads the same collection from it."""
+        whole = self.whole.plain()
+        if not self.several:
+            return self.whole.effective()
+        shared = ("title", "rounds", "shuffler", "targets")
+        tables: dict[str, Any] = {key: whole[key] for key in shared if key in whole}
+        tables["population"] = {key: whole["population"][key] for key in _OF_FILES if key in whole["population"]}
+        tables["columns"] = [_column(name, one.plain()) for name, one in self.columns.items()]
+        return tomli_w.dumps(tables)
+
+
+def _column(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table of one column."""
+    answers = {key: value for key, value in plain["population"].items() if key not in _OF_FILES}
+    return {"name": name, **answers, "randomizer": plain["randomizer"]}
 
 
 def load_collection(path: str | Path) -> Collection:

@@ -1,0 +1,221 @@
+"""Assess several columns of the same people: what all of them come to first, then each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from hushuffle.assessment import findings, trials, warnings
+from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.findings import SHUFFLER, Questions
+from hushuffle.assessment.targets import targets
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Bound, Finding, Population, Report, Table, Unanswered, Utility, Warned, number
+from hushuffle.model.report import software
+from hushuffle.questions import dp
+from hushuffle.specification import Collection, Specification, build_adversaries, build_protocol
+
+_ALL: Final = "Anyone who sees the releases of all columns"
+_OF_A_COLUMN: Final = ("central-dp", "central-dp-one-round", "local-dp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Column:
+    """What is known of one column."""
+
+    name: str
+    protocol: Protocol
+    population: Population
+    findings: tuple[Finding, ...]
+    unanswered: tuple[Unanswered, ...]
+    warnings: tuple[Warned, ...]
+    utility: Utility | None
+
+    @property
+    def error(self) -> float | None:
+        """The standard error of a share, the largest of all categories."""
+        return None if self.utility is None else float(self.utility.predicted.max())
+
+
+def assess_columns(
+    collection: Collection, *, base_folder: Path = Path(), progress: Callable[[str, float], None] | None = None
+) -> Report:
+    """Return what the columns of a collection say together about one person, then what each says, and how accurate.
+
+    The guarantees are composed as rounds with the same people; nothing is assumed of how the answers hang together.
+
+    Args:
+        collection: two columns or more, as `hushuffle.specification.load_collection` reads them.
+        base_folder: the folder that relative paths of data are relative to.
+        progress: told what is going on.
+
+    Raises:
+        DataError, MissingDependencyError: the data cannot be used.
+        SpecificationError: a column does not fit the data.
+
+    Source: docs/theory/composition.md, Theorem 3.
+    """
+    tell = progress or (lambda _stage, _share: None)
+    columns = []
+    for place, (name, specification) in enumerate(collection.columns.items()):
+        tell(f"column {name}", place / (len(collection.columns) + 1))
+        columns.append(_assessed(name, specification, base_folder))
+    tell("what all columns come to", len(columns) / (len(columns) + 1))
+    questions, whole = Questions(), collection.whole
+    together = [
+        questions.ask("central-dp", _ALL, lambda: _central(collection, columns)),
+        questions.ask("local-dp", SHUFFLER, lambda: _local(collection, columns)),
+    ]
+    total = tuple(row for row in together if row is not None)
+    unanswered = (*questions.unanswered, *(row for column in columns for row in column.unanswered))
+    rows = (*total, *(row for column in columns for row in column.findings))
+    errors = [column.error for column in columns]
+    worst = None if None in errors else Bound.exact(max(error for error in errors if error is not None), unit="")
+    people = max(column.population.n for column in columns)
+    tell("done", 1.0)
+    return Report(
+        title=collection.title or "Assessment of several columns",
+        question=" ".join(f"{column.name}: {column.protocol.describe()}" for column in columns),
+        population=Population(
+            n=people,
+            labels=tuple(collection.columns),
+            source=collection.data or "no data",
+            dropped=sum(column.population.dropped for column in columns),
+            label_of="column",
+        ),
+        targets=targets(whole, people=people, findings=rows, unanswered=unanswered, error=worst, alone=False),
+        findings=rows,
+        unanswered=unanswered,
+        tables=(_table(collection, columns),),
+        warnings=tuple(dict.fromkeys(warned for column in columns for warned in column.warnings)),
+        specification=collection.effective(),
+        software=software("polars", "cryptography"),
+        citations=tuple(dict.fromkeys(source for column in columns for source in column.protocol.randomizer.sources)),
+    )
+
+
+def _assessed(name: str, specification: Specification, base_folder: Path) -> _Column:
+    people, run = specification.population.read(base_folder), specification.run
+    protocol, asked = build_protocol(specification, n=people.n, k=people.k), build_adversaries(specification)
+    questions = Questions()
+    rows = findings.learned(
+        questions,
+        protocol,
+        guessers=asked.guessers,
+        linking=asked.linker,
+        delta=specification.targets.delta,
+        exposure=Exposure.of(specification),
+    )
+    utility = questions.ask(
+        "accuracy",
+        "The accuracy of the answers",
+        lambda: trials.utility(
+            protocol,
+            values=people.values,
+            repetitions=run.repetitions,
+            seed=run.seed,
+            target=specification.targets.standard_error,
+            confidence=run.confidence,
+            progress=lambda _: None,
+        ),
+    )
+    concerns = warnings.concerns(protocol, people=people, specification=specification, findings=rows, utility=utility)
+    return _Column(
+        name=name,
+        protocol=protocol,
+        population=people.population,
+        findings=tuple(_named(name, row) for row in rows),
+        unanswered=tuple(replace(row, topic=f"{name}: {row.topic}") for row in questions.unanswered),
+        warnings=tuple(_warned(name, warned) for warned in concerns),
+        utility=utility,
+    )
+
+
+def _named(name: str, row: Finding) -> Finding:
+    """Say which column a row is about; a guarantee of one column is not that of all."""
+    adversary = f"{name}: {row.adversary}"
+    if row.question in _OF_A_COLUMN:
+        return replace(row, question=f"{row.question}-of-a-column", adversary=adversary)
+    return replace(row, adversary=adversary, sentence=f"{row.sentence} All columns together may say more.")
+
+
+def _warned(name: str, warned: Warned) -> Warned:
+    """Say which column a warning is about, unless it is about the run."""
+    return (
+        warned
+        if warned.key in ("true-values-shown", "fixed-seed")
+        else replace(warned, sentence=f"{name}: {warned.sentence}")
+    )
+
+
+def _words(collection: Collection) -> str:
+    rounds = f" in all {collection.rounds:,} rounds" if collection.rounds > 1 else ""
+    return f"your answers to all {len(collection.columns):,} columns{rounds}"
+
+
+def _central(collection: Collection, columns: list[_Column]) -> Finding:
+    bound = dp.compose([(column.protocol, collection.rounds) for column in columns], delta=collection.delta)
+    factor = number(math.exp(min(bound.upper, 700.0)), up=True)
+    sentence = (
+        f"Whatever else they know, what is released of {_words(collection)} changes the odds of any conclusion about "
+        f"you by at most a factor {factor} (delta = {collection.delta:g})."
+    )
+    if math.isinf(bound.upper):
+        sentence = f"No differential privacy: one of {_words(collection)} can be read off."
+    return Finding(
+        question="central-dp",
+        adversary=_ALL,
+        sentence=sentence,
+        bound=bound,
+        proof="dominating pairs composed (upper bound), explicit datasets composed (lower bound)",
+    )
+
+
+def _local(collection: Collection, columns: list[_Column]) -> Finding:
+    parts = [column.protocol.randomizer.local_epsilon for column in columns]
+    total = collection.rounds * math.fsum(parts) * (1 + 2.0**-50)
+    sentence = f"If the shuffler fails, hardly anything protects {_words(collection)}."
+    if total < 700:
+        factor = number(math.exp(total), up=True)
+        sentence = (
+            f"Even with your name on them, {_words(collection)} change the odds of any conclusion about you by at most "
+            f"a factor {factor}."
+        )
+    return Finding(
+        question="local-dp",
+        adversary=SHUFFLER,
+        sentence=sentence,
+        bound=Bound.exact(total, unit="nats"),
+        proof="sum of the integer thresholds of the implemented randomizers, rounded up",
+    )
+
+
+def _table(collection: Collection, columns: list[_Column]) -> Table:
+    def central(column: _Column) -> Bound | str:
+        found = (row.bound for row in column.findings if row.question == "central-dp-of-a-column")
+        return next(found, "not known")
+
+    rounds = "" if collection.rounds == 1 else f", in all {collection.rounds:,} rounds"
+    return Table(
+        key="columns",
+        title="Each column",
+        caption=(
+            f"Central epsilon is at delta = {collection.delta:g}{rounds}; the standard error is that of a share in one "
+            "round, the largest of all categories."
+        ),
+        columns=("column", "people", "categories", "local epsilon", "central epsilon", "standard error"),
+        rows=tuple(
+            (
+                column.name,
+                column.population.n,
+                len(column.population.labels),
+                Bound.exact(column.protocol.randomizer.local_epsilon, unit="nats"),
+                central(column),
+                "not known" if column.error is None else column.error,
+            )
+            for column in columns
+        ),
+    )

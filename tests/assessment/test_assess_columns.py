@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import hushuffle as hs
+from hushuffle import report as output
+from hushuffle.assessment.columns import assess_columns
+from hushuffle.cli import main
+from hushuffle.cli.console import Exit
+from hushuffle.report.formatting import asked
+from hushuffle.specification.reading import parse_collection
+
+COLUMNS = """
+[[columns]]
+name = "habit"
+column = "smokes"
+categories = ["no", "yes"]
+missing = "drop"
+randomizer = { kind = "randomized-response", epsilon = 1.0 }
+
+[[columns]]
+column = "town"
+categories = ["a", "b", "c"]
+randomizer = { kind = "local-hashing", epsilon = 2.0, g = 4 }
+"""
+
+
+def text(*, rounds: int = 1, targets: str = "delta = 1e-6", columns: str = COLUMNS) -> str:
+    return f"""
+title = "Two questions"
+rounds = {rounds}
+population = {{ data = "people.csv" }}
+shuffler = {{ kind = "uniform" }}
+targets = {{ {targets} }}
+{columns}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    smokes = ["no", "yes", "no", None] * 100
+    pl.DataFrame({"smokes": smokes, "town": ["a", "b", "c", "a"] * 100}).write_csv(tmp_path / "people.csv")
+    return tmp_path
+
+
+def protocols() -> list[hs.Protocol]:
+    uniform = hs.UniformShuffle()
+    return [
+        hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=uniform, n=300),
+        hs.Protocol(randomizer=hs.LocalHashing(k=3, g=4, epsilon=2.0), shuffler=uniform, n=400),
+    ]
+
+
+def test_what_all_columns_come_to_is_said_first(folder: Path) -> None:
+    made = assess_columns(parse_collection(text(rounds=2)), base_folder=folder)
+    total, local, *rest = made.findings
+    assert (total.question, local.question) == ("central-dp", "local-dp")
+    assert total.bound == hs.dp.compose([(protocol, 2) for protocol in protocols()], delta=1e-6)
+    assert local.bound.upper == pytest.approx(6.0)
+    assert "your answers to all 2 columns in all 2 rounds" in total.sentence
+    assert not [row for row in rest if row.question in ("central-dp", "local-dp")]
+    alone = {row.adversary: row for row in rest if row.question == "central-dp-one-round-of-a-column"}
+    assert alone["habit: Anyone who sees the release of one round"].bound == hs.dp.epsilon(protocols()[0], delta=1e-6)
+    assert all("All columns together may say more." in row.sentence for row in rest if row.question == "vulnerability")
+
+
+def test_accuracy_and_people_are_those_of_each_column(folder: Path) -> None:
+    made = assess_columns(parse_collection(text()), base_folder=folder)
+    (table,) = made.tables
+    assert [(row[0], row[1], row[2]) for row in table.rows] == [("habit", 300, 2), ("town", 400, 3)]
+    assert all(isinstance(row[5], float) and 0 < row[5] < 1 for row in table.rows)
+    assert table.rows[0][4] == hs.dp.epsilon(protocols()[0], delta=1e-6)
+    assert made.population is not None
+    assert "400 people, 2 columns; people.csv; 100 records left out. One row is taken" in asked(made.population)
+    assert any(warned.sentence.startswith("habit: ") for warned in made.warnings)
+
+
+def test_targets_are_for_all_columns(folder: Path) -> None:
+    targets = "delta = 1e-6, epsilon = 0.01, standard_error = 0.9, guessing = 0.9, local_epsilon = 2.5"
+    made = assess_columns(parse_collection(text(targets=targets)), base_folder=folder)
+    got = {target.key: target for target in made.targets}
+    assert got["epsilon"].got == made.findings[0].bound
+    assert got["epsilon"].met is False
+    assert got["local_epsilon"].met is False
+    assert got["standard_error"].met is True
+    assert got["guessing"].got is None  # of one column alone
+
+
+def test_what_is_asked_of_all_is_written_down_and_read_again(folder: Path) -> None:
+    first = parse_collection(text(targets="delta = 1e-6, epsilon = 3.0", rounds=2))
+    again = parse_collection(first.effective())
+    assert again == first
+    assert assess_columns(first, base_folder=folder).specification == first.effective()
+
+
+def test_the_command_writes_a_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "survey.toml").write_text(text(targets="delta = 1e-6, epsilon = 0.01"), encoding="utf-8")
+    place = folder / "out"
+    arguments = ["assess", str(folder / "survey.toml"), "--out", str(place), "--strict"]
+    assert main(arguments) == Exit.MISSED
+    assert "habit: Anyone" in capsys.readouterr().out
+    document = json.loads((place / "result.json").read_text())
+    assert document["findings"][0]["question"] == "central-dp"
+    assert document["statement"] is None
+    assert "Each column" in (place / "report.html").read_text()
+    assert parse_collection((place / "specification.toml").read_text()).several
+
+
+def test_without_noise_nothing_is_promised(folder: Path) -> None:
+    bare = COLUMNS.replace("epsilon = 1.0", 'epsilon = "inf"')
+    made = assess_columns(parse_collection(text(columns=bare)), base_folder=folder)
+    assert made.findings[0].bound.upper == float("inf")
+    assert "No differential privacy" in made.findings[0].sentence
+    assert "hardly anything protects" in made.findings[1].sentence
+    assert "infinity" in output.to_json(made)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import hushuffle as hs
-from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.errors import HushuffleError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.model import Bound
 from oracles import cheap_truths as truths
@@ -178,3 +179,202 @@ class _Findings:
         if bound is not None and 0 < bound.lower < 700:
             most = float(truths.local_delta(one.laws, truths.growth_of(bound.lower * (1 - 1e-9))))
             self.expect(f"{what}: {bound!r} claims more than {most!r}", most >= delta * (1 - 1e-6) - TRACE)
+
+
+ODD: tuple[Any, ...] = (
+    None,
+    "x",
+    -1,
+    0,
+    1,
+    2.5,
+    1e-320,
+    1e308,
+    10**30,
+    math.nan,
+    math.inf,
+    -math.inf,
+    True,
+    [],
+    [1, "a"],
+    {},
+)
+"""What nobody should pass: whichever argument it stands for, there is a figure or one clear error."""
+
+
+def _numbers(rng: np.random.Generator) -> dict[str, Any]:
+    """Return an argument of every kind that the public functions take, drawn anew."""
+    k, n = int(rng.integers(2, 6)), int(rng.choice([1, 2, 5, 40]))
+    size = int(rng.integers(1, 9))
+    rows = rng.dirichlet(np.ones(int(rng.integers(2, 4))), size=k)
+    epsilon = float(math.exp(rng.uniform(-6, 3.5)))
+    randomizers: list[Any] = [
+        hs.RandomizedResponse(k=k, epsilon=float(rng.choice([epsilon, math.inf]))),
+        hs.SubsetSelection(k=k, w=1 + int(rng.integers(k - 1)), epsilon=epsilon),
+        hs.LocalHashing(k=k, g=int(rng.integers(2, 5)), epsilon=epsilon),
+        hs.BitFlipping(width=int(rng.integers(1, 3)), p=float(rng.uniform(0.01, 0.49))),
+        hs.TargetSampling(targets=k, sigma=float(rng.uniform(0.01, 0.99))),
+        hs.MatrixRandomizer(channel=hs.Channel(matrix=rows)),
+    ]
+    randomizer = randomizers[int(rng.integers(len(randomizers)))]
+    shufflers: list[Any] = [
+        hs.UniformShuffle(),
+        hs.UniformShuffle(),
+        hs.NoShuffle(),
+        hs.Scrambler(dummies=int(rng.integers(0, 6))),
+        hs.Scrambler(dummies=hs.DummyLaw.of({0: 0.5, 3: 0.5})),
+        hs.MallowsShuffle(reference=np.arange(n), theta=float(rng.choice([0.0, 0.3, 5.0]))),
+    ]
+    shuffler = shufflers[int(rng.integers(len(shufflers)))]
+    protocol: Any = hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=n)
+    if rng.random() < 0.15:
+        groups = [(int(rng.integers(0, 9)), hs.RandomizedResponse(k=k, epsilon=each)) for each in (epsilon, 1.0)]
+        protocol = hs.MixedProtocol(groups=[*groups, (1, groups[0][1])], shuffler=hs.UniformShuffle())
+    groups_of = [[int(item) for item in rng.choice(size, size=int(rng.integers(1, size + 1)), replace=False)]]
+    counts = rng.integers(0, 9, size=k)
+    return {
+        "protocol": protocol,
+        "rounds": [(protocol, int(rng.choice([1, 1, 2])))],
+        "protocols": [protocol, protocol],
+        "delta": float(rng.choice([0.0, 1e-9, 1e-3, 0.3])),
+        "epsilon": float(rng.choice([0.0, 0.1, epsilon])),
+        "share": float(rng.random()),
+        "small": int(rng.integers(1, 5)),
+        "n": n,
+        "k": k,
+        "size": size,
+        "histogram": hs.Histogram(counts=counts),
+        "counts": counts,
+        "frequencies": rng.dirichlet(np.ones(k)),
+        "channel": hs.Channel(matrix=rows),
+        "prior": rng.dirichlet(np.ones(k)),
+        "gain": np.eye(k),
+        "adversary": [hs.Strong(), hs.Uninformed(), hs.Informed(m=int(rng.integers(0, n + 1)))][int(rng.integers(3))],
+        "theta": float(rng.choice([0.0, 0.5, 3.0])),
+        "reference": rng.permutation(size),
+        "groups": groups_of,
+        "distance": str(rng.choice(["kendall", "spearman", "hamming", "cayley"])),
+        "scores": rng.normal(size=int(rng.integers(2, 60))),
+        "more_scores": rng.normal(size=int(rng.integers(2, 60))) + 1,
+        "alpha": float(rng.choice([0.0, 0.3, 5.0])),
+        "bits": int(rng.choice([2, 5, 40])),
+        "p": float(rng.uniform(0.01, 0.49)),
+        "parameter": str(rng.choice(["epsilon", "n", "dummies", "rounds", "delta"])),
+        "reports": rng.integers(0, k, size=n),
+        "target": (0, int(rng.integers(1, 4))),
+    }
+
+
+CALLS: dict[str, dict[str, str]] = {
+    "dp.epsilon": {"protocol": "protocol", "delta": "delta", "reports_per_person": "small"},
+    "dp.delta": {"protocol": "protocol", "epsilon": "epsilon"},
+    "dp.local_epsilon": {"protocol": "protocol"},
+    "dp.compose": {"rounds": "rounds", "delta": "delta"},
+    "dp.parallel": {"protocols": "protocols", "delta": "delta"},
+    "dp.approximate": {"rounds": "rounds", "delta": "delta"},
+    "dp.information": {"protocol": "protocol"},
+    "dp.instance": {"protocol": "protocol", "histogram": "histogram", "delta": "delta"},
+    "qif.prior": {"protocol": "protocol"},
+    "qif.vulnerability": {"protocol": "protocol", "adversary": "adversary"},
+    "qif.quick_vulnerability": {"protocol": "protocol", "adversary": "adversary"},
+    "qif.iid_vulnerability": {"protocol": "protocol", "frequencies": "frequencies"},
+    "qif.iid_prior_vulnerability": {"frequencies": "frequencies"},
+    "qif.asymptotic_vulnerability": {"protocol": "protocol"},
+    "qif.max_load": {"n": "n", "k": "k"},
+    "qif.bayes_capacity": {"channel": "channel"},
+    "qif.shannon_capacity": {"channel": "channel"},
+    "qif.shannon_leakage": {"channel": "channel", "prior": "prior"},
+    "qif.additive_leakage": {"channel": "channel", "prior": "prior", "gain": "gain"},
+    "qif.multiplicative_leakage": {"channel": "channel", "prior": "prior", "gain": "gain"},
+    "qif.refines": {"first": "channel", "second": "channel"},
+    "pie.alpha": {"protocol": "protocol"},
+    "pie.bayes_error": {"protocol": "protocol", "largest_prior": "share"},
+    "pie.composed_alpha": {"protocol": "protocol", "reports": "small"},
+    "pie.composed_error": {"protocol": "protocol", "reports": "small"},
+    "pie.contraction": {"protocol": "protocol"},
+    "pie.ldp_alpha": {"protocol": "protocol"},
+    "pie.fano_error": {"alpha_bits": "alpha", "n": "n"},
+    "pie.alpha_for_error": {"bayes_error": "share", "n": "n"},
+    "pie.epsilon_for_error": {"bayes_error": "share", "n": "n", "k": "k"},
+    "pse.kl_divergence": {"genuine": "scores", "impostor": "more_scores", "k": "small"},
+    "pse.plug_in": {"genuine_counts": "counts", "impostor_counts": "counts"},
+    "order.sensitivity": {"reference": "reference", "groups": "groups", "distance": "distance"},
+    "order.width": {"reference": "reference", "groups": "groups"},
+    "order.alpha_for_theta": {"theta": "theta", "reference": "reference", "groups": "groups", "distance": "distance"},
+    "order.theta_for_alpha": {"alpha": "alpha", "reference": "reference", "groups": "groups", "distance": "distance"},
+    "order.everybody_alpha": {"theta": "theta", "n": "n", "distance": "distance"},
+    "order.displacement": {"n": "n", "theta": "theta", "distance": "distance"},
+    "order.posterior_probability": {"alpha": "alpha", "prior": "share"},
+    "order.posterior_odds": {"alpha": "alpha", "prior_odds": "epsilon"},
+    "order.reidentification": {"alpha": "alpha", "epsilon": "epsilon", "group": "size", "wanted": "small"},
+    "order.sample_mallows": {"n": "n", "theta": "theta", "distance": "distance"},
+    "order.reference_order": {"groups": "groups"},
+    "traffic.sampling_epsilon": {"targets": "k", "sigma": "share", "flood": "small"},
+    "traffic.scrambler_epsilon": {
+        "targets": "k",
+        "sources": "n",
+        "sigma": "share",
+        "dummies": "small",
+        "delta": "delta",
+    },
+    "bloom.epsilon": {"filters": "small", "bits": "bits", "p": "p", "delta": "delta"},
+    "bloom.filling_epsilon": {"bits": "bits", "p": "p", "delta": "delta", "ones": "small"},
+    "bloom.pair_epsilon": {"filters": "small", "bits": "bits", "p": "p", "delta": "delta", "target": "target"},
+    "bloom.transition_matrix": {"filters": "small", "p": "p"},
+    "bloom.ones_matrix": {"filters": "small", "p": "p"},
+    "estimate": {"reports": "reports", "protocol": "protocol"},
+    "RandomizedResponse": {"k": "k", "epsilon": "epsilon"},
+    "SubsetSelection": {"k": "k", "w": "small", "epsilon": "epsilon"},
+    "LocalHashing": {"k": "k", "g": "small", "epsilon": "epsilon"},
+    "BitFlipping": {"width": "small", "p": "p"},
+    "TargetSampling": {"targets": "k", "sigma": "share", "flood": "small"},
+    "Channel": {"matrix": "gain"},
+    "Histogram": {"counts": "counts"},
+    "Scrambler": {"dummies": "small", "cap": "n"},
+    "MallowsShuffle": {"reference": "reference", "theta": "theta", "distance": "distance"},
+    "Groups.of": {"groups": "groups", "n": "size"},
+    "Domain": {"labels": "reports"},
+    "DummyLaw.binomial": {"trials": "n", "p": "share"},
+}
+"""Public functions and what their arguments may be drawn from."""
+
+
+LONG = {"bloom.epsilon", "bloom.pair_epsilon", "dp.compose", "dp.parallel"}
+"""Those that take up to seconds."""
+
+
+def call(seed: int, *, quick: bool) -> list[str]:
+    """Return what is wrong with the end of one random call of a public function, three of ten with an odd argument."""
+    rng = np.random.default_rng([seed, 17])
+    pool, names = _numbers(rng), sorted(set(CALLS) - LONG if quick else CALLS)
+    name = names[int(rng.integers(len(names)))]
+    arguments = {key: pool[source] for key, source in CALLS[name].items()}
+    if rng.random() < 0.3:
+        arguments[str(rng.choice(sorted(arguments)))] = ODD[int(rng.integers(len(ODD)))]
+    function: Any = hs
+    for part in name.split("."):
+        function = getattr(function, part)
+    told = f"call {seed}: {name}({arguments})"
+    try:
+        found = function(**arguments)
+    except HushuffleError as error:
+        return [f"{told}: {error}"] if "so one of them is wrong" in str(error) else []
+    except Exception as error:  # noqa: BLE001 - that is what is looked for
+        return [f"{told}: {error!r}"]
+    return [f"{told}: {problem}" for problem in _figures(found)]
+
+
+def _figures(found: Any) -> Iterator[str]:
+    """Yield what no figure may be."""
+    if isinstance(found, tuple | list):
+        for each in found:
+            yield from _figures(each)
+    elif isinstance(found, Bound):
+        if not found.lower <= found.upper:
+            yield f"{found!r} is out of order"
+        if found.unit == "probability" and not 0 <= found.lower <= found.upper <= 1:
+            yield f"{found!r} is no probability"
+    elif isinstance(found, hs.Estimate):
+        yield from _figures(found.frequencies)
+    elif isinstance(found, float | np.ndarray) and np.asarray(found).dtype.kind == "f" and np.isnan(found).any():
+        yield "nan"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hushuffle as hs
 from hushuffle import _checks, errors
+from hushuffle.errors import InvalidInputError
 
 
 class Broken:
@@ -140,3 +143,35 @@ def test_a_specification_error_lists_every_problem() -> None:
     )
     assert both.problems == (first, second)
     assert str(errors.SpecificationError("a.toml", (first,))).startswith("a.toml: 1 problem\n")
+
+
+api: Any = hs
+"""With arguments of any type."""
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (
+            lambda: api.dp.epsilon(None, delta=0.1),
+            "`protocol` must be a Protocol or a MixedProtocol, got",
+        ),
+        (lambda: api.dp.local_epsilon([]), "`protocol` must be a Protocol or a MixedProtocol"),
+        (lambda: api.pie.alpha("survey"), "`protocol` must be a Protocol, got protocol=<str>"),
+        (lambda: api.qif.bayes_capacity([[1.0]]), "`channel` must be a Channel, got channel=<list>"),
+        (
+            lambda: api.qif.shannon_leakage(api.Channel(matrix=[[1.0]]), 0.5),
+            "`prior` must be one probability",
+        ),
+        (lambda: api.Domain(labels=5), "`labels` must be several texts, got labels=<int>"),
+        (lambda: api.Groups.of(5), "`groups` must be a list of one-dimensional arrays"),
+        (lambda: api.Groups.of([[0]], n=10**30), "`n` must be an integer from 0"),
+        (
+            lambda: api.bloom.pair_epsilon(filters=2, bits=9, p=0.2, delta=0.1, target=3),
+            "`target` must be two different logos",
+        ),
+    ],
+)
+def test_what_is_of_the_wrong_type_is_refused_by_name(ask: Any, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape(says)):
+        ask()

@@ -25,6 +25,12 @@ def reject(name: str, rule: str, value: object, hint: str = "") -> NoReturn:
     raise InvalidInputError(message)
 
 
+def of_type(name: str, value: object, *types: type) -> None:
+    """Refuse what is of none of these types; the message shows no value."""
+    if not isinstance(value, types):
+        reject(name, "a " + " or a ".join(each.__name__ for each in types), f"<{type(value).__name__}>")
+
+
 def integer(name: str, value: SupportsIndex, *, low: int, high: int | None = None, hint: str = "") -> int:
     """Return `value` as an int in [low, high]."""
     rule = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"

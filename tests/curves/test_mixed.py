@@ -257,7 +257,7 @@ def test_matrices_beside_many_values_are_refused_before_they_are_written_down() 
 def test_what_needs_one_randomizer_says_so() -> None:
     crowd = mixed((3, answers(1.0)), (2, answers(2.0)))
     for ask in (hs.qif.vulnerability, hs.pie.alpha, hs.dp.information):
-        with pytest.raises(UnsupportedProtocolError, match="People with different randomizers"):
+        with pytest.raises(InvalidInputError, match="must be a Protocol, got protocol=<MixedProtocol>"):
             ask(crowd)  # type: ignore[arg-type]
     with pytest.raises(UnsupportedProtocolError, match="one randomizer"):
         hs.dp.approximate([crowd], delta=1e-6)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.curves.variance import QUESTION, frequency_variance
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Estimate, Histogram, Transcript
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
 
 
 def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol) -> Estimate:
@@ -39,6 +36,7 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     >>> hs.estimate(np.array([0, 1, 1, 1]), protocol=survey).frequencies.round(4).tolist()
     [-0.041, 1.041]
     """
+    _checks.of_type("protocol", protocol, Protocol)
     law = support_law(protocol.randomizer, for_what=QUESTION)
     if isinstance(reports, Histogram):
         counts, dummies = reports, protocol.shuffler.dummies

@@ -23,7 +23,9 @@ class Domain:
     labels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.labels, str) or not all(isinstance(label, str) for label in self.labels):
+        if isinstance(self.labels, str) or not isinstance(self.labels, Iterable):
+            _checks.reject("labels", "several texts", f"<{type(self.labels).__name__}>")
+        if not all(isinstance(label, str) for label in self.labels):
             _checks.reject("labels", "several texts", f"<{type(self.labels).__name__}>")
         object.__setattr__(self, "labels", tuple(self.labels))
         if len(self.labels) < 2:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,10 @@ import numpy.typing as npt
 from hushuffle import _checks
 
 Integers: TypeAlias = npt.NDArray[np.int64]
+
+
+_MOST: Final = 2**40
+"""No more people than this."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,7 +89,9 @@ class Groups:
                 _checks.reject("groups", f"groups of {n} people", f"<groups of {groups.n} people>")
             return groups
         offsets, members = _pair(groups)
-        if n is None:
+        if n is not None:
+            n = _checks.integer("n", n, low=0, high=_MOST)
+        else:
             n = int(members.max()) + 1 if members.size and np.issubdtype(members.dtype, np.integer) else 1
         return cls(offsets=offsets, members=members, n=max(n, 1))
 
@@ -112,6 +118,8 @@ GroupsLike: TypeAlias = Groups | tuple[npt.ArrayLike, npt.ArrayLike] | Sequence[
 def _pair(groups: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     if isinstance(groups, tuple) and len(groups) == 2:
         return np.asarray(groups[0]), np.asarray(groups[1])
+    if not isinstance(groups, Iterable):
+        _checks.reject("groups", "a list of one-dimensional arrays, one for each group", f"<{type(groups).__name__}>")
     rows = [np.asarray(row) for row in groups]
     if not rows or any(row.ndim != 1 for row in rows):
         _checks.reject("groups", "a list of one-dimensional arrays, one for each group", f"<{len(rows)} groups>")

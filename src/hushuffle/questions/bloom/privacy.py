@@ -107,6 +107,8 @@ def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tup
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
     last = (1 << _checks.integer("filters", filters, low=1, high=62)) - 1
+    if not isinstance(target, tuple | list) or len(target) != 2:
+        _checks.reject("target", "two different logos", f"<{type(target).__name__}>")
     first, second = (_checks.integer("target", value, low=0, high=last) for value in target)
     if first == second:
         _checks.reject("target", "two different logos", target)

@@ -47,10 +47,10 @@ def law_of(filters: int, bits: int, p: float) -> PrivacyCurve:
 
 def pair_law(filters: int, bits: int, p: float, *, others: int, target: tuple[int, int]) -> AllAlike:
     """Return the divergence of one pair of datasets, all other columns at one logo."""
-    if 0 < p < _RARE:
+    flips = BitFlipping(width=_checks.integer("filters", filters, low=1, high=62), p=p)
+    if flips.p < _RARE:
         message = f"p = {p!r} is too small for the figure of one pair of datasets: at least {_RARE:g}."
         raise NumericalError(message)
-    flips = BitFlipping(width=_checks.integer("filters", filters, low=1, high=62), p=p)
     n = _checks.integer("bits", bits, low=1)
     return AllAlike.of(width=flips.width, flip=flips.flip, n=n, others=others, target=target)
 

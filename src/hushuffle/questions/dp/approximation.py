@@ -41,6 +41,7 @@ def information(protocol: Protocol) -> float:
     >>> round(information(survey) ** 0.5, 6)
     0.014738
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _information(protocol)[0]
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 from hushuffle import _checks
 from hushuffle.curves.composition import rounds_meet, upper_near
 from hushuffle.curves.person import person_curve
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler
 from hushuffle.model import Bound
 from hushuffle.questions.dp import central
 from hushuffle.questions.dp.composition import compose
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
 
 Parameter = Literal["epsilon", "n", "dummies", "rounds"]
 """What is solved for: local epsilon of the randomizer, number of people, of dummies, or of rounds."""
@@ -101,6 +99,7 @@ def calibrate(
     >>> print(calibrate(survey, parameter="epsilon", epsilon=0.1, delta=1e-6))
     epsilon = 0.820233: epsilon 0.10000 nats (certified bracket) at delta = 1e-06
     """
+    _checks.of_type("protocol", protocol, Protocol)
     if parameter not in get_args(Parameter):
         _checks.reject("parameter", f"one of {', '.join(get_args(Parameter))}", repr(parameter))
     target = _checks.non_negative("epsilon", epsilon)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, in_order
@@ -12,13 +12,11 @@ from hushuffle.curves.known_dataset import FAMILY, BinaryDataset, KaryDataset, K
 from hushuffle.curves.mixture import Mixture
 from hushuffle.curves.person import person_curve
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.mixed_protocol import MixedProtocol
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Histogram, Witness
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.mixed_protocol import MixedProtocol
-    from hushuffle.mechanisms.protocol import Protocol
 
 LARGE_EPSILON = 5.0
 """Above this the guarantee is a weak promise by itself."""
@@ -104,6 +102,7 @@ def per_person(protocol: Protocol | MixedProtocol, *, reports: int) -> PrivacyCu
     >>> print(hs.dp.compose([(hs.dp.per_person(trips, reports=3), 12)], delta=1e-6))
     0.2039 to 0.2040 nats (certified bracket)
     """
+    _checks.of_type("protocol", protocol, Protocol, MixedProtocol)
     return person_curve(protocol, _checks.integer("reports_per_person", reports, low=1))
 
 
@@ -120,6 +119,7 @@ def local_epsilon(protocol: Protocol | MixedProtocol, *, reports_per_person: int
     >>> print(hs.dp.local_epsilon(survey))
     2.000 nats (exact)
     """
+    _checks.of_type("protocol", protocol, Protocol, MixedProtocol)
     reports = min(_checks.integer("reports_per_person", reports_per_person, low=1), protocol.n)
     one = max(protocol.parts[target][1].local_epsilon for target in protocol.targets)
     return Bound.exact(one if reports == 1 else reports * one * (1 + 2.0**-50), unit="nats")
@@ -154,6 +154,8 @@ def instance(protocol: Protocol, *, histogram: Histogram, delta: float) -> Bound
     >>> print(instance(survey, histogram=hs.Histogram(counts=[333, 333, 333]), delta=1e-6))
     0.8924 nats, this dataset only (certified bracket)
     """
+    _checks.of_type("protocol", protocol, Protocol)
+    _checks.of_type("histogram", histogram, Histogram)
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
     law = symmetric_law(protocol.randomizer, for_what="Epsilon of one dataset")
     people = _people(protocol, histogram, law.k)

@@ -10,22 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hushuffle import _checks
 from hushuffle.curves import published
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.published import Loss
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import BLANKET, LADJEL
 from hushuffle.numerics.binomial import Floats
 from hushuffle.numerics.roots import crossing
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
 
 CLONES: Final = Citation(
     key="feldman2021",
@@ -62,6 +60,7 @@ def hoeffding_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     >>> print(hoeffding_delta(survey, epsilon=0.05))
     at most 0.001117 (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _delta(_blanket_law(protocol, published.hoeffding), epsilon, _HOEFFDING)
 
 
@@ -73,6 +72,7 @@ def hoeffding_epsilon(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(hoeffding_epsilon(survey, delta=1e-6))
     at most 0.09718 nats (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _epsilon(_blanket_law(protocol, published.hoeffding), protocol, delta, _HOEFFDING)
 
 
@@ -93,6 +93,7 @@ def bennett_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     >>> print(bennett_delta(survey, epsilon=0.05))
     at most 1.581e-05 (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _delta(_blanket_law(protocol, published.bennett), epsilon, _BENNETT)
 
 
@@ -104,6 +105,7 @@ def bennett_epsilon(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(bennett_epsilon(survey, delta=1e-6))
     at most 0.06044 nats (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _epsilon(_blanket_law(protocol, published.bennett), protocol, delta, _BENNETT)
 
 
@@ -124,6 +126,7 @@ def any_randomizer_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     >>> print(any_randomizer_delta(survey, epsilon=0.1))
     at most 3.437e-05 (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _delta(_generic_law(protocol, published.any_randomizer), epsilon, (BLANKET.at("section 5"),))
 
 
@@ -135,6 +138,7 @@ def any_randomizer_epsilon(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(any_randomizer_epsilon(survey, delta=1e-6))
     at most 0.1364 nats (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _epsilon(_generic_law(protocol, published.any_randomizer), protocol, delta, (BLANKET.at("section 5"),))
 
 
@@ -157,6 +161,7 @@ def clones_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     >>> print(clones_delta(survey, epsilon=0.05))
     at most 1.166e-04 (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _delta(_generic_law(protocol, published.clones), epsilon, (CLONES.at("section 3"),))
 
 
@@ -168,6 +173,7 @@ def clones_epsilon(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(clones_epsilon(survey, delta=1e-6))
     at most 0.08170 nats (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _epsilon(_generic_law(protocol, published.clones), protocol, delta, (CLONES.at("section 3"),))
 
 
@@ -190,6 +196,7 @@ def clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(clones_closed_form(survey, delta=1e-6))
     at most 0.3052 nats (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _closed_form(published.clones_closed_form, protocol, delta, (CLONES.at("Theorem 3.1"),))
 
 
@@ -213,6 +220,7 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(stronger_clones_closed_form(survey, delta=1e-6))
     at most 0.2380 nats (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return _closed_form(published.stronger_clones_closed_form, protocol, delta, (STRONGER_CLONES.at("section 3"),))
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from decimal import localcontext
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hushuffle import _checks
 from hushuffle.curves.variance import frequency_variance
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import ReportLaw, Symmetric
 from hushuffle.model import Citation, number
 from hushuffle.model.citation import BRAUN, PIE, SHANNON
@@ -22,9 +23,6 @@ from hushuffle.numerics.exact import WIDE, down, log2, to_decimal
 from hushuffle.numerics.roots import farthest
 from hushuffle.questions.pie.published import alpha_for_error, people_who_differ
 from hushuffle.randomness import SCALE
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +93,7 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
     Theorem 4.2 and Fano: epsilon_0 = 12.72, standard error of a rare value 8.385e-06
     Proposition 4.1 and Fano: epsilon_0 = 0.6612, standard error of a rare value 2.953
     """
+    _checks.of_type("protocol", protocol, Protocol)
     wanted = _checks.probability("bayes_error", bayes_error)
     _told(protocol)  # or refuse
     ways: list[tuple[str, Citation, Callable[[float], float]]] = [

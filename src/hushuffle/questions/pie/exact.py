@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import BRAUN, PIE, SHANNON
 from hushuffle.model.prior import Prior
 from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
 
 
 def alpha(protocol: Protocol) -> Bound:
@@ -48,6 +45,7 @@ def alpha(protocol: Protocol) -> Bound:
     >>> print(alpha(hs.Protocol(randomizer=hashed, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 0.1703 bits (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     law = protocol.randomizer.law()
     least, most = law.capacity(protocol.n)
     sources = (PIE.at("Definition 3.1"), *law.sources)
@@ -88,6 +86,7 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     >>> bayes_error(survey).lower, bayes_error(survey, largest_prior=0.01).lower
     (0.99999995, 0.95)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     success, attained = protocol.randomizer.law().bayes(Prior.of(protocol.n, prior=prior, largest_prior=largest_prior))
     error = 1 - success
     sources = (BRAUN, PIE.at("Section 3.4"))
@@ -114,6 +113,7 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
     >>> print(composed_alpha(survey, reports=3))
     at most 1.419 bits (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):
         total = times * protocol.randomizer.law().capacity(protocol.n)[1]
@@ -139,6 +139,7 @@ def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | N
     >>> print(composed_error(survey, reports=3))
     at least 0.3925 (lower bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):
         likeliest = to_decimal(Prior.of(protocol.n, largest_prior=largest_prior).largest)
@@ -180,6 +181,7 @@ def contraction(protocol: Protocol) -> Bound:
     >>> print(contraction(survey))
     0.5800 (exact)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     eta, smallest = protocol.randomizer.law().contraction()
     if smallest:
         return Bound.exact(float(eta), unit="", sources=(ORDENTLICH_POLYANSKIY,))
@@ -204,6 +206,7 @@ def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: 
     >>> print(contracted_alpha(survey, 0.1))
     at most 0.05801 bits (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     known = Fraction(_checks.non_negative("mutual_information", mutual_information))
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import PIE
@@ -18,7 +19,6 @@ from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from hushuffle.mechanisms.protocol import Protocol
 
 CUFF_YU = Citation(
     key="cuff2016",
@@ -42,6 +42,7 @@ def ldp_alpha(protocol: Protocol) -> Bound:
     >>> print(ldp_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 1.443 bits (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     most = log2(Fraction(people_who_differ(protocol)))
     local = protocol.randomizer.local_epsilon
     if not math.isinf(local):
@@ -70,6 +71,7 @@ def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     >>> print(rr_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 3.337e-06 bits (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     law = symmetric_law(protocol.randomizer, for_what="Theorem 4.2")
     return _theta_alpha(law, protocol, reports, "Theorem 4.2", "Theorem 4.3")
 
@@ -91,6 +93,7 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     >>> print(hashing_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 0.004490 bits (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     law = protocol.randomizer.law().bucket
     if law is None:
         message = f"The bound for local hashing needs a public hash: {type(protocol.randomizer).__name__} has none."
@@ -111,6 +114,7 @@ def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     >>> print(published_alpha(hs.Protocol(randomizer=hashed, shuffler=hs.UniformShuffle(), n=500)))
     at most 1.443 bits (upper bound)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     times = _checks.integer("reports", reports, low=1)
     found = [ldp_alpha(protocol)] if times == 1 else []
     law = protocol.randomizer.law()

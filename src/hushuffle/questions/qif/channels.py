@@ -167,6 +167,7 @@ def merge_proportional_columns(channel: Channel) -> Channel:
     >>> merge_proportional_columns(shuffle(3, 2)) == reduced_shuffle(3, 2)
     True
     """
+    _checks.of_type("channel", channel, Channel)
     if not channel.rational:
         _checks.reject("channel", "rational", repr(channel), "Build it from Fractions.")
     merged: dict[tuple[Fraction, ...], tuple[object, list[Fraction]]] = {}

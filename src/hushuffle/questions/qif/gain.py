@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +16,7 @@ from hushuffle.model import Channel
 from hushuffle.questions.qif.channels import datasets
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping
 
 Number = Fraction | float
 Numbers = Sequence[Number] | npt.NDArray[Any]
@@ -40,7 +40,7 @@ def prior_vulnerability(prior: Numbers, gain: Table) -> Number:
     >>> prior_vulnerability(uniform_prior(3), identity_gain(3))
     Fraction(1, 3)
     """
-    weights = _distribution(prior)
+    weights = distribution(prior)
     return _number(max(_gains(gain, weights.size) @ weights))
 
 
@@ -63,7 +63,8 @@ def posterior_vulnerability(channel: Channel, prior: Numbers, gain: Table) -> Nu
     >>> posterior_vulnerability(reduced_shuffle(3, 2), uniform_prior(8), single_target_gain(3, 2))
     Fraction(3, 4)
     """
-    weights = _distribution(prior)
+    _checks.of_type("channel", channel, Channel)
+    weights = distribution(prior)
     if channel.matrix.shape[0] != weights.size:
         _checks.reject("prior", f"a distribution over {channel.matrix.shape[0]} inputs", f"<{weights.size} entries>")
     joint = weights[:, None] * channel.matrix
@@ -107,8 +108,10 @@ def single_target_gain(n: int, k: int, *, target: int = 0) -> npt.NDArray[Any]:
     return np.array([[int(dataset[person] == guess) for dataset in table] for guess in range(k)])
 
 
-def _distribution(prior: Numbers) -> npt.NDArray[Any]:
+def distribution(prior: Numbers) -> npt.NDArray[Any]:
     """Return `prior` as an array, checked as a channel with one row."""
+    if not isinstance(prior, Iterable):
+        _checks.reject("prior", "one probability for each value", f"<{type(prior).__name__}>")
     return np.array(Channel(matrix=[list(prior)]).matrix[0])
 
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Informed, Uninformed
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Histogram, Kind, Witness
 from hushuffle.model.citation import BLANKET, DARROCH, QIF, Citation
@@ -25,7 +27,6 @@ from hushuffle.questions.qif.knowledge import QUESTION, Knowledge, Rates, knowle
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.adversaries import Guesser
-    from hushuffle.mechanisms.protocol import Protocol
     from hushuffle.mechanisms.shufflers import DummyLaw
 
 _UNIT: Final = "probability"
@@ -71,6 +72,7 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     >>> print(vulnerability(survey))
     0.5169 (exact)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     guesser = Uninformed() if adversary is None else adversary
     if protocol.shuffler.dummy_law is not None:
         return _drawn(protocol, protocol.shuffler.dummy_law, guesser)
@@ -148,6 +150,7 @@ def prior(protocol: Protocol) -> Bound:
     >>> print(prior(hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.NoShuffle(), n=3)))
     0.2000 (exact)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     return Bound.exact(1 / protocol.randomizer.inputs, unit=_UNIT, sources=(QIF.at("Proposition 14"),))
 
 
@@ -167,6 +170,7 @@ def asymptotic_vulnerability(protocol: Protocol) -> float:
     >>> round(asymptotic_vulnerability(hs.Protocol(randomizer=open_ballot, shuffler=hs.UniformShuffle(), n=5000)), 5)
     0.01429
     """
+    _checks.of_type("protocol", protocol, Protocol)
     law = symmetric_law(protocol)
     _check_uniform(protocol.shuffler.reveals)
     reports = protocol.n + protocol.shuffler.dummies

@@ -13,6 +13,7 @@ import numpy as np
 from hushuffle import _checks
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Uninformed
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
 from hushuffle.model.citation import QIF, Citation
@@ -25,7 +26,6 @@ from hushuffle.randomness import secure
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from hushuffle.mechanisms.protocol import Protocol
     from hushuffle.numerics.binomial import Floats
     from hushuffle.randomness import Randomness
 
@@ -92,6 +92,7 @@ def iid_vulnerability(
     >>> print(iid_vulnerability(survey, frequencies=[0.5, 0.5]), iid_vulnerability(survey, frequencies=[0.45, 0.55]))
     0.5169 (exact) 0.5501 (exact)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     if protocol.shuffler.dummy_law is not None:
         return over_dummies(
             protocol,

@@ -19,7 +19,7 @@ from hushuffle import _checks
 from hushuffle.model import Bound, Channel
 from hushuffle.model.citation import ARIMOTO, BLAHUT, BRAUN, QIF, SHANNON
 from hushuffle.numerics.capacity import capacity_ends
-from hushuffle.questions.qif.gain import posterior_vulnerability, prior_vulnerability
+from hushuffle.questions.qif.gain import distribution, posterior_vulnerability, prior_vulnerability
 
 if TYPE_CHECKING:
     from hushuffle.numerics.binomial import Floats
@@ -44,6 +44,7 @@ def additive_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
     >>> print(additive_leakage(reduced_shuffle(3, 2), uniform_prior(8), single_target_gain(3, 2)))
     0.2500 gain (exact)
     """
+    _checks.of_type("channel", channel, Channel)
     added = posterior_vulnerability(channel, prior, gain) - prior_vulnerability(prior, gain)
     return Bound.exact(float(added), unit="gain", sources=(QIF.at("section II-A"),))
 
@@ -63,6 +64,7 @@ def multiplicative_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bou
     >>> print(multiplicative_leakage(reduced_shuffle(3, 2), uniform_prior(8), single_target_gain(3, 2)))
     1.500 times (exact)
     """
+    _checks.of_type("channel", channel, Channel)
     before = prior_vulnerability(prior, gain)
     if before <= 0:
         hint = "Use additive_leakage."
@@ -82,6 +84,7 @@ def bayes_capacity(channel: Channel) -> Bound:
     >>> print(bayes_capacity(reduced_shuffle(3, 2)))
     4.000 times (exact)
     """
+    _checks.of_type("channel", channel, Channel)
     return Bound.exact(float(channel.matrix.max(axis=0).sum()), unit="times", sources=(BRAUN,))
 
 
@@ -101,7 +104,8 @@ def shannon_leakage(channel: Channel, prior: Numbers) -> Bound:
     >>> print(shannon_leakage(reduced_shuffle(3, 2), uniform_prior(8)))
     1.811 bits (exact)
     """
-    weights = Channel(matrix=[list(prior)]).matrix[0]
+    _checks.of_type("channel", channel, Channel)
+    weights = distribution(prior)
     if channel.matrix.shape[0] != weights.size:
         _checks.reject("prior", f"a distribution over {channel.matrix.shape[0]} inputs", f"<{weights.size} entries>")
     output = weights @ channel.matrix
@@ -134,6 +138,7 @@ def shannon_capacity(channel: Channel, *, tolerance: float = 1e-9) -> Bound:
     >>> print(shannon_capacity(Channel(matrix=[[0.89, 0.11], [0.11, 0.89]])))
     0.5001 bits (certified bracket)
     """
+    _checks.of_type("channel", channel, Channel)
     aim = _checks.positive("tolerance", tolerance)
     lower, upper = capacity_ends(channel.matrix.astype(np.float64), tolerance=aim, work=WORK_LIMIT)
     return Bound(lower=lower, upper=upper, kind="bracket", unit="bits", sources=(SHANNON, BLAHUT, ARIMOTO))
@@ -213,7 +218,8 @@ def hyper(prior: Numbers, channel: Channel) -> Hyper:
     >>> [str(weight) for weight in hyper(uniform_prior(8), shuffle(3, 2)).outer]
     ['1/8', '3/8', '3/8', '1/8']
     """
-    weights = np.array(Channel(matrix=[list(prior)]).matrix[0])
+    _checks.of_type("channel", channel, Channel)
+    weights = distribution(prior)
     if channel.matrix.shape[0] != weights.size:
         _checks.reject("prior", f"a distribution over {channel.matrix.shape[0]} inputs", f"<{weights.size} entries>")
     joint = weights[:, None] * channel.matrix
@@ -247,6 +253,8 @@ def parallel(first: Channel, second: Channel) -> Channel:
     >>> [str(entry) for entry in parallel(coin, coin).matrix[0]]
     ['9/16', '3/16', '3/16', '1/16']
     """
+    _checks.of_type("first", first, Channel)
+    _checks.of_type("second", second, Channel)
     inputs = first.matrix.shape[0]
     if second.matrix.shape[0] != inputs:
         _checks.reject("second", f"a channel with {inputs} inputs", second.matrix.shape[0])

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hushuffle import _checks
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.adversaries import Uninformed
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
 from hushuffle.model.citation import BLANKET, QIF
@@ -21,7 +23,6 @@ from hushuffle.questions.qif.one_value import one_value_rate
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.adversaries import Guesser
-    from hushuffle.mechanisms.protocol import Protocol
 
 COARSE: Final = 1e-6
 """Relative error allowed in the rates; the ends are moved outward by twice as much."""
@@ -49,6 +50,7 @@ def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
     >>> print(quick_vulnerability(survey, adversary=hs.Strong()))
     0.1023 to 0.1025 (certified bracket)
     """
+    _checks.of_type("protocol", protocol, Protocol)
     if protocol.shuffler.dummy_law is not None:
         return over_dummies(
             protocol,

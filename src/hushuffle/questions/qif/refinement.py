@@ -106,6 +106,8 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
     >>> bool(refines(N, NS)), bool(refines(NS, N)), str(refines(NS, N).separation.gap)
     (True, False, '1/8')
     """
+    _checks.of_type("first", first, Channel)
+    _checks.of_type("second", second, Channel)
     allowed = _checks.probability("tolerance", tolerance, low_open=True, high_open=True)
     _check_comparable(first, second)
     _check_size(first, second)
@@ -148,6 +150,8 @@ def equivalent(first: Channel, second: Channel, *, tolerance: float = TOLERANCE)
     >>> equivalent(shuffle(3, 2), reduced_shuffle(3, 2))
     True
     """
+    _checks.of_type("first", first, Channel)
+    _checks.of_type("second", second, Channel)
     _check_comparable(first, second)
     if first.rational and second.rational:
         one, other = (merge_proportional_columns(channel).matrix.T.tolist() for channel in (first, second))

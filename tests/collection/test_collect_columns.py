@@ -213,3 +213,25 @@ def test_sums_of_local_epsilons(folder: Path) -> None:
     assert run(folder, survey(SMOKES, endless)).local_epsilon == float("inf")
     collected = run(folder, survey(SMOKES, TOWN.replace("epsilon = 2.0", "epsilon = 1e-9")), out="small")
     assert collected.local_epsilon > 1.0
+
+
+def test_what_is_written_of_several_rounds(folder: Path) -> None:
+    found = parse_collection(f"""
+        rounds = 3
+        population = {{ data = "people.csv" }}
+        shuffler = {{ kind = "uniform" }}
+        targets = {{ delta = 1e-6 }}
+        {SMOKES}{TOWN}
+    """)
+    made = run(folder, found)
+    protocols = [column.protocol for column in made.columns.values()]
+    assert made.central == dp.compose(protocols, delta=1e-6)
+    assert made.total == dp.compose([(protocol, 3) for protocol in protocols], delta=1e-6)
+    central = json.loads((folder / "out" / "manifest.json").read_text())["central"]
+    assert central["epsilon"]["upper"] == made.central.upper
+    assert (central["rounds"]["times"], central["rounds"]["epsilon"]["upper"]) == (3, made.total.upper)
+    limited = parse_collection(
+        found.effective().replace("delta = 1e-06", f"delta = 1e-06\nepsilon = {made.central.upper}")
+    )
+    with pytest.raises(DataError, match="all columns together in all 3 rounds is up to"):
+        run(folder, limited, out="limited")

@@ -194,7 +194,8 @@ def _of_columns(collected: Collected) -> list[str]:
     if collected.dropped:
         lines.append("How many are missing shows where columns have different numbers of people; who does not.")
     together = _epsilons("All columns together: local", collected.local_epsilon, collected.central)
-    return [*lines, together]
+    rounds = [] if collected.total is None else [f"All rounds together: central epsilon {collected.total}."]
+    return [*lines, together, *rounds]
 
 
 def _of_batch(run: BatchRun, least: int) -> list[str]:

@@ -37,7 +37,8 @@ class Collected:
     """What was released of each column, by name ("" where there is one), and what all of them say together.
 
     `manifest` and `files` are those of all columns. `rounds` is what everything that was collected with this key says
-    together; None: without a key. `spent` is what a budget says afterwards; None: without one.
+    together; None: without a key. `spent` is what a budget says afterwards; None: without one. `total` is what all
+    columns say in all rounds that the specification announces, if these are several.
     """
 
     columns: Mapping[str, Release]
@@ -47,6 +48,7 @@ class Collected:
     files: tuple[Path, ...]
     rounds: KeyRounds | None = None
     spent: Spent | None = None
+    total: Bound | None = None
 
     @property
     def several(self) -> bool:
@@ -177,6 +179,7 @@ class Prepared:
     folder: Path
     rounds: KeyRounds | None = None
     spent: Spent | None = None
+    total: Bound | None = None
 
     def admitted(self, request: Request) -> Prepared:
         """Write all columns into the ledger of the key, all or none; what its rounds add up to goes beside them.
@@ -219,6 +222,7 @@ class Prepared:
             files=tuple(dict.fromkeys([*files, out / MANIFEST])),
             rounds=self.rounds,
             spent=self.spent,
+            total=self.total,
         )
 
 
@@ -249,10 +253,10 @@ def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
         (only,) = made.values()
         return Prepared(releases=made, manifest=only.manifest, central=only.central, folder=folder)
     request.tell("the guarantee of all columns", 1.0)
-    central = _together(collection, made)
-    manifest = _manifest(collection, made, central, request)
+    central, total = _together(collection, made)
+    manifest = _manifest(collection, made, central, total, request)
     (folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
-    return Prepared(releases=made, manifest=manifest, central=central, folder=folder)
+    return Prepared(releases=made, manifest=manifest, central=central, total=total, folder=folder)
 
 
 def _refuse_all(error: WrongRecords, others: Sequence[Specification], request: Request) -> NoReturn:
@@ -274,9 +278,12 @@ def _part(request: Request, name: str, position: int, columns: int) -> Request:
     return replace(request, progress=lambda what, share: tell(f"{name}: {what}", (position + share) / columns))
 
 
-def _together(collection: Collection, made: Mapping[str, Release]) -> Bound:
-    """Return the central guarantee of all columns in all rounds, if it is what was wanted."""
-    together = dp.compose([(one.protocol, collection.rounds) for one in made.values()], delta=collection.delta)
+def _together(collection: Collection, made: Mapping[str, Release]) -> tuple[Bound, Bound | None]:
+    """Return the central guarantee of all columns, if it, or that of all rounds, is what was wanted; and the latter."""
+    central, total = dp.compose([one.protocol for one in made.values()], delta=collection.delta), None
+    if collection.rounds > 1:
+        total = dp.compose([(one.protocol, collection.rounds) for one in made.values()], delta=collection.delta)
+    together = total or central
     if collection.epsilon is not None and together.upper > collection.epsilon:
         rounds = "" if collection.rounds == 1 else f" in all {collection.rounds:,} rounds"
         fail(
@@ -284,10 +291,12 @@ def _together(collection: Collection, made: Mapping[str, Release]) -> Bound:
             f"{collection.delta:g}, above targets.epsilon = {collection.epsilon:g}: nothing leaves. More people "
             "help, smaller local epsilons, or fewer columns."
         )
-    return together
+    return central, total
 
 
-def _manifest(collection: Collection, made: Mapping[str, Release], central: Bound, request: Request) -> ColumnsManifest:
+def _manifest(
+    collection: Collection, made: Mapping[str, Release], central: Bound, total: Bound | None, request: Request
+) -> ColumnsManifest:
     """Return what may be known of all columns."""
     facts = {
         **({} if collection.title is None else {"title": collection.title}),
@@ -298,7 +307,7 @@ def _manifest(collection: Collection, made: Mapping[str, Release], central: Boun
             "relation": _RELATION,
             "per": "person",
             "assumed": ONE_ROW,
-            **({} if collection.rounds == 1 else {"rounds": collection.rounds}),
+            **({} if total is None else {"rounds": {"times": collection.rounds, "epsilon": figure(total)}}),
         },
         "coins": "secure" if request.keys is None else f"keyed, round {request.keys.round}",
     }

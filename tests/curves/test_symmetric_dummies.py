@@ -140,3 +140,14 @@ def test_where_counts_are_too_many_a_difference_of_counts_is_tested() -> None:
     many = table(law, 20_000, 10_000)
     assert many.pair_third(-30.0) is None  # too many events
     assert Kary.of(law=law, local_epsilon=2.0, n=20_000, dummies=10_000).datasets(log_tail=-30.0)
+
+
+def test_rounds_without_noise_behind_dummies_have_both_ends() -> None:
+    """Where nobody reports the others' value, the target cannot hold it: such an event only adds to one side."""
+    truthful = hs.RandomizedResponse(k=5, epsilon=math.inf)
+    few, many = (
+        hs.dp.compose([(hs.Protocol(randomizer=truthful, shuffler=hs.Scrambler(dummies=dummies), n=2), 2)], delta=delta)
+        for dummies, delta in ((5, 1e-9), (500, 1e-3))
+    )
+    assert few.upper == math.inf
+    assert 0 < many.lower <= many.upper < 2

@@ -200,7 +200,8 @@ class HeldAlike:
         self, witness: Witness, mass: Floats, factors: list[Floats], slopes: Floats, place: npt.NDArray[np.int64]
     ) -> DatasetPair:
         """Return the events of the bins `place`, their masses those of the other reports."""
-        scale = self.held[place, None]
-        first, second = (factor / scale for factor in factors)
-        pair = assemble(witness, mass * scale, (first, second), slopes=slopes / scale, n=self.total)
+        there = self.held[place] > 0  # what only one of the two values can give is left out of a lower end
+        scale = self.held[place[there], None]
+        first, second = (factor[there] / scale for factor in factors)
+        pair = assemble(witness, mass[there] * scale, (first, second), slopes=slopes[there] / scale, n=self.total)
         return replace(pair, doubt=pair.doubt + 2 * self.doubt)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.errors import InvalidInputError
+from hushuffle.errors import InvalidInputError, NumericalError
 from hushuffle.questions.bloom.transition import ones_matrix, transition_matrix
 from oracles.bloom_reach import flip_law
 from oracles.bloom_snr import by_hypergeometric, printed_ones
@@ -49,3 +49,9 @@ def test_bad_parameters(k: int, p: float) -> None:
     for function in (transition_matrix, ones_matrix):
         with pytest.raises(InvalidInputError, match="must be"):
             function(k, p)
+
+
+def test_flips_too_rare_for_floats_are_refused() -> None:
+    with pytest.raises(NumericalError, match="too small for a matrix"):
+        ones_matrix(2, 1e-320)
+    assert ones_matrix(2, 1e-280)[1, 2] == pytest.approx(1e-280)

@@ -27,6 +27,9 @@ BUFFLING: Final = Citation(
 )
 
 
+_LEAST: Final = 1e-290
+"""Floats near the smallest ones have lost their digits."""
+
 _RARE = 1e-7
 
 
@@ -101,6 +104,7 @@ def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
 
     Raises:
         InvalidInputError: an argument out of range.
+        NumericalError: p below 1e-290.
 
     Source: docs/theory/columns.md, Theorem 1.
 
@@ -108,6 +112,9 @@ def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     [[0.81, 0.18, 0.01], [0.09, 0.82, 0.09], [0.01, 0.18, 0.81]]
     """
     k, flip = checked(filters, p)
+    if flip < _LEAST:
+        message = f"p = {p!r} is too small for a matrix of floats: at least {_LEAST:g}."
+        raise NumericalError(message)
     rows = [
         np.convolve(pmf(np.arange(y + 1), y, 1 - flip), pmf(np.arange(k - y + 1), k - y, flip)) for y in range(k + 1)
     ]

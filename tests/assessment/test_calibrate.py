@@ -130,3 +130,32 @@ def test_local_hashing_is_calibrated_with_its_buckets() -> None:
     assert choice.least.local_epsilon < choice.most.local_epsilon
     assert choice.most.central.upper <= 0.2
     assert choice.least.standard_error <= 0.02
+
+
+@pytest.mark.parametrize(
+    "target", ["guessing = 0.51", "reidentification = 0.0015", "local_epsilon = 0.7"], ids=lambda text: text.split()[0]
+)
+def test_the_privacy_target_that_allows_least_is_met_and_named(target: str) -> None:
+    key, _, limit = target.split()
+    choice, free = choose(targets=f"epsilon = 0.3, {target}"), choose(targets="epsilon = 0.3")
+    assert (free.binding, choice.binding) == ("epsilon", key)
+    assert choice.most.local_epsilon < free.most.local_epsilon
+    assert choice.met
+    more = 1.001 * choice.most.local_epsilon
+    wider = survey(2, more, 900)
+    figures = {
+        "guessing": hs.qif.vulnerability(wider, adversary=hs.Strong()).upper,
+        "reidentification": 1 - hs.pie.bayes_error(wider).lower,
+        "local_epsilon": hs.dp.local_epsilon(wider).upper,
+    }
+    assert figures[key] > float(limit)
+
+
+def test_a_target_that_chance_alone_misses_is_refused() -> None:
+    with pytest.raises(SpecificationError, match=r"targets\.guessing: must be a target that some local epsilon meets"):
+        choose(targets="epsilon = 0.3, guessing = 0.4")
+
+
+def test_guesses_from_several_reports_have_no_figure_to_calibrate_with() -> None:
+    with pytest.raises(SpecificationError, match=r"targets\.guessing: must be left out where a person gives several"):
+        choose(people="n = 900, k = 2, reports_per_person = 3", targets="epsilon = 0.9, guessing = 0.9")

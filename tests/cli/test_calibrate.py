@@ -59,9 +59,20 @@ def test_targets_that_are_not_met(
     for number, (flags, code) in enumerate((([], Exit.DONE), (["--strict"], Exit.MISSED)), start=1):
         assert main(["calibrate", text, *flags]) == code
         said = capsys.readouterr()
-        assert "No local epsilon meets both targets with 900 people: it takes 2,029." in said.out
-        assert said.err == "hushuffle: no local epsilon meets both targets with this many people.\n"
+        needed = "No local epsilon meets both targets with 900 people: at least 2,029 are needed to meet both."
+        assert needed in " ".join(said.out.split())
+        assert said.err == "hushuffle: target not met: Standard error: asked at most 0.01, got 0.02251 (exact).\n"
         assert len(choices) == number
+
+
+def test_every_target_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    targets = "epsilon = 0.2, local_epsilon = 1.2, reidentification = 0.5, people = 1000"
+    assert main(["calibrate", write(tmp_path, targets), "--strict"]) == Exit.MISSED
+    said = capsys.readouterr()
+    assert "The privacy target is met by every local epsilon up to 1.199." in said.out
+    assert "More is not allowed by targets.local_epsilon." in said.out
+    assert "PASS Local epsilon, if the shuffler fails: asked at most 1.2, got" in said.out
+    assert said.err == "hushuffle: target not met: People: asked at least 1,000, got 900 people (exact).\n"
 
 
 def test_privacy_alone_and_no_noise_as_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

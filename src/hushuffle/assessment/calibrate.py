@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hushuffle.assessment import findings
 from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.targets import GUESSES
+from hushuffle.assessment.targets import targets as held_targets
 from hushuffle.errors import InvalidInputError
 from hushuffle.estimation import predicted_standard_error
-from hushuffle.model import Bound, Population, Warned
+from hushuffle.model import Bound, Finding, Population, Target, Warned
 from hushuffle.numerics.roots import halved
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, smallest_people, with_local_epsilon
 from hushuffle.questions.dp.calibration import calibrate as solve
-from hushuffle.specification import Specification, build_protocol
+from hushuffle.specification import Specification, build_adversaries, build_protocol
 from hushuffle.specification._base import unfit
 from hushuffle.specification.warnings import deployment_warnings
 
@@ -28,6 +31,11 @@ Progress = Callable[[str, float], None]
 """Called with what is being done and the share of all work done so far, in [0, 1]."""
 
 _STEPS: Final = 60
+_FEW_STEPS: Final = 24
+"""As many halvings find a local epsilon to one part in a million."""
+
+_LEAST: Final = 1e-6
+"""The smallest local epsilon that is tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +55,11 @@ class Point:
 class Choice:
     """What the targets allow, for one collection.
 
-    `most` is the largest local epsilon that meets the privacy target, `least` the smallest that meets the
-    accuracy target (None: no such target, or out of reach of every local epsilon). `people` is how many it
-    takes for both (None: those there are will do, or no number up to 10**9). `warnings` are about the deployment with
-    the local epsilon of `most`.
+    `most` is the largest local epsilon that meets the privacy targets, and `binding` the one of them that allows no
+    more; `least` is the smallest that meets the accuracy target (None: no such target, or out of reach of every local
+    epsilon). `people` is how many it takes for central epsilon and accuracy (None: those there are will do, or no
+    number up to 10**9). `targets` are all that are asked, with what is got with the local epsilon of `most`, which
+    `warnings` are about too.
     """
 
     title: str
@@ -63,12 +72,14 @@ class Choice:
     most: Point
     least: Point | None
     people: int | None
+    targets: tuple[Target, ...]
+    binding: str = "epsilon"
     warnings: tuple[Warned, ...] = ()
 
     @property
     def met(self) -> bool:
         """Whether one local epsilon meets all targets."""
-        return self.standard_error is None or self.most.standard_error <= self.standard_error
+        return all(target.met for target in self.targets)
 
 
 def calibrate(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Choice:
@@ -118,12 +129,16 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     except InvalidInputError:
         rule = "must be a target that some local epsilon meets"
         unfit("targets.epsilon", rule, f"{targets.epsilon:g}", "Allow a larger one.")
-    best, wanted = _point(most), targets.standard_error
+    tell("looking at the other targets", 0.3)
+    binding, value = _binding(specification, protocol, exposure, most.value)
+    chosen = with_local_epsilon(protocol, value)
+    best = _point(most) if binding == "epsilon" else _at(chosen, value, targets.delta, exposure)
+    wanted = targets.standard_error
     least = needed = None
     if wanted is not None:
         tell("looking for the most noise", 0.4)
         least = _least(protocol, wanted)
-        if best.standard_error > wanted:
+        if best.standard_error > wanted and binding == "epsilon":
             tell("looking for the number of people", 0.5)
             needed = _people(
                 protocol, epsilon=targets.epsilon, delta=targets.delta, standard_error=wanted, exposure=exposure
@@ -140,7 +155,9 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         most=best,
         least=None if least is None else _at(with_local_epsilon(protocol, least), least, targets.delta, exposure),
         people=needed,
-        warnings=deployment_warnings(most.protocol, delta=targets.delta),
+        targets=_held(specification, chosen, exposure, best),
+        binding=binding,
+        warnings=deployment_warnings(chosen, delta=targets.delta),
     )
     tell("done", 1.0)
     return choice
@@ -160,6 +177,54 @@ def _at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposu
     return Point(local_epsilon=local_epsilon, central=central, standard_error=worst_error(protocol))
 
 
+def _learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
+    """Return what the adversaries learn who have a target, but for the central guarantee."""
+    asked, adversaries = specification.targets, build_adversaries(specification)
+    guessers = adversaries.guessers if asked.guessing is not None else ()
+    guessed = [findings.guesser(protocol, adversary) for adversary in guessers]
+    return (*guessed, *([findings.identified(protocol)] if asked.reidentification is not None else []))
+
+
+def _held(specification: Specification, protocol: Protocol, exposure: Exposure, point: Point) -> tuple[Target, ...]:
+    """Return every target with what is got at one local epsilon."""
+    central = Finding(question="central-dp", adversary="", sentence="", bound=point.central, proof="")
+    local = findings.local(protocol, exposure=exposure)
+    return held_targets(
+        specification,
+        people=protocol.n,
+        findings=(central, local, *_learned(specification, protocol)),
+        unanswered=(),
+        error=Bound.exact(point.standard_error, unit=""),
+    )
+
+
+def _binding(specification: Specification, protocol: Protocol, exposure: Exposure, most: float) -> tuple[str, float]:
+    """Return the privacy target that allows least, and the largest local epsilon, at most `most`, that meets all."""
+    asked, binding = specification.targets, "epsilon"
+    for key in ("guessing", "reidentification"):
+        if getattr(asked, key) is not None and not exposure.alone:
+            unfit(f"targets.{key}", "must be left out where a person gives several reports", f"{getattr(asked, key)}")
+    if asked.local_epsilon is not None and asked.local_epsilon < most * exposure.total:
+        # The local epsilon of what is implemented is rounded up.
+        binding, most = "local_epsilon", asked.local_epsilon / exposure.total * (1 - 1e-12)
+    for key, questions in (("guessing", GUESSES), ("reidentification", ("re-identification",))):
+        limit = getattr(asked, key)
+        if limit is None:
+            continue
+
+        def meets(exponent: float, limit: float = limit, questions: tuple[str, ...] = questions) -> bool:
+            learned = _learned(specification, with_local_epsilon(protocol, math.exp(exponent)))
+            return all(row.figure.upper <= limit for row in learned if row.question in questions)
+
+        if not meets(math.log(_LEAST)):
+            rule = "must be a target that some local epsilon meets"
+            unfit(f"targets.{key}", rule, f"{limit:g}", "Allow more than is right by chance.")
+        if not meets(math.log(most)):
+            binding = key
+            most = math.exp(halved(meets, good=math.log(_LEAST), bad=math.log(most), times=_FEW_STEPS))
+    return binding, most
+
+
 def _least(protocol: Protocol, wanted: float) -> float | None:
     """Return the smallest local epsilon with a standard error of at most `wanted`, rounded up, or None."""
     if worst_error(with_local_epsilon(protocol, LARGEST_LOCAL)) > wanted:
@@ -167,7 +232,7 @@ def _least(protocol: Protocol, wanted: float) -> float | None:
     largest = halved(
         lambda exponent: worst_error(with_local_epsilon(protocol, math.exp(exponent))) <= wanted,
         good=math.log(LARGEST_LOCAL),
-        bad=math.log(1e-6),
+        bad=math.log(_LEAST),
         times=_STEPS,
     )
     return math.exp(largest) * (1 + 1e-12)

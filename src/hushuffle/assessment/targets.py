@@ -9,7 +9,9 @@ from hushuffle.assessment.exposure import Exposure
 from hushuffle.model import Bound, Finding, Target, Unanswered
 from hushuffle.specification import Specification
 
-_GUESSES = ("vulnerability", "membership")
+GUESSES = ("vulnerability", "membership")
+"""What adversaries who guess are asked."""
+
 _NO_FIGURE = "It has no figure for this mechanism."
 _ONE_REPORT = "It is known for one report alone, and a person gives several."
 
@@ -52,7 +54,7 @@ def targets(
         if asked.guessing is not None:
             topic = "Guessing a person's answer, the strongest adversary"
             single = Exposure.of(specification).alone if alone is None else alone
-            refused = any(row.question in _GUESSES for row in unanswered) or not single
+            refused = any(row.question in GUESSES for row in unanswered) or not single
             got = None if refused else _strongest(findings)
             wanted = target("guessing", topic, asked.guessing, got, "vulnerability")
             yield wanted if single else replace(wanted, reason=_ONE_REPORT)
@@ -77,5 +79,5 @@ def _figure(findings: Sequence[Finding], question: str) -> Bound | None:
 
 def _strongest(findings: Sequence[Finding]) -> Bound | None:
     """Return the figure of the adversary who guesses best."""
-    guesses = [finding.figure for finding in findings if finding.question in _GUESSES]
+    guesses = [finding.figure for finding in findings if finding.question in GUESSES]
     return max(guesses, key=lambda figure: figure.upper, default=None)

@@ -53,7 +53,7 @@ def assess(
         else:
             report = run(collection.columns[""], base_folder=specification.parent, progress=tell)
     deliver(report, folder, json=json)
-    return judged(report, strict=strict)
+    return judged(report.targets, strict=strict)
 
 
 def _refuse_folder(folder: Path, specification: Path, *, overwrite: bool) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from hushuffle.cli.console import Exit, progress, warn
+from hushuffle.cli.delivery import judged
 
 if TYPE_CHECKING:
     from hushuffle.assessment.calibrate import Choice, Point
@@ -34,8 +35,8 @@ def calibrate(
 ) -> Exit:
     """Say which noise meets the targets of a deployment, and how many people it takes if none does.
 
-    Prints the largest local epsilon that meets targets.epsilon (central, at targets.delta), the smallest that
-    meets targets.standard_error, if it is given, and whether one meets both. Writes no file.
+    Prints the largest local epsilon that meets targets.epsilon (central, at targets.delta) and all other targets of
+    privacy, the smallest that meets targets.standard_error, if it is given, and whether one meets all. Writes no file.
 
     Args:
         specification: the TOML file that describes the deployment, with targets.epsilon.
@@ -52,10 +53,7 @@ def calibrate(
         choice = run(spec, base_folder=specification.parent, progress=tell)
     sys.stdout.write(_as_json(choice) if json else "\n".join(_lines(choice)) + "\n")
     warn({"": choice.warnings})
-    if choice.met:
-        return Exit.DONE
-    sys.stderr.write("hushuffle: no local epsilon meets both targets with this many people.\n")
-    return Exit.MISSED if strict else Exit.DONE
+    return judged(choice.targets, strict=strict)
 
 
 def _lines(choice: Choice) -> Iterator[str]:
@@ -75,6 +73,11 @@ def _lines(choice: Choice) -> Iterator[str]:
     yield _row("as written", choice.written, number(choice.written.local_epsilon))
     yield ""
     yield from _wrapped(_verdict(choice))
+    if choice.binding != "epsilon":
+        yield from _wrapped(f"More is not allowed by targets.{choice.binding}.")
+    for target in choice.targets:
+        if target.key not in ("epsilon", "standard_error"):
+            yield from _wrapped(f"{target.word.upper()} {target.sentence}")
     yield ""
     yield from _wrapped(
         "Central epsilon: certified, in nats, holds for every dataset. Standard error: of an estimated share, at "
@@ -88,11 +91,17 @@ def _verdict(choice: Choice) -> str:
     most, least, people = number(choice.most.local_epsilon, up=False), choice.least, choice.people
     if choice.standard_error is None:
         return f"The privacy target is met by every local epsilon up to {most}."
-    if choice.met:
+    if choice.most.standard_error <= choice.standard_error:
         start = most if least is None else number(least.local_epsilon, up=True)
         return f"Both targets are met by every local epsilon from {start} to {most}."
     here = f"No local epsilon meets both targets with {choice.population.n:,} people"
-    return f"{here}: it takes {people:,}." if people else f"{here}, nor with any number up to 1,000,000,000."
+    if choice.binding != "epsilon":
+        return f"{here}."
+    return (
+        f"{here}: at least {people:,} are needed to meet both."
+        if people
+        else f"{here}, nor with any number up to 1,000,000,000."
+    )
 
 
 def _row(name: str, point: Point, local: str) -> str:
@@ -117,6 +126,11 @@ def _as_json(choice: Choice) -> str:
         "largest_for_privacy": _point(choice.most),
         "smallest_for_accuracy": None if choice.least is None else _point(choice.least),
         "met": choice.met,
+        "binding": choice.binding,
+        "verdict": [
+            {"key": one.key, "rule": one.rule, "asked": one.asked, "met": one.met, "sentence": one.sentence}
+            for one in choice.targets
+        ],
         "people_needed": choice.people,
         "warnings": [asdict(warned) for warned in choice.warnings],
     }

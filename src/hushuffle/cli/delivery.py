@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hushuffle.cli.console import Exit, UsageError, color, width
 
 if TYPE_CHECKING:
-    from hushuffle.model import Report
+    from hushuffle.model import Report, Target
 
 
 def refuse_file(folder: Path) -> None:
@@ -42,9 +42,9 @@ def deliver(made: Report, folder: Path, *, json: bool) -> None:
     sys.stdout.write(document(files) if json else summary(made, files))
 
 
-def judged(made: Report, *, strict: bool) -> Exit:
+def judged(targets: Sequence[Target], *, strict: bool) -> Exit:
     """Say on standard error which targets are not met; return how the run ends."""
-    missed = [target for target in made.targets if not target.met]
+    missed = [target for target in targets if not target.met]
     sys.stderr.write("".join(f"hushuffle: target not met: {target.sentence}\n" for target in missed))
     return Exit.MISSED if missed and strict else Exit.DONE
 

@@ -58,7 +58,7 @@ def analyse(
     if analysis.refusals:
         sys.stderr.write("hushuffle: no guarantee can be stated for this plan.\n")
         return Exit.FAILED
-    return judged(analysis.study, strict=strict)
+    return judged(analysis.study.targets, strict=strict)
 
 
 @plan.command

@@ -78,7 +78,8 @@ def test_values_that_hardly_anybody_holds_are_not_printed(capsys: pytest.Capture
         assert shown.err.startswith("hushuffle: warning: Standard errors are near or above the shares (0.0")
         assert 'kind = "local-hashing" does better with the same local epsilon: 0.0072, a value shows' in shown.err
         words = " ".join(shown.out.split())
-        assert ("Standard error each People each" if options else "Standard error all at once People at once") in words
+        assert ("The intervals hold each by itself." if options else "The intervals hold all at once.") in words
+        assert max(map(len, shown.out.splitlines())) <= 80
         assert ("1,999 of 2,000 values are not shown: their estimates cannot be told from noise." in words) != bool(
             options
         )
@@ -215,7 +216,7 @@ def test_shares_on_the_simplex(capsys: pytest.CaptureFixture[str]) -> None:
     assert "interval of the" in picture
     assert main(["estimate", "out", "--simplex"]) == Exit.DONE
     words = " ".join(capsys.readouterr().out.split())
-    assert "Unbiased share" in words
+    assert "Value Share Unbiased 95% interval" in words
     assert f"of 2,000 values {done['set_to_zero']:,} became 0, the others are lower by" in words
     assert "standard errors and intervals are those of the unbiased shares, and none is known for these" in words
 

@@ -119,7 +119,7 @@ def test_without_a_key(folder: Path) -> None:
     ("population", "message"),
     [
         (LABELS.replace(', "c"', ""), "match no category. Labels are compared as text"),
-        (LABELS.replace(', missing = "drop"', ""), "records are missing"),
+        (LABELS.replace(', missing = "drop"', ""), "are missing"),
         (LABELS.replace('"answer"', '"reply"'), r"has no column 'reply' \(number of columns: 3\)"),
         (LABELS.replace('"answer"', '"id"'), "match no category"),
         (LABELS.replace("people.parquet", "people.csv"), "mends broken rows silently"),

@@ -86,7 +86,7 @@ def test_tables_of_frequencies(tmp_path: Path) -> None:
         save_frequencies(tmp_path / name, table, {"people": 10})
     assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()[
         0
-    ] == "value,frequency,standard_error,low,high,above_threshold"
+    ] == "value,frequency,standard_error,low,high,above_threshold,people,people_low,people_high"
     document = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     assert document["people"] == 10
     assert document["frequencies"][1]["value"] == "yes"

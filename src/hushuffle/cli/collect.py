@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, UsageError, master_of, progress, termination, warn
+from hushuffle.cli.console import Exit, UsageError, master_of, progress, termination, warn, width
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def collect(
             raise UsageError(str(error)) from None
     for warning in warnings:
         sys.stderr.write(f"hushuffle: {warning}\n")
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write("".join(f"{part}\n" for line in lines for part in _folded(line)))
     if released is not None:
         from hushuffle.specification.warnings import deployment_warnings  # noqa: PLC0415 - only when needed
 
@@ -137,6 +138,12 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
         raise UsageError(str(error)) from None
 
 
+def _folded(line: str) -> list[str]:
+    """Return a line in as many as fit on the terminal; the name of a file stays whole."""
+    whole = line.startswith("Wrote ") or not line
+    return [line] if whole else textwrap.wrap(line, width=width(), break_long_words=False, break_on_hyphens=False)
+
+
 def _of_any(collected: Collected) -> list[str]:
     made = _of_columns(collected) if collected.several else _of_one(collected.columns[""])
     return [
@@ -158,7 +165,9 @@ def _of_one(made: Release) -> list[str]:
     else:
         lines.append(f"These reports are of {made.persons:,} people: the guarantee is for a person.")
     if made.beyond:
-        lines.append(f"{made.beyond:,} records were too many of one person and left out (the files do not say so).")
+        lines.append(
+            f"{made.beyond:,} records were too many of one person and left out (the files do not record this number)."
+        )
     if made.dropped:
         records = "1 record" if made.dropped == 1 else f"{made.dropped:,} records"
         lines.append(f"Dropped {records} without an answer (the files do not record this number).")

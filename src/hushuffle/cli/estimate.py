@@ -234,7 +234,9 @@ def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any
         sys.stdout.write("\n" * bool(position) + (f"{name}: " if name else ""))
         sys.stdout.write(f"{facts[name]['people']:,} people, {facts[name]['dummies']:,} dummies.\n\n")
         if every:
-            _print_rows(table.sort("frequency", descending=True), facts[name], "each", _of_simplex(facts[name]))
+            _print_rows(
+                table.sort("frequency", descending=True), facts[name], "each by itself", _of_simplex(facts[name])
+            )
         else:
             notes = [*_of_others(table, facts[name]), *_of_simplex(facts[name])]
             _print_rows(table.head(_SHOWN), facts[name], "all at once", notes)
@@ -272,11 +274,10 @@ def _print_rows(rows: pl.DataFrame, facts: dict[str, Any], meant: str, notes: It
     from hushuffle.report.printing import table as grid  # noqa: PLC0415
 
     shown, of = grid(expand=False), "simplex_" if "simplex" in facts else ""
-    confidence = f"{100 * facts['confidence']:g}% interval, {meant}"
-    second = "Unbiased share" if of else "Standard error"
-    names = ["Value", "Share", second, confidence, "People", confidence]
-    for name in names:
-        shown.add_column(name, justify="left" if name == "Value" else "right", overflow="fold")
+    interval = f"{100 * facts['confidence']:g}% interval"
+    for name in ("Value", "Share", "Unbiased" if of else "Error", interval, "People", interval):
+        of_text = name == "Value"
+        shown.add_column(name, justify="left" if of_text else "right", overflow="fold", no_wrap=not of_text)
     for row in rows.iter_rows(named=True):
         shown.add_row(
             text(row["value"]),
@@ -286,5 +287,6 @@ def _print_rows(rows: pl.DataFrame, facts: dict[str, Any], meant: str, notes: It
             f"{row[f'{of}people']:,.0f}",
             f"{math.floor(row['people_low']):,} to {math.ceil(row['people_high']):,}",
         )
-    parts = [*([shown] if rows.height else []), *(item(note) for note in notes)]
+    meaning = f"Error: standard error of a share. The intervals hold {meant}."
+    parts = [*([shown] if rows.height else []), *(item(note) for note in (*([meaning] if rows.height else []), *notes))]
     sys.stdout.write(printed(parts, width(), color=color()))

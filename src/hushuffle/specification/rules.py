@@ -135,7 +135,7 @@ def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
 def _targets(raw: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield the targets that none of the adversaries is asked about."""
     targets, asked = _table(raw, "targets"), raw.get("adversaries")
-    kinds = {table.get("kind") for table in _adversary_tables(with_order_adversaries(raw))}
+    kinds = {str(table.get("kind")) for table in _adversary_tables(with_order_adversaries(raw))}
     if asked is None and about_reach(raw):
         kinds = {"strong"}
     elif asked is None and not kinds:

@@ -9,8 +9,10 @@ import pytest
 import hushuffle as hs
 from hushuffle import report as output
 from hushuffle.assessment.columns import assess_columns
+from hushuffle.assessment.shared_noise import calibrate_columns
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
+from hushuffle.errors import SpecificationError, UnsupportedProtocolError
 from hushuffle.report.formatting import asked
 from hushuffle.specification.reading import parse_collection
 
@@ -117,3 +119,48 @@ def test_without_noise_nothing_is_promised(folder: Path) -> None:
     assert "No differential privacy" in made.findings[0].sentence
     assert "hardly anything protects" in made.findings[1].sentence
     assert "infinity" in output.to_json(made)
+
+
+def test_one_factor_for_the_noise_of_all_columns_meets_the_target_together(folder: Path) -> None:
+    collection = parse_collection(text(rounds=2, targets="delta = 1e-6, epsilon = 0.5"))
+    choice = calibrate_columns(collection, base_folder=folder)
+    assert choice.met
+    rounds = [
+        (protocol.randomizer.with_epsilon(point.local_epsilon), protocol.n)
+        for protocol, point in zip(protocols(), choice.columns, strict=True)
+    ]
+    uniform = hs.UniformShuffle()
+    again = [(hs.Protocol(randomizer=one, shuffler=uniform, n=n), 2) for one, n in rounds]
+    assert hs.dp.compose(again, delta=1e-6).upper == pytest.approx(choice.central.upper, rel=1e-9)
+    assert 0.499 < choice.central.upper <= 0.5
+    written = [protocol.randomizer.local_epsilon for protocol in protocols()]
+    assert [point.written for point in choice.columns] == written
+    assert [point.local_epsilon / own for point, own in zip(choice.columns, written, strict=True)] == pytest.approx(
+        [choice.factor] * 2
+    )
+
+
+def test_the_program_calibrates_several_columns(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    Path("two.toml").write_text(text(targets="delta = 1e-6, epsilon = 0.5, standard_error = 0.01"), encoding="utf-8")
+    assert main(["calibrate", "two.toml", "--strict"]) == Exit.MISSED
+    said = capsys.readouterr()
+    assert said.err.startswith("hushuffle: target not met: Standard error: asked at most 0.01, got")
+    assert "PASS Central epsilon, at delta = 1e-06: asked at most 0.5, got" in said.out
+    assert max(map(len, said.out.splitlines())) <= 80
+    assert main(["calibrate", "two.toml", "--json"]) == Exit.DONE
+    found = json.loads(capsys.readouterr().out)
+    assert [column["name"] for column in found["columns"]] == ["habit", "town"]
+    assert found["met"] is False
+
+
+def test_columns_that_cannot_be_calibrated(folder: Path) -> None:
+    with pytest.raises(SpecificationError, match=r"targets\.epsilon: must be given to calibrate"):
+        calibrate_columns(parse_collection(text()), base_folder=folder)
+    open_answers = COLUMNS.replace("epsilon = 1.0", 'epsilon = "inf"')
+    with pytest.raises(UnsupportedProtocolError, match="column habit is not described by a finite epsilon"):
+        calibrate_columns(
+            parse_collection(text(targets="delta = 1e-6, epsilon = 0.5", columns=open_answers)), base_folder=folder
+        )

@@ -64,10 +64,10 @@ def assess_columns(
         tell(f"column {name}", place / (len(collection.columns) + 1))
         columns.append(_assessed(name, specification, base_folder))
     tell("what all columns come to", len(columns) / (len(columns) + 1))
-    questions, whole = Questions(), collection.whole
+    questions, whole, protocols = Questions(), collection.whole, [column.protocol for column in columns]
     together = [
-        questions.ask("central-dp", _ALL, lambda: _central(collection, columns)),
-        questions.ask("local-dp", SHUFFLER, lambda: _local(collection, columns)),
+        questions.ask("central-dp", _ALL, lambda: _central(collection, all_central(collection, protocols))),
+        questions.ask("local-dp", SHUFFLER, lambda: _local(collection, protocols)),
     ]
     total = tuple(row for row in together if row is not None)
     unanswered = (*questions.unanswered, *(row for column in columns for row in column.unanswered))
@@ -156,8 +156,17 @@ def _words(collection: Collection) -> str:
     return f"your answers to all {len(collection.columns):,} columns{rounds}"
 
 
-def _central(collection: Collection, columns: list[_Column]) -> Finding:
-    bound = dp.compose([(column.protocol, collection.rounds) for column in columns], delta=collection.delta)
+def all_central(collection: Collection, protocols: list[Protocol]) -> Bound:
+    """Return the central epsilon (nats) of all columns in all rounds together."""
+    return dp.compose([(protocol, collection.rounds) for protocol in protocols], delta=collection.delta)
+
+
+def guarantees(collection: Collection, protocols: list[Protocol], *, central: Bound) -> tuple[Finding, Finding]:
+    """Return what all columns come to, with and without the shuffler."""
+    return _central(collection, central), _local(collection, protocols)
+
+
+def _central(collection: Collection, bound: Bound) -> Finding:
     factor = number(math.exp(min(bound.upper, 700.0)), up=True)
     sentence = (
         f"Whatever else they know, what is released of {_words(collection)} changes the odds of any conclusion about "
@@ -174,8 +183,8 @@ def _central(collection: Collection, columns: list[_Column]) -> Finding:
     )
 
 
-def _local(collection: Collection, columns: list[_Column]) -> Finding:
-    parts = [column.protocol.randomizer.local_epsilon for column in columns]
+def _local(collection: Collection, protocols: list[Protocol]) -> Finding:
+    parts = [protocol.randomizer.local_epsilon for protocol in protocols]
     total = collection.rounds * math.fsum(parts) * (1 + 2.0**-50)
     sentence = f"If the shuffler fails, hardly anything protects {_words(collection)}."
     if total < 700:

@@ -17,12 +17,16 @@ from hushuffle.cli.console import Exit, progress, warn
 from hushuffle.cli.delivery import judged
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hushuffle.assessment.calibrate import Choice, Point
-    from hushuffle.model import Bound
+    from hushuffle.assessment.shared_noise import ColumnPoint, SharedChoice
+    from hushuffle.model import Bound, Target
 
 _Flag = Parameter(negative=(), show_default=False)
 _WIDTH = 80
 _ROW = "{:<34} {:>9}  {:>20} {:>10}"
+_NAME = 34
 SCHEMA_VERSION = 1
 
 
@@ -36,7 +40,8 @@ def calibrate(
     """Say which noise meets the targets of a deployment, and how many people it takes if none does.
 
     Prints the largest local epsilon that meets targets.epsilon (central, at targets.delta) and all other targets of
-    privacy, the smallest that meets targets.standard_error, if it is given, and whether one meets all. Writes no file.
+    privacy, the smallest that meets targets.standard_error, if it is given, and whether one meets all. Of several
+    [[columns]], the largest factor for the local epsilons of all of them. Writes no file.
 
     Args:
         specification: the TOML file that describes the deployment, with targets.epsilon.
@@ -44,13 +49,20 @@ def calibrate(
         strict: end with exit code 3 if no local epsilon meets all targets.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics.
-    from hushuffle.specification import load  # noqa: PLC0415
+    from hushuffle.specification.reading import load_collection  # noqa: PLC0415
 
-    spec = load(specification)
+    collection = load_collection(specification)
     from hushuffle.assessment.calibrate import calibrate as run  # noqa: PLC0415
+    from hushuffle.assessment.shared_noise import calibrate_columns  # noqa: PLC0415
 
+    folder = specification.parent
+    if collection.several:
+        with progress(enabled=not json and sys.stderr.isatty()) as tell:
+            shared = calibrate_columns(collection, base_folder=folder, progress=tell)
+        sys.stdout.write(_text(_of_columns(shared)) if json else "\n".join(_lines_of_columns(shared)) + "\n")
+        return judged(shared.targets, strict=strict)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        choice = run(spec, base_folder=specification.parent, progress=tell)
+        choice = run(collection.columns[""], base_folder=folder, progress=tell)
     sys.stdout.write(_as_json(choice) if json else "\n".join(_lines(choice)) + "\n")
     warn({"": choice.warnings})
     return judged(choice.targets, strict=strict)
@@ -104,7 +116,7 @@ def _verdict(choice: Choice) -> str:
     )
 
 
-def _row(name: str, point: Point, local: str) -> str:
+def _row(name: str, point: Point | ColumnPoint, local: str) -> str:
     from hushuffle.model import number  # noqa: PLC0415 - only when needed
 
     central = str(point.central).rpartition(" (")[0].removesuffix(" nats")
@@ -116,7 +128,15 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _as_json(choice: Choice) -> str:
-    document = {
+    return _text(_of_one(choice))
+
+
+def _text(document: dict[str, Any]) -> str:
+    return json_text.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _of_one(choice: Choice) -> dict[str, Any]:
+    return {
         "schema_version": SCHEMA_VERSION,
         "title": choice.title,
         "deployment": choice.deployment,
@@ -127,14 +147,63 @@ def _as_json(choice: Choice) -> str:
         "smallest_for_accuracy": None if choice.least is None else _point(choice.least),
         "met": choice.met,
         "binding": choice.binding,
-        "verdict": [
-            {"key": one.key, "rule": one.rule, "asked": one.asked, "met": one.met, "sentence": one.sentence}
-            for one in choice.targets
-        ],
+        "verdict": _judged(choice.targets),
         "people_needed": choice.people,
         "warnings": [asdict(warned) for warned in choice.warnings],
     }
-    return json_text.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _judged(targets: Sequence[Target]) -> list[dict[str, Any]]:
+    return [
+        {"key": one.key, "rule": one.rule, "asked": one.asked, "met": one.met, "sentence": one.sentence}
+        for one in targets
+    ]
+
+
+def _lines_of_columns(choice: SharedChoice) -> Iterator[str]:
+    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+
+    rounds = f" in all {choice.rounds:,} rounds" if choice.rounds > 1 else ""
+    yield from _wrapped(choice.title)
+    yield from _wrapped(
+        f"Target: central epsilon of all columns together{rounds} at most {choice.epsilon:g} at delta = "
+        f"{choice.delta:g}."
+    )
+    yield ""
+    yield _ROW.format("column", "local", "central", "standard")
+    yield _ROW.format("", "epsilon", "epsilon", "error")
+    for column in choice.columns:
+        yield _row(column.name[:_NAME], column, number(column.local_epsilon, up=False))
+    yield ""
+    yield from _wrapped(
+        f"The largest factor for the local epsilons of all columns is {number(choice.factor, up=False)}: "
+        f"{choice.central} for all of them."
+    )
+    for target in choice.targets:
+        yield from _wrapped(f"{target.word.upper()} {target.sentence}")
+
+
+def _of_columns(choice: SharedChoice) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "title": choice.title,
+        "targets": {"epsilon": choice.epsilon, "delta": choice.delta},
+        "rounds": choice.rounds,
+        "factor": choice.factor,
+        "central_epsilon": _bound(choice.central),
+        "columns": [
+            {
+                "name": column.name,
+                "written_local_epsilon": column.written,
+                "local_epsilon": column.local_epsilon,
+                "central_epsilon": _bound(column.central),
+                "standard_error": column.standard_error,
+            }
+            for column in choice.columns
+        ],
+        "met": choice.met,
+        "verdict": _judged(choice.targets),
+    }
 
 
 def _point(point: Point) -> dict[str, Any]:

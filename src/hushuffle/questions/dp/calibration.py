@@ -187,7 +187,7 @@ def smallest_people(excess_at: Callable[[int], float], *, start: int, target: fl
         if good == 1 or excess_at(1) <= 0:
             return 1, 0
         bad = 1
-    found = _narrow(lambda x: excess_at(round(x)), float(good), float(bad), whole=True)
+    found = narrowed(lambda x: excess_at(round(x)), float(good), float(bad), whole=True)
     return round(found[0]), round(found[1])
 
 
@@ -280,10 +280,10 @@ def _local_epsilon(protocol: Protocol, wanted: _Wanted) -> Calibration:
         bad = min(2 * good, LARGEST_LOCAL)
         if excess_at(bad) <= 0:
             good = bad
-    return _calibration("epsilon", _narrow(excess_at, good, bad, whole=False), build, wanted)
+    return _calibration("epsilon", narrowed(excess_at, good, bad, whole=False), build, wanted)
 
 
-def _narrow(excess_at: Callable[[float], float], good: float, bad: float, *, whole: bool) -> tuple[float, float]:
+def narrowed(excess_at: Callable[[float], float], good: float, bad: float, *, whole: bool) -> tuple[float, float]:
     """Return a closer pair, good still meeting the target and bad not: false position and bisection in turns."""
     ends = {True: (good, excess_at(good)), False: (bad, excess_at(bad))}
     turn = 0

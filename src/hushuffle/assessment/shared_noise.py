@@ -1,0 +1,159 @@
+"""From a target to the noise of several columns: one factor for the local epsilons of all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hushuffle.assessment.calibrate import worst_error
+from hushuffle.assessment.columns import all_central, guarantees
+from hushuffle.assessment.targets import targets as held_targets
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Bound, Target
+from hushuffle.questions import dp
+from hushuffle.questions.dp.calibration import LARGEST_LOCAL, narrowed, with_local_epsilon
+from hushuffle.specification import Collection, build_protocol
+from hushuffle.specification._base import unfit
+
+_LEAST: Final = 1e-6
+"""The smallest local epsilon that is tried."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnPoint:
+    """One column: the local epsilon (nats) as written and the one proposed, and the standard error that this gives.
+
+    The standard error is that of an estimated share, at the worst true share. `central` is the guarantee of this column
+    alone, in all rounds.
+    """
+
+    name: str
+    written: float
+    local_epsilon: float
+    central: Bound
+    standard_error: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedChoice:
+    """What the target of several columns allows: the largest `factor` for all of their local epsilons.
+
+    `central` is the guarantee of all columns and rounds together with it; `targets` are all that are asked.
+    """
+
+    title: str
+    epsilon: float
+    delta: float
+    rounds: int
+    people: int
+    factor: float
+    central: Bound
+    columns: tuple[ColumnPoint, ...]
+    targets: tuple[Target, ...]
+
+    @property
+    def met(self) -> bool:
+        """Whether all targets are met."""
+        return all(target.met for target in self.targets)
+
+
+def calibrate_columns(
+    collection: Collection, *, base_folder: Path = Path(), progress: Callable[[str, float], None] | None = None
+) -> SharedChoice:
+    """Return the largest factor for the local epsilons of all columns with which they meet targets.epsilon together.
+
+    What the columns have in proportion to each other stays: give the one that must be accurate more to begin with.
+    Values in the data are not looked at.
+
+    Raises:
+        SpecificationError: no targets.epsilon, one that no noise meets, or a column without a finite epsilon.
+        DataError, MissingDependencyError: the data cannot be used.
+
+    Source: docs/theory/composition.md, Theorem 3.
+    """
+    tell = progress or (lambda _stage, _share: None)
+    epsilon = collection.epsilon
+    if epsilon is None:
+        hint = "For example epsilon = 0.5: the central epsilon of all columns that is wanted, at most."
+        unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
+    tell("counting people", 0.0)
+    written = {name: _protocol(collection, name, base_folder) for name in collection.columns}
+    tell("looking for the least noise", 0.1)
+
+    def total(factor: float) -> Bound:
+        return all_central(collection, list(_scaled(written, factor).values()))
+
+    factor = _largest(written, lambda factor: total(factor).upper - epsilon)
+    chosen = _scaled(written, factor)
+    tell("comparing", 0.9)
+    central = total(factor)
+    points = tuple(
+        ColumnPoint(
+            name=name,
+            written=written[name].randomizer.local_epsilon,
+            local_epsilon=protocol.randomizer.local_epsilon,
+            central=dp.compose([(protocol, collection.rounds)], delta=collection.delta),
+            standard_error=worst_error(protocol),
+        )
+        for name, protocol in chosen.items()
+    )
+    people = max(protocol.n for protocol in chosen.values())
+    tell("done", 1.0)
+    return SharedChoice(
+        title=collection.title or "Calibration of several columns",
+        epsilon=epsilon,
+        delta=collection.delta,
+        rounds=collection.rounds,
+        people=people,
+        factor=factor,
+        central=central,
+        columns=points,
+        targets=held_targets(
+            collection.whole,
+            people=people,
+            findings=guarantees(collection, list(chosen.values()), central=central),
+            unanswered=(),
+            error=Bound.exact(max(point.standard_error for point in points), unit=""),
+            alone=False,
+        ),
+    )
+
+
+def _protocol(collection: Collection, name: str, base_folder: Path) -> Protocol:
+    specification = collection.columns[name]
+    people = specification.population.read(base_folder)
+    protocol = build_protocol(specification, n=people.n, k=people.k)
+    if protocol.randomizer.chosen_epsilon is None or math.isinf(protocol.randomizer.local_epsilon):
+        message = f"The noise of column {name} is not described by a finite epsilon: there is nothing to scale."
+        raise UnsupportedProtocolError(message)
+    return protocol
+
+
+def _scaled(written: Mapping[str, Protocol], factor: float) -> dict[str, Protocol]:
+    return {
+        name: with_local_epsilon(protocol, protocol.randomizer.local_epsilon * factor)
+        for name, protocol in written.items()
+    }
+
+
+def _largest(written: Mapping[str, Protocol], excess: Callable[[float], float]) -> float:
+    """Return the largest factor without excess, or that at which the first local epsilon is the largest there is."""
+    own = [protocol.randomizer.local_epsilon for protocol in written.values()]
+    least, most = _LEAST / min(own), LARGEST_LOCAL / max(own)
+    good = bad = min(1.0, most)
+    while excess(good) > 0:
+        if good <= least:
+            rule = "must be a target that some noise meets"
+            unfit("targets.epsilon", rule, "less than any", "Allow a larger one.")
+        bad, good = good, max(good / 2, least)
+    while bad <= good:
+        if good >= most:
+            return most
+        bad = min(2 * good, most)
+        if excess(bad) <= 0:
+            good = bad
+    return narrowed(excess, good, bad, whole=False)[0]

@@ -107,7 +107,7 @@ def test_the_command_writes_a_report(folder: Path, capsys: pytest.CaptureFixture
     assert "habit: Anyone" in capsys.readouterr().out
     document = json.loads((place / "result.json").read_text())
     assert document["findings"][0]["question"] == "central-dp"
-    assert document["statement"] is None
+    assert document["statement"]["claim"].startswith("The release is")
     assert "Each column" in (place / "report.html").read_text()
     assert parse_collection((place / "specification.toml").read_text()).several
 
@@ -164,3 +164,21 @@ def test_columns_that_cannot_be_calibrated(folder: Path) -> None:
         calibrate_columns(
             parse_collection(text(targets="delta = 1e-6, epsilon = 0.5", columns=open_answers)), base_folder=folder
         )
+
+
+def test_the_first_page_is_about_all_columns(folder: Path) -> None:
+    asked_for = f'{text()}\n[statement]\nauthor = "Office"\nshuffler = "Trust"\n'
+    collection = parse_collection(asked_for)
+    assert parse_collection(collection.effective()).effective() == collection.effective()
+    made = assess_columns(collection, base_folder=folder)
+    said = made.statement
+    assert said is not None
+    assert said.unit.startswith("One person, whose values in all 2 columns are replaced by any others")
+    assert f"epsilon = {made.findings[0].bound.upper:.3f}"[:-1] in said.claim
+    assert "Your device changes each of your answers at random before it sends it." in said.respondents
+    assert dict(said.facts)["Answers for it"] == "Office"
+    other = assess_columns(parse_collection(asked_for.replace('"no", "yes"', '"no", "yes", "x"')), base_folder=folder)
+    assert other.statement is not None
+    assert dict(other.statement.facts).keys() == dict(said.facts).keys()
+    digests = [dict(page.facts)["Columns and categories, SHA-256"] for page in (said, other.statement)]
+    assert digests[0] != digests[1]

@@ -88,7 +88,7 @@ def test_without_a_key_every_release_draws_afresh_and_says_its_number(place: Pat
 def test_the_guarantee_is_about_all_numbers(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def central_of(_: object, protocol: Protocol) -> Bound:
+    def central_of(_: object, protocol: Protocol, _total: Bound | None) -> Bound:
         asked.append(protocol)
         return Bound.exact(1.0, unit="nats")
 

@@ -113,9 +113,14 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     if targets.epsilon is None:
         hint = "For example epsilon = 0.5: the central epsilon that is wanted, at most."
         unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
+    exposure = Exposure.of(specification)
+    for key in ("guessing", "reidentification"):
+        limit = getattr(targets, key)
+        if limit is not None and not exposure.alone:
+            unfit(f"targets.{key}", "must be left out where a person gives several reports", f"{limit:g}")
     tell("counting people", 0.0)
     people = specification.population.read(base_folder)
-    protocol, exposure = build_protocol(specification, n=people.n, k=people.k), Exposure.of(specification)
+    protocol = build_protocol(specification, n=people.n, k=people.k)
     tell("looking for the least noise", 0.1)
     try:
         most = solve(
@@ -201,9 +206,6 @@ def _held(specification: Specification, protocol: Protocol, exposure: Exposure, 
 def _binding(specification: Specification, protocol: Protocol, exposure: Exposure, most: float) -> tuple[str, float]:
     """Return the privacy target that allows least, and the largest local epsilon, at most `most`, that meets all."""
     asked, binding = specification.targets, "epsilon"
-    for key in ("guessing", "reidentification"):
-        if getattr(asked, key) is not None and not exposure.alone:
-            unfit(f"targets.{key}", "must be left out where a person gives several reports", f"{getattr(asked, key)}")
     if asked.local_epsilon is not None and asked.local_epsilon < most * exposure.total:
         # The local epsilon of what is implemented is rounded up.
         binding, most = "local_epsilon", asked.local_epsilon / exposure.total * (1 - 1e-12)

@@ -11,6 +11,7 @@ from typing import Final
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import SHUFFLER, Questions
+from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Population, Report, Table, Unanswered, Utility, Warned, number
@@ -75,18 +76,28 @@ def assess_columns(
     errors = [column.error for column in columns]
     worst = None if None in errors else Bound.exact(max(error for error in errors if error is not None), unit="")
     people = max(column.population.n for column in columns)
+    population = Population(
+        n=people,
+        labels=tuple(collection.columns),
+        source=collection.data or "no data",
+        dropped=sum(column.population.dropped for column in columns),
+        label_of="column",
+    )
     tell("done", 1.0)
     return Report(
         title=collection.title or "Assessment of several columns",
         question=" ".join(f"{column.name}: {column.protocol.describe()}" for column in columns),
-        population=Population(
-            n=people,
-            labels=tuple(collection.columns),
-            source=collection.data or "no data",
-            dropped=sum(column.population.dropped for column in columns),
-            label_of="column",
-        ),
+        population=population,
         targets=targets(whole, people=people, findings=rows, unanswered=unanswered, error=worst, alone=False),
+        statement=statement(
+            whole,
+            population=population,
+            reveals=protocols[0].shuffler.reveals,
+            findings=rows,
+            unanswered=unanswered,
+            scenarios=(),
+            written=collection.effective(),
+        ),
         findings=rows,
         unanswered=unanswered,
         tables=(_table(collection, columns),),

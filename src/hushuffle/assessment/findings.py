@@ -194,8 +194,8 @@ def identity_information(protocol: Protocol) -> Finding:
 def success(error: Bound) -> Bound:
     """Return how often somebody is right who errs so often.
 
-    >>> print(success(Bound(lower=0.9, upper=1.0, kind="lower", unit="probability")))
-    at most 0.1000 (upper bound)
+    >>> print(success(Bound(lower=0.75, upper=1.0, kind="lower", unit="probability")))
+    at most 0.2500 (upper bound)
     """
     turned: dict[Kind, Kind] = {"lower": "upper", "upper": "lower"}
     kind = turned.get(error.kind, error.kind)

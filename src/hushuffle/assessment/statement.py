@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import tomllib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -34,8 +35,12 @@ def statement(
     findings: Sequence[Finding],
     unanswered: Sequence[Unanswered],
     scenarios: tuple[Scenario, ...],
+    written: str = "",
 ) -> Statement:
-    """Return the first page about a deployment from what was computed; nothing new is computed here."""
+    """Return the first page about a deployment from what was computed; nothing new is computed here.
+
+    `written` is the whole effective specification where `specification` is that of one of several columns.
+    """
     figures = {finding.question: finding.bound for finding in findings}
     central, local = figures.get("central-dp"), figures.get("local-dp")
     return Statement(
@@ -47,7 +52,7 @@ def statement(
         respondents=tuple(_respondents(population, reveals, specification, central, local)),
         anonymity=tuple(_anonymity(findings, unanswered)),
         unprotected=tuple(_unprotected(specification, findings, unanswered)),
-        facts=tuple(_facts(specification, population)),
+        facts=tuple(_facts(specification, population, written or specification.effective())),
     )
 
 
@@ -75,10 +80,15 @@ def _factor(bound: Bound) -> str:
 
 
 def _unit(specification: Specification, population: Population) -> str:
-    if population.label_of != "value":
-        return "One person, who is in the audiences or not."
     rounds = Exposure.of(specification).rounds
     again = f", in all {rounds:,} rounds" if rounds > 1 else ""
+    if population.label_of == "column":
+        return (
+            f"One person, whose values in all {len(population.labels):,} columns are replaced by any others{again}; in "
+            "which columns they are missing stays as it is. One row of data is taken for one person."
+        )
+    if population.label_of != "value":
+        return "One person, who is in the audiences or not."
     if population.reports_per_person > 1:
         return (
             f"One person, all of whose reports, {population.reports_per_person:,} at most{again}, are replaced by any "
@@ -129,13 +139,16 @@ def _assumptions(specification: Specification, reveals: Reveals) -> Iterator[Ass
 def _respondents(
     population: Population, reveals: Reveals, specification: Specification, central: Bound | None, local: Bound | None
 ) -> Iterator[str]:
-    if population.label_of != "value":
+    if population.label_of not in ("value", "column"):
         return
     if local is None or math.isinf(local.upper):
         yield "Your device sends your answer as it is."
     else:
-        sent = "your message were" if Exposure.of(specification).alone else "everything that you send were"
-        yield "Your device changes your answer at random before it sends anything."
+        several = population.label_of == "column"
+        alone = Exposure.of(specification).alone and not several
+        sent = "your message were" if alone else "everything that you send were"
+        what = "each of your answers" if several else "your answer"
+        yield f"Your device changes {what} at random before it sends it."
         yield (
             f"Even if {sent} read with your name on it, it would change the odds of any conclusion about you by at "
             f"most {_factor(local)}."
@@ -198,13 +211,16 @@ def _unprotected(
 _REFUSED: Final = ("central-dp", "vulnerability", "membership", "re-identification", "identity-information")
 
 
-def _facts(specification: Specification, population: Population) -> Iterator[tuple[str, str]]:
+def _facts(specification: Specification, population: Population, written: str) -> Iterator[tuple[str, str]]:
     if specification.statement.author:
         yield "Answers for it", specification.statement.author
     yield "Date", f"{_today()}, by hushuffle {__version__}"
-    yield "Specification, SHA-256", _digest(specification.effective())
-    asked = {key: value for key, value in specification.plain()["population"].items() if key not in ("data", "n")}
-    yield "Columns and categories, SHA-256", _digest(json.dumps([asked, population.labels], sort_keys=True))
+    yield "Specification, SHA-256", _digest(written)
+    tables = tomllib.loads(written)
+    asked = {key: value for key, value in tables["population"].items() if key not in ("data", "n")}
+    columns = [{key: one[key] for key in one if key != "randomizer"} for one in tables.get("columns", [])]
+    schema = [asked, population.labels, *columns]
+    yield "Columns and categories, SHA-256", _digest(json.dumps(schema, sort_keys=True, default=str))
 
 
 def _digest(text: str) -> str:

@@ -126,7 +126,7 @@ def _fail(file: str | Path, problem: Problem) -> NoReturn:
     raise SpecificationError(str(file), (problem,)) from None
 
 
-_SECTIONS: Final = ("title", "rounds", "population", "columns", "shuffler", "targets")
+_SECTIONS: Final = ("title", "rounds", "population", "columns", "shuffler", "targets", "statement")
 _NAME: Final = re.compile(r"\w[\w-]{0,99}")
 _OF_FILES: Final = ("data", "encoding", "separator")
 _OF_COLUMNS: Final = (
@@ -212,7 +212,7 @@ class Collection:
         whole = self.whole.plain()
         if not self.several:
             return self.whole.effective()
-        shared = ("title", "rounds", "shuffler", "targets")
+        shared = ("title", "rounds", "shuffler", "targets", "statement")
         tables: dict[str, Any] = {key: whole[key] for key in shared if key in whole}
         tables["population"] = {key: whole["population"][key] for key in _OF_FILES if key in whole["population"]}
         tables["columns"] = [_column(name, one.plain()) for name, one in self.columns.items()]
@@ -346,7 +346,7 @@ def _alone(raw: Mapping[str, Any], column: Mapping[str, Any]) -> str:
     population = raw.get("population")
     shared = {key: population[key] for key in _OF_FILES if key in population} if isinstance(population, dict) else {}
     answers = {key: value for key, value in column.items() if key not in _BESIDES}
-    tables = {key: raw[key] for key in ("title", "rounds", "shuffler", "targets") if key in raw}
+    tables = {key: raw[key] for key in ("title", "rounds", "shuffler", "targets", "statement") if key in raw}
     tables["population"] = {"data": "-", **answers, **shared}
     if _keeps_order(raw):
         tables["shuffler"] = {"kind": "uniform"}  # what is wrong with the other is said once

@@ -24,10 +24,10 @@ targets = { delta = 1e-6 }
 HOOKED = """
 import builtins, os, signal, sys
 real = builtins.__import__
-def hooked(name, *rest):
+def hooked(name, *rest, **named):
     if name == {module!r}:
         {action}
-    return real(name, *rest)
+    return real(name, *rest, **named)
 builtins.__import__ = hooked
 sys.argv = ["hushuffle", *{arguments!r}]
 from hushuffle.__main__ import main
@@ -94,7 +94,7 @@ def hooked(module: str, action: str, *arguments: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("module", ["cyclopts", "pydantic", "hushuffle.assessment.assess", "polars"])
+@pytest.mark.parametrize("module", ["cyclopts", "pydantic", "hushuffle.assessment.assess", "jinja2"])
 def test_ctrl_c_is_heard_from_the_start(module: str) -> None:
     interrupt = "os.kill(os.getpid(), signal.SIGINT)"
     ended = subprocess.run(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +14,7 @@ from hushuffle.assessment.shared_noise import calibrate_columns
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
+from hushuffle.model import Bound
 from hushuffle.report.formatting import asked
 from hushuffle.specification.reading import parse_collection
 
@@ -57,16 +59,23 @@ def protocols() -> list[hs.Protocol]:
     ]
 
 
+def bare(bound: Bound) -> Bound:
+    """Return it without the datasets, which are told in words."""
+    return replace(bound, witness=None)
+
+
 def test_what_all_columns_come_to_is_said_first(folder: Path) -> None:
     made = assess_columns(parse_collection(text(rounds=2)), base_folder=folder)
     total, local, *rest = made.findings
     assert (total.question, local.question) == ("central-dp", "local-dp")
-    assert total.bound == hs.dp.compose([(protocol, 2) for protocol in protocols()], delta=1e-6)
+    assert total.bound == bare(hs.dp.compose([(protocol, 2) for protocol in protocols()], delta=1e-6))
     assert local.bound.upper == pytest.approx(6.0)
     assert "your answers to all 2 columns in all 2 rounds" in total.sentence
     assert not [row for row in rest if row.question in ("central-dp", "local-dp")]
     alone = {row.adversary: row for row in rest if row.question == "central-dp-one-round-of-a-column"}
-    assert alone["habit: Anyone who sees the release of one round"].bound == hs.dp.epsilon(protocols()[0], delta=1e-6)
+    assert alone["habit: Anyone who sees the release of one round"].bound == bare(
+        hs.dp.epsilon(protocols()[0], delta=1e-6)
+    )
     assert all("All columns together may say more." in row.sentence for row in rest if row.question == "vulnerability")
 
 
@@ -75,7 +84,7 @@ def test_accuracy_and_people_are_those_of_each_column(folder: Path) -> None:
     (table,) = made.tables
     assert [(row[0], row[1], row[2]) for row in table.rows] == [("habit", 300, 2), ("town", 400, 3)]
     assert all(isinstance(row[5], float) and 0 < row[5] < 1 for row in table.rows)
-    assert table.rows[0][4] == hs.dp.epsilon(protocols()[0], delta=1e-6)
+    assert table.rows[0][4] == bare(hs.dp.epsilon(protocols()[0], delta=1e-6))
     assert made.population is not None
     assert "400 people, 2 columns; people.csv; 100 records left out. One row is taken" in asked(made.population)
     assert any(warned.sentence.startswith("habit: ") for warned in made.warnings)
@@ -182,3 +191,12 @@ def test_the_first_page_is_about_all_columns(folder: Path) -> None:
     assert dict(other.statement.facts).keys() == dict(said.facts).keys()
     digests = [dict(page.facts)["Columns and categories, SHA-256"] for page in (said, other.statement)]
     assert digests[0] != digests[1]
+
+
+def test_datasets_of_a_column_are_told_in_its_own_categories(folder: Path) -> None:
+    """They were told in the names of the columns: target "habit" against "town"."""
+    made = assess_columns(parse_collection(text()), base_folder=folder)
+    assert not [row for row in made.findings if row.bound.witness is not None]
+    (first,) = [row for row in made.findings if row.adversary == "habit: Anyone who sees the release"]
+    assert 'target "no" against "yes"' in first.proof or 'target "yes" against "no"' in first.proof
+    assert 'against "town"' not in output.html(made)

@@ -17,6 +17,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Population, Report, Table, Unanswered, Utility, Warned, number
 from hushuffle.model.report import software
 from hushuffle.questions import dp
+from hushuffle.report.formatting import attained
 from hushuffle.specification import Collection, Specification, build_adversaries, build_protocol
 
 _ALL: Final = "Anyone who sees the releases of all columns"
@@ -138,16 +139,22 @@ def _assessed(name: str, specification: Specification, base_folder: Path) -> _Co
         name=name,
         protocol=protocol,
         population=people.population,
-        findings=tuple(_named(name, row) for row in rows),
+        findings=tuple(_named(name, row, people.population.labels) for row in rows),
         unanswered=tuple(replace(row, topic=f"{name}: {row.topic}") for row in questions.unanswered),
         warnings=tuple(_warned(name, warned) for warned in concerns),
         utility=utility,
     )
 
 
-def _named(name: str, row: Finding) -> Finding:
-    """Say which column a row is about; a guarantee of one column is not that of all."""
-    adversary = f"{name}: {row.adversary}"
+def _named(name: str, row: Finding, labels: tuple[str, ...]) -> Finding:
+    """Say which column a row is about; a guarantee of one column is not that of all.
+
+    Where a lower end is attained is said with the categories of the column: those of the report are all columns.
+    """
+    adversary, witness = f"{name}: {row.adversary}", row.bound.witness
+    if witness is not None:
+        proof = f"{row.proof}; lower end attained at {attained(witness, labels)}"
+        row = replace(row, bound=replace(row.bound, witness=None), proof=proof)
     if row.question in _OF_A_COLUMN:
         return replace(row, question=f"{row.question}-of-a-column", adversary=adversary)
     return replace(row, adversary=adversary, sentence=f"{row.sentence} All columns together may say more.")
@@ -189,8 +196,8 @@ def _central(collection: Collection, bound: Bound) -> Finding:
         question="central-dp",
         adversary=_ALL,
         sentence=sentence,
-        bound=bound,
-        proof="dominating pairs composed (upper bound), explicit datasets composed (lower bound)",
+        bound=replace(bound, witness=None),
+        proof="dominating pairs composed (upper bound), explicit datasets of each column composed (lower bound)",
     )
 
 

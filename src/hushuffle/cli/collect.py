@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, UsageError, master_of, progress, termination, warn, width
+from hushuffle.cli.console import Exit, UsageError, master_of, progress, warn, width
 from hushuffle.errors import InvalidInputError
+from hushuffle.files.interrupts import heard
 
 if TYPE_CHECKING:
     from hushuffle.collection.batches import BatchRun
@@ -83,7 +84,7 @@ def collect(
     from hushuffle.collection.collect import run  # noqa: PLC0415 - a mistake in the file shows before
     from hushuffle.collection.request import Request  # noqa: PLC0415
 
-    with termination(), progress(enabled=sys.stderr.isatty()) as tell:
+    with heard(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
             request = Request(
                 sources=tuple(sources or ()),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
-from types import FrameType
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -39,21 +37,6 @@ class Exit(IntEnum):
 
 class UsageError(Exception):
     """The command line asks for something that cannot be done."""
-
-
-@contextmanager
-def termination() -> Iterator[None]:
-    """Let a request to end (SIGTERM), and a terminal that is closed (SIGHUP), clean up as Ctrl-C does."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 Tell = Callable[[str, float], None]

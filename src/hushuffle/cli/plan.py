@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from hushuffle.cli.console import Exit, UsageError, progress, termination
+from hushuffle.cli.console import Exit, UsageError, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
+from hushuffle.files.interrupts import heard
 
 if TYPE_CHECKING:
     from hushuffle.queries import PlanSpecification
@@ -140,7 +141,7 @@ def run(
     from hushuffle.network.run import run_on_network  # noqa: PLC0415
     from hushuffle.network.study import network_study  # noqa: PLC0415
 
-    with termination(), progress(enabled=not json and sys.stderr.isatty()) as tell:
+    with heard(), progress(enabled=not json and sys.stderr.isatty()) as tell:
         ran = run_on_network(spec, out=folder, base_folder=specification.parent, trace=trace, progress=tell)
         study = network_study(spec, ran)
     deliver(study, folder, json=json)

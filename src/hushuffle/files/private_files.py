@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
+from hushuffle.files.interrupts import stop_if_asked
 from hushuffle.files.outputs import try_writing
 
 
@@ -202,9 +203,11 @@ def publish(release: Path, out: Path) -> None:
     """Move the folder `release` to the place `out` at once, all of it written through to the disk.
 
     Raises:
+        KeyboardInterrupt: somebody asked for the end, and a library had dropped it.
         OSError: it is still where it was.
         DataError: it is at `out`, but the disk does not confirm it.
     """
+    stop_if_asked()
     for path in release.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle._checks import fail
+from hushuffle.files.interrupts import stop_if_asked
 from hushuffle.tables.categories import MISSING, UNSEEN, Coding
 from hushuffle.tables.labels import Tidying
 from hushuffle.tables.readings import Reading
@@ -197,6 +198,7 @@ class TableReader:
         for part, wanted in zip(self.parts, self._wanted, strict=True):
             start = 0
             for frame in [part.collect(*wanted)] if rows is None else part.batches(*wanted, rows=rows):
+                stop_if_asked()
                 for name, (_, rule) in self._columns.items():
                     self.faults[name].note(rule.marks(frame[name]), part=part, start=start)
                 yield Block(part=part, start=start, frame=frame)

@@ -26,6 +26,7 @@ from polars.io.plugins import register_io_source
 from hushuffle._checks import fail
 from hushuffle.errors import MissingDependencyError
 from hushuffle.files.causes import cause
+from hushuffle.files.interrupts import stop_if_asked
 from hushuffle.tables.csv_form import KINDS, UTF8, CsvForm, lines_of, pieces, record_ends, separator_name, text_blocks
 from hushuffle.tables.parquet import ROWS, UnreadableFile, read_parquet
 
@@ -137,6 +138,7 @@ class Part:
                 fail(f"{self.name} cannot be read: {known}.")
             _unreadable(f"{self.name} cannot be read: it may be cut off or damaged.", self.path)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeError, EOFError, zlib.error):
+            stop_if_asked()  # what was interrupted is not damaged
             self._damaged()
 
     def _damaged(self) -> NoReturn:

@@ -156,6 +156,17 @@ def test_a_target_that_chance_alone_misses_is_refused() -> None:
         choose(targets="epsilon = 0.3, guessing = 0.4")
 
 
-def test_guesses_from_several_reports_have_no_figure_to_calibrate_with() -> None:
-    with pytest.raises(SpecificationError, match=r"targets\.guessing: must be left out where a person gives several"):
-        choose(people="n = 900, k = 2, reports_per_person = 3", targets="epsilon = 0.9, guessing = 0.9")
+def test_guesses_from_several_reports_are_not_known_and_so_not_met() -> None:
+    """It was refused, although assess takes the same file."""
+    choice = choose(
+        people="n = 900, k = 2, reports_per_person = 3", targets="epsilon = 2.5, guessing = 0.9, people = 400"
+    )
+    assert {target.key: target.word for target in choice.targets} == {
+        "epsilon": "pass",
+        "delta": "pass",
+        "guessing": "not known",
+        "people": "fail",
+    }
+    (people,) = [target.got for target in choice.targets if target.key == "people"]
+    assert people is not None
+    assert people.upper == 300  # 900 reports are of 300 people at least

@@ -95,3 +95,14 @@ def test_halving_stays_where_the_condition_holds() -> None:
         halved(lambda x: x > 3.3, good=8.0, bad=0.0),
     )
     assert 3.3 - 1e-10 < below <= 3.3 < above < 3.3 + 1e-10
+
+
+def test_as_many_steps_as_allowed_and_no_more() -> None:
+    seen: list[float] = []
+
+    def function(x: float) -> float:
+        seen.append(x)
+        return x**3 - 2
+
+    assert 1 < brent(function, 0.0, 2.0, absolute=1e-15, relative=1e-15, most=2) < 2
+    assert len(seen) == 4

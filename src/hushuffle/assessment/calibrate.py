@@ -114,10 +114,6 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         hint = "For example epsilon = 0.5: the central epsilon that is wanted, at most."
         unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
     exposure = Exposure.of(specification)
-    for key in ("guessing", "reidentification"):
-        limit = getattr(targets, key)
-        if limit is not None and not exposure.alone:
-            unfit(f"targets.{key}", "must be left out where a person gives several reports", f"{limit:g}")
     tell("counting people", 0.0)
     people = specification.population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
@@ -160,7 +156,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         most=best,
         least=None if least is None else _at(with_local_epsilon(protocol, least), least, targets.delta, exposure),
         people=needed,
-        targets=_held(specification, chosen, exposure, best),
+        targets=_held(specification, chosen, exposure, best, people.population.least_people),
         binding=binding,
         warnings=deployment_warnings(chosen, delta=targets.delta),
     )
@@ -183,20 +179,24 @@ def _at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposu
 
 
 def _learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
-    """Return what the adversaries learn who have a target, but for the central guarantee."""
+    """Return what the adversaries learn who have a target, from one report: nothing where a person gives several."""
+    if not Exposure.of(specification).alone:
+        return ()
     asked, adversaries = specification.targets, build_adversaries(specification)
     guessers = adversaries.guessers if asked.guessing is not None else ()
     guessed = [findings.guesser(protocol, adversary) for adversary in guessers]
     return (*guessed, *([findings.identified(protocol)] if asked.reidentification is not None else []))
 
 
-def _held(specification: Specification, protocol: Protocol, exposure: Exposure, point: Point) -> tuple[Target, ...]:
+def _held(
+    specification: Specification, protocol: Protocol, exposure: Exposure, point: Point, people: int
+) -> tuple[Target, ...]:
     """Return every target with what is got at one local epsilon."""
     central = Finding(question="central-dp", adversary="", sentence="", bound=point.central, proof="")
     local = findings.local(protocol, exposure=exposure)
     return held_targets(
         specification,
-        people=protocol.n,
+        people=people,
         findings=(central, local, *_learned(specification, protocol)),
         unanswered=(),
         error=Bound.exact(point.standard_error, unit=""),
@@ -211,7 +211,7 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
         binding, most = "local_epsilon", asked.local_epsilon / exposure.total * (1 - 1e-12)
     for key, questions in (("guessing", GUESSES), ("reidentification", ("re-identification",))):
         limit = getattr(asked, key)
-        if limit is None:
+        if limit is None or not exposure.alone:
             continue
 
         def meets(exponent: float, limit: float = limit, questions: tuple[str, ...] = questions) -> bool:

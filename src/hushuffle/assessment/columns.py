@@ -16,6 +16,7 @@ from hushuffle.assessment.targets import targets
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Population, Report, Table, Unanswered, Utility, Warned, number
 from hushuffle.model.report import software
+from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
 from hushuffle.report.formatting import attained
 from hushuffle.specification import Collection, Specification, build_adversaries, build_protocol
@@ -179,9 +180,10 @@ def all_central(collection: Collection, protocols: list[Protocol]) -> Bound:
     return dp.compose([(protocol, collection.rounds) for protocol in protocols], delta=collection.delta)
 
 
-def guarantees(collection: Collection, protocols: list[Protocol], *, central: Bound) -> tuple[Finding, Finding]:
-    """Return what all columns come to, with and without the shuffler."""
-    return _central(collection, central), _local(collection, protocols)
+def guarantees(collection: Collection, protocols: list[Protocol], *, central: Bound | None) -> tuple[Finding, ...]:
+    """Return what all columns come to, with the shuffler (if `central` is known) and without."""
+    with_it = () if central is None else (_central(collection, central),)
+    return (*with_it, _local(collection, protocols))
 
 
 def _central(collection: Collection, bound: Bound) -> Finding:
@@ -203,7 +205,7 @@ def _central(collection: Collection, bound: Bound) -> Finding:
 
 def _local(collection: Collection, protocols: list[Protocol]) -> Finding:
     parts = [protocol.randomizer.local_epsilon for protocol in protocols]
-    total = collection.rounds * math.fsum(parts) * (1 + 2.0**-50)
+    total = times_upwards(sum_upwards(parts), collection.rounds)
     sentence = f"If the shuffler fails, hardly anything protects {_words(collection)}."
     if total < 700:
         factor = number(math.exp(total), up=True)

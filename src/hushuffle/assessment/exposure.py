@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hushuffle.model import Bound
+from hushuffle.numerics.exact import times_upwards
 from hushuffle.questions import dp
 from hushuffle.questions.dp.composition import curve_of
 
@@ -76,9 +76,7 @@ class Exposure:
     def local(self, protocol: Protocol) -> Bound:
         """Return the local epsilon (nats) of all of them together: the sum."""
         one = dp.local_epsilon(protocol, reports_per_person=self.reports)
-        if self.rounds == 1 or math.isinf(one.upper):
-            return one
-        return Bound.exact(self.rounds * one.upper * (1 + 2.0**-50), unit="nats")
+        return Bound.exact(times_upwards(one.upper, self.rounds), unit="nats")
 
 
 ONCE: Final = Exposure()

@@ -88,6 +88,9 @@ def calibrate_columns(
         return all_central(collection, list(_scaled(written, factor).values()))
 
     factor = _largest(written, lambda factor: total(factor).upper - epsilon)
+    limit, local = collection.whole.targets.local_epsilon, guarantees(collection, list(written.values()), central=None)
+    if limit is not None and limit < factor * local[-1].bound.upper:
+        factor = limit / local[-1].bound.upper * (1 - 1e-12)  # what is implemented is rounded up
     chosen = _scaled(written, factor)
     tell("comparing", 0.9)
     central = total(factor)

@@ -47,7 +47,7 @@ def statement(
         claim=_claim(specification, central),
         unit=_unit(specification, population),
         threats=tuple(_threats(specification, reveals, central, local)),
-        assumptions=tuple(_assumptions(specification, reveals)),
+        assumptions=tuple(_assumptions(specification, reveals, population)),
         scenarios=scenarios,
         respondents=tuple(_respondents(population, reveals, specification, central, local)),
         anonymity=tuple(_anonymity(findings, unanswered)),
@@ -94,7 +94,11 @@ def _unit(specification: Specification, population: Population) -> str:
             f"One person, all of whose reports, {population.reports_per_person:,} at most{again}, are replaced by any "
             f"others; how many each person gives, and the number of reports, {population.n:,}, are public."
         )
-    row = "" if population.people is not None else " One row of data is taken for one person."
+    row = (
+        ""
+        if population.people is not None or population.counts is None
+        else " One row of data is taken for one person."
+    )
     return (
         f"One person, whose {population.label_of} is replaced by any other{again}; the number of people, "
         f"{population.n:,}, is public.{row}"
@@ -122,9 +126,11 @@ def _threats(
     yield "People may tell the reader their own reports: each who does makes the crowd smaller by one."
 
 
-def _assumptions(specification: Specification, reveals: Reveals) -> Iterator[Assumption]:
+def _assumptions(specification: Specification, reveals: Reveals, population: Population) -> Iterator[Assumption]:
     vouched, exposure = specification.statement.vouched, Exposure.of(specification)
     sentences = dict(_ASSUMPTIONS)
+    if population.label_of == "column":
+        sentences["one_answer"] = "Everybody sends one report for each column in a round. Of more, more is learned."
     if exposure.reports > 1:
         sentences["one_answer"] = (
             f"Nobody sends more than {exposure.reports:,} reports in a round, under one name or several."

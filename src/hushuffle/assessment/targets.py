@@ -30,7 +30,7 @@ def targets(
     `error` is the standard error that targets.standard_error is about; None: nobody knows it. `alone`: whether a person
     gives one report in all; None: as the specification says.
     """
-    asked = specification.targets
+    asked, single = specification.targets, Exposure.of(specification).alone if alone is None else alone
     reasons = {row.question: row.reason for row in unanswered}
 
     def target(key: str, topic: str, limit: float, got: Bound | None, question: str) -> Target:
@@ -53,15 +53,15 @@ def targets(
             yield target("local_epsilon", topic, asked.local_epsilon, _figure(findings, "local-dp"), "local-dp")
         if asked.guessing is not None:
             topic = "Guessing a person's answer, the strongest adversary"
-            single = Exposure.of(specification).alone if alone is None else alone
             refused = any(row.question in GUESSES for row in unanswered) or not single
             got = None if refused else _strongest(findings)
             wanted = target("guessing", topic, asked.guessing, got, "vulnerability")
             yield wanted if single else replace(wanted, reason=_ONE_REPORT)
         if asked.reidentification is not None:
-            got = _figure(findings, "re-identification")
+            got = _figure(findings, "re-identification") if single else None
             topic = "Naming the sender of a report"
-            yield target("reidentification", topic, asked.reidentification, got, "re-identification")
+            wanted = target("reidentification", topic, asked.reidentification, got, "re-identification")
+            yield wanted if single else replace(wanted, reason=_ONE_REPORT)
 
     def rest() -> Iterator[Target]:
         if asked.people is not None:

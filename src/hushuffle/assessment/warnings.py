@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import NormalDist
 
+from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import central_bound, hides_senders
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Utility, Warned, number
@@ -29,7 +30,7 @@ def concerns(
     """Return the warnings, the gravest first; without central figure or utility, none that rests on it."""
     central = central_bound(findings)
     return (
-        *privacy_warnings(protocol, delta=specification.targets.delta),
+        *privacy_warnings(protocol, delta=specification.targets.delta, times=Exposure.of(specification).total),
         *_about_privacy(protocol, specification, central),
         *_about_groups(people),
         *(_about_accuracy(utility) if utility else _about_unknown_accuracy(specification)),
@@ -52,7 +53,10 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
     elif wanted is not None and central.upper > wanted:
         yield Warned(
             key="privacy-target-missed",
-            sentence=f"Central epsilon is {number(central.upper, up=True)}, above the {wanted:g} asked for.",
+            sentence=(
+                f"Central epsilon {'is' if central.lower > wanted else 'may be'} {number(central.upper, up=True)}, "
+                f"above the {wanted:g} asked for."
+            ),
             advice="Run hushuffle calibrate: it says which local epsilon meets it.",
         )
     if not hides_senders(protocol):

@@ -176,6 +176,8 @@ def _facts(
 ) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "people": tally.manifest.people,
+        # Where a person may give several reports, all that is counted here, "people" included, are reports.
+        "unit": "people" if tally.specification.population.most == 1 else "reports",
         "dummies": tally.manifest.dummies,
         "confidence": confidence,
         "threshold": shown.threshold,
@@ -232,7 +234,7 @@ def _print_json(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str
 def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]], *, every: bool) -> None:
     for position, (name, table) in enumerate(tables.items()):
         sys.stdout.write("\n" * bool(position) + (f"{name}: " if name else ""))
-        sys.stdout.write(f"{facts[name]['people']:,} people, {facts[name]['dummies']:,} dummies.\n\n")
+        sys.stdout.write(f"{facts[name]['people']:,} {facts[name]['unit']}, {facts[name]['dummies']:,} dummies.\n\n")
         if every:
             _print_rows(
                 table.sort("frequency", descending=True), facts[name], "each by itself", _of_simplex(facts[name])
@@ -249,7 +251,8 @@ def _of_others(rows: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:
     below = facts["values"] - rows.height
     if below:
         people = math.ceil(max(facts["threshold"], 0.0) * facts["people"])
-        few = f"; one that fewer than about {people:,} people hold mostly does not show" * (people <= facts["people"])
+        held = "people hold" if facts["unit"] == "people" else "reports are of"
+        few = f"; one that fewer than about {people:,} {held} mostly does not show" * (people <= facts["people"])
         yield (
             f"{below:,} of {facts['values']:,} values are not shown: their estimates cannot be told from noise. Nobody "
             f"may hold them{few}. --all prints them."
@@ -275,7 +278,7 @@ def _print_rows(rows: pl.DataFrame, facts: dict[str, Any], meant: str, notes: It
 
     shown, of = grid(expand=False), "simplex_" if "simplex" in facts else ""
     interval = f"{100 * facts['confidence']:g}% interval"
-    for name in ("Value", "Share", "Unbiased" if of else "Error", interval, "People", interval):
+    for name in ("Value", "Share", "Unbiased" if of else "Error", interval, facts["unit"].capitalize(), interval):
         of_text = name == "Value"
         shown.add_column(name, justify="left" if of_text else "right", overflow="fold", no_wrap=not of_text)
     for row in rows.iter_rows(named=True):

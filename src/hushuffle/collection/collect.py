@@ -6,10 +6,8 @@ them say together is added up.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -24,6 +22,7 @@ from hushuffle.collection.request import MANIFEST, REPORTS, Asked, KeyRounds, Ke
 from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, workplace
 from hushuffle.model import Bound
+from hushuffle.numerics.exact import sum_upwards
 from hushuffle.questions import dp
 from hushuffle.specification import Collection, Specification
 from hushuffle.specification.population import ONE_ROW
@@ -317,9 +316,4 @@ def _manifest(
 
 def _local(made: Mapping[str, Release]) -> float:
     """Return the sum of the local epsilons, rounded up."""
-    parts = [one.local_epsilon for one in made.values()]
-    if math.inf in parts:
-        return math.inf
-    exact = sum(map(Fraction, parts), start=Fraction(0))
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+    return sum_upwards(one.local_epsilon for one in made.values())

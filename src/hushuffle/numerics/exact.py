@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Final
@@ -84,3 +85,27 @@ def hypergeometric(urn: int, marked: int, drawn: int) -> list[tuple[int, Decimal
             step = Fraction((marked - i) * (drawn - i), (i + 1) * (urn - marked - drawn + i + 1))
             terms.append((i + 1, terms[-1][1] * to_decimal(step)))
     return terms
+
+
+def sum_upwards(parts: Iterable[float]) -> float:
+    """Return the sum of floats, the nearest float that is not below it.
+
+    >>> sum_upwards([2.0] * 4), sum_upwards([0.1] * 3)
+    (8.0, 0.30000000000000004)
+    """
+    listed = list(parts)
+    return math.inf if math.inf in listed else _upwards(sum(map(Fraction, listed), start=Fraction(0)))
+
+
+def times_upwards(part: float, times: int) -> float:
+    """Return `times` times a float, the nearest float that is not below it.
+
+    >>> times_upwards(2.0, 4), times_upwards(0.1, 3)
+    (8.0, 0.30000000000000004)
+    """
+    return part if math.isinf(part) else _upwards(times * Fraction(part))
+
+
+def _upwards(exact: Fraction) -> float:
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)

@@ -37,9 +37,12 @@ def deployment_warnings(protocol: Protocol, *, delta: float, level: float = LEVE
     return (*privacy_warnings(protocol, delta=delta), *accuracy_warnings(protocol, level=level))
 
 
-def privacy_warnings(protocol: Protocol, *, delta: float) -> Iterator[Warned]:
-    """Yield warnings about the noise on each device, about delta and about the size of the crowd."""
-    local = protocol.randomizer.local_epsilon
+def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Iterator[Warned]:
+    """Yield warnings about the noise on each device, about delta and about the size of the crowd.
+
+    `times`: how many reports one person gives in all.
+    """
+    local = times * protocol.randomizer.local_epsilon
     if math.isinf(local):
         yield Warned(
             key="no-noise",
@@ -49,7 +52,10 @@ def privacy_warnings(protocol: Protocol, *, delta: float) -> Iterator[Warned]:
     elif local >= LARGE_EPSILON:
         yield Warned(
             key="large-local-epsilon",
-            sentence=f"Local epsilon is {number(local)}, {LARGE_EPSILON:g} or more: a report by itself hides little.",
+            sentence=(
+                f"Local epsilon is {number(local)}, {LARGE_EPSILON:g} or more: "
+                f"{'a report by itself hides' if times == 1 else 'all reports of one person hide'} little."
+            ),
             advice="Lower the epsilon of [randomizer], or say that everything rests on the shuffler.",
         )
     if delta * protocol.n >= 1:

@@ -156,3 +156,9 @@ def test_the_best_size() -> None:
 def test_bad_parameters(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         hs.SubsetSelection(**arguments)  # type: ignore[arg-type]
+
+
+def test_sets_of_one_size_have_the_same_reports() -> None:
+    laws = [hs.SubsetSelection(k=5, w=2, epsilon=epsilon).law() for epsilon in (1.0, 2.0)]
+    assert laws[0].classes == laws[1].classes
+    assert hs.SubsetSelection(k=5, w=3, epsilon=1.0).law().classes != laws[0].classes

@@ -321,3 +321,11 @@ def test_rounds_cost_no_more_than_their_plain_sum_and_no_less_than_one(k: int, e
         joint = compose_delta([(protocol, 2)], epsilon=epsilon)
         assert joint.upper <= 2 * hs.dp.delta(protocol, epsilon=epsilon / 2).upper * (1 + 1e-12)
         assert joint.lower >= hs.dp.delta(protocol, epsilon=epsilon).lower * (1 - 1e-6)
+
+
+def test_a_mapping_of_rounds_is_refused() -> None:
+    """{survey: 5} was taken for one round of each survey: the 5 was lost."""
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=50)
+    for question in (hs.dp.compose, hs.dp.parallel):
+        with pytest.raises(InvalidInputError, match="must be a list of"):
+            question({survey: 5}, delta=1e-6)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Histogram, Witness
+from hushuffle.numerics.exact import times_upwards
 
 LARGE_EPSILON = 5.0
 """Above this the guarantee is a weak promise by itself."""
@@ -122,7 +123,7 @@ def local_epsilon(protocol: Protocol | MixedProtocol, *, reports_per_person: int
     _checks.of_type("protocol", protocol, Protocol, MixedProtocol)
     reports = min(_checks.integer("reports_per_person", reports_per_person, low=1), protocol.n)
     one = max(protocol.parts[target][1].local_epsilon for target in protocol.targets)
-    return Bound.exact(one if reports == 1 else reports * one * (1 + 2.0**-50), unit="nats")
+    return Bound.exact(times_upwards(one, reports), unit="nats")
 
 
 UNIT: Final = "nats, this dataset only"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from hushuffle import _checks
@@ -133,7 +133,7 @@ def parallel(protocols: Sequence[Round | tuple[Round, int] | Rounds], *, delta: 
 
 
 def _listed(values: Iterable[T], name: str) -> Iterable[T]:
-    if not isinstance(values, Iterable):
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | str | bytes):
         _checks.reject(name, "a list of protocols or pairs (protocol, times)", f"<{type(values).__name__}>")
     return values
 

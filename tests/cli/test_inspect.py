@@ -136,3 +136,11 @@ def test_nothing_to_draft(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "No specification is drafted" in capsys.readouterr().out
     assert main(["inspect", "x.parquet", "--column", "none"]) == Exit.DONE
     assert "No specification is drafted" in capsys.readouterr().out
+
+
+def test_bytes_that_are_no_table_are_one_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for place, content in enumerate((b'a"\r\x00b\r\n\xff\xfe,;"', b"\x00" * 50, b'"' + b"\r" * 20 + b"x")):
+        file = tmp_path / f"{place}.csv"
+        file.write_bytes(content)
+        main(["inspect", str(file)])
+        assert "unexpected error" not in capsys.readouterr().err

@@ -267,7 +267,10 @@ def _guessed_separator(path: Path, encoding: str) -> str | None:
     text = next(text_blocks(path, encoding), b"")[:_LIMIT].decode(errors="ignore").lstrip("\ufeff\r\n")
     best, most = None, 0
     for separator in _SEPARATORS:
-        fields = [len(row) for row in islice(csv.reader(text.split("\n"), delimiter=separator), _LINES) if row]
+        try:
+            fields = [len(row) for row in islice(csv.reader(text.splitlines(), delimiter=separator), _LINES) if row]
+        except csv.Error:  # no text of lines and fields: the reader will say so
+            return None
         if fields and fields[0] > 1:
             alike = sum(number == fields[0] for number in fields) * fields[0]
             best, most = (separator, alike) if alike > most else (best, most)

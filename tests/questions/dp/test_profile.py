@@ -247,3 +247,9 @@ def test_an_empty_array_has_no_figures() -> None:
     profile = hs.dp.profile(survey(2, 1.0, 3))
     assert profile.delta([]).upper.size == 0  # a list without numbers is one of floats
     assert isinstance(hs.dp.profile(survey(2, 1.0, 3))._curve, PrivacyCurve)
+
+
+@pytest.mark.parametrize("prior", [1e-17, 1e-300, 5e-324])
+def test_a_prior_next_to_nothing_is_hardly_ever_guessed_against(prior: float) -> None:
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=50)
+    assert hs.dp.profile(survey).guess(prior).upper == 1.0

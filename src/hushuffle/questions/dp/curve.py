@@ -154,9 +154,10 @@ class Profile:
         0.7311 (exact)
         """
         chance = _checks.probability("prior", prior, low_open=True, high_open=True)
-        larger = max(chance, 1 - chance)
-        gain = self._point(max(math.log(larger) - math.log1p(-larger), 0.0))
-        lower, upper = (larger + (1 - larger) * end for end in (gain.lower, gain.upper))
+        smaller = min(chance, 1 - chance)
+        larger = 1 - smaller
+        gain = self._point(max(math.log(larger) - math.log(smaller), 0.0))
+        lower, upper = (larger + smaller * end for end in (gain.lower, gain.upper))
         return bracket(
             lower, upper, unit="probability", sources=gain.sources, witness=gain.witness, exact=gain.kind == "exact"
         )

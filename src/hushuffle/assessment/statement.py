@@ -167,6 +167,9 @@ def _respondents(
             f"What is released changes the odds of any conclusion about you by at most {_factor(central)}, but for a "
             f"chance of {specification.targets.delta:g}, even for somebody who knows all other answers."
         )
+    exposure = Exposure.of(specification)
+    if not exposure.alone:
+        yield f"That covers {exposure.words}."
     yield "That you take part is not hidden."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -270,3 +271,12 @@ def test_what_the_process_answers(table: Path) -> None:
     for cut in (0, 4, len(whole) - 1):
         with pytest.raises(EOFError):
             child.block(io.BytesIO(whole[:cut]))
+
+
+def test_a_reader_that_nobody_holds_any_more_ends() -> None:
+    """It was left running if an interrupt came at a bad moment."""
+    reader = parquet._Reader()
+    process = reader._process
+    del reader
+    gc.collect()
+    assert process.returncode is not None

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -119,6 +120,8 @@ class _Reader:
             )
         except OSError as error:
             fail(f"the process that reads Parquet files cannot be started: {cause(error)}.")
+        # One that nobody holds any more, as after an interrupt, ends too.
+        self._over = weakref.finalize(self, _ended, self._process, os.getpid())
         places = [place for place in sys.path if isinstance(place, str)]
         self._ask(json.dumps([places, _PATIENCE]).encode())
 
@@ -144,8 +147,7 @@ class _Reader:
 
     def end(self) -> None:
         """End the process, if it is still there."""
-        with self._process:
-            self._process.kill()
+        self._over()
 
     def _ask(self, block: bytes) -> None:
         assert self._process.stdin is not None
@@ -166,6 +168,18 @@ class _Reader:
                 raise _Ended
             view = view[count:]
         return data
+
+
+def _ended(process: subprocess.Popen[bytes], owner: int) -> None:
+    """End a process; in a fork of its owner only let go of it."""
+    if os.getpid() == owner:
+        with process:
+            process.kill()
+        return
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        pipe.close()
+    process.returncode = 0  # it is none of this process's
 
 
 _idle: Final[list[_Reader]] = []

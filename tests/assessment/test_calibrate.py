@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import hushuffle as hs
-from hushuffle.assessment.calibrate import Choice, _least, _people, calibrate, worst_error
+from hushuffle.assessment.calibrate import Choice, _least, _people, calibrate
 from hushuffle.assessment.exposure import ONCE
+from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import load, parse
 

@@ -88,16 +88,17 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
             base_folder=base_folder,
             done=lambda share: tell("what each adversary learns", 0.1 + 0.2 * share),
         )
+    central = findings.central_bound(order.findings)
     tell("what happens at other sizes", 0.3)
     charts = (
         *order.charts,
-        *curves.privacy_charts(
-            questions, protocol, delta=delta, central=findings.central_bound(order.findings), exposure=exposure
-        ),
+        *curves.privacy_charts(questions, protocol, delta=delta, central=central, exposure=exposure),
         *curves.guessing_charts(questions, protocol),
     )
     tell("what if", 0.55)
-    cases = scenarios(protocol, delta=delta, colluders=specification.statement.colluders, exposure=exposure)
+    cases = scenarios(
+        protocol, delta=delta, colluders=specification.statement.colluders, exposure=exposure, planned=central
+    )
     tell("running the collection", 0.6)
     utility = questions.ask(
         "accuracy",

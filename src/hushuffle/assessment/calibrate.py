@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from hushuffle.assessment import findings
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.targets import GUESSES
 from hushuffle.assessment.targets import targets as held_targets
+from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError
-from hushuffle.estimation import predicted_standard_error
 from hushuffle.model import Bound, Finding, Population, Target, Warned
 from hushuffle.numerics.roots import halved
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, smallest_people, with_local_epsilon
@@ -34,7 +32,7 @@ _STEPS: Final = 60
 _FEW_STEPS: Final = 24
 """As many halvings find a local epsilon to one part in a million."""
 
-_LEAST: Final = 1e-6
+LEAST: Final = 1e-6
 """The smallest local epsilon that is tried."""
 
 
@@ -164,11 +162,6 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     return choice
 
 
-def worst_error(protocol: Protocol) -> float:
-    """Return the standard error of an estimated share at the worst true share."""
-    return float(predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])).max())
-
-
 def _point(found: Calibration) -> Point:
     return Point(local_epsilon=found.value, central=found.bound, standard_error=worst_error(found.protocol))
 
@@ -218,12 +211,12 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
             learned = _learned(specification, with_local_epsilon(protocol, math.exp(exponent)))
             return all(row.figure.upper <= limit for row in learned if row.question in questions)
 
-        if not meets(math.log(_LEAST)):
+        if not meets(math.log(LEAST)):
             rule = "must be a target that some local epsilon meets"
             unfit(f"targets.{key}", rule, f"{limit:g}", "Allow more than is right by chance.")
         if not meets(math.log(most)):
             binding = key
-            most = math.exp(halved(meets, good=math.log(_LEAST), bad=math.log(most), times=_FEW_STEPS))
+            most = math.exp(halved(meets, good=math.log(LEAST), bad=math.log(most), times=_FEW_STEPS))
     return binding, most
 
 
@@ -234,7 +227,7 @@ def _least(protocol: Protocol, wanted: float) -> float | None:
     largest = halved(
         lambda exponent: worst_error(with_local_epsilon(protocol, math.exp(exponent))) <= wanted,
         good=math.log(LARGEST_LOCAL),
-        bad=math.log(_LEAST),
+        bad=math.log(LEAST),
         times=_STEPS,
     )
     return math.exp(largest) * (1 + 1e-12)

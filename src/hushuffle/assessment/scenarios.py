@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-import numpy as np
-
 from hushuffle.assessment.exposure import ONCE, Exposure
+from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
-from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Scenario
 
 ROUNDS: Final = 5
+_PLANNED: Final = "as-planned"
 _COLLUDING: Final = 100
 """One person in so many colludes, where nothing else is said."""
 
@@ -33,13 +32,18 @@ class _Case:
 
 
 def scenarios(
-    protocol: Protocol, *, delta: float, colluders: int | None, exposure: Exposure = ONCE
+    protocol: Protocol,
+    *,
+    delta: float,
+    colluders: int | None,
+    exposure: Exposure = ONCE,
+    planned: Bound | None = None,
 ) -> tuple[Scenario, ...]:
     """Return the figures as planned, and where something is otherwise; a figure that cannot be given has a remark.
 
     Central epsilon is at `delta`; the standard error is that of a share, at the worst true share. Colluders tell their
     own reports, so that a person hides among the others; their answers still count. Figures are for all that one person
-    gives.
+    gives. `planned` is the central epsilon as planned, where it is known already.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=2000)
@@ -53,12 +57,13 @@ def scenarios(
     The shuffler is broken or dishonest: 1.000 nats (exact)
     """
     cases = _cases(protocol.n, colluders, exposure)
-    return (*(_scenario(protocol, case, delta, exposure) for case in cases), _broken(protocol, exposure))
+    rows = (_scenario(protocol, case, delta, exposure, planned if case.key == _PLANNED else None) for case in cases)
+    return (*rows, _broken(protocol, exposure))
 
 
 def _cases(n: int, colluders: int | None, exposure: Exposure) -> Iterator[_Case]:
     planned = exposure.rounds
-    yield _Case(key="as-planned", words="As planned", crowd=n, answers=n, times=planned)
+    yield _Case(key=_PLANNED, words="As planned", crowd=n, answers=n, times=planned)
     what = "people" if exposure.reports == 1 else "reports"
     for part, name in ((4, "A quarter"), (10, "A tenth")):
         few = n // part
@@ -78,21 +83,23 @@ def _cases(n: int, colluders: int | None, exposure: Exposure) -> Iterator[_Case]
     yield _Case(key="rounds", words=f"The same people are asked {times:,} times", crowd=n, answers=n, times=times)
 
 
-def _scenario(protocol: Protocol, case: _Case, delta: float, exposure: Exposure) -> Scenario:
+def _scenario(protocol: Protocol, case: _Case, delta: float, exposure: Exposure, known: Bound | None) -> Scenario:
     def central() -> Bound:
+        if known is not None:
+            return known
         if case.crowd < 1:
             message = "Nobody is left to hide among: only the noise on the device protects."
             raise UnsupportedProtocolError(message)
         return replace(exposure, rounds=case.times).epsilon(replace(protocol, n=case.crowd), delta=delta)
 
     figure, refused = _asked(central)
-    error, no_error = _asked(lambda: _worst_error(replace(protocol, n=case.answers)))
+    error, no_error = _asked(lambda: worst_error(replace(protocol, n=case.answers)))
     return Scenario(key=case.key, case=case.words, central=figure, standard_error=error, remark=refused or no_error)
 
 
 def _broken(protocol: Protocol, exposure: Exposure) -> Scenario:
     """Return what is left where the shuffler tells who sent what."""
-    error, refused = _asked(lambda: _worst_error(protocol))
+    error, refused = _asked(lambda: worst_error(protocol))
     return Scenario(
         key="broken-shuffler",
         case="The shuffler is broken or dishonest",
@@ -108,7 +115,3 @@ def _asked(answer: Callable[[], Answer]) -> tuple[Answer | None, str]:
         return answer(), ""
     except (InvalidInputError, NumericalError, UnsupportedProtocolError) as refusal:
         return None, str(refusal)
-
-
-def _worst_error(protocol: Protocol) -> float:
-    return float(predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])).max())

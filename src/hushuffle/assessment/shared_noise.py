@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from hushuffle.assessment.calibrate import worst_error
+from hushuffle.assessment.calibrate import LEAST
 from hushuffle.assessment.columns import all_central, guarantees
 from hushuffle.assessment.targets import targets as held_targets
+from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Target
@@ -18,9 +18,6 @@ from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, narrowed, with_local_epsilon
 from hushuffle.specification import Collection, build_protocol
 from hushuffle.specification._base import unfit
-
-_LEAST: Final = 1e-6
-"""The smallest local epsilon that is tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +143,7 @@ def _scaled(written: Mapping[str, Protocol], factor: float) -> dict[str, Protoco
 def _largest(written: Mapping[str, Protocol], excess: Callable[[float], float]) -> float:
     """Return the largest factor without excess, or that at which the first local epsilon is the largest there is."""
     own = [protocol.randomizer.local_epsilon for protocol in written.values()]
-    least, most = _LEAST / min(own), LARGEST_LOCAL / max(own)
+    least, most = LEAST / min(own), LARGEST_LOCAL / max(own)
     good = bad = min(1.0, most)
     while excess(good) > 0:
         if good <= least:

@@ -30,8 +30,7 @@ def utility(
     """
     k = protocol.randomizer.inputs
     if values is None:
-        ends = predicted_standard_error(protocol, frequency=np.array([0.0, 1.0]))
-        return Utility(predicted=np.full(k, ends.max()), target=target, confidence=confidence)
+        return Utility(predicted=np.full(k, worst_error(protocol)), target=target, confidence=confidence)
     truth = np.bincount(values, minlength=k) / protocol.n
     predicted = predicted_standard_error(protocol, frequency=truth)
     if repetitions == 0:
@@ -52,6 +51,11 @@ def utility(
         estimate=first,
         confidence=confidence,
     )
+
+
+def worst_error(protocol: Protocol) -> float:
+    """Return the standard error of an estimated share at the worst true share."""
+    return float(predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])).max())
 
 
 def deviation(

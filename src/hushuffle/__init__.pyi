@@ -3,6 +3,8 @@
 from hushuffle import plans as plans
 from hushuffle._version import __version__ as __version__
 from hushuffle.estimation import estimate as estimate
+from hushuffle.estimation.numbers import estimate_numbers as estimate_numbers
+from hushuffle.estimation.numbers import mean_error as mean_error
 from hushuffle.mechanisms.adversaries import Informed as Informed
 from hushuffle.mechanisms.adversaries import Strong as Strong
 from hushuffle.mechanisms.adversaries import Uninformed as Uninformed
@@ -12,6 +14,7 @@ from hushuffle.mechanisms.randomizers import BitFlipping as BitFlipping
 from hushuffle.mechanisms.randomizers import LocalHashing as LocalHashing
 from hushuffle.mechanisms.randomizers import MatrixRandomizer as MatrixRandomizer
 from hushuffle.mechanisms.randomizers import RandomizedResponse as RandomizedResponse
+from hushuffle.mechanisms.randomizers import RoundedResponse as RoundedResponse
 from hushuffle.mechanisms.randomizers import TargetSampling as TargetSampling
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection as SubsetSelection
 from hushuffle.mechanisms.shufflers import DummyLaw as DummyLaw
@@ -30,6 +33,7 @@ from hushuffle.model import Finding as Finding
 from hushuffle.model import Groups as Groups
 from hushuffle.model import Guarantee as Guarantee
 from hushuffle.model import Histogram as Histogram
+from hushuffle.model import NumberGrid as NumberGrid
 from hushuffle.model import Traces as Traces
 from hushuffle.model import Transcript as Transcript
 from hushuffle.questions import bloom as bloom

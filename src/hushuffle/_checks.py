@@ -62,6 +62,14 @@ def non_negative(name: str, value: SupportsFloat, *, hint: str = "") -> float:
     return number
 
 
+def finite(name: str, value: SupportsFloat, *, hint: str = "") -> float:
+    """Return `value` as a finite float."""
+    number = _number(name, value, "finite", hint)
+    if math.isinf(number):
+        reject(name, "finite", number, hint)
+    return number
+
+
 def probability(
     name: str, value: SupportsFloat, *, low_open: bool = False, high_open: bool = False, hint: str = ""
 ) -> float:

@@ -19,6 +19,7 @@ from hushuffle.mechanisms.randomizers import (
     MatrixRandomizer,
     Mechanism,
     RandomizedResponse,
+    RoundedResponse,
     SubsetSelection,
     TargetSampling,
 )
@@ -47,6 +48,10 @@ RANDOMIZERS: Mapping[type[Mechanism], tuple[Mechanism, ...]] = {
         RandomizedResponse(k=5, epsilon=4.0),
         RandomizedResponse(k=4, epsilon=math.inf),
         RandomizedResponse.from_truth_probability(k=6, p=0.5),
+    ),
+    RoundedResponse: (
+        RoundedResponse(levels=4, epsilon=1.0, low=-1.0, high=2.0),
+        RoundedResponse(levels=2, epsilon=math.inf, low=0.0, high=1.0),
     ),
     SubsetSelection: (
         SubsetSelection(k=5, w=2, epsilon=1.0),

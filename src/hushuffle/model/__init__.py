@@ -5,6 +5,7 @@ from hushuffle.model.channel import Channel
 from hushuffle.model.citation import Citation
 from hushuffle.model.domain import Domain
 from hushuffle.model.groups import Groups, GroupsLike
+from hushuffle.model.number_grid import NumberGrid
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, Panel, PointMap, Series
 from hushuffle.model.release import Estimate, Histogram, Transcript
 from hushuffle.model.report import Cell, Finding, Population, Report, Table, Unanswered, Utility, Warned
@@ -30,6 +31,7 @@ __all__ = [
     "HeatMap",
     "Histogram",
     "Kind",
+    "NumberGrid",
     "Panel",
     "PointMap",
     "Population",

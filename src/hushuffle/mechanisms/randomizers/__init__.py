@@ -6,6 +6,7 @@ from hushuffle.mechanisms.randomizers.local_hashing import LocalHashing
 from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
 from hushuffle.mechanisms.randomizers.randomized_response import RandomizedResponse
 from hushuffle.mechanisms.randomizers.report_law import Bits, Blanket, Matrix, ReportLaw, Support, Symmetric
+from hushuffle.mechanisms.randomizers.rounded_response import RoundedResponse
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection
 from hushuffle.mechanisms.randomizers.target_sampling import Convention, TargetSampling
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
@@ -21,6 +22,7 @@ __all__ = [
     "Mechanism",
     "RandomizedResponse",
     "ReportLaw",
+    "RoundedResponse",
     "SubsetSelection",
     "Support",
     "Symmetric",

@@ -1,0 +1,121 @@
+"""`NumberGrid`: equally spaced levels between public bounds, and how numbers get onto them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+
+if TYPE_CHECKING:
+    from hushuffle.randomness import Randomness
+
+PARTS: Final = 1 << 16
+"""Positions in a step between two levels: a number is taken for the nearest of them before a coin rounds it."""
+
+LARGEST: Final = 1 << 14
+"""Levels at most: positions fit into 31 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberGrid:
+    """`levels` equally spaced numbers from `low` to `high`; level number i has code i.
+
+    A number between two levels becomes the upper one with probability its distance to the lower one, in steps, so that
+    the expected level is the number (to 1/131,072 of a step). Numbers outside the bounds are taken for the nearer
+    bound. The bounds must be public: bounds that were taken from the answers say what the smallest and the largest are.
+
+    Args:
+        low: the smallest number, in any unit.
+        high: the largest number, > low, in the same unit.
+        levels: 2 to 16,384.
+
+    Raises:
+        InvalidInputError: an argument out of range, or levels that floats cannot tell apart.
+
+    Source: Balle, Bell, Gascon, Nissim 2019, section 3; docs/theory/numbers.md, Theorem 1.
+
+    >>> from hushuffle import reproducible
+    >>> grid = NumberGrid(low=0, high=100, levels=5)
+    >>> grid.points.tolist(), grid.encode([0, 60, 60, 250], rng=reproducible(1)).tolist()
+    ([0.0, 25.0, 50.0, 75.0, 100.0], [0, 2, 2, 4])
+    """
+
+    low: float
+    high: float
+    levels: int
+
+    def __post_init__(self) -> None:
+        low, high = (_checks.finite(name, getattr(self, name)) for name in ("low", "high"))
+        levels = _checks.integer("levels", self.levels, low=2, high=LARGEST)
+        if not (low < high and math.isfinite(high - low)):
+            _checks.reject("high", f"above low = {low:g}, by a finite number", f"{high:g}")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        object.__setattr__(self, "levels", levels)
+        if not bool(np.all(np.diff(self.points) > 0)):
+            _checks.reject("levels", "numbers that floats between low and high can tell apart", levels)
+
+    @property
+    def step(self) -> float:
+        """The distance between neighbouring levels."""
+        return (self.high - self.low) / (self.levels - 1)
+
+    @property
+    def points(self) -> npt.NDArray[np.float64]:
+        """The levels, shape (levels,)."""
+        return np.linspace(self.low, self.high, self.levels)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The levels as text."""
+        short = tuple(f"{point:.10g}" for point in self.points)
+        return short if len(set(short)) == self.levels else tuple(repr(float(point)) for point in self.points)
+
+    @property
+    def top(self) -> int:
+        """The position of `high`; that of `low` is 0."""
+        return (self.levels - 1) * PARTS
+
+    def encode(self, numbers: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
+        """Return a code 0..levels-1 for each of some numbers, shape (n,), rounded up or down by a coin.
+
+        A keyed `rng` repeats the rounding of a record. Give the same generator to `randomize` afterwards: it goes on
+        where this stops.
+
+        Raises:
+            InvalidInputError: not a one-dimensional array of numbers, or one of them is not a number.
+        """
+        return self.rounded(self.positions(numbers), rng=rng)
+
+    def positions(self, numbers: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return where numbers lie, shape (n,): 0 to `top`, then `top` + 1 for all below, `top` + 2 for all above."""
+        try:
+            array = np.asarray(numbers, dtype=np.float64)
+        except (TypeError, ValueError):
+            _checks.reject("numbers", "a one-dimensional array of numbers", "<something else>")
+        if array.ndim != 1:
+            _checks.reject("numbers", "a one-dimensional array of numbers", f"<shape {array.shape}>")
+        lost = int(np.isnan(array).sum())
+        if lost:
+            _checks.reject("numbers", "numbers", f"<{lost} of {array.size} are nan>")
+        inside = (np.clip(array, self.low, self.high) - self.low) / (self.high - self.low)
+        places = np.rint(inside * self.top).astype(np.int64)
+        places[array < self.low] = self.top + 1
+        places[array > self.high] = self.top + 2
+        return places
+
+    def outside(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which positions are those of numbers outside the bounds, shape (n,)."""
+        return positions > self.top
+
+    def rounded(self, positions: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+        """Return the codes of positions, shape (n,), each rounded up or down by a coin."""
+        ends = np.where(positions == self.top + 1, 0, self.top)
+        inside = np.where(self.outside(positions), ends, positions)
+        upwards = rng.integers(PARTS, inside.size) < inside % PARTS
+        return inside // PARTS + upwards

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
 
-if TYPE_CHECKING:
-    from hushuffle.randomness import Randomness
-
 PARTS: Final = 1 << 16
 """Positions in a step between two levels: a number is taken for the nearest of them before a coin rounds it."""
 
 LARGEST: Final = 1 << 14
 """Levels at most: positions fit into 31 bits."""
+
+
+class Coins(Protocol):
+    """What decides whether a number is rounded up: `secure()`, `reproducible(seed)` or `keyed(...)`."""
+
+    def integers(self, high: int, size: int, /) -> npt.NDArray[np.int64]:
+        """Return uniform integers from 0 to high - 1, shape (size,)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +85,7 @@ class NumberGrid:
         """The position of `high`; that of `low` is 0."""
         return (self.levels - 1) * PARTS
 
-    def encode(self, numbers: npt.ArrayLike, *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def encode(self, numbers: npt.ArrayLike, *, rng: Coins) -> npt.NDArray[np.int64]:
         """Return a code 0..levels-1 for each of some numbers, shape (n,), rounded up or down by a coin.
 
         A keyed `rng` repeats the rounding of a record. Give the same generator to `randomize` afterwards: it goes on
@@ -113,7 +117,7 @@ class NumberGrid:
         """Return which positions are those of numbers outside the bounds, shape (n,)."""
         return positions > self.top
 
-    def rounded(self, positions: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def rounded(self, positions: npt.NDArray[np.int64], *, rng: Coins) -> npt.NDArray[np.int64]:
         """Return the codes of positions, shape (n,), each rounded up or down by a coin."""
         ends = np.where(positions == self.top + 1, 0, self.top)
         inside = np.where(self.outside(positions), ends, positions)

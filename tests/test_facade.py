@@ -75,6 +75,7 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "mean_error": ("protocol", "grid", "numbers"),
     "SubsetSelection": ("k", "w", "epsilon"),
     "SubsetSelection.best_w": ("k", "epsilon"),
+    "UnaryEncoding": ("k", "epsilon", "kind"),
     "TargetSampling": ("targets", "sigma", "flood", "convention"),
     "Traces": ("events", "offsets", "k"),
     "order.kendall_sensitivity": ("reference", "groups"),

@@ -17,6 +17,7 @@ from hushuffle.mechanisms.randomizers import RandomizedResponse as RandomizedRes
 from hushuffle.mechanisms.randomizers import RoundedResponse as RoundedResponse
 from hushuffle.mechanisms.randomizers import TargetSampling as TargetSampling
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection as SubsetSelection
+from hushuffle.mechanisms.randomizers.unary_encoding import UnaryEncoding as UnaryEncoding
 from hushuffle.mechanisms.shufflers import DummyLaw as DummyLaw
 from hushuffle.mechanisms.shufflers import MallowsShuffle as MallowsShuffle
 from hushuffle.mechanisms.shufflers import NoShuffle as NoShuffle

@@ -22,6 +22,7 @@ from hushuffle.mechanisms.randomizers import (
     RoundedResponse,
     SubsetSelection,
     TargetSampling,
+    UnaryEncoding,
 )
 from hushuffle.mechanisms.shufflers import DummyLaw, MallowsShuffle, NoShuffle, Scrambler, Shuffler, UniformShuffle
 from hushuffle.model import Channel
@@ -64,6 +65,12 @@ RANDOMIZERS: Mapping[type[Mechanism], tuple[Mechanism, ...]] = {
         TargetSampling(targets=3, sigma=0.5, convention="exclusive"),
         TargetSampling(targets=5, sigma=0.2, flood=2),
         TargetSampling(targets=4, sigma=0.0, flood=1),
+    ),
+    UnaryEncoding: (
+        UnaryEncoding(k=2, epsilon=1.0, kind="symmetric"),
+        UnaryEncoding(k=4, epsilon=0.5, kind="optimized"),
+        UnaryEncoding(k=3, epsilon=3.0, kind="symmetric"),
+        UnaryEncoding(k=3, epsilon=math.inf, kind="optimized"),
     ),
 }
 

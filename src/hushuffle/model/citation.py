@@ -77,6 +77,11 @@ ARIMOTO = Citation(
     text="S. Arimoto, An algorithm for computing the capacity of arbitrary discrete memoryless channels, IEEE "
     "Transactions on Information Theory 18 (1972)",
 )
+RAPPOR = Citation(
+    key="erlingsson2014",
+    text="U. Erlingsson, V. Pihur, A. Korolova, RAPPOR: randomized aggregatable privacy-preserving ordinal response, "
+    "CCS (2014)",
+)
 HASHING = Citation(
     key="wang2017",
     text="T. Wang, J. Blocki, N. Li, S. Jha, Locally differentially private protocols for frequency estimation, "

@@ -9,7 +9,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError
-from hushuffle.mechanisms.randomizers.bit_flipping import _packed_coins
+from hushuffle.mechanisms.randomizers.bit_flipping import packed_coins
 from hushuffle.randomness import SCALE, Randomness
 
 
@@ -43,7 +43,7 @@ def test_every_coin_is_a_comparison_with_the_threshold(threshold: int) -> None:
         else:
             words[step, :8] = 0
             words[step, 8:16] &= np.uint64(0xFFFFFFFF00000000)
-    coins = _packed_coins(threshold, 40, Scripted(words))
+    coins = packed_coins(threshold, 40, Scripted(words))
     for place in range(40):
         for lane in range(64):
             uniform = sum((int(words[step, place]) >> lane & 1) << (63 - step) for step in range(64))
@@ -53,7 +53,7 @@ def test_every_coin_is_a_comparison_with_the_threshold(threshold: int) -> None:
 def test_seven_words_or_so_make_sixty_four_coins() -> None:
     words = np.random.default_rng(1).integers(SCALE, size=(64, 2000), dtype=np.uint64, endpoint=False)
     script = Scripted(words)
-    _packed_coins(hs.BitFlipping(width=1, p=0.1).threshold, 2000, script)
+    packed_coins(hs.BitFlipping(width=1, p=0.1).threshold, 2000, script)
     assert script.drawn < 9 * 2000
 
 

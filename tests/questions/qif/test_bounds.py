@@ -23,6 +23,8 @@ HASHINGS = [
 ]
 OTHERS = [
     *HASHINGS,
+    hs.UnaryEncoding(k=3, epsilon=1.0, kind="optimized"),
+    hs.UnaryEncoding(k=3, epsilon=4.0, kind="symmetric"),
     hs.BitFlipping(width=2, p=0.2),
     hs.MatrixRandomizer(channel=hs.Channel(matrix=np.random.default_rng(1).dirichlet(np.ones(3), size=3))),
 ]

@@ -5,10 +5,11 @@ from hushuffle.mechanisms.randomizers.bit_flipping import BitFlipping
 from hushuffle.mechanisms.randomizers.local_hashing import LocalHashing
 from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
 from hushuffle.mechanisms.randomizers.randomized_response import RandomizedResponse
-from hushuffle.mechanisms.randomizers.report_law import Bits, Blanket, Matrix, ReportLaw, Support, Symmetric
+from hushuffle.mechanisms.randomizers.report_law import Bits, Blanket, Matrix, OneHot, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.rounded_response import RoundedResponse
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection
 from hushuffle.mechanisms.randomizers.target_sampling import Convention, TargetSampling
+from hushuffle.mechanisms.randomizers.unary_encoding import UnaryEncoding
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Matrix",
     "MatrixRandomizer",
     "Mechanism",
+    "OneHot",
     "RandomizedResponse",
     "ReportLaw",
     "RoundedResponse",
@@ -27,6 +29,7 @@ __all__ = [
     "Support",
     "Symmetric",
     "TargetSampling",
+    "UnaryEncoding",
     "ValueLaws",
     "in_blocks",
     "support_law",

@@ -130,7 +130,7 @@ class BitFlipping(Mechanism):
         flips = np.empty(-(-packed.size // 8), dtype=np.uint64)
         for start in range(0, flips.size, _BLOCK):
             block = flips[start : start + _BLOCK]
-            block[:] = _packed_coins(self.threshold, block.size, rng)
+            block[:] = packed_coins(self.threshold, block.size, rng)
         return packed ^ flips.view(np.uint8)[: packed.size].reshape(packed.shape)
 
     def dummies(self, count: int, *, rng: Randomness) -> Integers:
@@ -143,7 +143,7 @@ class BitFlipping(Mechanism):
         )
 
 
-def _packed_coins(threshold: int, size: int, rng: Randomness) -> npt.NDArray[np.uint64]:
+def packed_coins(threshold: int, size: int, rng: Randomness) -> npt.NDArray[np.uint64]:
     """Return `size` words of 64 coins each, every coin 1 with probability threshold / 2**64 exactly.
 
     A coin is U < threshold for a uniform 64-bit U; the U of all coins are compared digit by digit from the

@@ -64,11 +64,20 @@ class Support:
     disjoint: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class OneHot:
+    """k bits, one for each value: the own one is 1 with probability `kept`, every other one with `raised` < `kept`."""
+
+    k: int
+    kept: Fraction
+    raised: Fraction
+
+
 class ReportLaw(ABC):
     """What analyses read of a mechanism: Q(report | value), up to renaming values and reports.
 
     `values` and `channel` are enough: everything else has a default that reads the matrix. A law with a closed form
-    overrides it, so that it holds where no matrix could be written down. Four closed forms are named, because
+    overrides it, so that it holds where no matrix could be written down. Some closed forms are named, because
     formulas of their own rest on them; a law that has none of them leaves them None.
 
     - `pairs`: every ordered pair of values, by classes of reports (central and local differential privacy).
@@ -77,7 +86,7 @@ class ReportLaw(ABC):
       guessing one's value from a report seen next to one's name).
     - `support`: how reports count towards frequencies (estimation, linkage, guessing after a shuffle).
     - `symmetric`: the law is that of k-ary randomized response. `bucket`: of randomized response on a public hash of
-      the value. `flipped`: bits, each flipped on its own.
+      the value. `flipped`: bits, each flipped on its own. `one_hot`: a bit for each value, each randomized on its own.
     """
 
     sources: tuple[Citation, ...] = (SHANNON, BLAHUT, ARIMOTO)
@@ -108,6 +117,11 @@ class ReportLaw(ABC):
     @property
     def flipped(self) -> Bits | None:
         """The law itself if each of some bits is flipped with the same probability."""
+        return None
+
+    @property
+    def one_hot(self) -> OneHot | None:
+        """The law itself if a report has a bit for each value, every one randomized on its own."""
         return None
 
     @property

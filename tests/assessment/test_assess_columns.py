@@ -14,7 +14,7 @@ from hushuffle.assessment.shared_noise import calibrate_columns
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
-from hushuffle.model import Bound
+from hushuffle.model import Bound, Report
 from hushuffle.report.formatting import asked
 from hushuffle.specification.reading import parse_collection
 
@@ -44,11 +44,27 @@ targets = {{ {targets} }}
 """
 
 
+def written(folder: Path) -> Path:
+    smokes = ["no", "yes", "no", None] * 100
+    pl.DataFrame({"smokes": smokes, "town": ["a", "b", "c", "a"] * 100}).write_csv(folder / "people.csv")
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    smokes = ["no", "yes", "no", None] * 100
-    pl.DataFrame({"smokes": smokes, "town": ["a", "b", "c", "a"] * 100}).write_csv(tmp_path / "people.csv")
-    return tmp_path
+    return written(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return assess_columns(parse_collection(text()), base_folder=written(tmp_path_factory.mktemp("once")))
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    more = "\n[statement]\ncolluders = 20\n"
+    folder = written(tmp_path_factory.mktemp("twice"))
+    return assess_columns(parse_collection(text(rounds=2) + more), base_folder=folder)
 
 
 def protocols() -> list[hs.Protocol]:
@@ -64,9 +80,8 @@ def bare(bound: Bound) -> Bound:
     return replace(bound, witness=None)
 
 
-def test_what_all_columns_come_to_is_said_first(folder: Path) -> None:
-    made = assess_columns(parse_collection(text(rounds=2)), base_folder=folder)
-    total, local, *rest = made.findings
+def test_what_all_columns_come_to_is_said_first(twice: Report) -> None:
+    total, local, *rest = twice.findings
     assert (total.question, local.question) == ("central-dp", "local-dp")
     assert total.bound == bare(hs.dp.compose([(protocol, 2) for protocol in protocols()], delta=1e-6))
     assert local.bound.upper == pytest.approx(6.0)
@@ -79,8 +94,8 @@ def test_what_all_columns_come_to_is_said_first(folder: Path) -> None:
     assert all("All columns together may say more." in row.sentence for row in rest if row.question == "vulnerability")
 
 
-def test_accuracy_and_people_are_those_of_each_column(folder: Path) -> None:
-    made = assess_columns(parse_collection(text()), base_folder=folder)
+def test_accuracy_and_people_are_those_of_each_column(once: Report) -> None:
+    made = once
     (table,) = made.tables
     assert [(row[0], row[1], row[2]) for row in table.rows] == [("habit", 300, 2), ("town", 400, 3)]
     assert all(isinstance(row[5], float) and 0 < row[5] < 1 for row in table.rows)
@@ -88,6 +103,48 @@ def test_accuracy_and_people_are_those_of_each_column(folder: Path) -> None:
     assert made.population is not None
     assert "400 people, 2 columns; people.csv; 100 records left out. One row is taken" in asked(made.population)
     assert any(warned.sentence.startswith("habit: ") for warned in made.warnings)
+
+
+def test_both_epsilons_of_a_column_are_of_the_same_rounds(once: Report, twice: Report) -> None:
+    (one,), (two,) = once.tables, twice.tables
+    assert one.columns[3:5] == ("local epsilon", "central epsilon")
+    assert two.columns[3:5] == ("local epsilon, 2 rounds", "central epsilon, 2 rounds")
+    assert "both epsilons are of all 2 rounds" in two.caption
+    for row, protocol in zip(two.rows, protocols(), strict=True):
+        assert isinstance(row[3], Bound)
+        assert isinstance(row[4], Bound)
+        assert row[3].upper == pytest.approx(2 * protocol.randomizer.local_epsilon)
+        assert row[4] == bare(hs.dp.compose([(protocol, 2)], delta=1e-6))
+        assert row[4].upper < row[3].upper
+
+
+def test_the_first_page_says_what_if_of_all_columns_together(twice: Report) -> None:
+    made = twice
+    assert made.statement is not None
+    cases = {case.key: case for case in made.statement.scenarios}
+    assert list(cases) == ["as-planned", "one-in-4", "one-in-10", "colluders", "rounds", "broken-shuffler"]
+
+    def composed(sizes: tuple[int, int], times: int) -> Bound:
+        rounds = [(replace(protocol, n=n), times) for protocol, n in zip(protocols(), sizes, strict=True)]
+        return hs.dp.compose(rounds, delta=1e-6)
+
+    assert cases["as-planned"].central == made.findings[0].bound
+    assert cases["one-in-4"].case == "A quarter of the people take part: 100"
+    assert cases["one-in-4"].central == composed((75, 100), 2)
+    assert cases["colluders"].central == composed((280, 380), 2)
+    assert cases["rounds"].central == composed((300, 400), 10)
+    broken = cases["broken-shuffler"].central
+    assert broken is not None
+    assert broken.upper == made.findings[1].bound.upper == pytest.approx(6.0)
+    errors = [made.tables[0].rows[place][5] for place in (0, 1)]
+    assert cases["as-planned"].standard_error == max(errors)  # type: ignore[type-var]
+
+
+def test_the_local_total_of_all_columns_is_warned_about(once: Report, twice: Report) -> None:
+    first = twice.warnings[0]
+    assert first.key == "large-local-epsilon"
+    assert first.sentence.startswith("Local epsilon of all 2 columns together in 2 rounds is 6.0")
+    assert not [warned for warned in once.warnings if warned.key == "large-local-epsilon"]
 
 
 def test_targets_are_for_all_columns(folder: Path) -> None:
@@ -193,9 +250,9 @@ def test_the_first_page_is_about_all_columns(folder: Path) -> None:
     assert digests[0] != digests[1]
 
 
-def test_datasets_of_a_column_are_told_in_its_own_categories(folder: Path) -> None:
+def test_datasets_of_a_column_are_told_in_its_own_categories(once: Report) -> None:
     """They were told in the names of the columns: target "habit" against "town"."""
-    made = assess_columns(parse_collection(text()), base_folder=folder)
+    made = once
     assert not [row for row in made.findings if row.bound.witness is not None]
     (first,) = [row for row in made.findings if row.adversary == "habit: Anyone who sees the release"]
     assert 'target "no" against "yes"' in first.proof or 'target "yes" against "no"' in first.proof

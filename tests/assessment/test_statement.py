@@ -105,7 +105,7 @@ def survey(n: int = 400) -> hs.Protocol:
 
 
 def test_every_case_costs_privacy_or_accuracy() -> None:
-    rows = {row.key: row for row in scenarios(survey(), delta=1e-6, colluders=100)}
+    rows = {row.key: row for row in scenarios([survey()], delta=1e-6, colluders=100)}
     planned = rows["as-planned"].central
     assert planned == hs.dp.epsilon(survey(), delta=1e-6)
     for key, row in rows.items():
@@ -122,15 +122,16 @@ def test_every_case_costs_privacy_or_accuracy() -> None:
 
 def test_colluders_are_one_in_a_hundred_and_at_least_one() -> None:
     assert (
-        "4 people tell" in {row.key: row.case for row in scenarios(survey(), delta=1e-6, colluders=None)}["colluders"]
+        "4 people tell" in {row.key: row.case for row in scenarios([survey()], delta=1e-6, colluders=None)}["colluders"]
     )
     assert (
-        "1 person tells" in {row.key: row.case for row in scenarios(survey(7), delta=1e-6, colluders=None)}["colluders"]
+        "1 person tells"
+        in {row.key: row.case for row in scenarios([survey(7)], delta=1e-6, colluders=None)}["colluders"]
     )
 
 
 def test_a_crowd_of_colluders_and_a_crowd_of_one() -> None:
-    rows = {row.key: row for row in scenarios(survey(1), delta=1e-6, colluders=None)}
+    rows = {row.key: row for row in scenarios([survey(1)], delta=1e-6, colluders=None)}
     assert rows["colluders"].central is None
     assert rows["colluders"].remark.startswith("Nobody is left to hide among")
     assert "one-in-4" not in rows
@@ -142,7 +143,7 @@ def test_a_case_without_a_figure_says_why() -> None:
         shuffler=hs.MallowsShuffle(reference=range(20), theta=0.5),
         n=20,
     )
-    rows = {row.key: row for row in scenarios(order, delta=1e-6, colluders=None)}
+    rows = {row.key: row for row in scenarios([order], delta=1e-6, colluders=None)}
     assert rows["one-in-4"].central is None
     assert rows["one-in-4"].remark
     assert rows["broken-shuffler"].central is not None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -226,10 +228,14 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(
 ) -> None:
     """The folder of reports does not exist: had the work begun, that would be said."""
     assert main(["estimate", "missing", "--out", "nowhere/shares.csv"]) == Exit.FAILED
-    assert capsys.readouterr().err == "hushuffle: nowhere/shares.csv: No such file or directory.\n"
-    monkeypatch.setattr("os.access", lambda *_: False)
+    assert capsys.readouterr().err == "hushuffle: nowhere/shares.csv cannot be written: there is no folder nowhere.\n"
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("hushuffle.files.outputs.os.write", full)
     assert main(["estimate", "missing", "--chart", "shares.svg"]) == Exit.FAILED
-    assert capsys.readouterr().err == "hushuffle: shares.svg: Permission denied.\n"
+    assert capsys.readouterr().err == "hushuffle: shares.svg cannot be written: No space left on device.\n"
 
 
 def test_charts_of_many_values_draw_those_that_count() -> None:

@@ -144,3 +144,41 @@ def test_bytes_that_are_no_table_are_one_clear_error(tmp_path: Path, capsys: pyt
         file.write_bytes(content)
         main(["inspect", str(file)])
         assert "unexpected error" not in capsys.readouterr().err
+
+
+def test_the_drafted_column_is_not_simply_the_one_with_the_fewest_values(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = range(ROWS)
+    pl.DataFrame(
+        {
+            "exported": [True for _ in rows],
+            "active": [row % 2 == 0 for row in rows],
+            "version": ["old" if row == 1 else "new" for row in rows],
+            "opinion": [("good", "fair", "bad")[row % 3] for row in rows],
+            "country": [f"country {row % 40}" for row in rows],
+        }
+    ).write_csv(folder / "flags.csv")
+    assert document(capsys, "flags.csv")["drafted_for"] == "opinion"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_column_that_repeats_people_is_drafted_as_a_comment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "people.csv", "--out", "survey.toml"]) == Exit.DONE
+    written = Path("survey.toml").read_text(encoding="utf-8")
+    lines = written.splitlines()
+    place = lines.index('# person = "user"')
+    assert lines[place + 1] == "# reports_per_person = 1"
+    why = " ".join(line.removeprefix("# ") for line in lines[place - 2 : place])
+    assert why.startswith(
+        "Values of this column repeat, 15.5 records each. If it says whose a record is, one row is not"
+    )
+    assert load("survey.toml").population.read(Path()).n == ROWS
+    taken = written.replace("# person", "person").replace("# reports_per_person", "reports_per_person")
+    Path("taken.toml").write_text(taken, encoding="utf-8")
+    people = load("taken.toml").population.read(Path())
+    assert people.n == 193, "one report of each"
+    capsys.readouterr()
+    pl.DataFrame({"answer": ["yes", "no"] * 100}).write_csv("alone.csv")
+    draft = document(capsys, "alone.csv")["draft"]
+    assert "# person" not in str(draft)

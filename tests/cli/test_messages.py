@@ -340,9 +340,9 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(
     with full_disk(100):
         code = main(["estimate", "sound", option, f"sound/{name}"])
     assert code == Exit.FAILED
-    assert capfd.readouterr().err == f"hushuffle: sound/{name}: File too large.\n"
+    assert capfd.readouterr().err == f"hushuffle: sound/{name} cannot be written: File too large.\n"
     assert main(["estimate", "sound", option, f"nowhere/{name}"]) == Exit.FAILED
-    assert capfd.readouterr().err == f"hushuffle: nowhere/{name}: No such file or directory.\n"
+    assert capfd.readouterr().err == f"hushuffle: nowhere/{name} cannot be written: there is no folder nowhere.\n"
     assert sorted(path.name for path in Path("sound").iterdir()) == ["manifest.json", "reports.parquet"]
     assert main(["estimate", "nowhere"]) == Exit.FAILED
     assert capfd.readouterr().err.startswith("hushuffle: nowhere does not exist.")

@@ -187,6 +187,20 @@ def test_files_that_are_no_budget(folder: Path, text: str, problem: str) -> None
     assert not (folder / "one").exists()
 
 
+def test_a_file_names_all_its_faults_at_once(folder: Path) -> None:
+    (folder / "panel.toml").write_text("epsilom = 1.0\nepsilon = -1\ndelta = 2\nrelease = 1\nreleased = 3\n")
+    with pytest.raises(DataError) as error:
+        run(folder, "one")
+    wrong = (
+        "epsilom is not a known key (epsilon, delta, people, released)",
+        "release is not a known key (epsilon, delta, people, released)",
+        "epsilon must be a number above 0",
+        "delta must be a number above 0 and below 1",
+        "what was released is cut off or was changed: put it back as it was",
+    )
+    assert f"panel.toml is no budget: {'; '.join(wrong)}. For one group" in str(error.value)
+
+
 def test_places_that_cannot_be_used(folder: Path) -> None:
     (folder / "panel.toml").chmod(0o666)
     with pytest.raises(DataError, match=r"can be written by others on this machine\. Say: chmod 600"):

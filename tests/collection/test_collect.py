@@ -288,6 +288,20 @@ def test_keys_that_cannot_be_used(folder: Path) -> None:
     assert names(folder) == ["my.key", "people.csv"]
 
 
+def test_a_local_epsilon_above_the_target_is_refused_before_anything_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = survey(more=", local_epsilon = 0.5")
+    local = wanted.randomizer.build(3).local_epsilon
+    monkeypatch.setattr("hushuffle.collection.collect.release", lambda *_, **__: pytest.fail("was read"))
+    with pytest.raises(DataError) as error:
+        run(folder, wanted)
+    assert str(error.value).startswith(
+        f"The local epsilon of all that one person sends is {local:.4g}, above targets.local_epsilon = 0.5: nothing was"
+    )
+    assert names(folder) == ["my.key", "people.csv"]
+
+
 def test_too_few_people(folder: Path) -> None:
     with pytest.raises(DataError, match=r"There are 600 people, fewer than the 1,000 that targets\.people asks for"):
         run(folder, survey(more=", people = 1000"))

@@ -69,6 +69,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_the_local_epsilons_of_all_columns_are_held_against_the_target(folder: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"all that one person sends is 3, above targets\.local_epsilon = 2\.9: nothing"
+    ):
+        run(folder, survey(more=", local_epsilon = 2.9"))
+    assert top(folder) == {"people.csv", "my.key"}
+    assert run(folder, survey(more=", local_epsilon = 3.0")).local_epsilon == 3.0
+
+
 def top(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if path.suffix != ".used"}
 

@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 
 import hushuffle as hs
+from hushuffle.cli import main
+from hushuffle.cli.console import Exit
 from hushuffle.collection import collect as publishing
 from hushuffle.collection.batches import collect_batch
 from hushuffle.collection.collect import Collected, collect
@@ -103,6 +105,22 @@ def test_a_person_is_bounded_before_anything_leaves(folder: Path) -> None:
     run(folder, noisy(epsilon=enough))
     with pytest.raises(DataError, match="the central epsilon of all 4 rounds together is up to"):
         run(folder, noisy(epsilon=enough, rounds=4), out="rounds")
+
+
+def test_shares_of_reports_are_not_taken_for_people(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(folder, noisy())
+    run(folder, noisy(most=1), out="single")
+    assert main(["estimate", str(folder / "out"), "--json"]) == Exit.DONE
+    several = json.loads(capsys.readouterr().out)
+    assert (several["unit"], several["reports"], several["reports_per_person"]) == ("reports", 114, 3)
+    assert (
+        several["meaning"]
+        == "people, people_low and people_high count reports: one person may have given up to 3 of them."
+    )
+    assert main(["estimate", str(folder / "single"), "--json"]) == Exit.DONE
+    single = json.loads(capsys.readouterr().out)
+    assert (single["unit"], single["reports"], single["reports_per_person"]) == ("people", 40, 1)
+    assert "meaning" not in single
 
 
 def test_all_rounds_are_added_up(folder: Path) -> None:

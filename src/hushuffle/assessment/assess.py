@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from hushuffle.assessment import charts as curves
@@ -13,14 +12,11 @@ from hushuffle.assessment.reach.study import assess_reach
 from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
-from hushuffle.model import Bound, Report
+from hushuffle.model import Bound, Progress, Report, silent
 from hushuffle.model.report import software
 from hushuffle.randomness import reproducible, secure
 from hushuffle.specification import ReachPopulation, Specification, build_adversaries, build_protocol
 from hushuffle.specification.order_setup import arranged
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of all work done so far, in [0, 1]."""
 
 
 def assess(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Report:
@@ -47,7 +43,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     >>> print(result.findings[0].question, result.findings[0].bound)
     central-dp 0.1381 to 0.1383 nats (certified bracket)
     """
-    tell = progress or (lambda _stage, _share: None)
+    tell = progress or silent
     if isinstance(specification.population, ReachPopulation):
         return assess_reach(
             specification,
@@ -97,7 +93,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     )
     tell("what if", 0.55)
     cases = scenarios(
-        protocol, delta=delta, colluders=specification.statement.colluders, exposure=exposure, planned=central
+        [protocol], delta=delta, colluders=specification.statement.colluders, exposure=exposure, planned=central
     )
     tell("running the collection", 0.6)
     utility = questions.ask(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,7 @@ from hushuffle.assessment.targets import GUESSES
 from hushuffle.assessment.targets import targets as held_targets
 from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError
-from hushuffle.model import Bound, Finding, Population, Target, Warned
+from hushuffle.model import Bound, Finding, Population, Progress, Target, Warned, silent
 from hushuffle.numerics.roots import halved
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, smallest_people, with_local_epsilon
 from hushuffle.questions.dp.calibration import calibrate as solve
@@ -25,8 +24,6 @@ from hushuffle.specification.warnings import deployment_warnings
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
 
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of all work done so far, in [0, 1]."""
 
 _STEPS: Final = 60
 _FEW_STEPS: Final = 24
@@ -106,7 +103,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     >>> round(choice.most.local_epsilon, 3), choice.met
     (1.371, True)
     """
-    tell = progress or (lambda _stage, _share: None)
+    tell = progress or silent
     targets = specification.targets
     if targets.epsilon is None:
         hint = "For example epsilon = 0.5: the central epsilon that is wanted, at most."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -11,15 +10,29 @@ from typing import Final
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import SHUFFLER, Questions
+from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Finding, Population, Report, Table, Unanswered, Utility, Warned, number
+from hushuffle.model import (
+    Bound,
+    Finding,
+    Population,
+    Progress,
+    Report,
+    Table,
+    Unanswered,
+    Utility,
+    Warned,
+    number,
+    silent,
+)
 from hushuffle.model.report import software
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
 from hushuffle.report.formatting import attained
 from hushuffle.specification import Collection, Specification, build_adversaries, build_protocol
+from hushuffle.specification.warnings import total_warnings
 
 _ALL: Final = "Anyone who sees the releases of all columns"
 _OF_A_COLUMN: Final = ("central-dp", "central-dp-one-round", "local-dp")
@@ -43,9 +56,7 @@ class _Column:
         return None if self.utility is None else float(self.utility.predicted.max())
 
 
-def assess_columns(
-    collection: Collection, *, base_folder: Path = Path(), progress: Callable[[str, float], None] | None = None
-) -> Report:
+def assess_columns(collection: Collection, *, base_folder: Path = Path(), progress: Progress | None = None) -> Report:
     """Return what the columns of a collection say together about one person, then what each says, and how accurate.
 
     The guarantees are composed as rounds with the same people; nothing is assumed of how the answers hang together.
@@ -61,7 +72,7 @@ def assess_columns(
 
     Source: docs/theory/composition.md, Theorem 3.
     """
-    tell = progress or (lambda _stage, _share: None)
+    tell = progress or silent
     columns = []
     for place, (name, specification) in enumerate(collection.columns.items()):
         tell(f"column {name}", place / (len(collection.columns) + 1))
@@ -85,6 +96,14 @@ def assess_columns(
         dropped=sum(column.population.dropped for column in columns),
         label_of="column",
     )
+    tell("what if", 0.9)
+    cases = scenarios(
+        protocols,
+        delta=collection.delta,
+        colluders=whole.statement.colluders,
+        exposure=Exposure(rounds=collection.rounds),
+        planned=findings.central_bound(total),
+    )
     tell("done", 1.0)
     return Report(
         title=collection.title or "Assessment of several columns",
@@ -97,13 +116,16 @@ def assess_columns(
             reveals=protocols[0].shuffler.reveals,
             findings=rows,
             unanswered=unanswered,
-            scenarios=(),
+            scenarios=cases,
             written=collection.effective(),
         ),
         findings=rows,
         unanswered=unanswered,
         tables=(_table(collection, columns),),
-        warnings=tuple(dict.fromkeys(warned for column in columns for warned in column.warnings)),
+        warnings=(
+            *total_warnings(protocols, rounds=collection.rounds),
+            *dict.fromkeys(warned for column in columns for warned in column.warnings),
+        ),
         specification=collection.effective(),
         software=software("polars", "cryptography"),
         citations=tuple(dict.fromkeys(source for column in columns for source in column.protocol.randomizer.sources)),
@@ -223,26 +245,36 @@ def _local(collection: Collection, protocols: list[Protocol]) -> Finding:
 
 
 def _table(collection: Collection, columns: list[_Column]) -> Table:
-    def central(column: _Column) -> Bound | str:
-        found = (row.bound for row in column.findings if row.question == "central-dp-of-a-column")
+    def figure(column: _Column, question: str) -> Bound | str:
+        found = (row.bound for row in column.findings if row.question == f"{question}-of-a-column")
         return next(found, "not known")
 
-    rounds = "" if collection.rounds == 1 else f", in all {collection.rounds:,} rounds"
+    rounds, of_rounds = "", ""
+    if collection.rounds > 1:
+        rounds = f", {collection.rounds:,} rounds"
+        of_rounds = f"; both epsilons are of all {collection.rounds:,} rounds"
     return Table(
         key="columns",
         title="Each column",
         caption=(
-            f"Central epsilon is at delta = {collection.delta:g}{rounds}; the standard error is that of a share in one "
-            "round, the largest of all categories."
+            f"Central epsilon is at delta = {collection.delta:g}{of_rounds}; the standard error is that of a share in "
+            "one round, the largest of all categories."
         ),
-        columns=("column", "people", "categories", "local epsilon", "central epsilon", "standard error"),
+        columns=(
+            "column",
+            "people",
+            "categories",
+            f"local epsilon{rounds}",
+            f"central epsilon{rounds}",
+            "standard error",
+        ),
         rows=tuple(
             (
                 column.name,
                 column.population.n,
                 len(column.population.labels),
-                Bound.exact(column.protocol.randomizer.local_epsilon, unit="nats"),
-                central(column),
+                figure(column, "local-dp"),
+                figure(column, "central-dp"),
                 "not known" if column.error is None else column.error,
             )
             for column in columns

@@ -65,9 +65,13 @@ class Exposure:
         reports = f"all {self.total:,} reports that you may send"
         return f"Even with your name on them, {reports} change"
 
+    def once(self, protocol: Protocol) -> Protocol | PrivacyCurve:
+        """Return one round of what one person gives, to be composed."""
+        return protocol if self.reports == 1 else dp.per_person(protocol, reports=self.reports)
+
     def curve(self, protocol: Protocol) -> PrivacyCurve:
         """Return the curve of all of them together."""
-        return curve_of([(dp.per_person(protocol, reports=self.reports), self.rounds)])
+        return curve_of([(self.once(protocol), self.rounds)])
 
     def epsilon(self, protocol: Protocol, *, delta: float) -> Bound:
         """Return the central epsilon (nats) of all of them together."""

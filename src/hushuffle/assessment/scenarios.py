@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -11,6 +11,8 @@ from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Scenario
+from hushuffle.numerics.exact import sum_upwards
+from hushuffle.questions import dp
 
 ROUNDS: Final = 5
 _PLANNED: Final = "as-planned"
@@ -22,17 +24,25 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, kw_only=True)
 class _Case:
-    """So many people a person hides among, so many answers, so many rounds."""
+    """One person in so many takes part; of those so many tell their reports; so many rounds."""
 
     key: str
     words: str
-    crowd: int
-    answers: int
-    times: int = 1
+    times: int
+    part: int = 1
+    told: int = 0
+
+    def answers(self, n: int) -> int:
+        """How many answers there are of the n planned ones."""
+        return n // self.part
+
+    def crowd(self, n: int) -> int:
+        """How many answers a person hides among."""
+        return max(self.answers(n) - self.told, 0)
 
 
 def scenarios(
-    protocol: Protocol,
+    protocols: Sequence[Protocol],
     *,
     delta: float,
     colluders: int | None,
@@ -42,12 +52,13 @@ def scenarios(
     """Return the figures as planned, and where something is otherwise; a figure that cannot be given has a remark.
 
     Central epsilon is at `delta`; the standard error is that of a share, at the worst true share. Colluders tell their
-    own reports, so that a person hides among the others; their answers still count. Figures are for all that one person
-    gives. `planned` is the central epsilon as planned, where it is known already.
+    own reports, so that a person hides among the others, and the dummies; their answers still count. Figures are for
+    all that one person gives: of several `protocols`, one for each column, central epsilons are composed and local ones
+    added up, and the standard error is the largest. `planned` is the central epsilon as planned, where it is known.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=2000)
-    >>> for row in scenarios(survey, delta=1e-6, colluders=500):
+    >>> for row in scenarios([survey], delta=1e-6, colluders=500):
     ...     print(f"{row.case}: {row.central}")
     As planned: 0.08616 to 0.08620 nats (certified bracket)
     A quarter of the people take part: 500: 0.1871 nats (certified bracket)
@@ -56,54 +67,53 @@ def scenarios(
     The same people are asked 5 times: 0.2005 to 0.2009 nats (certified bracket)
     The shuffler is broken or dishonest: 1.000 nats (exact)
     """
-    cases = _cases(protocol.n, colluders, exposure)
-    rows = (_scenario(protocol, case, delta, exposure, planned if case.key == _PLANNED else None) for case in cases)
-    return (*rows, _broken(protocol, exposure))
+    cases = _cases([protocol.n for protocol in protocols], colluders, exposure)
+    rows = (_scenario(protocols, case, delta, exposure, planned if case.key == _PLANNED else None) for case in cases)
+    return (*rows, _broken(protocols, exposure))
 
 
-def _cases(n: int, colluders: int | None, exposure: Exposure) -> Iterator[_Case]:
-    planned = exposure.rounds
-    yield _Case(key=_PLANNED, words="As planned", crowd=n, answers=n, times=planned)
+def _cases(sizes: Sequence[int], colluders: int | None, exposure: Exposure) -> Iterator[_Case]:
+    planned, n = exposure.rounds, max(sizes)
+    yield _Case(key=_PLANNED, words="As planned", times=planned)
     what = "people" if exposure.reports == 1 else "reports"
     for part, name in ((4, "A quarter"), (10, "A tenth")):
-        few = n // part
-        if few:
-            yield _Case(
-                key=f"one-in-{part}",
-                words=f"{name} of the {what} take part: {few:,}",
-                crowd=few,
-                answers=few,
-                times=planned,
-            )
+        if min(sizes) // part:
+            words = f"{name} of the {what} take part: {n // part:,}"
+            yield _Case(key=f"one-in-{part}", words=words, part=part, times=planned)
     told = colluders or max(1, n // _COLLUDING)
     words = f"{told:,} {'person tells' if told == 1 else 'people tell'} the reader their reports"
-    crowd = max(n - told * exposure.reports, 0)
-    yield _Case(key="colluders", words=words, crowd=crowd, answers=n, times=planned)
+    yield _Case(key="colluders", words=words, told=told * exposure.reports, times=planned)
     times = ROUNDS * planned
-    yield _Case(key="rounds", words=f"The same people are asked {times:,} times", crowd=n, answers=n, times=times)
+    yield _Case(key="rounds", words=f"The same people are asked {times:,} times", times=times)
 
 
-def _scenario(protocol: Protocol, case: _Case, delta: float, exposure: Exposure, known: Bound | None) -> Scenario:
+def _scenario(
+    protocols: Sequence[Protocol], case: _Case, delta: float, exposure: Exposure, known: Bound | None
+) -> Scenario:
     def central() -> Bound:
         if known is not None:
             return known
-        if case.crowd < 1:
+        if min(case.crowd(protocol.n) for protocol in protocols) < 1:
             message = "Nobody is left to hide among: only the noise on the device protects."
             raise UnsupportedProtocolError(message)
-        return replace(exposure, rounds=case.times).epsilon(replace(protocol, n=case.crowd), delta=delta)
+        left = (replace(protocol, n=case.crowd(protocol.n)) for protocol in protocols)
+        return dp.compose([(exposure.once(protocol), case.times) for protocol in left], delta=delta)
 
     figure, refused = _asked(central)
-    error, no_error = _asked(lambda: worst_error(replace(protocol, n=case.answers)))
+    error, no_error = _asked(
+        lambda: max(worst_error(replace(protocol, n=case.answers(protocol.n))) for protocol in protocols)
+    )
     return Scenario(key=case.key, case=case.words, central=figure, standard_error=error, remark=refused or no_error)
 
 
-def _broken(protocol: Protocol, exposure: Exposure) -> Scenario:
+def _broken(protocols: Sequence[Protocol], exposure: Exposure) -> Scenario:
     """Return what is left where the shuffler tells who sent what."""
-    error, refused = _asked(lambda: worst_error(protocol))
+    error, refused = _asked(lambda: max(worst_error(protocol) for protocol in protocols))
+    local = sum_upwards([exposure.local(protocol).upper for protocol in protocols])
     return Scenario(
         key="broken-shuffler",
         case="The shuffler is broken or dishonest",
-        central=exposure.local(protocol),
+        central=Bound.exact(local, unit="nats"),
         standard_error=error,
         remark=refused,
     )

@@ -13,7 +13,7 @@ from hushuffle.assessment.targets import targets as held_targets
 from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Target
+from hushuffle.model import Bound, Progress, Target, silent
 from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, narrowed, with_local_epsilon
 from hushuffle.specification import Collection, build_protocol
@@ -59,7 +59,7 @@ class SharedChoice:
 
 
 def calibrate_columns(
-    collection: Collection, *, base_folder: Path = Path(), progress: Callable[[str, float], None] | None = None
+    collection: Collection, *, base_folder: Path = Path(), progress: Progress | None = None
 ) -> SharedChoice:
     """Return the largest factor for the local epsilons of all columns with which they meet targets.epsilon together.
 
@@ -72,7 +72,7 @@ def calibrate_columns(
 
     Source: docs/theory/composition.md, Theorem 3.
     """
-    tell = progress or (lambda _stage, _share: None)
+    tell = progress or silent
     epsilon = collection.epsilon
     if epsilon is None:
         hint = "For example epsilon = 0.5: the central epsilon of all columns that is wanted, at most."

@@ -115,9 +115,11 @@ def collect(
         sys.stderr.write(f"hushuffle: {warning}\n")
     sys.stdout.write("".join(f"{part}\n" for line in lines for part in _folded(line)))
     if released is not None:
-        from hushuffle.specification.warnings import deployment_warnings  # noqa: PLC0415 - only when needed
+        from hushuffle.specification.warnings import deployment_warnings, total_warnings  # noqa: PLC0415 - when needed
 
         columns = released.columns.items()
+        if collection.several:
+            warn({"": total_warnings([made.protocol for _, made in columns], rounds=collection.rounds)})
         warn({name: deployment_warnings(made.protocol, delta=collection.delta) for name, made in columns})
     return Exit.DONE
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,15 +21,6 @@ def refuse_file(folder: Path) -> None:
     from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
 
     outputs.refuse_folder(folder)
-
-
-def refuse_place(file: Path) -> None:
-    """Complain about a file that cannot be written because of its folder, before the work starts."""
-    folder = file.parent
-    if not folder.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
 
 
 def deliver(made: Report, folder: Path, *, json: bool) -> None:

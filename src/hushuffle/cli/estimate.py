@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from hushuffle.cli.console import Exit, UsageError, color, master_of, progress, warn, width
-from hushuffle.cli.delivery import refuse_place
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -71,9 +70,11 @@ def estimate(
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
     _check_choice(every=every, heavy_hitters=heavy_hitters, simplex=simplex, counts_only=counts_only)
+    from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
+
     for file in (out, chart):
         if file is not None:
-            refuse_place(file)
+            outputs.refuse_file(file)
     from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell, _counting(cluster) as count:
@@ -174,16 +175,22 @@ def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
 def _facts(
     tally: Tally, confidence: float, shown: HeavyHitters, *, at_once: bool, simplex: Estimate | None
 ) -> dict[str, Any]:
+    most = tally.specification.population.most
     facts: dict[str, Any] = {
         "people": tally.manifest.people,
-        # Where a person may give several reports, all that is counted here, "people" included, are reports.
-        "unit": "people" if tally.specification.population.most == 1 else "reports",
+        "unit": "people" if most == 1 else "reports",
+        "reports": tally.manifest.people,
+        "reports_per_person": most,
         "dummies": tally.manifest.dummies,
         "confidence": confidence,
         "threshold": shown.threshold,
         "values": tally.counts.k,
         "intervals": "all at once" if at_once else "each",
     }
+    if most > 1:
+        facts["meaning"] = (
+            f"people, people_low and people_high count reports: one person may have given up to {most:,} of them."
+        )
     if simplex is not None:
         zeros = simplex.frequencies == 0
         lowered = float((simplex.raw - simplex.frequencies)[~zeros].mean())

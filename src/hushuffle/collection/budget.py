@@ -104,12 +104,18 @@ class Budget:
             _no_budget(path, "it is no TOML")
         if os.name == "posix" and mode & _OTHERS:
             fail(f"the budget {path} can be written by others on this machine. Say: chmod 600 {path.name}")
-        unknown = [key for key in raw if key not in _KNOWN]
-        if unknown:
-            _no_budget(path, f"{unknown[0]} is not a known key ({', '.join(_KNOWN)})")
-        epsilon = _number(path, raw, "epsilon", "above 0", lambda value: value > 0)
-        delta = _number(path, raw, "delta", "above 0 and below 1", lambda value: 0 < value < 1)
-        return cls(path=path, text=text, epsilon=epsilon, delta=delta, entries=_entries(path, raw.get("released", [])))
+        entries = _entries(raw.get("released", []))
+        problems = [f"{key} is not a known key ({', '.join(_KNOWN)})" for key in raw if key not in _KNOWN]
+        if not _is_number(raw.get("epsilon")) or raw["epsilon"] <= 0:
+            problems.append("epsilon must be a number above 0")
+        if not _is_number(raw.get("delta")) or not 0 < raw["delta"] < 1:
+            problems.append("delta must be a number above 0 and below 1")
+        if entries is None:
+            problems.append("what was released is cut off or was changed: put it back as it was")
+        if entries is None or problems:
+            _no_budget(path, "; ".join(problems))
+        epsilon, delta = float(raw["epsilon"]), float(raw["delta"])
+        return cls(path=path, text=text, epsilon=epsilon, delta=delta, entries=entries)
 
     def with_entry(self, entry: Entry) -> tuple[Spent, bool]:
         """Return what is used with a collection, and whether it is new: one that repeats an earlier one costs nothing.
@@ -177,14 +183,12 @@ def opened(path: Path) -> Iterator[Budget]:
         os.close(number)
 
 
-def _number(path: Path, raw: dict[str, Any], key: str, rule: str, holds: Any) -> float:
-    value = raw.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not holds(value):
-        _no_budget(path, f"{key} must be a number {rule}")
-    return float(value)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _entries(path: Path, listed: Any) -> tuple[Entry, ...]:
+def _entries(listed: Any) -> tuple[Entry, ...] | None:
+    """Return the collections in a budget; None: they are not as they were written."""
     try:
         entries = tuple(
             Entry(
@@ -198,7 +202,7 @@ def _entries(path: Path, listed: Any) -> tuple[Entry, ...]:
             for part in entry.parts:
                 _ = part.released
     except (KeyError, TypeError, ValueError, SpecificationError):
-        _no_budget(path, "what was released is cut off or was changed: put it back as it was")
+        return None
     return entries
 
 

@@ -18,11 +18,11 @@ from hushuffle.collection.engines.local import MEMORY
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, batches_of, release
 from hushuffle.collection.released import ColumnsManifest, Manifest, figure, number
-from hushuffle.collection.request import MANIFEST, REPORTS, Asked, KeyRounds, Keys, Progress, Request, rounds_of
+from hushuffle.collection.request import MANIFEST, REPORTS, Asked, KeyRounds, Keys, Request, rounds_of
 from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, workplace
-from hushuffle.model import Bound
-from hushuffle.numerics.exact import sum_upwards
+from hushuffle.model import Bound, Progress
+from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
 from hushuffle.specification import Collection, Specification
 from hushuffle.specification.population import ONE_ROW
@@ -103,7 +103,8 @@ def collect(
 
     Raises:
         DataError: data, key, ledger, reference, budget or folder cannot be used; fewer people than `min_batch`
-            (`TooFewPeople`), or too few for targets.epsilon or for the budget.
+            (`TooFewPeople`), or too few for targets.epsilon or for the budget; a local epsilon above
+            targets.local_epsilon.
         SpecificationError: the population has no column to read.
         UnsupportedProtocolError: the shuffler does not hide who sent what, or reports have no columns.
     """
@@ -236,6 +237,7 @@ def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
     """Write the releases of all columns, and their manifest, into a new folder inside the private folder `place`."""
     if request.column is not None and collection.several:
         fail("A column is named by specifications of one column without data only: this one has [[columns]].")
+    _refuse_local(collection, request)
     folder = place / "release"
     folder.mkdir()
     made: dict[str, Release] = {}
@@ -256,6 +258,23 @@ def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
     manifest = _manifest(collection, made, central, total, request)
     (folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
     return Prepared(releases=made, manifest=manifest, central=central, total=total, folder=folder)
+
+
+def _refuse_local(collection: Collection, request: Request) -> None:
+    """Refuse more local epsilon of one person than the specification wants, in all columns and rounds."""
+    wanted = collection.whole.targets.local_epsilon
+    if wanted is None:
+        return
+    parts = [
+        times_upwards(one.randomizer.build(Asked.of(one, request).answers.k).local_epsilon, one.population.most)
+        for one in collection.columns.values()
+    ]
+    total = times_upwards(sum_upwards(parts), collection.rounds)
+    if total > wanted:
+        fail(
+            f"The local epsilon of all that one person sends is {total:.4g}, above targets.local_epsilon = {wanted:g}: "
+            "nothing was read. A smaller epsilon of [randomizer] helps, or fewer reports of each person."
+        )
 
 
 def _refuse_all(error: WrongRecords, others: Sequence[Specification], request: Request) -> NoReturn:

@@ -15,13 +15,13 @@ from hushuffle._checks import fail
 from hushuffle.collection.engines.spark import count_reports
 from hushuffle.collection.engines.spark_session import plainly, started
 from hushuffle.collection.released import Manifest, columns_in, read_counts, read_manifest, read_reports
-from hushuffle.collection.request import MANIFEST, REPORTS, Progress
+from hushuffle.collection.request import MANIFEST, REPORTS
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.estimation import HeavyHitters, estimate, heavy_hitters
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism, support_law
 from hushuffle.mechanisms.shufflers import Scrambler
-from hushuffle.model import Estimate, Histogram, Warned
+from hushuffle.model import Estimate, Histogram, Progress, Warned, silent
 from hushuffle.specification import Specification, parse
 from hushuffle.specification.warnings import deployment_warnings
 
@@ -90,7 +90,7 @@ def tally_reports(
     how the files of reports were made, together; without it every one has its manifest.json beside it. `count` counts
     the reports in files; without it they are counted here, one file after the other.
     """
-    tell = progress or (lambda _stage, _share: None)
+    tell = progress or silent
     files = [source / REPORTS if source.is_dir() else source for source in sources]
     if len({file.resolve() for file in files}) < len(files):
         fail("The same reports are given twice: their people would count twice.")

@@ -21,16 +21,13 @@ from hushuffle.errors import DataError, NumericalError, UnsupportedProtocolError
 from hushuffle.files.secret_keys import key_in_file, make_key
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Shuffler
-from hushuffle.model import Bound
+from hushuffle.model import Bound, Progress
 from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
 from hushuffle.questions.dp.composition import Round
 from hushuffle.specification import Specification, parse
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.csv_form import CsvForm
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of all work done so far, in [0, 1]."""
 
 REPORTS: Final = "reports.parquet"
 MANIFEST: Final = "manifest.json"

@@ -20,7 +20,7 @@ from hushuffle.curves.base import LARGEST, Laws, PrivacyCurve, bracket, spread
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
 from hushuffle.curves.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
 from hushuffle.errors import NumericalError
-from hushuffle.model import Bound, Citation, Witness
+from hushuffle.model import Bound, Citation, Progress, Witness, silent
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
 
 Made: TypeAlias = dict[tuple[str, float], Any]
@@ -44,7 +44,7 @@ _CUT: Final = 1e-3
 """Share of delta that the dominating pairs may put at infinity, in all."""
 
 
-def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
+def composed_epsilon(laws: Laws, *, delta: float, tell: Progress = silent) -> Bound:
     """Return a certified bracket of epsilon (nats) for all `laws` together, more than one run, delta in [0, 1).
 
     At least the largest lower end of a single round, at most the sum of their upper ends at equal shares of delta.
@@ -61,6 +61,7 @@ def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
         return Bound.exact(0.0, unit="nats", sources=sources)
     if delta == 0:
         return _sum_of_pure(laws, total, sources)
+    tell("upper end of all rounds together", 0.0)
     upper = upper_epsilon(laws, delta=delta)
     if any(law.certain > delta for law, _ in laws):
         return Bound.exact(math.inf, unit="nats", sources=sources, witness=laws[0][0].lower(0.0)[1])
@@ -68,6 +69,7 @@ def composed_epsilon(laws: Laws, *, delta: float) -> Bound:
         alone = max((law.epsilon(delta) for law, _ in laws), key=lambda figure: figure.lower)
         exact = alone.lower == total
         return bracket(alone.lower, total, unit="nats", sources=sources, witness=alone.witness, exact=exact)
+    tell("lower end: datasets of all rounds together", 0.5)
     lower, witness = _lower_epsilon(laws, delta, upper)
     return bracket(lower, upper, unit="nats", sources=sources, witness=witness)
 

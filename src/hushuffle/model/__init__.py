@@ -7,6 +7,7 @@ from hushuffle.model.domain import Domain
 from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.model.number_grid import NumberGrid
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, Panel, PointMap, Series
+from hushuffle.model.progress import Progress, silent
 from hushuffle.model.release import Estimate, Histogram, Transcript
 from hushuffle.model.report import Cell, Finding, Population, Report, Table, Unanswered, Utility, Warned
 from hushuffle.model.statement import Anonymity, Assumption, Scenario, Statement, Target
@@ -35,6 +36,7 @@ __all__ = [
     "Panel",
     "PointMap",
     "Population",
+    "Progress",
     "Report",
     "Scenario",
     "Series",
@@ -48,4 +50,5 @@ __all__ = [
     "Warned",
     "Witness",
     "number",
+    "silent",
 ]

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
+from hushuffle.model import Progress
 from hushuffle.network.check import check_promise
 from hushuffle.network.node import result_room, room_file
 from hushuffle.network.nodes.document import RunDocument
@@ -33,8 +34,6 @@ from hushuffle.queries import PlanSpecification
 from hushuffle.queries.query import Records
 from hushuffle.queries.specification import Network
 from hushuffle.randomness import Randomness, reproducible, secure
-
-Progress = Callable[[str, float], None]
 
 TRACE: Final = "trace.parquet"
 

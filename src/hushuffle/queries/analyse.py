@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hushuffle.model import Bound, Cell, Finding, Guarantee, Report, Table, Target, Warned, number
+from hushuffle.model import Bound, Cell, Finding, Guarantee, Progress, Report, Table, Target, Warned, number
 from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
@@ -18,8 +18,6 @@ from hushuffle.queries.parts import about_ranges, about_records, diagram, refusa
 from hushuffle.queries.specification import Network, PlanSpecification
 from hushuffle.questions import traffic
 from hushuffle.questions.dp.central import LARGE_EPSILON
-
-Progress = Callable[[str, float], None]
 
 _WATCHER: Final = "Anyone who watches all traffic"
 _QUESTION: Final = "What does somebody who watches every message of the plan, but reads none, learn about one person?"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from hushuffle.model import Cell, HeatMap, Report, Table, Warned
+from hushuffle.model import Cell, HeatMap, Progress, Report, Table, Warned
 from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
@@ -19,8 +19,6 @@ from hushuffle.queries.parts import about_run, no_guarantee, settings
 from hushuffle.queries.query import Records
 from hushuffle.queries.specification import PlanSpecification
 from hushuffle.randomness import Randomness, reproducible, secure
-
-Progress = Callable[[str, float], None]
 
 _MOST_SHOWN: Final = 30
 _QUESTION: Final = "What does the plan return under its protection, compared with the truth, and what does it cost?"

@@ -26,11 +26,18 @@ _FEW: Final = 20
 _PEOPLE: Final = 20
 """A label that fewer records have is not written into a draft, of 2,000 records or more."""
 
+_SAME: Final = 0.98
+"""A column whose records have the same value in so large a share says little."""
+
 _LIKED: Final = ("text", "booleans", "whole numbers", "dates", "numbers")
 
 
 def candidates(found: Inspection) -> tuple[Profile, ...]:
-    """Return the columns that may be asked for, the likeliest first: a few values that many people share."""
+    """Return the columns that may be asked for, the likeliest first.
+
+    That is one of a few values that many people share: text before flags and numbers, and two values, which are often a
+    flag of the software, after more.
+    """
     able = [
         column
         for column in found.columns
@@ -41,7 +48,19 @@ def candidates(found: Inspection) -> tuple[Profile, ...]:
         and (column.exact or column.kind in ("numbers", "whole numbers"))
         and column.name.strip()
     ]
-    return tuple(sorted(able, key=lambda one: (one.distinct > _MOST, one.kind in ("numbers", "dates"), one.distinct)))
+    return tuple(sorted(able, key=_likelihood))
+
+
+def _likelihood(column: Profile) -> tuple[bool, int, bool, bool, int]:
+    """Return what sorts likelier columns first."""
+    share = column.counts["count"][0] / column.present if column.exact else 0.0
+    return (
+        column.distinct > _MOST,
+        ("text", "whole numbers", "booleans", "numbers", "dates").index(column.kind),
+        share > _SAME,
+        column.distinct == 2,
+        column.distinct,
+    )
 
 
 def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
@@ -74,7 +93,22 @@ def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
         "shuffler": {"kind": "uniform"},
         "targets": {"delta": 10.0 ** -max(6, math.ceil(math.log10(n)) + 1)},
     }
-    return f"{_words(column, population)}\n{tomli_w.dumps(document)}"
+    text = f"{_words(column, population)}\n{tomli_w.dumps(document)}"
+    return text.replace("[population]\n", f"[population]\n{_person(found, column)}", 1)
+
+
+def _person(found: Inspection, asked: Profile) -> str:
+    """Return lines that say whose a record may be, commented out: nobody but the owner knows."""
+    names = [one for one in found.columns if one.may_name_people and one.name != asked.name and one.name.isprintable()]
+    if not names:
+        return ""
+    likely = max(names, key=lambda one: (one.named_so, one.distinct))
+    line = tomli_w.dumps({"person": likely.name}).rstrip("\n")
+    return (
+        f"# Values of this column repeat, {likely.repeats:,.1f} records each. If it says whose a record is, one row is "
+        f"not one person:\n# take the next two lines in, so that at most so many of each are kept.\n# {line}\n"
+        "# reports_per_person = 1\n"
+    )
 
 
 def _kind(k: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -50,14 +50,7 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
             advice="Give [randomizer] a finite epsilon, unless pseudonyms are all that was promised.",
         )
     elif local >= LARGE_EPSILON:
-        yield Warned(
-            key="large-local-epsilon",
-            sentence=(
-                f"Local epsilon is {number(local)}, {LARGE_EPSILON:g} or more: "
-                f"{'a report by itself hides' if times == 1 else 'all reports of one person hide'} little."
-            ),
-            advice="Lower the epsilon of [randomizer], or say that everything rests on the shuffler.",
-        )
+        yield _little_noise(local, "", "a report by itself hides" if times == 1 else "all reports of one person hide")
     if delta * protocol.n >= 1:
         yield Warned(
             key="large-delta",
@@ -70,6 +63,28 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
             sentence=f"Only {protocol.n} people take part: a small crowd hides nobody well.",
             advice="Collect from more people before anything is released.",
         )
+
+
+def total_warnings(protocols: Sequence[Protocol], *, rounds: int = 1) -> Iterator[Warned]:
+    """Yield the warning about what all reports of one person say without the shuffler, one for each column and round.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=2.0), shuffler=hs.UniformShuffle(), n=900)
+    >>> print(next(total_warnings([survey, survey, survey])).sentence)
+    Local epsilon of all 3 columns together is 6.000, 5 or more: all reports of one person hide little.
+    """
+    local = rounds * sum(protocol.randomizer.local_epsilon for protocol in protocols)
+    if LARGE_EPSILON <= local < math.inf:
+        of = f" of all {len(protocols):,} columns together{f' in {rounds:,} rounds' if rounds > 1 else ''}"
+        yield _little_noise(local, of, "all reports of one person hide")
+
+
+def _little_noise(local: float, of: str, hides: str) -> Warned:
+    return Warned(
+        key="large-local-epsilon",
+        sentence=f"Local epsilon{of} is {number(local)}, {LARGE_EPSILON:g} or more: {hides} little.",
+        advice="Lower the epsilon of [randomizer], or say that everything rests on the shuffler.",
+    )
 
 
 def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[Warned]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from hushuffle.model import Progress
 from hushuffle.tables.csv_form import KINDS, UTF8, CsvForm, text_blocks
 from hushuffle.tables.labels import Tidying
 from hushuffle.tables.readings import Reading, days
@@ -43,8 +44,6 @@ _PERSON: Final = re.compile(
     r"([\W_]|id|$)",
     re.IGNORECASE,
 )
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +75,14 @@ class Profile:
         return own and self.present > 1 and not self.missing
 
     @property
+    def named_so(self) -> bool:
+        """Whether its name is one of columns that say whose a record is."""
+        return _PERSON.search(self.name) is not None
+
+    @property
     def may_name_people(self) -> bool:
         """Whether it may say whose a record is, with several records of one person."""
-        named = _PERSON.search(self.name) is not None
+        named = self.named_so
         many = self.kind in ("text", "whole numbers") and self.distinct >= max(30, math.sqrt(self.present))
         return self.repeats >= 1.2 and self.distinct > 1 and (named or (many and self.repeats >= 2))
 

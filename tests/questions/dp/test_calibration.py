@@ -229,3 +229,23 @@ def test_rounds_end_where_compose_does_even_if_the_search_does_not(limit: int, m
     assert (found.value, found.beyond) == (21, 22)
     assert found.bound == hs.dp.compose([(local, 21)], delta=0.1)
     assert found.beyond_bound == hs.dp.compose([(local, 22)], delta=0.1)
+
+
+@pytest.mark.parametrize(("parameter", "target"), [("epsilon", 0.5), ("n", 0.5), ("dummies", 0.1), ("rounds", 3.0)])
+def test_the_search_tells_what_it_tries_and_how_far_it_is(parameter: Parameter, target: float) -> None:
+    told: list[tuple[str, float]] = []
+    asked = protocol(2, 1.0, 300)
+    found = calibrate(
+        asked,
+        parameter=parameter,
+        epsilon=target,
+        delta=1e-6,
+        progress=lambda stage, share: told.append((stage, share)),
+    )
+    assert found == calibrate(asked, parameter=parameter, epsilon=target, delta=1e-6)
+    shares = [share for _, share in told]
+    assert shares == sorted(shares), "never backwards"
+    assert shares[0] == 0
+    assert told[-1] == ("done", 1.0)
+    assert sum(stage.startswith(f"trying {parameter} = ") for stage, _ in told) > 3
+    assert len(set(shares)) > 3

@@ -329,3 +329,24 @@ def test_a_mapping_of_rounds_is_refused() -> None:
     for question in (hs.dp.compose, hs.dp.parallel):
         with pytest.raises(InvalidInputError, match="must be a list of"):
             question({survey: 5}, delta=1e-6)  # type: ignore[arg-type]
+
+
+def test_rounds_beyond_what_floats_can_add_up_are_one_clear_error() -> None:
+    rule = "`times` must be at most 1,000,000,000 in all rounds together, got times="
+    for rounds in ([(survey(5, 2.0, 33_000), 10**18)], [(survey(2, 1.0, 30), 10**9), (survey(3, 1.0, 30), 1)]):
+        with pytest.raises(InvalidInputError, match=rule):
+            compose(rounds, delta=1e-6)
+        with pytest.raises(InvalidInputError, match=rule):
+            compose_delta(rounds, epsilon=1.0)
+    several = hs.dp.per_person(survey(2, 1.0, 30), reports=2)
+    with pytest.raises(InvalidInputError, match=rule + "2,000,000,000. Where each person gives several reports"):
+        compose([(several, 10**9)], delta=1e-6)
+
+
+def test_composing_tells_what_it_does() -> None:
+    told: list[tuple[str, float]] = []
+    rounds = [(survey(2, 1.0, 30), 3)]
+    bound = compose(rounds, delta=1e-6, progress=lambda stage, share: told.append((stage, share)))
+    assert bound == compose(rounds, delta=1e-6)
+    assert [share for _, share in told] == [0.0, 0.5, 1.0]
+    assert all(stage for stage, _ in told)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from hushuffle.assessment.findings import Questions, central_bound
@@ -14,11 +13,9 @@ from hushuffle.assessment.reach.privacy import Design
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
 from hushuffle.estimation.reach import WHANG
-from hushuffle.model import Bound, Report, number
+from hushuffle.model import Bound, Progress, Report, number
 from hushuffle.questions import bloom
 from hushuffle.specification import ReachPopulation, Specification
-
-Progress = Callable[[str, float], None]
 
 
 def assess_reach(

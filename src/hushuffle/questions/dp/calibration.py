@@ -13,7 +13,7 @@ from hushuffle.curves.person import person_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler
-from hushuffle.model import Bound
+from hushuffle.model import Bound, Progress, silent
 from hushuffle.questions.dp import central
 from hushuffle.questions.dp.composition import compose
 
@@ -67,6 +67,7 @@ def calibrate(
     delta: float,
     reports_per_person: int = 1,
     rounds: int = 1,
+    progress: Progress | None = None,
 ) -> Calibration:
     """Return the value of one parameter at which the certified central epsilon is still at most `epsilon`.
 
@@ -86,6 +87,7 @@ def calibrate(
         reports_per_person: how many of the n reports one person gives, at most, as for `dp.epsilon`.
         rounds: how often the same people are asked, where that is not what is solved for: the target is for all
             rounds together, as `dp.compose` adds them up.
+        progress: told which value is tried and about which share of the search is done, from 0 to 1.
 
     Raises:
         InvalidInputError: an argument out of range, or a target that no value of the parameter meets.
@@ -111,20 +113,28 @@ def calibrate(
         delta=_checks.probability("delta", delta, low_open=True, high_open=True),
         reports=_checks.integer("reports_per_person", reports_per_person, low=1),
         rounds=_checks.integer("rounds", rounds, low=1),
+        tell=progress or silent,
     )
+    if parameter == "rounds" and wanted.rounds > 1:
+        _checks.reject("rounds", "left out where it is what is solved for", wanted.rounds)
+    found = _solved(protocol, parameter, wanted)
+    wanted.tell("done", 1.0)
+    return found
+
+
+def _solved(protocol: Protocol, parameter: Parameter, wanted: _Wanted) -> Calibration:
     if parameter == "epsilon":
         return _local_epsilon(protocol, wanted)
     if parameter == "rounds":
-        if wanted.rounds > 1:
-            _checks.reject("rounds", "left out where it is what is solved for", wanted.rounds)
         return _rounds(protocol, wanted)
     if parameter == "dummies":
         return _dummies(protocol, wanted)
     if math.isinf(protocol.randomizer.local_epsilon):
         hint = "Without noise no crowd protects: choose a finite local epsilon first."
-        _checks.reject("epsilon", "a target that some n meets", target, hint)
+        _checks.reject("epsilon", "a target that some n meets", wanted.epsilon, hint)
     build = _People(protocol)
-    found = smallest_people(lambda n: wanted.excess(build(n)), start=protocol.n, target=target)
+    followed = _Followed(lambda n: wanted.excess(build(n)), "n", wanted.tell)
+    found = smallest_people(followed, start=protocol.n, target=wanted.epsilon)
     return _calibration("n", found, build, wanted)
 
 
@@ -136,6 +146,7 @@ class _Wanted:
     delta: float
     reports: int
     rounds: int
+    tell: Progress
 
     def excess(self, protocol: Protocol) -> float:
         """Return `excess` of a protocol."""
@@ -144,6 +155,28 @@ class _Wanted:
     def bound(self, protocol: Protocol, rounds: int | None = None) -> Bound:
         """Return the certified central epsilon of a protocol."""
         return compose([(central.per_person(protocol, reports=self.reports), rounds or self.rounds)], delta=self.delta)
+
+
+class _Followed:
+    """The excess at a value; tells which one is tried, and how near those that meet and miss the target have come."""
+
+    def __init__(self, excess_at: Callable[[float], float], name: str, tell: Progress, *, start: int = 0) -> None:
+        self._excess_at, self._name, self._tell, self._start = excess_at, name, tell, start
+        self._ends: dict[bool, float] = {}
+        self._widest = 0.0
+
+    def __call__(self, value: float) -> float:
+        self._tell(f"trying {self._name} = {value - self._start:,.6g}", self._share())
+        found = self._excess_at(value)
+        self._ends[found <= 0] = value
+        return found
+
+    def _share(self) -> float:
+        if len(self._ends) < 2:
+            return 0.0
+        apart = max(abs(math.log(self._ends[True] / self._ends[False])), _RESOLUTION)
+        self._widest = max(self._widest, apart, 2 * _RESOLUTION)
+        return 0.9 * math.log(self._widest / apart) / math.log(self._widest / _RESOLUTION)
 
 
 def with_local_epsilon(protocol: Protocol, epsilon: float) -> Protocol:
@@ -201,7 +234,8 @@ def _dummies(protocol: Protocol, wanted: _Wanted) -> Calibration:
 
     # Counted from one, as people are.
     start = max(round(protocol.shuffler.expected_dummies), 1) + 1
-    found = smallest_people(lambda m: wanted.excess(build(m - 1)), start=start, target=wanted.epsilon)
+    followed = _Followed(lambda m: wanted.excess(build(m - 1)), "dummies", wanted.tell, start=1)
+    found = smallest_people(followed, start=start, target=wanted.epsilon)
     return _calibration("dummies", (found[0] - 1, found[1] - 1), build, wanted)
 
 
@@ -210,8 +244,10 @@ def _rounds(protocol: Protocol, wanted: _Wanted) -> Calibration:
     ((part, each),) = person_curve(protocol, wanted.reports).parts
     together = rounds_meet(part, epsilon=target, delta=level, most=each * MOST_PEOPLE)
 
+    followed = _Followed(lambda times: -1.0 if together(int(times) * each) else 1.0, "rounds", wanted.tell)
+
     def meet(times: int) -> bool:
-        return together(times * each)
+        return followed(times) <= 0
 
     if not meet(1):
         hint = "Not even one round does: use more noise, or ask more people."
@@ -264,9 +300,7 @@ def _local_epsilon(protocol: Protocol, wanted: _Wanted) -> Calibration:
     def build(value: float) -> Protocol:
         return with_local_epsilon(protocol, value)
 
-    def excess_at(value: float) -> float:
-        return wanted.excess(build(value))
-
+    excess_at = _Followed(lambda value: wanted.excess(build(value)), "epsilon", wanted.tell)
     own = protocol.randomizer.local_epsilon
     good = bad = max(target, min(own, LARGEST_LOCAL) if math.isfinite(own) else 1.0, _SMALLEST)
     while excess_at(good) > 0:
@@ -305,6 +339,7 @@ def _calibration(
     parameter: Parameter, found: tuple[float, float], build: Callable[[float], Protocol], wanted: _Wanted
 ) -> Calibration:
     (value, beyond), target = found, wanted.epsilon
+    wanted.tell("central epsilon at what was found", 0.9)
     protocol = build(value)
     bound = wanted.bound(protocol)
     # The search for epsilon ends a hair above the crossing; that the target itself is met was evaluated.

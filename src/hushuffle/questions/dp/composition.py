@@ -7,12 +7,12 @@ from typing import Final, TypeAlias, TypeVar
 
 from hushuffle import _checks
 from hushuffle.curves import composition as laws
-from hushuffle.curves.base import PrivacyCurve, bracket
+from hushuffle.curves.base import PrivacyCurve, bracket, spread
 from hushuffle.curves.composed import ComposedCurve
 from hushuffle.curves.divergence import divergence
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound
+from hushuffle.model import Bound, Progress, silent
 
 T = TypeVar("T")
 
@@ -21,11 +21,14 @@ Round: TypeAlias = Protocol | MixedProtocol | PrivacyCurve
 
 ROUNDS: Final = (Protocol, MixedProtocol, PrivacyCurve)
 
+MOST_ROUNDS: Final = 10**9
+"""More rounds of one person, or reports in all of them, are not added up: floats lose their digits."""
+
 Rounds: TypeAlias = Sequence[Round | tuple[Round, int]]
 """The rounds that one person takes part in: each alone or as a pair (round, how many times)."""
 
 
-def compose(rounds: Rounds, *, delta: float) -> Bound:
+def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which all rounds together are (epsilon, delta)-DP.
 
     Relation: replace one person's values, in every round. The others' values may change from round to round and be
@@ -36,11 +39,12 @@ def compose(rounds: Rounds, *, delta: float) -> Bound:
 
     Args:
         rounds: protocols (or what `dp.per_person` or `dp.from_pld` gives), or pairs (protocol, times), each with
-            randomness of its own.
+            randomness of its own; 10**9 rounds in all, at most.
         delta: in [0, 1).
+        progress: told what is being done and the share that is done, from 0 to 1; it may take seconds.
 
     Raises:
-        InvalidInputError: no rounds, times < 1, or delta out of range.
+        InvalidInputError: no rounds, too many, times < 1, or delta out of range.
         UnsupportedProtocolError: no law for a randomizer and shuffler.
         NumericalError: the sum of all losses does not fit into memory (never observed).
 
@@ -55,7 +59,10 @@ def compose(rounds: Rounds, *, delta: float) -> Bound:
     curves = curves_of(rounds)
     if sum(times for _, times in curves) == 1:
         return curves[0][0].epsilon(level)
-    return laws.composed_epsilon(curves, delta=level)
+    tell = progress or silent
+    found = laws.composed_epsilon(curves, delta=level, tell=tell)
+    tell("done", 1.0)
+    return found
 
 
 def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
@@ -65,11 +72,11 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
 
     Args:
         rounds: protocols (or what `dp.per_person` or `dp.from_pld` gives), or pairs (protocol, times), each with
-            randomness of its own.
+            randomness of its own; 10**9 rounds in all, at most.
         epsilon: in nats, finite, >= 0.
 
     Raises:
-        InvalidInputError: no rounds, times < 1, or epsilon out of range.
+        InvalidInputError: no rounds, too many, times < 1, or epsilon out of range.
         UnsupportedProtocolError: no law for a randomizer and shuffler.
         NumericalError: the sum of all losses does not fit into memory (never observed).
 
@@ -142,7 +149,7 @@ def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
     """Return the curves of all rounds, and how often each takes place.
 
     Raises:
-        InvalidInputError: no rounds, or times < 1.
+        InvalidInputError: no rounds, too many, or times < 1.
         UnsupportedProtocolError: no law for a randomizer and shuffler.
     """
     curves: list[tuple[PrivacyCurve, int]] = []
@@ -150,6 +157,10 @@ def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
         curve = item if isinstance(item, PrivacyCurve) else divergence(item)
         same = curve.laws if isinstance(curve, ComposedCurve) else [(curve, 1)]
         curves += [(law, times * each) for law, each in same]
+    reports = sum(times for _, times in spread(curves))
+    if reports > MOST_ROUNDS:
+        hint = "Where each person gives several reports, every one of them counts."
+        _checks.reject("times", f"at most {MOST_ROUNDS:,} in all rounds together", f"{reports:,}", hint)
     return curves
 
 

@@ -73,6 +73,8 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "NumberGrid": ("low", "high", "levels"),
     "estimate_numbers": ("reports", "protocol", "grid"),
     "mean_error": ("protocol", "grid", "numbers"),
+    "Protocol.sums": ("values", "rng"),
+    "SecureAggregation": (),
     "SubsetSelection": ("k", "w", "epsilon"),
     "SubsetSelection.best_w": ("k", "epsilon"),
     "UnaryEncoding": ("k", "epsilon", "kind"),

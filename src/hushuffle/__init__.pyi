@@ -22,6 +22,7 @@ from hushuffle.mechanisms.shufflers import DummyLaw as DummyLaw
 from hushuffle.mechanisms.shufflers import MallowsShuffle as MallowsShuffle
 from hushuffle.mechanisms.shufflers import NoShuffle as NoShuffle
 from hushuffle.mechanisms.shufflers import Scrambler as Scrambler
+from hushuffle.mechanisms.shufflers import SecureAggregation as SecureAggregation
 from hushuffle.mechanisms.shufflers import UniformShuffle as UniformShuffle
 from hushuffle.mechanisms.sketches import BloomEncoder as BloomEncoder
 from hushuffle.mechanisms.sketches import BloomFilter as BloomFilter

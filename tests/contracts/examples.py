@@ -24,7 +24,15 @@ from hushuffle.mechanisms.randomizers import (
     TargetSampling,
     UnaryEncoding,
 )
-from hushuffle.mechanisms.shufflers import DummyLaw, MallowsShuffle, NoShuffle, Scrambler, Shuffler, UniformShuffle
+from hushuffle.mechanisms.shufflers import (
+    DummyLaw,
+    MallowsShuffle,
+    NoShuffle,
+    Scrambler,
+    SecureAggregation,
+    Shuffler,
+    UniformShuffle,
+)
 from hushuffle.model import Channel
 
 RANDOMIZERS: Mapping[type[Mechanism], tuple[Mechanism, ...]] = {
@@ -81,6 +89,7 @@ SHUFFLERS: Mapping[type[Shuffler], tuple[Shuffler, ...]] = {
         MallowsShuffle(reference=[*range(59, -1, -1)], theta=0.05),
     ),
     NoShuffle: (NoShuffle(),),
+    SecureAggregation: (SecureAggregation(),),
     UniformShuffle: (UniformShuffle(),),
     Scrambler: (
         Scrambler(dummies=0),

@@ -10,11 +10,12 @@ import pytest
 
 import hushuffle as hs
 from contracts.examples import SHUFFLERS, named
-from hushuffle.errors import InvalidInputError
+from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import MallowsShuffle, Reveals, Shuffler
 from oracles.rr_statistics import chi_square_excess
 
 ALL: dict[str, Any] = named(SHUFFLERS)
+MESSAGES = tuple(what for what in Reveals if what is not Reveals.SUMS)
 
 
 def revealing(*what: Reveals) -> pytest.MarkDecorator:
@@ -28,7 +29,7 @@ def size(shuffler: Shuffler, n: int) -> int:
     return shuffler.people if isinstance(shuffler, MallowsShuffle) else n
 
 
-@revealing(*Reveals)
+@revealing(*MESSAGES)
 @pytest.mark.parametrize("shape", [(60,), (60, 3), (1,)])
 def test_released_messages_are_the_messages(shuffler: Shuffler, shape: tuple[int, ...]) -> None:
     shape = (size(shuffler, shape[0]), *shape[1:])
@@ -71,10 +72,17 @@ def test_senders_order_is_kept(shuffler: Shuffler) -> None:
     assert np.array_equal(shuffler.release(messages, rng=hs.reproducible(5)), messages)
 
 
-@revealing(*Reveals)
+@revealing(*MESSAGES)
 def test_secure_release_and_description(shuffler: Shuffler) -> None:
     n = size(shuffler, 9)
     assert sorted(shuffler.release(np.arange(n), rng=hs.secure()).tolist()) == list(range(n))
     assert shuffler.expected_dummies >= 0
     assert shuffler.drawn(hs.reproducible(1)).dummies >= 0
+    assert "\n" not in shuffler.describe()
+
+
+@revealing(Reveals.SUMS)
+def test_sums_are_no_messages(shuffler: Shuffler) -> None:
+    with pytest.raises(UnsupportedProtocolError, match="releases no reports"):
+        shuffler.release(np.arange(3), rng=hs.secure())
     assert "\n" not in shuffler.describe()

@@ -44,7 +44,7 @@ def privacy_charts(
     ask = questions.ask
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
     # A noisy order and a cap belong to these people: there is none for others.
-    sized = protocol.shuffler.reveals is Reveals.MULTISET
+    sized = protocol.reveals in (Reveals.MULTISET, Reveals.SUMS)
     charts: list[Chart | None] = []
     if noisy and sized:
         charts.append(
@@ -165,7 +165,7 @@ def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ..
     ['guessing-by-mechanism', 'guessing-by-knowledge']
     """
     law = protocol.randomizer.law().symmetric
-    if law is None or protocol.shuffler.reveals is not Reveals.MULTISET:
+    if law is None or protocol.reveals is not Reveals.MULTISET:
         return ()
     largest = min(10 * protocol.n, _MOST_GUESSED)
     sizes = sorted({max(2, round(largest / 10 ** (half / 2))) for half in range(7)})

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hushuffle.estimation import estimate, predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Estimate, Utility
 from hushuffle.randomness import Randomness, reproducible, secure
 
@@ -80,4 +81,5 @@ def deviation(
 
 
 def _draw(protocol: Protocol, values: npt.NDArray[np.int64], rng: Randomness) -> Estimate:
-    return estimate(protocol.collect(values, rng=rng), protocol=protocol)
+    released = protocol.sums if protocol.shuffler.reveals is Reveals.SUMS else protocol.collect
+    return estimate(released(values, rng=rng), protocol=protocol)

@@ -52,8 +52,23 @@ class DatasetPair:
         """
         least = (self.p - self.p_error) * math.exp(-self.doubt)
         most = (self.q + self.q_error) * math.exp(self.doubt + epsilon * (1 + 8 * EPS))
-        total = float(np.maximum(least - most, 0.0).sum()) * math.exp(-self.common)
-        return max(total * (1 - EPS * (16 + least.size)) - 4 * EPS * float(self.p.sum()), 0.0)
+        above = least > most
+        total = float((least - most)[above].sum()) * math.exp(-self.common)
+        return max(total * (1 - EPS * (16 + least.size)) - 4 * EPS * float(least[above].sum()), 0.0)
+
+    def at_most(self, epsilon: float) -> float:
+        """Return the same rounded up; for a pair none of whose events is missing.
+
+        >>> witness = Witness(family="alone", others=(0, 0), target=(0, 1))
+        >>> pair = DatasetPair(witness=witness, p=np.array([0.75, 0.25]), q=np.array([0.25, 0.75]))
+        >>> round(pair.at_most(0.0), 9)
+        0.5
+        """
+        most = (self.p + self.p_error) * math.exp(self.doubt)
+        least = (self.q - self.q_error) * math.exp(epsilon * (1 - 8 * EPS) - self.doubt)
+        above = most > least
+        total = float((most - least)[above].sum()) * (1 + EPS * (16 + most.size)) + 4 * EPS * float(most[above].sum())
+        return min(total * math.exp(self.common), 1.0)
 
 
 def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:

@@ -13,10 +13,11 @@ from hushuffle.curves.flipped_columns import FlippedColumns
 from hushuffle.curves.local import FiniteLocal, Local, NoisyOrder
 from hushuffle.curves.mixed import MemberCurve, WorstCurve
 from hushuffle.curves.mixture import Mixture
+from hushuffle.curves.secure_sums import SecureSums
 from hushuffle.curves.symmetric import Binary, Kary
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import Bits, Symmetric, symmetric_law
+from hushuffle.mechanisms.randomizers import Bits, ReportLaw, Symmetric, symmetric_law
 from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _of_one(protocol: Protocol) -> PrivacyCurve:
 def _of_fixed(protocol: Protocol) -> PrivacyCurve:
     """The number of dummies is fixed."""
     _certified(protocol.n + protocol.shuffler.dummies)
-    reveals, law = protocol.shuffler.reveals, protocol.randomizer.law()
+    reveals, law = protocol.reveals, protocol.randomizer.law()
     if reveals is Reveals.NOISY_ORDER:
         hidden = replace(protocol, shuffler=Scrambler(dummies=protocol.shuffler.dummies))
         seen = replace(protocol, shuffler=NoShuffle())
@@ -85,8 +86,15 @@ def _of_fixed(protocol: Protocol) -> PrivacyCurve:
         return _of_symmetric(protocol, law.symmetric)
     if reveals is Reveals.SENDERS:
         return FiniteLocal.of(protocol)
+    return _of_reports(protocol, law)
+
+
+def _of_reports(protocol: Protocol, law: ReportLaw) -> PrivacyCurve:
+    """Reports that are no values, behind a shuffler that reveals no more than how often each occurs."""
     if law.flipped is not None:
         return _of_flips(protocol, law.flipped)
+    if law.one_hot is not None and protocol.reveals is Reveals.SUMS:
+        return SecureSums.of(law.one_hot, n=protocol.n, local_epsilon=protocol.randomizer.local_epsilon)
     return FiniteDivergence.of(protocol)
 
 
@@ -122,7 +130,7 @@ def _of_flips(protocol: Protocol, bits: Bits) -> PrivacyCurve:
 
 
 def _of_symmetric(protocol: Protocol, law: Symmetric) -> SearchedCurve:
-    reveals, pure = protocol.shuffler.reveals, protocol.randomizer.local_epsilon
+    reveals, pure = protocol.reveals, protocol.randomizer.local_epsilon
     n, dummies = protocol.n, protocol.shuffler.dummies
     # Rates that no float tells apart: the local figure is 0 up to rounding, and so is the central one.
     blind = float(law.truth) == float(law.lie)

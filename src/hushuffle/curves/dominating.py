@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtri
 
 from hushuffle.curves.base import PrivacyCurve
@@ -102,55 +103,92 @@ class TabulatedCurve:
         """Return where the curve is known, in nats, shape (points,)."""
         return self.step * self.index
 
-    def pair(self) -> LossLattice:
+    def pair(self, back: TabulatedCurve | None = None) -> LossLattice:
         """Return the dominating pair, as the law of its privacy loss.
+
+        `back` has upper ends of all pairs the other way round, on the same lattice; None: the same as these.
 
         >>> curve = TabulatedCurve(step=1.0, index=np.array([0.0, 1.0]), deltas=np.array([math.tanh(0.5), 0.0]))
         >>> curve.pair().mass.round(4).tolist()
         [0.2689, 0.0, 0.7311]
         """
-        kept, slopes = self._hull()
-        index, growth = self.index[kept].astype(np.int64), np.exp(self.epsilons[kept])
-        bends = np.diff(slopes)  # mass of Q at the loss ln x, and by symmetry of P at -ln x
-        # The masses next to the middle are only known absolutely: this much more covers the rounding.
-        bends[0] += 8 * EPS * (bends.size + 8)
-        last = int(index[-1])
-        mass = np.zeros(2 * last + 1)
-        mass[last - index] += bends
-        mass[last + index] += bends * growth
+        right, left = _Hull.of(self), _Hull.of(back or self)
+        while True:
+            # Corners that the chord between the two sides makes superfluous go.
+            drops = right.superfluous(left), left.superfluous(right)
+            if not any(drops):
+                break
+            right, left = (
+                side.without_first() if drop else side for side, drop in zip((right, left), drops, strict=True)
+            )
+        mass = np.zeros(int(left.index[-1]) + int(right.index[-1]) + 1)
+        middle = int(left.index[-1])
+        mass[middle - left.index] += left.bends(right)  # of P, as the mirror image of Q
+        mass[middle + right.index] += right.bends(left) * np.exp(self.step * right.index)
         return LossLattice(
             step=self.step,
-            first=-last,
+            first=-middle,
             mass=mass * (1 + 64 * EPS),
-            infinity=float(self.deltas[kept[-1]]),
+            infinity=float(right.deltas[-1]),
         )
 
-    def _hull(self) -> tuple[list[int], Floats]:
-        """Return the corners of the symmetric hull at x >= 1, from left to right, and the slopes around them.
 
-        The first slope is that of the chord from the first corner to its mirror image.
-        """
-        growth, heights = np.exp(self.epsilons), self.deltas * (1 + 8 * EPS)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Hull:
+    """Corners of the lower hull at x >= 1, from the left, and the slope to the right of each, shapes (corners,)."""
+
+    step: float
+    index: npt.NDArray[np.int64]
+    deltas: Floats
+    slopes: Floats
+
+    @classmethod
+    def of(cls, curve: TabulatedCurve) -> _Hull:
+        """Return the hull of a curve's points."""
+        growth, heights = np.exp(curve.epsilons), curve.deltas * (1 + 8 * EPS)
 
         def slope(left: int, right: int) -> float:
-            width = float(growth[left] * np.expm1(self.step * (self.index[right] - self.index[left])))
+            width = float(growth[left] * np.expm1(curve.step * (curve.index[right] - curve.index[left])))
             return min(float(heights[right] - heights[left]) / width, 0.0)
 
-        kept, slopes = [self.index.size - 1], [0.0]
-        for left in range(self.index.size - 2, -1, -1):
+        kept, slopes = [curve.index.size - 1], [0.0]
+        for left in range(curve.index.size - 2, -1, -1):
             while len(kept) > 1 and slope(left, kept[-1]) >= slopes[-1]:
                 kept.pop()
                 slopes.pop()
             slopes.append(slope(left, kept[-1]))
             kept.append(left)
-        while len(kept) > 1 and slopes[-1] - self._middle(kept[-1]) < _SOLID:
-            kept.pop()
-            slopes.pop()
-        return kept[::-1], np.array([self._middle(kept[-1]), *slopes[::-1]])
+        corners = kept[::-1]
+        return cls(
+            step=curve.step,
+            index=curve.index[corners].astype(np.int64),
+            deltas=curve.deltas[corners],
+            slopes=np.array(slopes[::-1]),
+        )
 
-    def _middle(self, corner: int) -> float:
-        """Return the slope of the chord between a corner and its mirror image."""
-        return -(1 - float(self.deltas[corner])) / (1 + math.exp(float(self.epsilons[corner])))
+    def chord(self, mirrored: _Hull) -> float:
+        """Return the slope of the chord from the mirror image of the other hull's first corner to the first corner."""
+        (right, height), (left, depth) = (
+            (math.exp(self.step * int(side.index[0])), float(side.deltas[0])) for side in (self, mirrored)
+        )
+        if right * left == 1:  # one point: any line between the slopes to its sides
+            return -(1 - height) / 2
+        return ((1 - depth) / left - (1 - height)) / (right - 1 / left)
+
+    def superfluous(self, mirrored: _Hull) -> bool:
+        """Whether the first corner hardly bends the hull."""
+        return self.index.size > 1 and float(self.slopes[0]) - self.chord(mirrored) < _SOLID
+
+    def without_first(self) -> _Hull:
+        """Return the hull without its first corner."""
+        return replace(self, index=self.index[1:], deltas=self.deltas[1:], slopes=self.slopes[1:])
+
+    def bends(self, mirrored: _Hull) -> Floats:
+        """Return how much the slope rises at each corner: the mass of Q there."""
+        bends = np.diff(self.slopes, prepend=self.chord(mirrored))
+        # The masses next to the middle are only known absolutely: this much more covers the rounding.
+        bends[0] += 8 * EPS * (bends.size + 8)
+        return bends
 
 
 _SOLID: Final = 1e-13

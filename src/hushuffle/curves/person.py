@@ -49,7 +49,7 @@ def person_curve(protocol: Protocol | MixedProtocol, reports: int) -> PrivacyCur
     if most == 1:
         return single
     protocol = Protocol(randomizer=protocol.randomizer, shuffler=protocol.shuffler, n=protocol.n)
-    reveals = protocol.shuffler.reveals
+    reveals = protocol.reveals
     if reveals in (Reveals.SENDERS, Reveals.NOISY_ORDER):
         seen = divergence(replace(protocol, shuffler=NoShuffle(), n=1))
         if reveals is Reveals.SENDERS:
@@ -58,7 +58,8 @@ def person_curve(protocol: Protocol | MixedProtocol, reports: int) -> PrivacyCur
     # More dummies hide more: the fewest that may be drawn, cut into batches like the reports.
     drawn = protocol.shuffler.dummy_law
     dummies = (protocol.shuffler.dummies if drawn is None else int(drawn.numbers[0])) // most
-    shuffler = Scrambler(dummies=dummies) if dummies else UniformShuffle()
+    mixed = Scrambler(dummies=dummies) if dummies else UniformShuffle()
+    shuffler = protocol.shuffler if reveals is Reveals.SUMS else mixed
     batch = divergence(replace(protocol, shuffler=shuffler, n=protocol.n // most))
     hidden = _hidden(protocol, most) if reveals is Reveals.MULTISET and drawn is None else None
     return PersonCurve(batches=[(batch, most)], single=single, reports=most, hidden=hidden)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.mechanisms.shufflers import Shuffler
-from hushuffle.model import Transcript
+from hushuffle.mechanisms.shufflers import Reveals, Shuffler
+from hushuffle.model import Histogram, Transcript
 from hushuffle.randomness import secure
 
 if TYPE_CHECKING:
@@ -45,6 +46,15 @@ class Protocol:
             _checks.reject("shuffler", "a Shuffler", repr(self.shuffler), "For example UniformShuffle().")
         object.__setattr__(self, "n", _checks.integer("n", self.n, low=1))
         self.shuffler.check(n=self.n, values=self.randomizer.inputs)
+        if self.shuffler.reveals is Reveals.SUMS and not self.randomizer.is_vector:
+            hint = "One-hot encodings can be added up, and reports of a single number; hashes and sets cannot."
+            _checks.reject("shuffler", f"another for reports of {type(self.randomizer).__name__}", self.shuffler, hint)
+
+    @property
+    def reveals(self) -> Reveals:
+        """What the release says of the reports: sums of vectors with a single 1 are how often each report occurs."""
+        counts = self.shuffler.reveals is Reveals.SUMS and self.randomizer.law().one_hot is None
+        return Reveals.MULTISET if counts else self.shuffler.reveals
 
     @property
     def parts(self) -> tuple[tuple[int, Mechanism], ...]:
@@ -61,16 +71,31 @@ class Protocol:
 
         Raises:
             InvalidInputError: not n values, or a value outside the domain.
+            UnsupportedProtocolError: no report leaves, only sums.
         """
-        truth = _checks.codes("values", values, k=self.randomizer.inputs)
-        if truth.size != self.n:
-            _checks.reject("values", f"n = {self.n} values", f"<{truth.size} values>")
         source = secure() if rng is None else rng
-        own = self.randomizer.randomize(truth, rng=source)
+        own = self._reports(values, source)
         shuffler = self.shuffler.drawn(source)
         messages = shuffler.complete(own, draw=lambda count: self.randomizer.dummies(count, rng=source))
         released = shuffler.release(messages, rng=source)
         return Transcript(reports=released, people=self.n, dummies=shuffler.dummies)
+
+    def sums(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Histogram:
+        """Return the sums of the reports on `values`, shape (n,): counts by value, shape (k,).
+
+        Where they are all that leaves, `estimate` reads them; behind a shuffler they can be counted in the release.
+
+        Raises:
+            InvalidInputError: not n values, or a value outside the domain.
+            UnsupportedProtocolError: the reports cannot be counted.
+        """
+        return self.randomizer.counts(self._reports(values, secure() if rng is None else rng))
+
+    def _reports(self, values: npt.ArrayLike, rng: Randomness) -> npt.NDArray[np.int64]:
+        truth = _checks.codes("values", values, k=self.randomizer.inputs)
+        if truth.size != self.n:
+            _checks.reject("values", f"n = {self.n} values", f"<{truth.size} values>")
+        return self.randomizer.randomize(truth, rng=rng)
 
     def with_dummies(self, dummies: int) -> Protocol:
         """Return what it is once so many dummies have been drawn: everybody who sees the release can count them.

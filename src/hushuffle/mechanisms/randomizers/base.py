@@ -75,6 +75,12 @@ class Mechanism(ABC):
     def describe(self) -> str:
         """Return the mechanism in a few plain words."""
 
+    @property
+    def is_vector(self) -> bool:
+        """Whether reports can be added up: one-hot bits, or one number that stands for a vector with a single 1."""
+        law = self.law()
+        return law.one_hot is not None or (len(self.layout.names) == 1 and law.flipped is None)
+
     def channel(self) -> Channel:
         """Return Q(y|x) in floats, shape (inputs, outputs).
 

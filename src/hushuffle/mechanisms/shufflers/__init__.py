@@ -4,6 +4,7 @@ from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
 from hushuffle.mechanisms.shufflers.mallows import MallowsShuffle, sample_mallows
 from hushuffle.mechanisms.shufflers.scrambler import Scrambler
+from hushuffle.mechanisms.shufflers.secure_aggregation import SecureAggregation
 from hushuffle.mechanisms.shufflers.uniform import NoShuffle, UniformShuffle
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "NoShuffle",
     "Reveals",
     "Scrambler",
+    "SecureAggregation",
     "Shuffler",
     "UniformShuffle",
     "sample_mallows",

@@ -28,6 +28,8 @@ class Reveals(Enum):
     """How often each report occurs; dummies were added only to reports that did not occur too often."""
     NOISY_ORDER = "noisy order"
     """A random order that stays close to a public reference order."""
+    SUMS = "sums"
+    """No report: only the sum of everybody's vectors."""
 
 
 class Shuffler(ABC):

@@ -96,7 +96,7 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
 
 def _information(protocol: Protocol) -> tuple[float, float]:
     """Return mu**2, and the most that a single report moves the loss there (nats)."""
-    if protocol.shuffler.reveals is not Reveals.MULTISET:
+    if protocol.reveals is not Reveals.MULTISET:
         message = f"No approximation: it is about shuffled reports; here {protocol.shuffler.describe()}. {_HINT}"
         raise UnsupportedProtocolError(message)
     n, dummies = protocol.n, protocol.shuffler.dummies

@@ -160,7 +160,7 @@ def instance(protocol: Protocol, *, histogram: Histogram, delta: float) -> Bound
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
     law = symmetric_law(protocol.randomizer, for_what="Epsilon of one dataset")
     people = _people(protocol, histogram, law.k)
-    match protocol.shuffler.reveals:
+    match protocol.reveals:
         case Reveals.SENDERS:
             return _alike(protocol, people, level)
         case Reveals.MULTISET if law.lie == 0 and protocol.shuffler.dummies == 0:

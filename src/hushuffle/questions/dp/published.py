@@ -248,7 +248,7 @@ def _generic_law(protocol: Protocol, term: Callable[[float, float, Floats], Floa
 
 def _local(protocol: Protocol) -> float:
     """Return epsilon_0 of a protocol that these bounds speak about."""
-    if protocol.shuffler.reveals is not Reveals.MULTISET:
+    if protocol.reveals is not Reveals.MULTISET:
         message = f"Published bounds are about a uniform shuffle; here {protocol.shuffler.describe()}."
         raise UnsupportedProtocolError(message)
     if math.isinf(protocol.randomizer.local_epsilon):

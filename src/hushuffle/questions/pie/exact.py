@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import BRAUN, PIE, SHANNON
 from hushuffle.model.prior import Prior
@@ -30,7 +31,8 @@ def alpha(protocol: Protocol) -> Bound:
 
     The adversary knows how values depend on persons, sees the reports pseudonymised, each on its own, and
     wants to know whose one is. A shuffler is such a pseudonymisation; which one does not matter here. What the
-    reports say jointly, about one person or by elimination, is another question.
+    reports say jointly, about one person or by elimination, is another question. Where only sums of one-hot vectors
+    leave, nobody sees a report by itself, and the figure is an upper bound.
 
     Raises:
         UnsupportedProtocolError: the randomizer offers none of these laws.
@@ -48,6 +50,8 @@ def alpha(protocol: Protocol) -> Bound:
     _checks.of_type("protocol", protocol, Protocol)
     law = protocol.randomizer.law()
     least, most = law.capacity(protocol.n)
+    if protocol.reveals is Reveals.SUMS:  # nobody sees the report by itself
+        least = Decimal(0)
     sources = (PIE.at("Definition 3.1"), *law.sources)
     if least == most:
         return Bound.exact(float(most), unit="bits", sources=sources)
@@ -67,7 +71,8 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     - any other finite channel: p_1 sum_y max_x Q(y|x), and at most the sum of as many p_i as there are outputs.
       Exact (to 1e-15 for each row and column) for a uniform prior and n >= k, else a lower bound.
 
-    The adversary is that of `alpha`: each report on its own, whose is it? No shuffler changes the figure.
+    The adversary is that of `alpha`: each report on its own, whose is it? No shuffler changes the figure; where only
+    sums of one-hot vectors leave it is a lower bound of the error.
 
     Args:
         protocol: what is collected and how.
@@ -90,7 +95,7 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     success, attained = protocol.randomizer.law().bayes(Prior.of(protocol.n, prior=prior, largest_prior=largest_prior))
     error = 1 - success
     sources = (BRAUN, PIE.at("Section 3.4"))
-    if attained:
+    if attained and protocol.reveals is not Reveals.SUMS:
         return Bound.exact(max(float(error), 0.0), unit="probability", sources=sources)
     return Bound(lower=max(down(error), 0.0), upper=1.0, kind="lower", unit="probability", sources=sources)
 

@@ -49,10 +49,11 @@ def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
     law, k = protocol.randomizer.law(), protocol.randomizer.inputs
     # To name a value among k is to name a person among k who hold one value each.
     success, attained = law.bayes(Prior.of(k))
-    if protocol.shuffler.reveals is Reveals.SENDERS and attained:
+    if protocol.reveals is Reveals.SENDERS and attained:
         return Bound.exact(float(success), unit="probability", sources=(BRAUN,))
     upper, lower, sources = float(success), 1 / k, [BRAUN]
-    if protocol.shuffler.reveals is Reveals.MULTISET:  # what another shuffler says is no more than the reports do
+    # What another shuffler says is no more than the reports do; sums say no more than how often each report occurs.
+    if protocol.reveals in (Reveals.MULTISET, Reveals.SUMS):
         support = law.support
         sources.append(BLANKET)
         upper = min(upper, _central(protocol) if support is None else _supporting(protocol, support, known))

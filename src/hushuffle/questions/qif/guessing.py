@@ -80,9 +80,9 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
         m, composition = known_others(protocol, guesser)
         return guess_bound(protocol, known=m, composition=composition is not None)
     known = knowledge(protocol, guesser)
-    if protocol.shuffler.reveals is Reveals.SENDERS:
+    if protocol.reveals is Reveals.SENDERS:
         return Bound.exact(float(known.law.truth), unit=_UNIT, sources=(QIF.at("Proposition 15"),))
-    _check_uniform(protocol.shuffler.reveals)
+    _check_uniform(protocol.reveals)
     return _shuffled(known)
 
 
@@ -172,7 +172,7 @@ def asymptotic_vulnerability(protocol: Protocol) -> float:
     """
     _checks.of_type("protocol", protocol, Protocol)
     law = symmetric_law(protocol)
-    _check_uniform(protocol.shuffler.reveals)
+    _check_uniform(protocol.reveals)
     reports = protocol.n + protocol.shuffler.dummies
     return float(law.lie) + float(law.theta) * (1 / law.k + math.sqrt(2 * math.log(law.k) / (reports * law.k)))
 

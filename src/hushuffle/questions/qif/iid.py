@@ -105,7 +105,7 @@ def iid_vulnerability(
     shares = _shares(frequencies, law.k)
     drawn = _checks.integer("samples", samples, low=0, high=10**8)
     level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
-    reveals, dummies = protocol.shuffler.reveals, protocol.shuffler.dummies
+    reveals, dummies = protocol.reveals, protocol.shuffler.dummies
     if reveals is Reveals.NOISY_ORDER:
         message = f"{QUESTION} after a shuffle needs one that reveals the multiset, not the {reveals.value}."
         raise UnsupportedProtocolError(message)

@@ -60,7 +60,7 @@ def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
     known = knowledge(protocol, adversary)
     nobody = known.m == 0
     direct = known.law.k <= 3 if nobody else known.law.k == 2 or known.law.lie == 0 or known.known is not None
-    if direct or protocol.shuffler.reveals is not Reveals.MULTISET:
+    if direct or protocol.reveals is not Reveals.MULTISET:
         return vulnerability(protocol, adversary=adversary)
     lie, theta = float(known.law.lie), float(known.law.theta)
     lower, upper = (_nobody(known), _nobody(known)) if nobody else (_lower(known), _upper(known))

@@ -1,0 +1,286 @@
+"""The sums of everybody's vector of bits, and nothing else: secure aggregation of one-hot encodings.
+
+A replaced value moves two columns, the old value's and the new one's, and columns are independent given the values.
+In the old one's the target's bit is 1 with probability `kept` in the first dataset, `raised` in the second; in the new
+one's the other way round. The others' bits are Bin(y, kept) + Bin(n - 1 - y, raised), y of them holding the value.
+
+Upper end. A column has the same curve whatever the other does (`Column`: every y, in blocks), so a pair of laws that
+dominates it for all y, and that pair the other way round, dominate the two together. In small crowds every pair of y is
+summed.
+
+Lower end. Explicit others: the two columns' laws, neighbouring sums put together where there are many.
+
+Source: docs/theory/secure-sums.md, Theorem 1, Corollary 2 and Lemma 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hushuffle.curves import tilted_counts
+from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
+from hushuffle.curves.kinds import local
+from hushuffle.curves.tilted_counts import Compositions
+from hushuffle.model import Citation, Witness
+from hushuffle.model.citation import DARROCH
+from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import EPS, Floats, margin
+from hushuffle.numerics.exact import log_upwards
+from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.randomizers import OneHot
+
+_EVERY: Final = 24
+"""Up to so many people every composition of the others is summed."""
+
+_COARSE: Final = 40
+_SPLIT: Final = 20
+"""A column's compositions are cut into so many blocks, and those that may be worst each into so many again.
+
+The blocks that are left cost at most 0.5/(40 * 20) of epsilon.
+"""
+
+_CELLS: Final = 512
+"""Neighbouring sums of a column are put together into so many cells for a lower end."""
+
+_TAIL: Final = -60.0
+"""Sums rarer than e**-60 are left out of a lower end."""
+
+_INSIDE: Final = 400
+"""Up to so many people others spread over both values are tried for a lower end as well."""
+
+_RARE: Final = Fraction(1, 10**7)
+"""Where a bit is hardly ever the other one, it is not taken to hide anything."""
+
+_HAIR: Final = 1e-6
+"""More than what rounding such a chance, _RARE or more, does to a divergence, relatively."""
+
+_CUT: Final = 1e-3
+"""Share of a divergence that the dominating pairs may put at infinity."""
+
+_LEAST: Final = 1e-100
+"""Dominating pairs are not refined further than this."""
+
+_TINY: Final = 5e-324
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Column(SearchedCurve):
+    """The sum of one bit of each of n people: HS(target holds the value || does not), one direction alone.
+
+    The bit is 1 with probability `truth` for those who hold the column's value, with `lie` for others. The other
+    direction is this one of the complements, with truth 1 - lie and lie 1 - truth.
+    """
+
+    truth: Fraction
+    lie: Fraction
+    n: int
+    sources = (DARROCH,)
+    proof = "every composition of the other people, summed from its characteristic function (in blocks at large n)"
+
+    @cached_property
+    def pure(self) -> float:
+        return log_upwards(self.truth / self.lie) if self.lie else math.inf
+
+    def upper(self, epsilon: float) -> float:
+        """Return the upper end; a block of y .. y + b is given the bits of the b people in doubt.
+
+        >>> column = Column(truth=Fraction(3, 4), lie=Fraction(1, 4), n=1000)
+        >>> round(column.lower(0.1)[0], 5), round(column.upper(0.1), 5)
+        (5e-05, 5e-05)
+        """
+        if epsilon >= self.pure:
+            return 0.0
+        truth, lie = float(self.truth), float(self.lie)
+        alone = float(local(np.array([truth, float(1 - self.truth)]), np.array([lie, float(1 - self.lie)]), epsilon))
+        if 1 - self.truth < _RARE:
+            return alone
+        block = -(-self.n // _COARSE)
+        starts = np.arange(0, self.n, block)
+        _, high = self._ends(starts, block - 1, epsilon)
+        if block > 1:
+            best = float(self._ends(starts, 0, epsilon)[0].max())
+            fine = -(-block // _SPLIT)
+            starts = (starts[high > best][:, None] + np.arange(0, block, fine)).ravel()
+            _, high = self._ends(starts[starts < self.n], fine - 1, epsilon)
+        return max(min(float(high.max()) * (1 + _HAIR), alone), _TINY)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        starts = np.arange(0, self.n, -(-self.n // _COARSE))
+        low, _ = self._ends(starts, 0, epsilon)
+        ones = int(starts[low.argmax()])
+        return float(low.max()), Witness(family="one column", others=(self.n - 1 - ones, ones), target=(1, 0))
+
+    def _ends(self, ones: np.ndarray, doubt: int, epsilon: float) -> tuple[Floats, Floats]:
+        others = Compositions(
+            ones=ones.astype(np.float64), zeros=np.maximum(self.n - 1.0 - ones - doubt, 0.0), dummies=0
+        )
+        truth, lie, gap = float(self.truth), float(self.lie), float(self.truth - self.lie)
+        return tilted_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon, theta=gap)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SecureSums(SearchedCurve):
+    """The sums of n people's one-hot vectors of k bits, each bit sent through the same two chances.
+
+    `old` and `new` are the two directions of a column, `level` the size of divergence that their dominating pairs are
+    made for (None: found); pairs that were `made` are kept.
+    """
+
+    law: OneHot
+    n: int
+    local_epsilon: float
+    old: Column
+    new: Column
+    level: float | None = None
+    made: dict[float, tuple[LossLattice, LossLattice]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, law: OneHot, *, n: int, local_epsilon: float) -> SecureSums:
+        """Return the curve of n people.
+
+        >>> import hushuffle as hs
+        >>> encoding = hs.UnaryEncoding(k=4, epsilon=2.0, kind="symmetric")
+        >>> print(SecureSums.of(encoding.law().one_hot, n=1000, local_epsilon=2.0).epsilon(1e-6))
+        0.1811 to 0.1814 nats (certified bracket)
+        """
+        old = Column(truth=law.kept, lie=law.raised, n=n)
+        alike = law.kept + law.raised == 1
+        new = old if alike else Column(truth=1 - law.raised, lie=1 - law.kept, n=n)
+        return cls(law=law, n=n, local_epsilon=local_epsilon, old=old, new=new)
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Whether all compositions of the others are summed."""
+        return self.n <= _EVERY
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
+        return DARROCH, DOMINATING.at("Theorem 10"), DOTS
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        if self.exact:
+            return "every composition of the other people"
+        return "dominating pairs of the two columns composed (upper bound), explicit datasets (lower bound)"
+
+    @property
+    def pure(self) -> float:
+        """That of one report: the sums may be n in one column and 0 in the other."""
+        return self.local_epsilon
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        """The chance that a bit is one that nobody else has: all others hold other values, or all the same one."""
+        if math.isfinite(self.pure):
+            return 0.0
+        return float(self.law.kept if self.law.raised == 0 else 1 - self.law.raised)
+
+    def guess(self) -> float:
+        apart = float(self.law.kept - self.law.raised)
+        spread = min(chance * (1 - chance) for chance in (float(self.law.kept), float(self.law.raised)))
+        return min(self.pure / 2, 6 * apart / math.sqrt(self.n * spread + 1))
+
+    def focus(self, delta: float) -> SecureSums:
+        return replace(self, level=delta)
+
+    def upper(self, epsilon: float) -> float:
+        if epsilon >= self.pure:
+            return 0.0
+        if self.exact:
+            return max(*(pair.at_most(epsilon) for pair in self._pairs), _TINY)
+        # A report in the open says no less.
+        found, negligible = _report(self.law, epsilon), 1e-9 if self.level is None else _CUT * self.level
+        while found < 1:
+            pairs = self._dominating(negligible)
+            parts = [(pair, 1) for pair in pairs]
+            found = min(found, LossSum.of(parts, tilt=best_tilt(parts, epsilon=epsilon)).upper(epsilon))
+            missing = sum(pair.infinity for pair in pairs) if math.isfinite(self.pure) else 0.0
+            if self.level is not None or missing <= 10 * _CUT * found or negligible < _LEAST:
+                return max(found, _TINY)
+            negligible *= 1e-9
+        return 1.0
+
+    def _dominating(self, negligible: float) -> tuple[LossLattice, LossLattice]:
+        if negligible not in self.made:
+            step = common_step([(self.old, 1), (self.new, 1)])
+            old = new = TabulatedCurve.of(self.old, step=step, negligible=negligible)
+            if self.new is not self.old:
+                new = TabulatedCurve.of(self.new, step=step, negligible=negligible)
+            self.made[negligible] = old.pair(new), new.pair(old)
+        return self.made[negligible]
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        return max(((pair.divergence(epsilon), pair.witness) for pair in self._pairs), key=lambda end: end[0])
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        """Return the pair that is worst in one round."""
+        del log_tail
+        guess = self.guess()
+        return (max(self._pairs, key=lambda pair: pair.divergence(guess)),)
+
+    @cached_property
+    def _pairs(self) -> tuple[DatasetPair, ...]:
+        """Pairs of neighbours, both ways round."""
+        found = [self._pair(*held) for held in self._held()]
+        return tuple(way for pair in found for way in (pair, pair.swapped()))
+
+    def _held(self) -> Iterator[tuple[int, int]]:
+        """Yield how many others hold the first value, and the second: all ways, or those that may be worst."""
+        others = self.n - 1
+        levels: Sequence[int] = range(self.n) if self.exact else (0, others)
+        if not self.exact and self.n <= _INSIDE:
+            levels = tuple(round(others * share) for share in (0, 1 / 4, 1 / 2, 3 / 4, 1))
+        for first in levels:
+            for second in levels if self.law.k > 2 else (others - first,):
+                # Exchanging the columns is the other direction.
+                if first >= second and first + second <= others:
+                    yield first, second
+
+    def _pair(self, first: int, second: int) -> DatasetPair:
+        old, new = self._column(first), self._column(second)
+        kept, raised = (float(chance) for chance in (self.law.kept, self.law.raised))
+        stays, rests = (float(1 - chance) for chance in (self.law.kept, self.law.raised))
+
+        def told(others: Floats, one: float, none: float) -> Floats:
+            return _together(none * np.append(others, 0.0) + one * np.append(0.0, others))
+
+        p = np.outer(told(old, kept, stays), told(new, raised, rests)).ravel()
+        q = np.outer(told(old, raised, rests), told(new, kept, stays)).ravel()
+        there = p + q > 0
+        others = (first, second, self.n - 1 - first - second)
+        witness = Witness(family="explicit others", others=others, target=(0, 1))
+        doubt = 4 * margin(self.n) + (64 + old.size + new.size) * EPS
+        return DatasetPair(witness=witness, p=p[there], q=q[there], doubt=doubt)
+
+    def _column(self, held: int) -> Floats:
+        """Return the law of the others' bits in one column, inside a window."""
+        own, other = _coins(held, float(self.law.kept)), _coins(self.n - 1 - held, float(self.law.raised))
+        return np.asarray(np.convolve(own, other))
+
+
+def _coins(people: int, chance: float) -> Floats:
+    low, high = binomial.window(people, chance, _TAIL)
+    return binomial.pmf(np.arange(low, high + 1.0), people, chance)
+
+
+def _together(law: Floats) -> Floats:
+    """Return the law with neighbours put together into at most `_CELLS` cells."""
+    return np.asarray(np.add.reduceat(law, np.arange(0, law.size, -(-law.size // _CELLS))))
+
+
+def _report(law: OneHot, epsilon: float) -> float:
+    """Return the divergence of the two bits of one report that change, in the open, rounded up."""
+    kept, raised = ((float(chance), float(1 - chance)) for chance in (law.kept, law.raised))
+    first, second = np.outer(kept, raised).ravel(), np.outer(raised, kept).ravel()
+    return float(local(first, second, epsilon))

@@ -1,0 +1,302 @@
+"""Sums of one-hot vectors: enumerated, and against sums written anew."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import hushuffle as hs
+from hushuffle.curves import secure_sums
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.divergence import divergence
+from hushuffle.curves.dominating import TabulatedCurve
+from hushuffle.curves.secure_sums import Column, SecureSums
+from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.model import Witness
+from hushuffle.numerics.loss_sum import LossSum, best_tilt
+from oracles import secure_sums as oracle
+from oracles.dp_enumeration import compositions, hockey_stick
+
+LEVELS = (0.0, 0.3, 1.0, 2.0)
+CHANCES = ((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 2), Fraction(1, 10)), (Fraction(9, 10), Fraction(1, 20)))
+
+
+def encoding(k: int, epsilon: float, kind: str = "symmetric") -> hs.UnaryEncoding:
+    return hs.UnaryEncoding(k=k, epsilon=epsilon, kind=kind)  # type: ignore[arg-type]
+
+
+def summed(randomizer: Mechanism, n: int) -> hs.Protocol:
+    return hs.Protocol(randomizer=randomizer, shuffler=hs.SecureAggregation(), n=n)
+
+
+def curve(k: int, n: int, kept: Fraction, raised: Fraction) -> SecureSums:
+    law = replace(encoding(k, 1.0).law(), kept=kept, raised=raised)
+    pure = math.log(kept * (1 - raised) / raised / (1 - kept)) * (1 + 1e-15)
+    return SecureSums.of(law, n=n, local_epsilon=pure)
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 1), (2, 3), (2, 4), (3, 2), (3, 3), (3, 4)])
+@pytest.mark.parametrize(("kept", "raised"), CHANCES)
+def test_every_vector_of_everybody_gives_the_same_figure(k: int, n: int, kept: Fraction, raised: Fraction) -> None:
+    law = curve(k, n, kept, raised)
+    for level in LEVELS:
+        growth = Fraction(math.exp(level))
+        if growth >= Fraction(law.law.kept * (1 - raised), raised * (1 - kept)):
+            continue
+        worst = float(oracle.worst_delta(k, n, kept, raised, growth))
+        found = law.delta(level)
+        assert found.kind == "exact"
+        assert found.upper == pytest.approx(worst, rel=1e-9)
+
+
+@pytest.mark.parametrize(("k", "n"), [(2, 2), (2, 4), (3, 3), (3, 4)])
+@pytest.mark.parametrize(("kept", "raised"), CHANCES)
+def test_dominating_pairs_of_columns_lie_above_every_dataset(
+    monkeypatch: pytest.MonkeyPatch, k: int, n: int, kept: Fraction, raised: Fraction
+) -> None:
+    monkeypatch.setattr(secure_sums, "_EVERY", 0)
+    law = curve(k, n, kept, raised)
+    for level in LEVELS:
+        worst = float(oracle.worst_delta(k, n, kept, raised, Fraction(math.exp(level))))
+        found = law.delta(level)
+        print(f"k={k} n={n} p={kept} q={raised} eps={level}: {worst:.6g} in {found}")
+        assert found.lower <= worst * (1 + 1e-9)
+        assert worst <= found.upper * (1 + 1e-12)
+        assert worst == pytest.approx(found.lower, rel=1e-9)  # all datasets of so few people are tried
+    two_rounds = oracle.sums_law([n - 1] + [0] * (k - 1), kept, raised)
+    reached = [oracle.added(two_rounds, oracle.vectors(k, value, kept, raised)) for value in (0, 1)]
+    together = sum(
+        max(0.0, float(reached[0][one] * reached[0][two]) - math.e * float(reached[1][one] * reached[1][two]))
+        for one, two in itertools.product(reached[0], repeat=2)
+    )
+    assert together <= hs.dp.compose_delta([(law, 2)], epsilon=1.0).upper * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("kept", "raised"), [*CHANCES, (Fraction(1, 2), Fraction(1, 1000))])
+@pytest.mark.parametrize("n", [1, 2, 5, 90])
+def test_a_column_is_largest_over_all_compositions(kept: Fraction, raised: Fraction, n: int) -> None:
+    for truth, lie in ((kept, raised), (1 - raised, 1 - kept)):
+        column = Column(truth=truth, lie=lie, n=n)
+        for level in LEVELS:
+            worst = 0.0
+            for ones in range(n):
+                others = np.convolve(
+                    binom.pmf(np.arange(ones + 1), ones, float(truth)),
+                    binom.pmf(np.arange(n - ones), n - 1 - ones, float(lie)),
+                )
+                laws = [np.convolve(others, [1 - chance, chance]) for chance in (float(truth), float(lie))]
+                worst = max(worst, float(np.maximum(laws[0] - math.exp(level) * laws[1], 0.0).sum()))
+            if level < column.pure:
+                assert column.lower(level)[0] <= worst * (1 + 1e-9) + 1e-15
+                assert worst <= column.upper(level) * (1 + 1e-9)
+                assert column.upper(level) <= 1.2 * worst + 1e-12
+
+
+def test_finer_blocks_may_only_lower_the_upper_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    column = Column(truth=Fraction(3, 4), lie=Fraction(1, 4), n=20_000)
+    values = []
+    for split in (2, 8, 32):
+        monkeypatch.setattr(secure_sums, "_SPLIT", split)
+        values.append(column.upper(0.03))
+    assert values[0] > values[1] > values[2] >= column.lower(0.03)[0]
+
+
+DRAFT = ((5.0, 0.317, 0.2978, 0.2974), (6.5, 0.906, 0.7010, 0.7002), (7.0, 1.528, 0.9517, 0.9505))
+"""Of the draft on differential privacy for private measurement: flips of 1/(e**e + 1), its central epsilon; ours."""
+
+
+def exact_divergence(n: int, flip: float, held: tuple[int, int], level: float) -> float:
+    """HS of the two columns' sums, term by term in one of them and by tails in the other: no code of the project."""
+
+    def coins(people: int, chance: float) -> np.ndarray:
+        law = binom.pmf(np.arange(people + 1), people, chance)
+        there = np.flatnonzero(law > 1e-30)
+        return np.asarray(law[there[0] : there[-1] + 1])
+
+    def column(ones: int) -> np.ndarray:
+        return np.convolve(coins(ones, 1 - flip), coins(n - 1 - ones, flip))
+
+    total = 0.0
+    old, new = column(held[0]), column(held[1])
+    p_old, q_old = (np.convolve(old, [1 - chance, chance]) for chance in (1 - flip, flip))
+    p_new, q_new = (np.convolve(new, [1 - chance, chance]) for chance in (flip, 1 - flip))
+    order = np.argsort(-p_new / q_new)
+    ratios = (p_new / q_new)[order]
+    p_up, q_up = np.cumsum(p_new[order]), np.cumsum(q_new[order])
+    for p, q in zip(p_old.tolist(), q_old.tolist(), strict=True):
+        many = int(np.count_nonzero(ratios > math.exp(level) * q / p)) if p else 0
+        if many:
+            total += p * float(p_up[many - 1]) - math.exp(level) * q * float(q_up[many - 1])
+    return total
+
+
+@pytest.mark.parametrize(("flips", "printed", "composed", "exact"), DRAFT)
+def test_the_drafts_table_is_far_above_and_exact_sums_lie_in_the_bracket(
+    flips: float, printed: float, composed: float, exact: float
+) -> None:
+    n, delta, flip = 100_000, 1e-9, 1 / (math.exp(flips) + 1)
+    survey = summed(encoding(8, 2 * flips), n)
+    found = hs.dp.epsilon(survey, delta=delta)
+    print(f"{flips}: printed {printed}, ours {found}, exact {exact}")
+    assert found.upper < printed
+    assert composed - 4e-4 < found.upper <= composed
+    assert found.lower == pytest.approx(exact, abs=1.5e-4)
+    for held in ((0, 0), (n - 1, 0), (n // 2, 0), (n // 2, n // 2 - 1), (n // 3, n // 3)):
+        assert exact_divergence(n, flip, held, found.upper) <= delta
+    assert exact_divergence(n, flip, (n - 1, 0), found.lower) >= delta
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "optimized"])
+def test_in_a_crowd_the_ends_meet_and_sums_say_less_than_the_shuffled_vectors(kind: str) -> None:
+    before = math.inf
+    for n in (30, 1_000, 100_000):
+        survey = summed(encoding(10, 2.0, kind), n)
+        found = hs.dp.epsilon(survey, delta=1e-6)
+        print(kind, n, found)
+        assert found.lower >= 0.995 * found.upper
+        assert found.upper < before
+        before = found.lower
+    shuffled = replace(survey, shuffler=hs.UniformShuffle())
+    assert found.upper < 0.85 * hs.dp.epsilon(shuffled, delta=1e-6).lower
+
+
+def test_two_values_with_unequal_chances_keep_a_gap() -> None:
+    """What the page on secure sums says of two values."""
+    found = hs.dp.epsilon(summed(encoding(2, 4.0, "optimized"), 10_000), delta=1e-6)
+    assert 1.2 < found.upper / found.lower < 1.45
+
+
+def test_rounds_add_up_to_no_less_than_the_same_datasets_in_each() -> None:
+    survey = summed(encoding(5, 2.0), 2_000)
+    one, ten = hs.dp.epsilon(survey, delta=1e-6), hs.dp.compose([(survey, 10)], delta=1e-6)
+    assert 2.5 * one.upper < ten.lower < ten.upper < 10 * one.upper
+    assert ten.lower >= 0.99 * ten.upper
+    assert hs.dp.compose([(survey, 3)], delta=0.0).upper == pytest.approx(6.0)
+    assert hs.dp.profile(survey).delta(one.upper).upper <= 1.01e-6
+
+
+def test_without_noise_there_is_no_figure_but_infinity() -> None:
+    for kind in ("symmetric", "optimized"):
+        survey = summed(encoding(3, math.inf, kind), 1_000)
+        assert hs.dp.epsilon(survey, delta=1e-6).upper == math.inf
+        assert hs.dp.delta(survey, epsilon=3.0).lower >= 0.49
+        assert hs.dp.compose([(survey, 2)], delta=1e-6).upper == math.inf
+    assert divergence(summed(encoding(3, math.inf, "optimized"), 10)).certain == 0.5
+
+
+def test_bits_that_are_hardly_ever_the_other_one_hide_what_they_can() -> None:
+    """An upper end stays one where 1 minus a chance has lost its digits."""
+    survey = summed(encoding(3, 38.0, "optimized"), 50)
+    found = hs.dp.epsilon(survey, delta=1e-6)
+    assert found.lower <= found.upper <= 38.0
+    assert found.upper > 20.0
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [hs.RandomizedResponse(k=4, epsilon=1.0), hs.MatrixRandomizer(channel=hs.Channel(matrix=[[0.7, 0.3], [0.2, 0.8]]))],
+)
+def test_sums_of_vectors_with_a_single_one_are_the_shuffle(randomizer: Mechanism) -> None:
+    shuffled = hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=500)
+    assert hs.dp.epsilon(summed(randomizer, 500), delta=1e-6) == hs.dp.epsilon(shuffled, delta=1e-6)
+    assert hs.qif.vulnerability(summed(randomizer, 500)) == hs.qif.vulnerability(shuffled)
+    assert hs.pie.alpha(summed(randomizer, 500)) == hs.pie.alpha(shuffled)
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        hs.LocalHashing(k=9, g=4, epsilon=1.0),
+        hs.SubsetSelection(k=9, w=3, epsilon=1.0),
+        hs.BitFlipping(width=3, p=0.1),
+    ],
+)
+def test_what_is_no_vector_is_refused_at_once(randomizer: Mechanism) -> None:
+    with pytest.raises(
+        InvalidInputError, match=f"`shuffler` must be another for reports of {type(randomizer).__name__}"
+    ):
+        summed(randomizer, 9)
+
+
+def test_several_reports_of_one_person_lie_below_separate_batches() -> None:
+    kept, raised, k, n = 0.75, 0.25, 2, 5
+    survey = summed(encoding(k, 2 * math.log(3)), n)
+    for level in (0.5, 1.5):
+        worst = 0.0
+        for others in compositions(n - 2, k):
+            for old, new in itertools.product(itertools.product(range(k), repeat=2), repeat=2):
+                laws = [oracle.sums_law(others, kept, raised)] * 2
+                for place, values in enumerate((old, new)):
+                    for value in values:
+                        laws[place] = oracle.added(laws[place], oracle.vectors(k, value, kept, raised))
+                worst = max(worst, float(hockey_stick(laws[0], laws[1], math.exp(level))))
+        found = hs.dp.delta(survey, epsilon=level, reports_per_person=2)
+        assert found.lower <= worst * (1 + 1e-9)
+        assert worst <= found.upper * (1 + 1e-9)
+
+
+def test_a_guesser_who_knows_all_others_is_right_no_more_often_than_the_bound() -> None:
+    kept, raised, k, n = Fraction(3, 4), Fraction(1, 4), 3, 3
+    survey = summed(encoding(k, 2 * math.log(3)), n)
+    best = 0.0
+    for others in compositions(n - 1, k):
+        base = oracle.sums_law(others, kept, raised)
+        laws = [oracle.added(base, oracle.vectors(k, value, kept, raised)) for value in range(k)]
+        best = max(best, float(sum(max(law[sums] for law in laws) for sums in laws[0])) / k)
+    found = hs.qif.vulnerability(survey, adversary=hs.Strong())
+    print(best, found)
+    assert found.kind == "upper"
+    assert best <= found.upper
+    assert hs.pie.alpha(survey).kind == "upper"
+    assert hs.pie.bayes_error(survey).kind == "lower"
+
+
+def test_no_report_leaves() -> None:
+    survey = summed(encoding(3, 2.0), 4)
+    with pytest.raises(
+        UnsupportedProtocolError, match=r"releases no reports: `protocol.sums\(values\)` gives what leaves"
+    ):
+        survey.collect([0, 1, 2, 2])
+    with pytest.raises(UnsupportedProtocolError, match="SecureAggregation takes no dummies"):
+        hs.dp.calibrate(survey, parameter="dummies", epsilon=0.1, delta=1e-6)
+    with pytest.raises(InvalidInputError, match="`values` must be n = 4 values"):
+        survey.sums([0, 1])
+
+
+def test_what_leaves_is_estimated_without_bias() -> None:
+    survey = summed(encoding(4, 4.0, "optimized"), 20_000)
+    values = np.repeat(np.arange(4), [10_000, 6_000, 4_000, 0])
+    rng = hs.reproducible(5)
+    found = hs.estimate(survey.sums(values, rng=rng), protocol=survey)
+    z = (found.frequencies - [0.5, 0.3, 0.2, 0.0]) / found.standard_errors
+    assert float(np.abs(z).max()) < 5
+
+
+def test_a_pair_from_both_directions_dominates_what_it_was_tabulated_from() -> None:
+    """One law in one direction, its mirror image in the other: composed with themselves they lie above the products."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
+        witness = Witness(family="", others=(), target=(0, 1))
+        step = 0.05
+        there = DatasetPair(witness=witness, p=p, q=q)
+        tables = []
+        for pair in (there, there.swapped()):
+            index = np.arange(0.0, 200.0, rng.integers(1, 4))
+            tables.append(
+                TabulatedCurve(step=step, index=index, deltas=np.array([pair.at_most(step * at) for at in index]))
+            )
+        parts = [(tables[0].pair(tables[1]), 1), (tables[1].pair(tables[0]), 1)]
+        first, second = np.outer(p, q).ravel(), np.outer(q, p).ravel()
+        for level in (0.0, 0.2, 1.0):
+            truth = float(np.maximum(first - math.exp(level) * second, 0.0).sum())
+            above = LossSum.of(parts, tilt=best_tilt(parts, epsilon=level)).upper(level)
+            assert truth <= above * (1 + 1e-9) + 1e-15
+            assert above <= truth + 0.02

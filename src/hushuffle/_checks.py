@@ -100,7 +100,9 @@ def codes(name: str, values: npt.ArrayLike, *, k: int) -> npt.NDArray[np.int64]:
 
 
 def distinct(numbers: npt.NDArray[Any]) -> bool:
-    """Say whether no two numbers are equal; sorted for it, which takes a twentieth of `numpy.unique`'s time."""
+    """Say whether no two numbers are equal; sorted for it if they are not, in a twentieth of `numpy.unique`'s time."""
+    if bool((numbers[1:] > numbers[:-1]).all()):
+        return True
     ascending = np.sort(numbers)
     return not bool((ascending[1:] == ascending[:-1]).any())
 

@@ -149,11 +149,11 @@ def test_bad_ids(folder: Path) -> None:
         table.write_parquet(folder / "people.parquet")
         with pytest.raises(DataError, match=message):
             run(folder, keys=keys, out=f"out{number}")
-    # In different batches of rows, it is found out when all are here.
+    # In different batches of rows, it is found out where their places are sorted.
     (folder / "people").mkdir()
     for part in (1, 2):
         people.write_parquet(folder / "people" / f"{part}.parquet")
-    with pytest.raises(DataError, match="an id is there twice"):
+    with pytest.raises(DataError, match=r"1,200 of 1,200 records \(100 %\) have an id that another record has"):
         run(folder, survey(LABELS.replace("people.parquet", "people")), keys=keys)
     with pytest.raises(DataError, match="cannot be its private column"):
         run(folder, keys=Keys(file=folder / "my.key", ids="answer"), out="own")

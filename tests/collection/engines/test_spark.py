@@ -9,8 +9,8 @@ import signal
 import sys
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import LocalCollection
 from hushuffle.collection.engines.spark import SparkCollection, count_reports
 from hushuffle.collection.engines.spark_session import check_installed, failure, plainly, started
-from hushuffle.collection.engines.spark_tasks import MARKS, NAMELESS, TWICE, Count, Pack, Randomize, Reader
+from hushuffle.collection.engines.spark_tasks import MARKS, NAMELESS, SENT, TWICE, Count, Pack, Randomize, Reader
 from hushuffle.collection.record_tags import Tags
 from hushuffle.collection.released import write_reports
 from hushuffle.errors import DataError, InvalidInputError, MissingDependencyError
@@ -70,7 +70,7 @@ def task(randomizer: Mechanism = RESPONSE, *, ids: bool = True, order_key: bytes
     return Randomize(reader=reader(ids=ids), kernel=kernel, order_key=order_key, mechanism=mechanism)
 
 
-def table(n: int, k: int = 300) -> pl.DataFrame:
+def people_of(n: int, k: int = 300) -> pl.DataFrame:
     return pl.DataFrame({"id": np.arange(n) + 10**6, "value": np.arange(n) * k // n})
 
 
@@ -79,7 +79,7 @@ def frame(spark: SparkSession, path: Path, n: int = 3000, k: int = 300) -> DataF
     place = path / f"people-{n}-{k}"
     if not place.exists():
         place.mkdir()
-        for part, rows in enumerate(table(n, k).iter_slices(n // 4)):
+        for part, rows in enumerate(people_of(n, k).iter_slices(n // 4)):
             rows.write_parquet(place / f"{part}.parquet")
     data = spark.read.parquet(str(place)).select("value", "id")
     assert data.rdd.getNumPartitions() > 1
@@ -90,40 +90,54 @@ def batches(rows: pl.DataFrame, size: int) -> Iterator[Any]:
     return iter(rows.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches(max_chunksize=size))
 
 
-def rows(work: Randomize, people: pl.DataFrame, size: int) -> dict[int, tuple[int, ...]]:
-    """Return the row of each record, by its id."""
-    found = [tuple(row.values()) for batch in work(batches(people, size)) for row in batch.to_pylist()]
-    return dict(zip(people["id"].to_list(), found, strict=True))
+def rows(sent: Iterable[Mapping[str, Any]], work: Randomize) -> dict[tuple[int, int], tuple[Any, ...]]:
+    """Return the report (and tags, if there are any) at each bucket and place of what tasks have sent."""
+    at: dict[tuple[int, int], tuple[Any, ...]] = {}
+    for row in sent:
+        places = np.frombuffer(row["places"], dtype="<u8").tolist()
+        reports = np.frombuffer(row["reports"], dtype=work.kernel.layout.dtype).tolist()
+        pairs = np.frombuffer(row["tags"], dtype="<u8").reshape(-1, 2)
+        tags = pairs.tolist() if pairs.size else [[]] * len(places)
+        for place, report, pair in zip(places, reports, tags, strict=True):
+            at[row["bucket"], place] = (*report, *pair)
+    return at
+
+
+def drawn(work: Randomize, people: pl.DataFrame, size: int) -> dict[tuple[int, int], tuple[Any, ...]]:
+    """Return what a task sends of people who come so many at a time."""
+    return rows((row for batch in work(batches(people, size)) for row in batch.to_pylist()), work)
 
 
 @pytest.mark.parametrize("randomizer", MECHANISMS)
-def test_a_row_is_a_function_of_its_record(randomizer: Mechanism) -> None:
-    people = table(300)
-    work = task(randomizer)
-    whole = rows(work, people, 300)
-    assert rows(work, people.sample(fraction=1.0, shuffle=True, seed=1), 7) == whole
+def test_a_row_is_a_function_of_its_record(randomizer: Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
+    people = people_of(300)
+    work = replace(task(randomizer), buckets=7)
+    whole = drawn(work, people, 300)
+    assert drawn(work, people.sample(fraction=1.0, shuffle=True, seed=1), 7) == whole
     sent: Randomize = pickle.loads(pickle.dumps(work))  # noqa: S301 - as Spark does
-    assert rows(sent, people, 100) == whole
+    monkeypatch.setattr(spark_tasks, "_HELD", 500)
+    assert drawn(sent, people, 50) == whole
     assert repr(KEY) not in repr(work)
     assert repr(bytes(32)) not in repr(work)
-    assert len({row[:2] for row in whole.values()}) == 300
-    packed = work.kernel.reports(people["value"].to_numpy(), records=people["id"].to_numpy().astype(np.uint64))
-    assert [row[2:-2] for row in whole.values()] == [tuple(report) for report in packed.tolist()]
-    tags = Tags(key=KEY, round_number=1, mechanism="m")
-    pairs = tags.of(people["id"].to_numpy().astype(np.uint64), people["value"].to_numpy())
-    assert [row[-2:] for row in whole.values()] == [tuple(pair) for pair in pairs.view(np.int64).tolist()]
+    assert {bucket for bucket, _ in whole} == set(range(7))
+    records = people["id"].to_numpy().astype(np.uint64)
+    packed = work.kernel.reports(people["value"].to_numpy(), records=records)
+    pairs = Tags(key=KEY, round_number=1, mechanism="m").of(records, people["value"].to_numpy())
+    expected = [(*report, *pair) for report, pair in zip(packed.tolist(), pairs.tolist(), strict=True)]
+    places = zip(*(column.tolist() for column in work.places(records)), strict=True)
+    assert whole == dict(zip(places, expected, strict=True))
 
 
 def test_records_without_ids_are_numbered_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
-    people, work = table(300).drop("id"), task(ids=False)
+    people, work = people_of(300).drop("id"), task(ids=False)
     monkeypatch.setattr(spark_tasks, "partition", lambda: 3)
-    cut = [[row for batch in work(batches(people, size)) for row in batch.to_pylist()] for size in (300, 11)]
-    assert cut[0] == cut[1]
+    whole = drawn(work, people, 300)
+    assert drawn(work, people, 11) == whole
     records = (3 << 40) + np.arange(300, dtype=np.uint64)
     packed = work.kernel.reports(people["value"].to_numpy(), records=records)
-    assert [row["report"] for row in cut[0]] == packed["report"].tolist()
+    assert [whole[0, place] for place in work.places(records)[1].tolist()] == packed.tolist()
     monkeypatch.setattr(spark_tasks, "partition", lambda: 4)
-    assert [row["report"] for batch in work(batches(people, 300)) for row in batch.to_pylist()] != packed.tolist()
+    assert not drawn(work, people, 300).keys() & whole.keys()
 
 
 def test_marks() -> None:
@@ -131,14 +145,45 @@ def test_marks() -> None:
     people = pl.DataFrame({"id": ["a", "b", "c", "", None, "d", "e", "d"], "value": [1.0, 4, None, 9, 2, 7, 8, 6]})
     kernel = Kernel(randomizer=RandomizedResponse(k=2, epsilon=1.0), key=KEY)
     work = Randomize(reader=Reader(answers=answers, ids=True), kernel=kernel, order_key=bytes(32), mechanism="m")
-    reports = [row["report"] for batch in work(batches(people, 8)) for row in batch.to_pylist()]
-    assert [min(report, 0) for report in reports] == [0, OVERLAP, MISSING, NAMELESS, NAMELESS, TWICE, 0, TWICE]
-    packed = [row for batch in Pack(layout=kernel.layout)(work(batches(people, 8))) for row in batch.to_pylist()]
-    assert len(packed) == 1
-    assert np.frombuffer(packed[0]["reports"], dtype=kernel.layout.dtype).size == 2
-    assert np.frombuffer(packed[0]["tags"], dtype=np.uint64).size == 4
-    marks = np.frombuffer(packed[0]["marks"], dtype=np.int64)
-    assert dict(zip(MARKS, marks.tolist(), strict=True)) == {MISSING: 1, UNSEEN: 0, OVERLAP: 1, NAMELESS: 2, TWICE: 2}
+    (packed,) = [row for batch in Pack(layout=kernel.layout)(work(batches(people, 8))) for row in batch.to_pylist()]
+    assert np.frombuffer(packed["reports"], dtype=kernel.layout.dtype).size == 2
+    assert np.frombuffer(packed["tags"], dtype=np.uint64).size == 4
+    size, *marks = np.frombuffer(packed["counts"], dtype=np.int64).tolist()
+    assert size == 8
+    assert dict(zip(MARKS, marks, strict=True)) == {MISSING: 1, UNSEEN: 0, OVERLAP: 1, NAMELESS: 2, TWICE: 2}
+
+
+def test_nobody() -> None:
+    (sent,) = task()(iter([]))
+    (packed,) = Pack(layout=RESPONSE.layout)(iter([sent]))
+    assert packed.to_pylist() == [{"reports": b"", "tags": b"", "counts": bytes(8 * (1 + len(MARKS)))}]
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000])
+def test_rows_are_sorted_by_place(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Places that agree in all but their lowest bits too; equal ones are refused."""
+    monkeypatch.setattr(spark_tasks, "_PIECE", 300)
+    places, no_tags = reproducible(3).words(size), np.empty(0, dtype=np.uint64)
+    assert spark_tasks._order(places, no_tags)[0].tolist() == np.argsort(places).tolist()
+    near = ((places >> np.uint64(48)) * np.uint64(1000) + np.arange(size, dtype=np.uint64)).astype(np.uint64)
+    assert spark_tasks._order(near, no_tags)[0].tolist() == np.argsort(near).tolist()
+    if size:
+        twice = np.concatenate([near, near[:1]])
+        tags = twice + np.uint64(1)
+        order, left_out = spark_tasks._order(twice, tags)
+        assert (order.tolist(), left_out) == ((np.argsort(near[1:]) + 1).tolist(), 2)
+        for other in (no_tags, np.arange(size + 1, dtype=np.uint64)):
+            with pytest.raises(DataError, match="two records were given one place"):
+                spark_tasks._order(twice, other)
+    people, work = people_of(max(size, 1)), task()
+    packed = [row for batch in Pack(layout=RESPONSE.layout)(work(batches(people, 90))) for row in batch.to_pylist()]
+    assert len(packed) == -(-max(size, 1) // 300)
+    ordered = sorted(drawn(work, people, 90).items())
+    reports = np.frombuffer(b"".join(row["reports"] for row in packed), dtype=RESPONSE.layout.dtype)
+    assert reports["report"].tolist() == [report for _, (report, *_) in ordered]
+    pairs = np.frombuffer(b"".join(row["tags"] for row in packed), dtype=np.uint64).reshape(-1, 2)
+    assert pairs.tolist() == [pair for _, (_, *pair) in ordered]
+    assert sum(np.frombuffer(row["counts"], dtype=np.int64)[0] for row in packed) == people.height
 
 
 def test_missing_answers_may_be_a_category() -> None:
@@ -178,13 +223,12 @@ def test_what_libraries_say_is_not_passed_on() -> None:
 
 def test_all_orders_are_equally_likely() -> None:
     """Four records, 12,000 keys, 24 orders: chi-square; false alarm 1e-6."""
-    people = table(4)
+    people = people_of(4)
     seen: Counter[tuple[int, ...]] = Counter()
     for turn in range(12_000):
-        work = task(ids=True, order_key=hashlib.sha256(b"%d" % turn).digest())
-        numbers = np.array([people["id"].to_numpy(), np.zeros(4)]).astype(np.uint64)
-        places = work._places(numbers[0], np.arange(4), numbers[0])
-        seen[tuple(np.lexsort((places["order_2"], places["order_1"])).tolist())] += 1
+        work = replace(task(order_key=hashlib.sha256(b"%d" % turn).digest()), buckets=3)
+        buckets, places = work.places(people["id"].to_numpy().astype(np.uint64))
+        seen[tuple(np.lexsort((places, buckets)).tolist())] += 1
     assert len(seen) == 24
     assert stats.chisquare(list(seen.values())).pvalue > 1e-6
 
@@ -249,11 +293,11 @@ def on_this_machine(people: pl.DataFrame, kernel: Kernel, folder: Path, dummies:
 def test_the_same_key_gives_the_reports_of_the_local_engine(
     randomizer: Mechanism, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PARTITION", 1000)
+    monkeypatch.setattr(module, "_BUCKET", 26_000)
     kernel = Kernel(randomizer=randomizer, key=KEY, round=4)
     found, engine = collected(frame(spark, tmp_path), kernel, tmp_path / "spill", dummies=500)
     assert (engine.people, set(engine.marks.values())) == (3000, {0})
-    wanted = on_this_machine(table(3000), kernel, tmp_path, dummies=500)
+    wanted = on_this_machine(people_of(3000), kernel, tmp_path, dummies=500)
     assert np.array_equal(np.sort(found), np.sort(wanted))
     assert not np.array_equal(found, wanted)
     assert sorted(path.name for path in (tmp_path / "spill").iterdir()) == ["reports", "tags"]
@@ -273,7 +317,7 @@ class Mortal(RandomizedResponse):
 
 
 def test_a_task_that_dies_in_the_middle(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PARTITION", 1000)
+    monkeypatch.setattr(module, "_BUCKET", 26_000)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
     marker = tmp_path / "dead"
     kernel = Kernel(randomizer=Mortal(k=300, epsilon=2.0, marker=str(marker)), key=KEY, round=4)
@@ -283,7 +327,7 @@ def test_a_task_that_dies_in_the_middle(spark: SparkSession, tmp_path: Path, mon
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
     assert marker.exists()
     assert engine.people == 3000
-    wanted = on_this_machine(table(3000), Kernel(randomizer=RESPONSE, key=KEY, round=4), tmp_path)
+    wanted = on_this_machine(people_of(3000), Kernel(randomizer=RESPONSE, key=KEY, round=4), tmp_path)
     assert np.array_equal(np.sort(found), np.sort(wanted))
 
 
@@ -315,7 +359,7 @@ def test_tasks_that_are_executed_again(
             executed.add(batch.num_rows)
             yield batch
 
-    monkeypatch.setattr(module, "_PARTITION", 800)
+    monkeypatch.setattr(module, "_BUCKET", 6_000)
     kernel = Kernel(randomizer=RESPONSE, key=KEY, round=4)
     data = frame(spark, tmp_path)
     whole, _ = collected(data, kernel, tmp_path / "quiet", ids=ids)
@@ -340,10 +384,14 @@ def test_a_repeated_execution_has_the_same_order(spark: SparkSession, tmp_path: 
     assert first == second
 
 
-def test_a_table_that_changes_meanwhile(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_table_that_changes_meanwhile(
+    lost: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of the first bucket are lost, with all counts, or those of the second."""
     rows = module._rows
-    monkeypatch.setattr(module, "_PARTITION", 1000)
-    monkeypatch.setattr(module, "_rows", lambda frame: list(rows(frame))[1:])
+    monkeypatch.setattr(module, "_BUCKET", 26_000)
+    monkeypatch.setattr(module, "_rows", lambda frame: [row for place, row in enumerate(rows(frame)) if place != lost])
     kernel = Kernel(randomizer=RESPONSE, key=KEY)
     engine = SparkCollection(frame(spark, tmp_path), reader(), kernel, tmp_path, mechanism="m")
     with pytest.raises(DataError, match="has changed while it was read"):
@@ -410,12 +458,13 @@ def test_reports_of_people_depend_on_their_values(spark: SparkSession, tmp_path:
     n, k = 30_000, 3
     mechanism = RandomizedResponse(k=k, epsilon=1.0)
     kernel = Kernel(randomizer=mechanism, key=hashlib.sha256(b"2").digest())
-    work = Randomize(reader=reader(k, ids=False), kernel=kernel, order_key=bytes(32))
-    data = frame(spark, tmp_path, n, k)
+    work = Randomize(reader=reader(k), kernel=kernel, order_key=bytes(32), mechanism="m", buckets=3)
     with plainly():
-        rows: npt.NDArray[np.int64] = np.array(data.mapInArrow(work, work.schema).collect())
-    assert len({tuple(place) for place in rows[:, :2].tolist()}) == n
-    found, senders = rows[:, 2], np.array([row["value"] for row in data.collect()])
+        at = rows((row.asDict() for row in frame(spark, tmp_path, n, k).mapInArrow(work, SENT).collect()), work)
+    assert len(at) == n
+    people = people_of(n, k)
+    places = zip(*(part.tolist() for part in work.places(people["id"].to_numpy().astype(np.uint64))), strict=True)
+    found, senders = np.array([at[place][0] for place in places]), people["value"].to_numpy()
     table = np.histogram2d(senders, found, bins=[np.arange(k + 1), np.arange(k + 1)])[0]
     expected = np.asarray(mechanism.channel().matrix) * (n // k)
     assert stats.chisquare(table.ravel(), expected.ravel(), ddof=k - 1).pvalue > 1e-6

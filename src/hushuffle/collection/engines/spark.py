@@ -1,9 +1,11 @@
 """The engine of a Spark cluster: rows of a table in, randomized reports out in the order of secret random keys.
 
-Three steps: every record becomes a row with a random place and its report (`spark_tasks.Randomize`); Spark sorts the
-rows by their places; this machine reads the reports, partition after partition, and writes them to a private file.
-Dummies are put at random positions among them here. The order is a fixed function of the places, which are AES
-blocks under a key of this collection: all orders of the records are equally likely to whoever lacks it.
+Three steps: every record becomes a row with a random place and its report (`spark_tasks.Randomize`); each bucket of
+places is sorted where Spark brings it (`spark_tasks.Pack`); this machine reads the reports, bucket after bucket, and
+writes them to a private file. So the rows are sorted by their places, which are AES blocks under a key of this
+collection: all orders of the records are equally likely to whoever lacks it. Spark itself never sees a row alone, only
+many of them in one value: what it does with each value would cost more than all the rest. Dummies are put at random
+positions among the reports here.
 """
 
 from __future__ import annotations
@@ -21,8 +23,19 @@ import polars as pl
 from hushuffle import _checks
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.spark_session import plainly, without_advice
-from hushuffle.collection.engines.spark_tasks import MARKS, ORDER, PACKED, Count, Pack, Randomize, Reader
-from hushuffle.collection.record_tags import Entries, TagSorter
+from hushuffle.collection.engines.spark_tasks import (
+    BUCKET,
+    MARKS,
+    PACKED,
+    PLACE,
+    SENT,
+    Count,
+    Pack,
+    Randomize,
+    Reader,
+    no_counts,
+)
+from hushuffle.collection.record_tags import PAIR, Entries, TagSorter
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import Mechanism, support_law
 from hushuffle.mechanisms.shufflers import Reveals, Shuffler
@@ -76,7 +89,7 @@ def _subset(size: int, count: int, rng: Randomness) -> npt.NDArray[np.int64]:
 Progress = Callable[[int, int], None]
 """Called with the number of records that have arrived here, and that of all."""
 
-_PARTITION: Final = 1 << 20  # rows that are sorted together, about
+_BUCKET: Final = 1 << 25  # bytes of rows that are sorted together, about
 
 
 class SparkCollection:
@@ -121,21 +134,20 @@ class SparkCollection:
     def run(self, progress: Progress | None = None) -> None:
         """Randomize and shuffle everybody; `people` and `marks` (records without a report) are known afterwards."""
         tell = progress or (lambda _count, _total: None)
-        seen = 0
+        counts = no_counts()
         with plainly(), self._file.open("xb") as file:
             total = self._frame.count()
-            for row in _rows(self._shuffled(max(1, -(-total // _PARTITION)))):
+            width = PLACE + self._kernel.layout.dtype.itemsize + (0 if self._sorter is None else PAIR)
+            for row in _rows(self._shuffled(max(1, -(-total * width // _BUCKET)))):
                 file.write(row["reports"])
-                marks = np.frombuffer(row["marks"], dtype=np.int64)
-                for mark, count in zip(MARKS, marks.tolist(), strict=True):
-                    self.marks[mark] += count
+                self.people += len(row["reports"]) // self._kernel.layout.dtype.itemsize
+                counts += np.frombuffer(row["counts"], dtype=np.int64)
                 if self._sorter is not None:
                     self._sorter.add(np.frombuffer(row["tags"], dtype=np.uint64).reshape(-1, 2))
-                size = len(row["reports"]) // self._kernel.layout.dtype.itemsize
-                self.people += size
-                seen += size + int(marks.sum())
-                tell(seen, total)
-        if seen != total:
+                tell(self.people, total)
+        seen, *marked = counts.tolist()
+        self.marks = dict(zip(MARKS, marked, strict=True))
+        if seen != total or seen != self.people + sum(marked):
             message = "The table has changed while it was read: nothing leaves."
             raise DataError(message)
 
@@ -161,14 +173,12 @@ class SparkCollection:
 
             yield from interleaved((self.people, reports), (shuffler.dummies, drawn), rng=self._rng)
 
-    def _shuffled(self, partitions: int) -> DataFrame:
+    def _shuffled(self, buckets: int) -> DataFrame:
         """Return the packed reports in the order of their places."""
+        task = replace(self._task, buckets=buckets)
         with without_advice():
-            rows = self._frame.mapInArrow(self._task, self._task.schema)
-            # Places are uniform, so their hash makes partitions of about one size, and no sample of them is needed:
-            # orderBy would execute the randomizer once more to take one.
-            ordered = rows.repartition(partitions, ORDER[0]).sortWithinPartitions(*ORDER).drop(*ORDER)
-            return ordered.mapInArrow(Pack(layout=self._kernel.layout), PACKED)
+            rows = self._frame.mapInArrow(task, SENT)
+            return rows.repartitionById(buckets, BUCKET).mapInArrow(Pack(layout=self._kernel.layout), PACKED)
 
 
 def count_reports(frame: DataFrame, randomizer: Mechanism) -> tuple[int, Histogram]:
@@ -189,8 +199,10 @@ def count_reports(frame: DataFrame, randomizer: Mechanism) -> tuple[int, Histogr
 
 def dtype_of(frame: DataFrame, column: str) -> pl.DataType:
     """Return the type that a column has in the workers."""
-    with plainly():
-        table = pl.from_arrow(frame.select(quoted(column)).limit(0).toArrow())
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - heavy
+
+    with plainly(), without_advice():
+        table = pl.from_arrow(to_arrow_schema(frame.select(quoted(column)).schema).empty_table())
     assert isinstance(table, pl.DataFrame)
     return table.dtypes[0]
 
@@ -205,13 +217,6 @@ def quoted(column: str) -> str:
 
 
 def _rows(frame: DataFrame) -> Iterator[dict[str, bytes]]:
-    """Compute all partitions, wherever they are, then bring their rows here one after the other."""
-    from pyspark import StorageLevel  # noqa: PLC0415 - heavy
-
-    kept = frame.persist(StorageLevel.DISK_ONLY)
-    try:
-        kept.count()
-        for row in kept.toLocalIterator():
-            yield row.asDict()
-    finally:
-        kept.unpersist()
+    """Yield the rows of all partitions, one partition after the other; the next is computed meanwhile."""
+    for row in frame.toLocalIterator(prefetchPartitions=True):
+        yield row.asDict()

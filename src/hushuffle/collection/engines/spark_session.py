@@ -20,12 +20,15 @@ _EXTRA: Final = 'pip install "hushuffle[spark]"'
 _SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
     "spark.sql.files.maxPartitionBytes": "32m",
+    "spark.sql.adaptive.enabled": "false",  # there is nothing to adapt
     "spark.ui.showConsoleProgress": "false",
 }
 _HERE: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
+    # Java compiles what it runs once, lightly: compiling it better costs more here than it gains.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 

@@ -7,9 +7,10 @@ again comes out the same, in whatever company.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,19 +36,26 @@ Result = TypeVar("Result")
 NAMELESS: Final = -4
 TWICE: Final = -5
 MARKS: Final = (MISSING, UNSEEN, OVERLAP, NAMELESS, TWICE)
-"""In place of a report: why there is none. NAMELESS: no id; TWICE: an id that another record of the batch has."""
+"""Why a record has no report. NAMELESS: no id; TWICE: an id that another record has."""
 
 VALUE: Final = "value"
 ID: Final = "id"
 """The columns of records."""
 
-ORDER: Final = ("order_1", "order_2")
-TAGS: Final = ("tag_1", "tag_2")
-PACKED: Final = "reports binary, tags binary, marks binary"
-"""The columns in which packed rows reach the driver, as Spark writes types."""
+BUCKET: Final = "bucket"
+SENT: Final = f"{BUCKET} int, places binary, reports binary, tags binary, counts binary"
+"""How rows travel to the worker that sorts them, as Spark writes types: many of a bucket in one value of a column."""
 
-_PEOPLE, _NOBODY = 0, 1  # which numbers a place in the order is made of: those of records, or of rows
+PACKED: Final = "reports binary, tags binary, counts binary"
+"""How reports reach the driver."""
+
+PLACE: Final = 8
+"""Bytes of a place, within its bucket."""
+
 _POSITIONS: Final = 40  # bits for the position of a row in its partition
+_HELD: Final = 1 << 24  # bytes of rows that are held before they are sent
+_COLUMNS: Final = ("places", "reports", "tags")
+_PIECE: Final = 1 << 18  # reports that reach the driver in one value
 _COUNTED: Final = 1 << 20  # reports counted at a time
 
 
@@ -80,59 +88,60 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class Randomize:
-    """Rows with a private column in; rows out that hold a place in the order and a report, or a mark.
+    """Records in; rows out, one for each record with an answer: a place in the order, and a report.
 
-    The places are AES blocks under a key of this collection alone: for distinct records they are distinct, and
-    to whoever lacks the key their order is a uniformly random one. With a `mechanism` (see `record_tags.Tags`) each row
-    also has the tags of its record.
+    A bucket, one of `buckets`, and a place in it are parts of the AES block of the record's number under a key of this
+    collection alone. Whoever lacks the key cannot tell the blocks of distinct numbers from words drawn at random, which
+    stand in each order with the same probability: exchange two numbers, and nothing else changes. With a `mechanism`
+    (see `record_tags.Tags`) each row also has the tags of its record.
+
+    Rows travel by bucket, many in one value. Beside them go counts: of the records there were, then of those with
+    each of `MARKS`.
     """
 
     reader: Reader
     kernel: Kernel
     order_key: bytes = field(repr=False)
     mechanism: str | None = None
-
-    @property
-    def schema(self) -> str:
-        """The columns, as Spark writes types."""
-        names = [*ORDER, *self.kernel.layout.names, *(TAGS if self.reader.ids else ())]
-        return ", ".join(f"`{name}` long" for name in names)
+    buckets: int = 1
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         start = partition() << _POSITIONS
+        held = _Held(self.buckets)
         for batch in batches:
-            yield quietly(self._rows, batch, start)
+            quietly(self._take, batch, start, held)
             start += batch.num_rows
+            if held.size >= _HELD:
+                yield quietly(held.given)
+        yield quietly(held.given)
 
-    def _rows(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
-        import pyarrow as pa  # noqa: PLC0415 - belongs to Spark
-
+    def _take(self, batch: pa.RecordBatch, start: int, held: _Held) -> None:
         codes, ids = self.reader.read(_frame(batch))
-        rows = np.arange(start, start + codes.size, dtype=np.uint64)
         kept = np.flatnonzero(codes >= 0)
-        records = rows[kept] if ids is None else record_numbers(ids.gather(kept), key=self._key)
-        alone = _alone(records)
-        codes[kept[~alone]] = TWICE
-        kept, records = kept[alone], records[alone]
-        columns = self._places(rows, kept, records)
-        packed = self.kernel.reports(codes[kept], records=records)
-        for name in self.kernel.layout.names:
-            columns[name] = codes.copy()  # marks stay, in all columns
-            columns[name][kept] = packed[name]
+        if ids is None:
+            records = (kept + start).astype(np.uint64)
+        else:
+            records = record_numbers(ids.gather(kept), key=self._key)
+            alone = _alone(records)
+            codes[kept[~alone]] = TWICE
+            kept, records = kept[alone], records[alone]
+        buckets, places = self.places(records)
+        columns = {"places": places, "reports": self.kernel.reports(codes[kept], records=records)}
         if ids is not None:
-            pairs = np.zeros((codes.size, 2), dtype=np.uint64)
-            pairs[kept] = self.tags().of(records, codes[kept])
-            columns |= {name: pairs[:, side].view(np.int64) for side, name in enumerate(TAGS)}
-        return pa.RecordBatch.from_pydict({name: pa.array(np.ascontiguousarray(v)) for name, v in columns.items()})
+            columns["tags"] = self.tags().of(records, codes[kept])
+        held.add(buckets, columns)
+        held.counts += np.array([codes.size, *(np.count_nonzero(codes == mark) for mark in MARKS)])
 
-    def _places(self, rows: Words, kept: npt.NDArray[np.intp], records: Words) -> dict[str, Integers]:
-        blocks = np.full((rows.size, 2), _NOBODY, dtype="<u8")
-        blocks[:, 0] = rows
-        blocks[kept, 0], blocks[kept, 1] = records, _PEOPLE
+    def places(self, records: Words) -> tuple[Integers, Words]:
+        """Return the bucket of each record, and its place there, shape (n,) both."""
+        blocks = np.zeros((records.size, 2), dtype="<u8")
+        blocks[:, 0] = records
         # ECB on blocks that never repeat is a pseudorandom permutation of them.
         cipher = Cipher(algorithms.AES(self.order_key), modes.ECB()).encryptor()  # noqa: S305
-        places = np.frombuffer(cipher.update(blocks.tobytes()), dtype="<i8").reshape(-1, 2)
-        return {name: places[:, side] for side, name in enumerate(ORDER)}
+        first, second = np.frombuffer(cipher.update(blocks.tobytes()), dtype="<u8").reshape(-1, 2).T
+        # Its highest 32 bits times the number of buckets are a share of all, as an integer.
+        buckets = (first >> np.uint64(32)) * np.uint64(self.buckets) >> np.uint64(32)
+        return buckets.astype(np.int64), second
 
     def tags(self) -> Tags:
         """Return what makes the tags of records."""
@@ -145,35 +154,104 @@ class Randomize:
         return self.kernel.key
 
 
+class _Held:
+    """Rows that wait until they are `size` enough bytes to be sent, by bucket, and the `counts` that go with them."""
+
+    def __init__(self, buckets: int) -> None:
+        self._rows: dict[str, list[list[bytes]]]
+        self._buckets = buckets
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows = {name: [[] for _ in range(self._buckets)] for name in _COLUMNS}
+        self.counts, self.size = no_counts(), 0
+
+    def add(self, buckets: Integers, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take rows of these buckets, columns of shape (n, ...)."""
+        order = np.argsort(buckets.astype(np.min_scalar_type(self._buckets)), kind="stable")
+        sizes = np.bincount(buckets, minlength=self._buckets)
+        ends = np.cumsum(sizes).tolist()
+        used = np.flatnonzero(sizes).tolist()
+        for name, column in columns.items():
+            grouped, width = column[order].tobytes(), column.dtype.itemsize * math.prod(column.shape[1:])
+            for bucket in used:
+                start = ends[bucket - 1] if bucket else 0
+                self._rows[name][bucket].append(grouped[start * width : ends[bucket] * width])
+            self.size += len(grouped)
+
+    def given(self) -> pa.RecordBatch:
+        """Return all rows, and forget them; counts go to the first bucket."""
+        import pyarrow as pa  # noqa: PLC0415 - belongs to Spark
+
+        used = [bucket for bucket, parts in enumerate(self._rows["places"]) if parts or not bucket]
+        columns = {BUCKET: pa.array(used, pa.int32())}
+        columns |= {
+            name: pa.array([b"".join(parts[bucket]) for bucket in used], pa.binary())
+            for name, parts in self._rows.items()
+        }
+        columns["counts"] = pa.array([self.counts.tobytes(), *[b""] * (len(used) - 1)], pa.binary())
+        self._clear()
+        return pa.RecordBatch.from_pydict(columns)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pack:
-    """Rows in their order in; one row for each batch out: its packed reports, its tags, how many marks of each kind."""
+    """The rows of a bucket in; their reports and tags out in the order of their places, and what they count."""
 
     layout: ReportLayout
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: dict[str, list[bytes]] = {name: [] for name in (*_COLUMNS, "counts")}
         for batch in batches:
-            yield quietly(self._packed, batch)
+            for name in held:
+                held[name] += batch.column(name).to_pylist()
+        columns = {name: b"".join(contents) for name, contents in held.items()}
+        del held
+        yield from quietly(self._packed, columns)
 
-    def _packed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _packed(self, columns: Mapping[str, bytes]) -> list[pa.RecordBatch]:
         import pyarrow as pa  # noqa: PLC0415 - belongs to Spark
 
-        columns = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
-        first = columns[self.layout.names[0]]
-        kept = first >= 0
-        packed = np.empty(np.count_nonzero(kept), dtype=self.layout.dtype)
-        for name in self.layout.names:
-            packed[name] = columns[name][kept]
-        tags = [columns[name][kept] for name in TAGS if name in columns]
-        pairs = np.stack(tags, axis=1) if tags else np.empty((0, 2), dtype=np.int64)
-        marks = np.array([np.count_nonzero(first == mark) for mark in MARKS])
-        return pa.RecordBatch.from_pydict(
-            {
-                "reports": pa.array([packed.tobytes()], pa.binary()),
-                "tags": pa.array([pairs.tobytes()], pa.binary()),
-                "marks": pa.array([marks.tobytes()], pa.binary()),
-            }
-        )
+        reports = np.frombuffer(columns["reports"], dtype=self.layout.dtype)
+        tags = np.frombuffer(columns["tags"], dtype="<u8").reshape(-1, 2)
+        counts = np.frombuffer(columns["counts"], dtype=np.int64).reshape(-1, no_counts().size).sum(axis=0)
+        order, twice = _order(np.frombuffer(columns["places"], dtype="<u8"), tags[:, 0])
+        counts[1 + MARKS.index(TWICE)] += twice
+        reports, tags = reports[order], tags[order] if tags.size else tags
+        starts = range(0, max(order.size, 1), _PIECE)
+        return [
+            pa.RecordBatch.from_pydict(
+                {
+                    "reports": pa.array([reports[start : start + _PIECE].tobytes()], pa.binary()),
+                    "tags": pa.array([tags[start : start + _PIECE].tobytes()], pa.binary()),
+                    "counts": pa.array([(no_counts() if start else counts).tobytes()], pa.binary()),
+                }
+            )
+            for start in starts
+        ]
+
+
+def _order(places: Words, tags: Words) -> tuple[Integers, int]:
+    """Return the order in which places ascend, and how many are left out: records with the same id have one place.
+
+    `tags` are those of the records, if they have ids.
+    """
+    low = np.uint64(max(places.size - 1, 0).bit_length())
+    numbers = np.uint64((1 << int(low)) - 1)
+    # One sort of words orders both the tops of places and the numbers of rows below them.
+    ranked = places & ~numbers
+    ranked |= np.arange(places.size, dtype=np.uint64)
+    ranked.sort()
+    order = (ranked & numbers).view(np.int64)
+    if not bool(np.any((ranked[1:] ^ ranked[:-1]) <= numbers)):
+        return order, 0
+    order = np.argsort(places)  # the tops do not tell all of them apart
+    same = places[order[1:]] == places[order[:-1]]
+    if bool(same.any()) and not (tags.size and np.array_equal(tags[order[1:][same]], tags[order[:-1][same]])):
+        message = "two records were given one place in the order, by a rare chance. Nothing leaves: run it again."
+        raise DataError(message)
+    alone = ~(np.append(same, False) | np.insert(same, 0, False))
+    return order[alone], int(np.count_nonzero(~alone))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,6 +299,11 @@ class Count:
                 raise DataError(message)
             packed[name] = column.to_numpy()
         return packed
+
+
+def no_counts() -> Integers:
+    """Return counts of no records: of all, and of those with each of `MARKS`."""
+    return np.zeros(1 + len(MARKS), dtype=np.int64)
 
 
 def partition() -> int:

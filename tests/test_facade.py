@@ -62,6 +62,7 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "Protocol.collect": ("values", "rng"),
     "estimate": ("reports", "protocol"),
     "keyed": ("key", "records", "round"),
+    "poisoning_gain": ("protocol", "fakes", "reports_per_person"),
     "reproducible": ("seed",),
     "secure": (),
     "BloomEncoder": ("bits", "key", "hashes"),

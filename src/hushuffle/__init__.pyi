@@ -3,6 +3,7 @@
 from hushuffle import plans as plans
 from hushuffle._version import __version__ as __version__
 from hushuffle.estimation import estimate as estimate
+from hushuffle.estimation import poisoning_gain as poisoning_gain
 from hushuffle.estimation.numbers import estimate_numbers as estimate_numbers
 from hushuffle.estimation.numbers import mean_error as mean_error
 from hushuffle.mechanisms.adversaries import Informed as Informed

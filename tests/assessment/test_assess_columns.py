@@ -122,7 +122,15 @@ def test_the_first_page_says_what_if_of_all_columns_together(twice: Report) -> N
     made = twice
     assert made.statement is not None
     cases = {case.key: case for case in made.statement.scenarios}
-    assert list(cases) == ["as-planned", "one-in-4", "one-in-10", "colluders", "rounds", "broken-shuffler"]
+    assert list(cases) == [
+        "as-planned",
+        "one-in-4",
+        "one-in-10",
+        "colluders",
+        "fake-users",
+        "rounds",
+        "broken-shuffler",
+    ]
 
     def composed(sizes: tuple[int, int], times: int) -> Bound:
         rounds = [(replace(protocol, n=n), times) for protocol, n in zip(protocols(), sizes, strict=True)]

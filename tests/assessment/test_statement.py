@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
 import hushuffle as hs
 from assessment.test_targets import made, spec
 from hushuffle.assessment.assess import assess
+from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.scenarios import scenarios
-from hushuffle.model import Report, Statement
+from hushuffle.model import Report, Statement, number
 from hushuffle.specification import parse
+from plain_protocols import Opaque
 
 pytestmark = pytest.mark.usefixtures("few_points")
 STATEMENT = """
@@ -128,6 +131,38 @@ def test_colluders_are_one_in_a_hundred_and_at_least_one() -> None:
         "1 person tells"
         in {row.key: row.case for row in scenarios([survey(7)], delta=1e-6, colluders=None)}["colluders"]
     )
+
+
+def test_fake_users_know_what_colluders_know_and_move_shares() -> None:
+    for shuffler in (hs.UniformShuffle(), hs.Scrambler(dummies=50)):
+        protocol = replace(survey(), shuffler=shuffler)
+        rows = {row.key: row for row in scenarios([protocol], delta=1e-6, colluders=100)}
+        fewer = hs.dp.epsilon(replace(protocol, n=300), delta=1e-6)
+        assert rows["colluders"].central == rows["fake-users"].central == fewer, "the dummies stay"
+        assert rows["fake-users"].standard_error == rows["as-planned"].standard_error
+        gain = hs.poisoning_gain(protocol, fakes=100)
+        moved = number(gain.raised.upper, up=True, digits=2)
+        assert rows["fake-users"].case == f"100 fake users send what they like: a share moves by up to {moved}"
+    small = {row.key: row for row in scenarios([survey(7)], delta=1e-6, colluders=None)}
+    assert small["fake-users"].case.startswith("1 fake user sends what they like: a share")
+
+
+def test_fake_users_of_several_columns_and_with_several_reports() -> None:
+    tight = replace(survey(), randomizer=hs.RandomizedResponse(k=3, epsilon=4.0))
+    both = {row.key: row for row in scenarios([tight, survey()], delta=1e-6, colluders=20)}
+    alone = {row.key: row for row in scenarios([survey()], delta=1e-6, colluders=20)}
+    assert both["fake-users"].case == alone["fake-users"].case, "of the column that they move furthest"
+    several = {row.key: row for row in scenarios([survey()], delta=1e-6, colluders=20, exposure=Exposure(reports=3))}
+    gain = hs.poisoning_gain(survey(), fakes=20, reports_per_person=3)
+    assert several["fake-users"].case.endswith(f"up to {number(gain.raised.upper, up=True, digits=2)}")
+    assert several["fake-users"].case.startswith("20 fake users")
+
+
+def test_what_cannot_be_estimated_cannot_be_moved() -> None:
+    opaque = replace(survey(), randomizer=Opaque())
+    rows = {row.key: row for row in scenarios([opaque], delta=1e-6, colluders=5)}
+    assert rows["fake-users"].case == "5 fake users send what they like"
+    assert rows["fake-users"].remark
 
 
 def test_a_crowd_of_colluders_and_a_crowd_of_one() -> None:

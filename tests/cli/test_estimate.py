@@ -223,6 +223,21 @@ def test_shares_on_the_simplex(capsys: pytest.CaptureFixture[str]) -> None:
     assert "standard errors and intervals are those of the unbiased shares, and none is known for these" in words
 
 
+def test_what_fake_users_could_do_stands_below_every_table(capsys: pytest.CaptureFixture[str]) -> None:
+    collected([0] * 300 + [1] * 200, 3, 1.0, capsys)
+    protocol = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.UniformShuffle(), n=500)
+    gain = hs.poisoning_gain(protocol, fakes=5)
+    for options in ([], ["--all"]):
+        assert main(["estimate", "out", *options]) == Exit.DONE
+        words = " ".join(capsys.readouterr().out.split())
+        assert f"If 5 fake users (one in a hundred) were among them, they could move {gain.words}." in words
+    assert main(["estimate", "out", "--json"]) == Exit.DONE
+    found = json.loads(capsys.readouterr().out)["fake_users"]
+    assert found["fakes"] == 5
+    assert (found["raised"], found["lowered"]) == (gain.raised.upper, gain.lowered.upper)
+    assert (found["following_the_protocol"], found["values_at_once"]) == (0.01, 1)
+
+
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

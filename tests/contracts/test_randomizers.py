@@ -68,6 +68,21 @@ def test_channel_keeps_local_epsilon_exactly(randomizer: Any) -> None:
         assert spread - 4e-15 <= randomizer.local_epsilon <= spread + 1e-12
 
 
+@among(COUNTED)
+def test_no_report_that_fits_the_columns_speaks_for_a_value_twice(randomizer: Any) -> None:
+    """Whatever somebody makes up: it pulls no harder than a report that a device can send."""
+    limits = np.array(randomizer.layout.limits, dtype=np.float64)
+    drawn = np.random.default_rng(7).random((300, limits.size))
+    drawn[:60] = np.round(drawn[:60] * 1.2 - 0.1).clip(0, 1 - 1e-9)  # corners: nothing but 0 and the largest
+    rows = np.floor(drawn * limits).astype(np.int64)
+    reports = rows if limits.size > 1 else rows[:, 0]
+    values = np.arange(randomizer.inputs)
+    each = np.array([randomizer.counts(reports[place : place + 1]).counts for place in range(len(reports))])
+    assert each.max() <= 1
+    assert (each == randomizer.supports(reports, values).T).all()
+    assert (randomizer.counts(reports).counts == each.sum(axis=0)).all()
+
+
 @among(ALL)
 def test_blanket_is_what_all_rows_share(randomizer: Any) -> None:
     shared, blanket = randomizer.channel().matrix.min(axis=0), randomizer.law().blanket()

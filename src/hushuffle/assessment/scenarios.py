@@ -1,4 +1,4 @@
-"""What if: fewer people, colluders, several rounds, a broken shuffler."""
+"""What if: fewer people, colluders, fake users, several rounds, a broken shuffler."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Final, TypeVar
 from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
+from hushuffle.estimation.poisoning import poisoning_gain, usual_fakes
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Scenario
+from hushuffle.model import Bound, Scenario, number
 from hushuffle.numerics.exact import sum_upwards
 from hushuffle.questions import dp
 
 ROUNDS: Final = 5
 _PLANNED: Final = "as-planned"
-_COLLUDING: Final = 100
-"""One person in so many colludes, where nothing else is said."""
-
+_COLLUDERS: Final = "colluders"
 Answer = TypeVar("Answer")
 
 
@@ -52,7 +51,8 @@ def scenarios(
     """Return the figures as planned, and where something is otherwise; a figure that cannot be given has a remark.
 
     Central epsilon is at `delta`; the standard error is that of a share, at the worst true share. Colluders tell their
-    own reports, so that a person hides among the others, and the dummies; their answers still count. Figures are for
+    own reports, so that a person hides among the others, and the dummies; their answers still count. As many fake users
+    know their own reports too, and move a share by so much at most (of several columns: the largest). Figures are for
     all that one person gives: of several `protocols`, one for each column, central epsilons are composed and local ones
     added up, and the standard error is the largest. `planned` is the central epsilon as planned, where it is known.
 
@@ -64,11 +64,16 @@ def scenarios(
     A quarter of the people take part: 500: 0.1871 nats (certified bracket)
     A tenth of the people take part: 200: 0.3183 nats (certified bracket)
     500 people tell the reader their reports: 0.1011 nats (certified bracket)
+    500 fake users send what they like: a share moves by up to 0.40: 0.1011 nats (certified bracket)
     The same people are asked 5 times: 0.2005 to 0.2009 nats (certified bracket)
     The shuffler is broken or dishonest: 1.000 nats (exact)
     """
     cases = _cases([protocol.n for protocol in protocols], colluders, exposure)
-    rows = (_scenario(protocols, case, delta, exposure, planned if case.key == _PLANNED else None) for case in cases)
+    rows: list[Scenario] = []
+    for case in cases:
+        rows.append(_scenario(protocols, case, delta, exposure, planned if case.key == _PLANNED else None))
+        if case.key == _COLLUDERS:
+            rows.append(_fake(protocols, case.told // exposure.reports, exposure, rows[0], rows[-1]))
     return (*rows, _broken(protocols, exposure))
 
 
@@ -80,9 +85,9 @@ def _cases(sizes: Sequence[int], colluders: int | None, exposure: Exposure) -> I
         if min(sizes) // part:
             words = f"{name} of the {what} take part: {n // part:,}"
             yield _Case(key=f"one-in-{part}", words=words, part=part, times=planned)
-    told = colluders or max(1, n // _COLLUDING)
+    told = colluders or usual_fakes(n)
     words = f"{told:,} {'person tells' if told == 1 else 'people tell'} the reader their reports"
-    yield _Case(key="colluders", words=words, told=told * exposure.reports, times=planned)
+    yield _Case(key=_COLLUDERS, words=words, told=told * exposure.reports, times=planned)
     times = ROUNDS * planned
     yield _Case(key="rounds", words=f"The same people are asked {times:,} times", times=times)
 
@@ -104,6 +109,30 @@ def _scenario(
         lambda: max(worst_error(replace(protocol, n=case.answers(protocol.n))) for protocol in protocols)
     )
     return Scenario(key=case.key, case=case.words, central=figure, standard_error=error, remark=refused or no_error)
+
+
+def _fake(
+    protocols: Sequence[Protocol], fakes: int, exposure: Exposure, planned: Scenario, colluding: Scenario
+) -> Scenario:
+    """Return what fake users can do: they tell what they know, as colluders do, and they move estimates besides."""
+    each = exposure.reports
+
+    def furthest() -> float:
+        gains = [
+            poisoning_gain(protocol, fakes=min(fakes, protocol.n // each), reports_per_person=each)
+            for protocol in protocols
+        ]
+        return max(max(gain.raised.upper, gain.lowered.upper) for gain in gains)
+
+    moved, refused = _asked(furthest)
+    how_far = "" if moved is None else f": a share moves by up to {number(moved, up=True, digits=2)}"
+    return Scenario(
+        key="fake-users",
+        case=f"{fakes:,} fake user{' sends' if fakes == 1 else 's send'} what they like{how_far}",
+        central=colluding.central,
+        standard_error=planned.standard_error,
+        remark=colluding.remark or refused,
+    )
 
 
 def _broken(protocols: Sequence[Protocol], exposure: Exposure) -> Scenario:

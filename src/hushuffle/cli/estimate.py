@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from hushuffle.collection.estimate import Count, Tally
-    from hushuffle.estimation import HeavyHitters
+    from hushuffle.estimation import HeavyHitters, PoisoningGain
     from hushuffle.model import Estimate
 
 _Flag = Parameter(negative=(), show_default=False)
@@ -187,6 +187,15 @@ def _facts(
         "values": tally.counts.k,
         "intervals": "all at once" if at_once else "each",
     }
+    gain = tally.poisoning()
+    facts["fake_users"] = {
+        "fakes": gain.fakes,
+        "raised": gain.raised.upper,
+        "lowered": gain.lowered.upper,
+        "following_the_protocol": gain.honest.upper,
+        "values_at_once": gain.at_once,
+        "in_words": _of_fakes(gain, most),
+    }
     if most > 1:
         facts["meaning"] = (
             f"people, people_low and people_high count reports: one person may have given up to {most:,} of them."
@@ -196,6 +205,13 @@ def _facts(
         lowered = float((simplex.raw - simplex.frequencies)[~zeros].mean())
         facts["simplex"] = {"set_to_zero": int(zeros.sum()), "others_lowered_by": lowered}
     return facts
+
+
+def _of_fakes(gain: PoisoningGain, most: int) -> str:
+    """Say what fake users could do, where nobody says how many there are."""
+    each = "" if most == 1 else f", with {most:,} reports each,"
+    who = f"{gain.fakes:,} fake user{'' if gain.fakes == 1 else 's'} (one in a hundred){each}"
+    return f"If {who} were among them, they could move {gain.words}."
 
 
 def _significant(table: pl.DataFrame, shown: HeavyHitters, people: int) -> pl.DataFrame:
@@ -244,10 +260,14 @@ def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any
         sys.stdout.write(f"{facts[name]['people']:,} {facts[name]['unit']}, {facts[name]['dummies']:,} dummies.\n\n")
         if every:
             _print_rows(
-                table.sort("frequency", descending=True), facts[name], "each by itself", _of_simplex(facts[name])
+                table.sort("frequency", descending=True),
+                facts[name],
+                "each by itself",
+                [*_of_simplex(facts[name]), facts[name]["fake_users"]["in_words"]],
             )
         else:
-            notes = [*_of_others(table, facts[name]), *_of_simplex(facts[name])]
+            fakes = facts[name]["fake_users"]["in_words"]
+            notes = [*_of_others(table, facts[name]), *_of_simplex(facts[name]), fakes]
             _print_rows(table.head(_SHOWN), facts[name], "all at once", notes)
 
 

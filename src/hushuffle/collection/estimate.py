@@ -17,7 +17,8 @@ from hushuffle.collection.engines.spark_session import plainly, started
 from hushuffle.collection.released import Manifest, columns_in, read_counts, read_manifest, read_reports
 from hushuffle.collection.request import MANIFEST, REPORTS
 from hushuffle.errors import DataError, SpecificationError
-from hushuffle.estimation import HeavyHitters, estimate, heavy_hitters
+from hushuffle.estimation import HeavyHitters, PoisoningGain, estimate, heavy_hitters, poisoning_gain
+from hushuffle.estimation.poisoning import usual_fakes
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism, support_law
 from hushuffle.mechanisms.shufflers import Scrambler
@@ -69,6 +70,12 @@ class Tally:
         """Return what there is to warn about, if values are told from noise at `confidence`."""
         delta = self.specification.targets.delta
         return deployment_warnings(self.protocol, delta=delta, level=1 - confidence)
+
+    def poisoning(self) -> PoisoningGain:
+        """Return what fake users could do to these estimates if one person in a hundred were fake."""
+        most = self.specification.population.most
+        fakes = usual_fakes(self.manifest.people // most)
+        return poisoning_gain(self.protocol, fakes=fakes, reports_per_person=most)
 
     @property
     def protocol(self) -> Protocol:

@@ -2,12 +2,15 @@
 
 from hushuffle.estimation.frequency import estimate, keep_significant, predicted_standard_error, project_on_simplex
 from hushuffle.estimation.heavy_hitters import HeavyHitters, heavy_hitters
+from hushuffle.estimation.poisoning import PoisoningGain, poisoning_gain
 
 __all__ = [
     "HeavyHitters",
+    "PoisoningGain",
     "estimate",
     "heavy_hitters",
     "keep_significant",
+    "poisoning_gain",
     "predicted_standard_error",
     "project_on_simplex",
 ]

@@ -34,6 +34,6 @@ class StatementSection(Section):
     analyst: Name | None = None
     """Who reads the release."""
     colluders: Annotated[int, Field(ge=1, le=10**15)] | None = None
-    """How many people may tell their own reports to whoever reads the release: a row of "What if"; 1 % if left out."""
+    """How many people may tell their own reports to whoever reads the release, or be fake; 1 % if left out."""
     vouched: Vouched = Vouched()
     """Who vouches for each assumption, and how."""

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from hushuffle.randomness import Randomness
 
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 _STEP: Final = 1 << 20
 """Preimages found at a time, at least."""
@@ -53,9 +54,13 @@ class HashFamily(ABC):
     def buckets(self, hashes: Integers, values: Integers) -> Integers:
         """Return hash i of value i, shape (n,)."""
 
+    def drawn(self, hashes: Integers) -> Flags:
+        """Return which of these numbers are hashes that `draw` can give, shape (n,): others are made up."""
+        return np.ones(hashes.shape[0], dtype=np.bool_)
+
     @abstractmethod
     def supporters(self, hashes: Integers, buckets: Integers) -> Integers:
-        """Return how many hashes send each value to their bucket, shape (k,)."""
+        """Return how many hashes send each value to their bucket, shape (k,); of numbers that are `drawn`."""
 
     @abstractmethod
     def every(self) -> Iterator[tuple[int, ...]]:
@@ -169,6 +174,9 @@ class AffineHashes(HashFamily):
 
     def draw(self, size: int, rng: Randomness) -> Integers:
         return np.stack([1 + rng.integers(self.prime - 1, size), rng.integers(self.prime, size)], axis=1)
+
+    def drawn(self, hashes: Integers) -> Flags:
+        return hashes[:, 0] > 0
 
     def every(self) -> Iterator[tuple[int, ...]]:
         return ((u, v) for u in range(1, self.prime) for v in range(self.prime))

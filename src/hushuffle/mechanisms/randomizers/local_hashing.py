@@ -225,12 +225,16 @@ class LocalHashing(Mechanism):
         if rows.ndim != 2 or rows.shape[1] != len(limits):
             _checks.reject("reports", f"of shape (n, {len(limits)})", f"<shape {rows.shape}>")
         columns = [_checks.codes("reports", column, k=limit) for column, limit in zip(rows.T, limits, strict=True)]
-        return Histogram(counts=self.hashes.supporters(np.stack(columns[:-1], axis=1), columns[-1]))
+        hashes, buckets = np.stack(columns[:-1], axis=1), columns[-1]
+        drawn = self.hashes.drawn(hashes)
+        if not drawn.all():  # nobody's device sends these: they speak for no value
+            hashes, buckets = hashes[drawn], buckets[drawn]
+        return Histogram(counts=self.hashes.supporters(hashes, buckets))
 
     def supports(self, reports: Integers, values: Integers) -> Flags:
         hashes, buckets = np.tile(reports[:, :-1], (values.size, 1)), reports[:, -1]
         sent = self.hashes.buckets(hashes, np.repeat(values, buckets.size)).reshape(values.size, buckets.size)
-        supported: Flags = sent == buckets
+        supported: Flags = (sent == buckets) & self.hashes.drawn(reports[:, :-1])
         return supported
 
     def describe(self) -> str:

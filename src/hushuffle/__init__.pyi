@@ -12,10 +12,13 @@ from hushuffle.mechanisms.adversaries import Uninformed as Uninformed
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol as MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol as Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping as BitFlipping
+from hushuffle.mechanisms.randomizers import DiscreteLaplace as DiscreteLaplace
 from hushuffle.mechanisms.randomizers import LocalHashing as LocalHashing
 from hushuffle.mechanisms.randomizers import MatrixRandomizer as MatrixRandomizer
 from hushuffle.mechanisms.randomizers import RandomizedResponse as RandomizedResponse
+from hushuffle.mechanisms.randomizers import RoundedGaussian as RoundedGaussian
 from hushuffle.mechanisms.randomizers import RoundedResponse as RoundedResponse
+from hushuffle.mechanisms.randomizers import SquareWave as SquareWave
 from hushuffle.mechanisms.randomizers import TargetSampling as TargetSampling
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection as SubsetSelection
 from hushuffle.mechanisms.randomizers.unary_encoding import UnaryEncoding as UnaryEncoding

@@ -15,11 +15,14 @@ from typing import TypeVar
 from hushuffle.mechanisms import randomizers, shufflers
 from hushuffle.mechanisms.randomizers import (
     BitFlipping,
+    DiscreteLaplace,
     LocalHashing,
     MatrixRandomizer,
     Mechanism,
     RandomizedResponse,
+    RoundedGaussian,
     RoundedResponse,
+    SquareWave,
     SubsetSelection,
     TargetSampling,
     UnaryEncoding,
@@ -37,6 +40,7 @@ from hushuffle.model import Channel
 
 RANDOMIZERS: Mapping[type[Mechanism], tuple[Mechanism, ...]] = {
     BitFlipping: (BitFlipping(width=1, p=0.2), BitFlipping(width=2, p=0.45), BitFlipping(width=3, p=0.1)),
+    DiscreteLaplace: (DiscreteLaplace(levels=5, epsilon=2.0), DiscreteLaplace(levels=2, epsilon=1.0)),
     LocalHashing: (
         LocalHashing(k=5, g=4, epsilon=1.0),
         LocalHashing(k=3, g=2, epsilon=2.0),
@@ -58,9 +62,16 @@ RANDOMIZERS: Mapping[type[Mechanism], tuple[Mechanism, ...]] = {
         RandomizedResponse(k=4, epsilon=math.inf),
         RandomizedResponse.from_truth_probability(k=6, p=0.5),
     ),
+    RoundedGaussian: (RoundedGaussian(levels=4, epsilon=2.0), RoundedGaussian(levels=2, epsilon=0.5)),
     RoundedResponse: (
         RoundedResponse(levels=4, epsilon=1.0, low=-1.0, high=2.0),
         RoundedResponse(levels=2, epsilon=math.inf, low=0.0, high=1.0),
+    ),
+    SquareWave: (
+        SquareWave(bins=8, epsilon=1.0),
+        SquareWave(bins=5, epsilon=2.0, width=1),
+        SquareWave(bins=3, epsilon=0.5, width=0),
+        SquareWave(bins=4, epsilon=math.inf, width=1),
     ),
     SubsetSelection: (
         SubsetSelection(k=5, w=2, epsilon=1.0),

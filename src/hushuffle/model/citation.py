@@ -92,3 +92,12 @@ YE_BARG = Citation(
     text="M. Ye, A. Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, "
     "IEEE Transactions on Information Theory 64 (2018)",
 )
+SQUARE_WAVE = Citation(
+    key="li2020",
+    text="Z. Li, T. Wang, M. Lopuhaa-Zwakenberg, B. Skoric, N. Li, Estimating numerical distributions under local "
+    "differential privacy, SIGMOD (2020)",
+)
+GHOSH = Citation(
+    key="ghosh2009",
+    text="A. Ghosh, T. Roughgarden, M. Sundararajan, Universally utility-maximizing privacy mechanisms, STOC (2009)",
+)

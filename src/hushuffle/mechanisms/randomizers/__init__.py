@@ -2,11 +2,13 @@
 
 from hushuffle.mechanisms.randomizers.base import Mechanism, in_blocks, support_law, symmetric_law
 from hushuffle.mechanisms.randomizers.bit_flipping import BitFlipping
+from hushuffle.mechanisms.randomizers.level_noise import DiscreteLaplace, RoundedGaussian
 from hushuffle.mechanisms.randomizers.local_hashing import LocalHashing
 from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
 from hushuffle.mechanisms.randomizers.randomized_response import RandomizedResponse
 from hushuffle.mechanisms.randomizers.report_law import Bits, Blanket, Matrix, OneHot, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.rounded_response import RoundedResponse
+from hushuffle.mechanisms.randomizers.square_wave import SquareWave
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection
 from hushuffle.mechanisms.randomizers.target_sampling import Convention, TargetSampling
 from hushuffle.mechanisms.randomizers.unary_encoding import UnaryEncoding
@@ -17,6 +19,7 @@ __all__ = [
     "Bits",
     "Blanket",
     "Convention",
+    "DiscreteLaplace",
     "LocalHashing",
     "Matrix",
     "MatrixRandomizer",
@@ -24,7 +27,9 @@ __all__ = [
     "OneHot",
     "RandomizedResponse",
     "ReportLaw",
+    "RoundedGaussian",
     "RoundedResponse",
+    "SquareWave",
     "SubsetSelection",
     "Support",
     "Symmetric",

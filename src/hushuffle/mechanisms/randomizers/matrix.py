@@ -111,7 +111,8 @@ def _whole_weights(row: npt.NDArray[Any]) -> tuple[int, ...]:
     Equal entries stay equal (but for the largest ones), so a symmetric channel stays symmetric.
     """
     exact = [Fraction(entry) for entry in row.tolist()]
-    weights = [math.floor(SCALE * entry / sum(exact)) for entry in exact]
+    total = sum(exact)
+    weights = [math.floor(SCALE * entry / total) for entry in exact]
     largest = [y for y, entry in enumerate(exact) if entry == max(exact)]
     each, left = divmod(SCALE - sum(weights), len(largest))
     for place, y in enumerate(largest):

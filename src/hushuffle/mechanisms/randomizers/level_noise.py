@@ -1,0 +1,190 @@
+"""Noise added to levels: a report is a level, the likelier the nearer; what falls beyond an end becomes the end."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from hushuffle import _checks
+from hushuffle.mechanisms.randomizers.base import Integers, Mechanism
+from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
+from hushuffle.mechanisms.randomizers.report_law import Matrix
+from hushuffle.mechanisms.randomizers.settings import SILENT, Setting, Table
+from hushuffle.model import Channel
+from hushuffle.model.citation import BLANKET, GHOSH
+from hushuffle.model.report_layout import ReportLayout
+from hushuffle.numerics.roots import halved
+from hushuffle.randomness import Randomness
+
+LARGEST: Final = 128
+"""Levels at most: every probability is an exact multiple of 2**-64."""
+
+_LEAST: Final = 1e-3  # nats: far above what rounding does to probabilities
+_SETTINGS: Final = {
+    "epsilon": Setting(
+        type="epsilon",
+        about="Local privacy loss in nats between the lowest and the highest level: a finite number up to 40.",
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelNoise(Mechanism):
+    """Adds noise to a level, rounds to a level and moves what lies beyond an end to the end.
+
+    The noise is as small as epsilon allows. Probabilities are multiples of 2**-64: `local_epsilon` is that of the
+    rounded ones, and at most `epsilon`.
+    """
+
+    levels: int
+    epsilon: float
+    rounded: MatrixRandomizer = field(init=False, repr=False, compare=False)
+    besides_epsilon = "number of levels"
+
+    def __post_init__(self) -> None:
+        levels = _checks.integer("levels", self.levels, low=2, high=LARGEST)
+        hint = "Without noise take RandomizedResponse(epsilon=math.inf)."
+        epsilon = _checks.positive("epsilon", self.epsilon, hint=hint)
+        if not _LEAST <= epsilon <= 40:
+            _checks.reject("epsilon", f"from {_LEAST:g} to 40", epsilon, SILENT if epsilon < 1 else "")
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "epsilon", epsilon)
+        made = MatrixRandomizer(channel=Channel(matrix=self._law(epsilon)))
+        share = 1e-16
+        while made.local_epsilon > epsilon:  # by the rounding of the smallest probabilities
+            share *= 100
+            made = MatrixRandomizer(channel=Channel(matrix=self._law(epsilon * (1 - share))))
+        object.__setattr__(self, "rounded", made)
+
+    @abstractmethod
+    def _law(self, epsilon: float) -> npt.NDArray[np.float64]:
+        """Return the probabilities of reports, shape (levels, levels), with this local epsilon but for rounding."""
+
+    @classmethod
+    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> Self:
+        return cls(levels=k, epsilon=settings["epsilon"])
+
+    @property
+    def inputs(self) -> int:
+        return self.levels
+
+    @property
+    def local_epsilon(self) -> float:
+        return self.rounded.local_epsilon
+
+    @property
+    def layout(self) -> ReportLayout:
+        return self.rounded.layout
+
+    def law(self) -> Matrix:
+        return self.rounded.law()
+
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
+        return self.rounded.randomize(values, rng=rng)
+
+    def dummies(self, count: int, *, rng: Randomness) -> Integers:
+        return self.rounded.dummies(count, rng=rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteLaplace(LevelNoise):
+    """Add a two-sided geometric number to the level: d levels away is exp(-d epsilon/(levels - 1)) times as likely.
+
+    Levels beyond an end become the end. Neighbouring levels are told apart by epsilon/(levels - 1) nats at most, the
+    two ends by `epsilon`.
+
+    Args:
+        levels: number of levels, 2 to 128.
+        epsilon: epsilon_0 in nats, 0.001 to 40.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: Ghosh, Roughgarden, Sundararajan 2009; docs/theory/numbers.md, Theorem 6.
+
+    >>> noise = DiscreteLaplace(levels=11, epsilon=2.0)
+    >>> round(noise.local_epsilon, 9), noise.channel().matrix[0, :3].round(4).tolist()
+    (2.0, [0.5498, 0.0816, 0.0668])
+    """
+
+    sources = (GHOSH, BLANKET)
+    table = Table(
+        kind="discrete-laplace",
+        about="Noise for numbers: a two-sided geometric number of levels is added, inside the bounds.",
+        settings=_SETTINGS,
+    )
+
+    def _law(self, epsilon: float) -> npt.NDArray[np.float64]:
+        rate, place = epsilon / (self.levels - 1), np.arange(self.levels)
+        fall = math.exp(-rate)
+        matrix = np.asarray(-math.expm1(-rate) / (1 + fall) * np.exp(-rate * np.abs(place[:, None] - place)))
+        matrix[:, 0] = np.exp(-rate * place) / (1 + fall)
+        matrix[:, -1] = matrix[::-1, 0]
+        return matrix
+
+    def describe(self) -> str:
+        return (
+            f"every person reports one of {self.levels:,} levels, the own one with a two-sided geometric number added "
+            f"(discrete Laplace, local epsilon {self.local_epsilon:.4g})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundedGaussian(LevelNoise):
+    """Add a normal number to the level, round to the nearest level and move what lies beyond an end to the end.
+
+    Between the ends the local epsilon is finite: the two ends are told apart best, by the report that is an end.
+
+    Args:
+        levels: number of levels, 2 to 128.
+        epsilon: epsilon_0 in nats, 0.001 to 40.
+
+    Raises:
+        InvalidInputError: an argument out of range.
+
+    Source: docs/theory/numbers.md, Theorem 6.
+
+    >>> noise = RoundedGaussian(levels=11, epsilon=4.0)
+    >>> round(noise.sigma, 3), round(noise.local_epsilon, 6)
+    (4.087, 4.0)
+    """
+
+    sources = (BLANKET,)
+    table = Table(
+        kind="rounded-gaussian",
+        about="Noise for numbers: a normal number is added and rounded to a level, inside the bounds.",
+        settings=_SETTINGS,
+    )
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of the noise before it is rounded, in levels."""
+        return self._sigma(self.epsilon)
+
+    def _sigma(self, epsilon: float) -> float:
+        def quiet(width: float) -> bool:
+            near, far = special.log_ndtr(np.array([0.5, 1.5 - self.levels]) / width)
+            return bool(near - far <= epsilon)
+
+        return halved(quiet, good=2.0 * self.levels / min(epsilon, 1.0), bad=1e-3, times=100)
+
+    def _law(self, epsilon: float) -> npt.NDArray[np.float64]:
+        place, sigma = np.arange(self.levels), self._sigma(epsilon)
+        away = np.abs(place[:, None] - place)
+        matrix = np.asarray(special.ndtr((0.5 - away) / sigma) - special.ndtr((-0.5 - away) / sigma))
+        matrix[:, 0] = special.ndtr((0.5 - place) / sigma)
+        matrix[:, -1] = matrix[::-1, 0]
+        return matrix
+
+    def describe(self) -> str:
+        return (
+            f"every person reports one of {self.levels:,} levels, the own one with normal noise of {self.sigma:.4g} "
+            f"levels added (rounded Gaussian, local epsilon {self.local_epsilon:.4g})"
+        )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from oracles.number_enumeration import outcomes, report_law, rounding_law
 from oracles.rr_statistics import largest_z, mean_square_range
 
@@ -125,6 +125,27 @@ def test_what_does_not_fit_is_refused() -> None:
     hashed = hs.Protocol(randomizer=hs.LocalHashing(k=3, g=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=4)
     with pytest.raises(UnsupportedProtocolError, match="reports that are counted one by one, which LocalHashing"):
         hs.mean_error(hashed, grid=GRID)
-    blind = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[0.5, 0.5], [0.5, 0.5], [0.25, 0.75]]))
-    with pytest.raises(NumericalError, match="no float tells them apart"):
-        hs.mean_error(hs.Protocol(randomizer=blind, shuffler=hs.UniformShuffle(), n=4), grid=GRID)
+
+
+def test_where_no_scores_are_unbiased_the_bias_is_known_and_in_the_interval() -> None:
+    """Wide normal noise, and two levels with the same law: what cannot be told apart is not."""
+    same = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[0.5, 0.5], [0.5, 0.5], [0.25, 0.75]]))
+    wide = hs.RoundedGaussian(levels=3, epsilon=0.5)
+    for randomizer in (same, wide):
+        survey = hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=2000)
+        for level in range(3):
+            law = randomizer.channel().matrix[level]
+            counts = hs.Histogram(counts=np.array([round(2000 * part) for part in law[:-1]] + [0]))
+            counts = hs.Histogram(counts=np.array([*counts.counts[:-1], 2000 - counts.total]))
+            found = hs.estimate_numbers(counts, protocol=survey, grid=GRID)
+            assert abs(found.mean - GRID.points[level]) <= found.bias + 0.2
+            low, high = found.interval(0.99)
+            assert low <= GRID.points[level] <= high
+    assert found.bias < GRID.step
+    assert hs.mean_error(survey, grid=GRID) >= found.bias
+
+
+def test_a_mean_under_wide_normal_noise_is_not_lost_for_want_of_unbiased_scores() -> None:
+    grid = hs.NumberGrid(low=0, high=1, levels=16)
+    survey = hs.Protocol(randomizer=hs.RoundedGaussian(levels=16, epsilon=4.0), shuffler=hs.UniformShuffle(), n=10_000)
+    assert hs.mean_error(survey, grid=grid) < 0.2

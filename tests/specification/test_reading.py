@@ -7,6 +7,7 @@ import pytest
 
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import Specification, load, parse
+from hushuffle.specification.kinds import RANDOMIZERS
 
 POPULATION = 'population = { data = "people.csv", column = "x", categories = ["no", "yes"] }\n'
 COUNTED = "population = { n = 100, k = 4 }\n"
@@ -15,6 +16,8 @@ POPULATIONS = (
     "must be a table with data, column and categories, with n and k or categories, "
     "or of a reach study with publishers or audiences"
 )
+_QUOTED = [f'"{kind}"' for kind in sorted(RANDOMIZERS)]
+KINDS = f"{', '.join(_QUOTED[:-1])} or {_QUOTED[-1]}"
 REST = 'shuffler = { kind = "uniform" }\ntargets = { delta = 1e-6 }\n'
 
 
@@ -101,11 +104,7 @@ def test_every_problem_at_once() -> None:
         'population.colum: is not a known key, got "a". Did you mean column?',
         "population.n: is not a known key, got 3. It goes with n, and not with data and column.",
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
-        (
-            'randomizer.kind: must be "bit-flipping", "local-hashing", "randomized-response" or "subset-selection", '
-            'got "target-sampling". '
-            '"target-sampling" is planned, and not there yet.'
-        ),
+        (f'randomizer.kind: must be {KINDS}, got "target-sampling". "target-sampling" is planned, and not there yet.'),
         'shuffler.kind: must be "uniform", "scrambler", "mallows" or "none", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
         f'adversaries[1].kind: must be {known}, got "traffic". "traffic" is planned, and not there yet.',
@@ -139,8 +138,7 @@ def test_nothing_is_there() -> None:
 def test_tables_that_are_empty() -> None:
     assert problems("population = {}\nrandomizer = {}\nshuffler = {}\nadversaries = [3, {}]\ntargets = {}\n") == [
         f"population: {POPULATIONS}, got a table.",
-        'randomizer.kind: must be "bit-flipping", "local-hashing", "randomized-response" or "subset-selection", '
-        "got nothing.",
+        f"randomizer.kind: must be {KINDS}, got nothing.",
         'shuffler.kind: must be "uniform", "scrambler", "mallows" or "none", got nothing.',
         "adversaries[0]: must be a table, got 3.",
         'adversaries[1].kind: must be "uninformed", "strong", "informed", "linker" or "order", got nothing.',

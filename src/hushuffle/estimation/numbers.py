@@ -1,9 +1,10 @@
-"""Numbers from reports about them: the mean, unbiased, with its error over rounding and randomizing."""
+"""Numbers from reports about them: mean, distribution and quantiles, with their errors over all coins."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import NormalDist
 from typing import Final
 
@@ -11,47 +12,108 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.estimation.distribution import cumulative_ends, smoothed_shares, thresholds
+from hushuffle.estimation.expectations import Expectations, Floats
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Histogram, NumberGrid, Transcript
 
-Floats = npt.NDArray[np.float64]
-
-_EXACT: Final = 1e-9  # what expected scores may miss, relative to the largest of them
+_NOTHING: Final = 1e-9  # of the range: a bias that is rounding of floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NumberEstimate:
     """What reports say about n people's numbers, which lie on `grid`.
 
-    `mean` is unbiased, `standard_error` that of the mean over all coins, the people's numbers held fixed: neither is
-    clipped to the bounds. On average the variance is not too small, and too large by at most a quarter of a squared
-    step over n. `counts`, shape (reports,), is how often each report came.
+    `mean` is unbiased but for `bias`, which is 0 where unbiased scores are of use (randomized response, square wave,
+    discrete Laplace) and at most a known number elsewhere. `standard_error` is that of the mean over all coins, the
+    people's numbers held fixed. Nothing is clipped to the bounds. On average the variance is not too small, and too
+    large by at most a quarter of a squared step over n. `counts`, shape (reports,), is how often each report came,
+    `dummies` of them for no person.
+
+    Source: docs/theory/numbers.md, Theorem 3, Theorem 7 and Theorem 8.
     """
 
     grid: NumberGrid
     n: int
     mean: float
     standard_error: float
+    bias: float = 0.0
     counts: Histogram = field(repr=False)
+    dummies: int = 0
+    reports: Expectations = field(repr=False)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends of an interval for the mean (normal approximation), inside the bounds.
+        """Return the ends of an interval for the mean (normal approximation, any bias included), inside the bounds.
 
         Raises:
             InvalidInputError: a confidence outside (0, 1).
         """
         level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
-        half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error
+        half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error + self.bias
         low, high = np.clip([self.mean - half, self.mean + half], self.grid.low, self.grid.high).tolist()
         return low, high
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The distribution over the levels, shape (levels,), smoothed: biased, >= 0 and in all 1; no interval is known.
+
+        By expectation-maximisation with smoothing (Li et al. 2020).
+        """
+        return smoothed_shares(self.reports, self.counts.counts, n=self.n, dummies=self.dummies)
+
+    def cumulative(self, confidence: float = 0.95) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Return codes of levels, shape (m,), and intervals, shape (m, 2), each at `confidence`, at most 64 of them.
+
+        The first end is for the share of people whose number is below the next level, the second for the share whose
+        number is at most this level: so they hold for the numbers, however these were rounded.
+
+        Raises:
+            InvalidInputError: a confidence outside (0, 1).
+            UnsupportedProtocolError: there are more than 1,024 levels.
+        """
+        level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
+        codes = thresholds(self.grid.levels)
+        ends = cumulative_ends(
+            self.reports, self.counts.counts, self.shares, n=self.n, dummies=self.dummies, codes=codes, confidence=level
+        )
+        return codes, ends
+
+    def quantile(self, share: float) -> float:
+        """Return where `share` of the smoothed distribution lies below, each level spread over its neighbourhood.
+
+        Raises:
+            InvalidInputError: a share outside [0, 1].
+        """
+        wanted, points = _checks.probability("share", share), self.grid.points
+        edges = np.array([self.grid.low, *(points[1:] + points[:-1]) / 2, self.grid.high])
+        return float(np.interp(wanted, [0.0, *np.cumsum(self.shares[:-1]), 1.0], edges))
+
+    def quantile_intervals(self, shares: npt.ArrayLike, confidence: float = 0.95) -> Floats:
+        """Return an interval for each quantile of the people's numbers, shape (m, 2), each at `confidence`.
+
+        Quantile p is the smallest number that at least a share p of the people do not exceed. Ends are levels.
+
+        Raises:
+            InvalidInputError: a share or a confidence outside (0, 1).
+            UnsupportedProtocolError: there are more than 1,024 levels.
+        """
+        codes, ends = self.cumulative(confidence)
+        found = []
+        for share in np.atleast_1d(np.asarray(shares, dtype=np.float64)).tolist():
+            wanted = _checks.probability("shares", share, low_open=True, high_open=True)
+            below = int(np.argmax([*(ends[:, 1] >= wanted), True]))  # so many are surely below the quantile
+            above = int(np.argmax([*(ends[::-1, 0] < wanted), True]))
+            low = self.grid.low if below == 0 else self.grid.points[codes[below - 1]]
+            high = self.grid.high if above == 0 else self.grid.points[codes[codes.size - above] + 1]
+            found.append((float(low), float(high)))
+        return np.array(found).reshape(-1, 2)
 
 
 def estimate_numbers(
     reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol, grid: NumberGrid
 ) -> NumberEstimate:
-    """Return the mean of n people's numbers, with its error.
+    """Return the mean of n people's numbers, with its error; distribution and quantiles on request.
 
     Args:
         reports: a `Transcript`, its reports as an array, or how often each report came (a `Histogram`).
@@ -60,7 +122,6 @@ def estimate_numbers(
 
     Raises:
         InvalidInputError: the number of reports is not n + dummies, or there are not as many values as levels.
-        NumericalError: reports hardly depend on the numbers, so that no float tells these apart.
         UnsupportedProtocolError: the randomizer's reports cannot be counted one by one.
 
     Source: docs/theory/numbers.md, Theorem 3.
@@ -73,9 +134,11 @@ def estimate_numbers(
     >>> found = estimate_numbers(reports, protocol=survey, grid=ages.grid)
     >>> round(found.mean, 2), round(found.standard_error, 2)
     (50.91, 0.4)
+    >>> round(found.quantile(0.5), 1), found.quantile_intervals(0.5).tolist()
+    (51.0, [[40.0, 60.0]])
     """
-    scores = Scores.of(protocol.randomizer, grid)
-    counts, dummies = _counted(reports, protocol, scores.blanket.size)
+    scores = Scores.of(protocol.randomizer, grid, protocol.n)
+    counts, dummies = _counted(reports, protocol, scores.reports.blanket.size)
     n, seen = protocol.n, counts.counts
     total = float(seen @ scores.score) - dummies * scores.of_dummies(scores.score)
     # Two upper ends of what a person adds to the variance: the spread of all scores, and that of scores at the levels.
@@ -86,17 +149,27 @@ def estimate_numbers(
         at_levels = (float(seen @ scores.spread) - dummies * scores.of_dummies(scores.spread)) / n
         ends.append(min(max(at_levels, least), most) + grid.step**2 / 4)
     variance = max(min(ends), least) / n + scores.added(dummies, n)
-    return NumberEstimate(grid=grid, n=n, mean=grid.low + total / n, standard_error=math.sqrt(variance), counts=counts)
+    return NumberEstimate(
+        grid=grid,
+        n=n,
+        mean=grid.low + total / n,
+        standard_error=math.sqrt(variance),
+        bias=scores.bias,
+        counts=counts,
+        dummies=dummies,
+        reports=scores.reports,
+    )
 
 
 def mean_error(protocol: Protocol, *, grid: NumberGrid, numbers: npt.ArrayLike | None = None) -> float:
-    """Return the standard error of the estimated mean, over all coins: for these numbers, or for the worst ones.
+    """Return the error of the estimated mean, over all coins: for these numbers, or for the worst ones.
+
+    It is the standard error, or where the mean has a bias the root of the mean square error, or more.
 
     Where the number of dummies is random, the variance is its mean over it.
 
     Raises:
         InvalidInputError: there are not n numbers, or not as many values as levels.
-        NumericalError: reports hardly depend on the numbers, so that no float tells these apart.
         UnsupportedProtocolError: the randomizer's reports cannot be counted one by one.
 
     Source: docs/theory/numbers.md, Theorem 3 and Theorem 4.
@@ -109,7 +182,7 @@ def mean_error(protocol: Protocol, *, grid: NumberGrid, numbers: npt.ArrayLike |
     >>> round(mean_error(survey, grid=ages.grid, numbers=[40] * 10_000), 3)
     0.369
     """
-    scores = Scores.of(protocol.randomizer, grid)
+    scores = Scores.of(protocol.randomizer, grid, protocol.n)
     if numbers is None:
         person = scores.worst()
     else:
@@ -117,40 +190,46 @@ def mean_error(protocol: Protocol, *, grid: NumberGrid, numbers: npt.ArrayLike |
         if places.size != protocol.n:
             _checks.reject("numbers", f"n = {protocol.n:,} numbers", f"<{places.size:,}>")
         person = float(scores.at(np.clip(np.asarray(numbers, dtype=np.float64), grid.low, grid.high)).mean())
-    return math.sqrt(person / protocol.n + scores.added(protocol.shuffler.expected_dummies, protocol.n))
+    return math.sqrt(
+        person / protocol.n + scores.added(protocol.shuffler.expected_dummies, protocol.n) + scores.bias**2
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """A number for each report, whose expectation is the level that it is about, less the lowest one.
+    """A number for each report, whose expectation is the level that it is about, less the lowest one, but for `bias`.
 
     `score` has shape (reports,), `variance` (levels,): that of the score of one report of each level. `spread`, shape
-    (reports,), has it as its expectation; None: no scores do. `blanket` is the law of dummies, shape (reports,).
+    (reports,), has it as its expectation; None: no scores do.
     """
 
     grid: NumberGrid
     score: Floats
     variance: Floats
     spread: Floats | None
-    blanket: Floats
+    reports: Expectations
+    bias: float
 
     @classmethod
-    def of(cls, randomizer: Mechanism, grid: NumberGrid) -> Scores:
+    def of(cls, randomizer: Mechanism, grid: NumberGrid, n: int) -> Scores:
         """Return the scores of a randomizer's reports."""
         if randomizer.inputs != grid.levels:
             _checks.reject("grid", f"of {randomizer.inputs:,} levels, as many as values", f"<{grid.levels:,} levels>")
         reports = Expectations.of(randomizer)
         levels = grid.points - grid.low
         score = reports.scores(levels)
-        if score is None:
-            message = "reports hardly depend on the numbers: no float tells them apart. Use a larger epsilon."
-            raise NumericalError(message)
-        variance = np.maximum(reports.expected(score**2) - levels**2, 0.0)
-        return cls(grid=grid, score=score, variance=variance, spread=reports.scores(variance), blanket=reports.blanket)
+        score = reports.near_scores(levels, n=n) if score is None else score
+        mean = reports.expected(score)
+        variance = np.maximum(reports.expected(score**2) - mean**2, 0.0)
+        bias = float(np.abs(mean - levels).max())
+        bias = 0.0 if bias < _NOTHING * levels[-1] else bias
+        return cls(
+            grid=grid, score=score, variance=variance, spread=reports.scores(variance), reports=reports, bias=bias
+        )
 
     def of_dummies(self, score: Floats) -> float:
         """Return the expected score of a dummy."""
-        return float(self.blanket @ score)
+        return float(self.reports.blanket @ score)
 
     def added(self, dummies: float, n: int) -> float:
         """Return what so many dummies add to the variance of the mean."""
@@ -172,55 +251,6 @@ class Scores:
         return float(inside.max())
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Expectations:
-    """What one report says on average; `blanket` is the law of dummies, shape (reports,).
-
-    `matrix` is Q(y|x), shape (levels, reports). None: randomized response, which tells the truth on purpose with
-    probability `told`.
-    """
-
-    blanket: Floats
-    matrix: Floats | None = None
-    told: float = 1.0
-
-    @classmethod
-    def of(cls, randomizer: Mechanism) -> Expectations:
-        """Return those of a randomizer whose reports can be counted one by one."""
-        law = randomizer.law()
-        if law.symmetric is not None:
-            k = law.symmetric.k
-            return cls(blanket=np.full(k, 1 / k), told=float(law.symmetric.theta))
-        if law.support is not None:
-            message = (
-                "Estimates of numbers need randomized response, or reports that are counted one by one, which "
-                f"{type(randomizer).__name__} does not offer."
-            )
-            raise UnsupportedProtocolError(message)
-        return cls(
-            blanket=np.asarray(law.blanket().law, dtype=np.float64),
-            matrix=np.asarray(law.channel().matrix, dtype=np.float64),
-        )
-
-    def expected(self, scores: Floats) -> Floats:
-        """Return the expectation of scores, shape (reports,), of a report of each level, shape (levels,)."""
-        if self.matrix is None:
-            return np.asarray(self.told * scores + (1 - self.told) * scores.mean(axis=0))
-        return np.asarray(self.matrix @ scores)
-
-    def scores(self, targets: Floats) -> Floats | None:
-        """Return scores, shape (reports,), whose expectations are `targets`, shape (levels,); None: there are none.
-
-        Of several solutions it is that of the least square where all levels are equally frequent.
-        """
-        if self.matrix is None:
-            return np.asarray((targets - (1 - self.told) * targets.mean(axis=0)) / self.told)
-        weight = np.sqrt(np.maximum(self.matrix.mean(axis=0), np.finfo(np.float64).tiny))
-        found = np.linalg.lstsq(self.matrix / weight, targets, rcond=1e-13)[0] / weight
-        missed = np.abs(self.matrix @ found - targets).max()
-        return np.asarray(found) if missed <= _EXACT * max(float(np.abs(targets).max()), 1e-300) else None
-
-
 def _counted(
     reports: Transcript | npt.NDArray[np.int64] | Histogram, protocol: Protocol, outputs: int
 ) -> tuple[Histogram, int]:
@@ -229,7 +259,7 @@ def _counted(
         counts = reports
     else:
         array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
-        counts = protocol.randomizer.counts(array)
+        counts = Histogram(counts=np.bincount(_checks.codes("reports", array, k=outputs), minlength=outputs))
     if counts.k != outputs:
         _checks.reject("reports", f"counts of {outputs:,} reports", counts.k)
     drawn, dummies = protocol.shuffler.dummy_law, counts.total - protocol.n

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gzip
 import json
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +13,16 @@ import pytest
 
 from hushuffle.collection import collect as publishing
 from hushuffle.collection import release as collect_release
+from hushuffle.collection import spark as spark_files
 from hushuffle.collection.collect import Prepared, collect
+from hushuffle.collection.collect import run as run_collection
+from hushuffle.collection.engines import spark as engine
 from hushuffle.collection.release import Release
 from hushuffle.collection.request import Keys, Request, TooFewPeople
 from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
 from hushuffle.model import Bound
 from hushuffle.specification import Specification, parse
+from hushuffle.specification.reading import parse_collection
 from key_memory import new_key, no_figure
 from spark_session import NEEDS_SPARK, session
 
@@ -122,7 +128,7 @@ def test_without_a_key(folder: Path) -> None:
         (LABELS.replace(', missing = "drop"', ""), "are missing"),
         (LABELS.replace('"answer"', '"reply"'), r"has no column 'reply' \(number of columns: 3\)"),
         (LABELS.replace('"answer"', '"id"'), "match no category"),
-        (LABELS.replace("people.parquet", "people.csv"), "mends broken rows silently"),
+        (LABELS.replace("people.parquet", "nobody.csv"), "PATH_NOT_FOUND"),
         (LABELS.replace("people.parquet", "nobody.parquet"), "PATH_NOT_FOUND"),
         (LABELS.replace("people.parquet", "broken.parquet"), "Spark failed"),
         (LABELS.replace("people.parquet", "dates.parquet"), "of type Date"),
@@ -170,8 +176,6 @@ def test_what_spark_does_not_collect(folder: Path) -> None:
         run(folder, mallows, out="a")
     with pytest.raises(UnsupportedProtocolError, match="Without a shuffler"):
         run(folder, survey(shuffler='{ kind = "none" }'), out="b")
-    with pytest.raises(UnsupportedProtocolError, match="Several columns"):
-        run(folder, name="answer", out="c")
     with pytest.raises(SpecificationError, match="must have data and column"):
         run(folder, survey("{ n = 10, k = 3 }"), out="d")
     with pytest.raises(SpecificationError, match="must be the column that is asked for"):
@@ -183,3 +187,129 @@ def test_what_spark_does_not_collect(folder: Path) -> None:
     )
     with pytest.raises(SpecificationError, match="must be people with one value each"):
         run(folder, reach, out="f")
+
+
+def written(folder: Path, name: str, text: str, *, encoding: str = "utf-8") -> str:
+    content = text.encode(encoding)
+    (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return str(folder / name)
+
+
+def lines(name: str, separator: str = ",") -> str:
+    """Return rows with a quoted answer, a line break and a separator in quotation marks, and a blank line above all."""
+    rows = [f'"{"äbc"[i % 3]}"{separator}"{name}{i}"{separator}"two\n{separator} lines"' for i in range(50)]
+    return "\n".join(["", f"answer{separator}id{separator}text", *rows, ""])
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("keyed", [True, False])
+def test_csv_files(keyed: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file is read as the local engine reads it: packed ones, tabs, line breaks in quotation marks."""
+    files = [
+        written(folder, name, lines(name, "\t" if ".tsv" in name else ",")) for name in ("a.csv", "b.csv.gz", "c.tsv")
+    ]
+    specification = survey('{ n = 1, categories = ["ä", "b", "c"] }')
+    monkeypatch.setattr(engine, "_BUCKET", 2000)
+    keys = Keys(file=folder / "my.key", ids="id") if keyed else None
+    found = run(folder, specification, sources=files, column="answer", keys=keys)
+    assert found.protocol.n == 150
+    collect(specification, out=folder / "local", sources=files, column="answer", keys=keys)
+    assert (reports(folder, "out") == reports(folder, "local")) == keyed
+
+
+@pytest.mark.usefixtures("spark")
+def test_csv_of_another_form(folder: Path) -> None:
+    """Encoding and separator are those that the specification says."""
+    written(folder, "a.csv", lines("a", ";"), encoding="windows-1252")
+    form = '{ data = "*.csv", column = "answer", categories = ["ä", "b", "c"], separator = ";", encoding = "cp1252" }'
+    keys = Keys(file=folder / "my.key", ids="id")
+    run(folder, survey(form), keys=keys)
+    collect(survey(form), out=folder / "local", base_folder=folder, keys=keys)
+    assert reports(folder, "out") == reports(folder, "local")
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"answer,id\na,1\nb,2,secret\n", "is not a well-formed CSV file: a row has more fields"),
+        (b'answer,id\na,1\n"b,secret\n', "is not a well-formed CSV file"),
+        (b"reply,id\na,1\n", "has no column 'answer'"),
+        (b"answer,id,answer\na,1,secret\n", "column 'answer' is there twice"),
+        (b"", "1 of 1 files are empty: not even a line"),
+        (b"\n\n", "is empty: not even a line"),
+        (b"answer,id\n\xe4,secret\n", "is not UTF-8 text"),
+        (b"answer,id\nsecret,1\na,2\n", r"1 of 2 records \(50 %\) match no category"),
+        (b"answer,id\n,secret\na,2\n", r"1 of 2 records \(50 %\) are missing"),
+    ],
+)
+def test_bad_csv(content: bytes, message: str, folder: Path) -> None:
+    """The true cause, with no value in it."""
+    (folder / "a.csv").write_bytes(content)
+    specification = survey('{ data = "a.csv", column = "answer", categories = ["a", "b"] }')
+    with pytest.raises(DataError, match=message) as caught:
+        run(folder, specification)
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+    assert not list((folder / "out").glob("*.*"))
+
+
+@pytest.mark.usefixtures("spark")
+def test_csv_files_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    specification = survey('{ n = 1, categories = ["a", "b"] }')
+    plain = written(folder, "a.csv", "answer\na\n")
+    packed = written(folder, "b.csv.gz", "answer\na\n")
+    Path(packed).write_bytes(Path(packed).read_bytes()[:-9])
+
+    def refused(message: str, *sources: str) -> None:
+        out = f"out{len(list(folder.iterdir()))}"
+        with pytest.raises(DataError, match=message):
+            run(folder, specification, sources=sources, column="answer", out=out)
+
+    refused(r"\(file 2 of 2, sorted by name\) cannot be unpacked", plain, packed)
+    refused("1 of 2 files are empty", plain, written(folder, "c.csv", ""))
+    refused("A file is there twice", plain, str(folder / "a*.csv"))
+    refused("either all CSV or all Parquet", plain, str(folder / "people.parquet"))
+    monkeypatch.setattr(spark_files, "_LARGEST_CSV", 8)
+    refused("a CSV file is read whole with Spark", plain)
+
+
+COLUMNS = """
+population = {{ data = "people.parquet" }}
+shuffler = {{ kind = "scrambler", dummies = 20 }}
+targets = {{ delta = 1e-6 }}
+[[columns]]
+column = "answer"
+categories = {categories}
+missing = "drop"
+randomizer = {{ kind = "randomized-response", epsilon = 1.0 }}
+[[columns]]
+name = "shade"
+column = "colour"
+categories = {categories}
+randomizer = {{ kind = "subset-selection", epsilon = 2.0, w = 2 }}
+"""
+
+
+@pytest.mark.usefixtures("spark")
+def test_several_columns(folder: Path) -> None:
+    """The reports of each column are those of the local engine, coins of its own included."""
+    people = pl.read_parquet(folder / "people.parquet").with_columns(pl.col("answer").fill_null("c").alias("colour"))
+    people.write_parquet(folder / "people.parquet")
+    people.write_csv(folder / "people.csv")
+    keys = Keys(file=folder / "my.key", ids="id")
+    collection = parse_collection(COLUMNS.format(categories='["a", "b", "c"]'))
+    written_as_csv = parse_collection(COLUMNS.format(categories='["a", "b", "c"]').replace("parquet", "csv"))
+    told: list[float] = []
+    request = Request(base_folder=folder, keys=keys, progress=lambda _, share: told.append(share))
+    local = run_collection(collection, out=folder / "local", request=request)
+    for out, asked in (("spark", collection), ("csv", written_as_csv)):
+        found = run_collection(asked, out=folder / out, request=replace(request, master="local[2]"))
+        assert found.repeated  # the same batch, says the ledger
+        assert (found.several, found.dropped) == (True, local.dropped)
+        for name in ("answer", "shade"):
+            assert reports(folder, f"{out}/{name}") == reports(folder, f"local/{name}")
+    broken = parse_collection(COLUMNS.format(categories='["a", "b", "x"]'))
+    with pytest.raises(DataError) as caught:
+        run_collection(broken, out=folder / "broken", request=replace(request, keys=None, master="local[2]"))
+    assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == ["column 'answer'", "column 'colour'"]
+    assert not (folder / "broken").exists()

@@ -6,15 +6,19 @@ them say together is added up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NoReturn
 
 from hushuffle._checks import fail
+from hushuffle.collection import spark
 from hushuffle.collection.budget import Entry, Part, Spent
 from hushuffle.collection.budget import opened as opened_budget
+from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import MEMORY
+from hushuffle.collection.engines.spark_session import started
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, batches_of, release
 from hushuffle.collection.released import ColumnsManifest, Manifest, figure, number
@@ -240,16 +244,8 @@ def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
     _refuse_local(collection, request)
     folder = place / "release"
     folder.mkdir()
-    made: dict[str, Release] = {}
-    for position, (name, one) in enumerate(collection.columns.items()):
-        spill, target = place / f"spill-{position}", folder / name
-        spill.mkdir(mode=0o700)
-        target.mkdir(exist_ok=True)
-        part = _part(request, name, position, len(collection.columns))
-        try:
-            made[name] = release(one, part, name=name, spill=spill, target=target)
-        except WrongRecords as error:
-            _refuse_all(error, list(collection.columns.values())[position + 1 :], request)
+    with _engine(collection, request):
+        made = _made(collection, request, place, folder)
     if not collection.several:
         (only,) = made.values()
         return Prepared(releases=made, manifest=only.manifest, central=only.central, folder=folder)
@@ -277,12 +273,46 @@ def _refuse_local(collection: Collection, request: Request) -> None:
         )
 
 
-def _refuse_all(error: WrongRecords, others: Sequence[Specification], request: Request) -> NoReturn:
+@contextmanager
+def _engine(collection: Collection, request: Request) -> Iterator[None]:
+    """Keep the session of Spark, if it is Spark that collects, for all columns; what it does not collect is refused."""
+    if request.master is None or not collection.several:
+        yield
+        return
+    for one in collection.columns.values():
+        spark.check(one)
+    request.tell("starting Spark", 0.0)
+    with started(request.master):
+        yield
+
+
+def _made(collection: Collection, request: Request, place: Path, folder: Path) -> dict[str, Release]:
+    """Return the release of each column, in a folder of its own inside `folder`."""
+    made: dict[str, Release] = {}
+    for position, (name, one) in enumerate(collection.columns.items()):
+        spill, target = place / f"spill-{position}", folder / name
+        spill.mkdir(mode=0o700)
+        target.mkdir(exist_ok=True)
+        part = _part(request, name, position, len(collection.columns))
+        try:
+            made[name] = release(one, part, name=name, spill=spill, target=target)
+        except WrongRecords as error:
+            _refuse_all(error, list(collection.columns.values())[position + 1 :], request, place)
+    return made
+
+
+def _refuse_all(error: WrongRecords, others: Sequence[Specification], request: Request, place: Path) -> NoReturn:
     """Say what is wrong with the records of one column, and with those of the others that have not been read."""
     messages = [str(error)]
-    for specification in others:
+    for position, specification in enumerate(others):
+        asked = Asked.of(specification, request)
         try:
-            batches_of(Asked.of(specification, request)).check()
+            if request.master is None:
+                batches_of(asked).check()
+            else:
+                kernel = Kernel(randomizer=specification.randomizer.build(asked.answers.k))
+                (place / f"check-{position}").mkdir(mode=0o700)
+                spark.gathered(asked, kernel, replace(request, progress=None), place / f"check-{position}")
         except DataError as other:
             messages.append(str(other))
     raise WrongRecords("\n".join(messages)) from None

@@ -80,7 +80,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     """
     _refuse_shuffler(specification, request)
     if request.master is not None:
-        spark.check(specification, several=bool(name))
+        spark.check(specification)
     asked, keys = Asked.of(specification, request), request.keys
     batches = None if request.master is not None else batches_of(asked)  # before a key is made or anything is noted
     key = None if keys is None else keys.begin()

@@ -14,11 +14,12 @@ from hushuffle._checks import fail
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.spark import SparkCollection, dtype_of, quoted
 from hushuffle.collection.engines.spark_session import check_installed, plainly, started
-from hushuffle.collection.engines.spark_tasks import ID, NAMELESS, TWICE, VALUE, Reader
+from hushuffle.collection.engines.spark_tasks import ID, NAMELESS, TWICE, VALUE, CsvReader, Reader
 from hushuffle.collection.request import Asked, Gathered, Request
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.specification import Specification
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN
+from hushuffle.tables.csv_form import KINDS
 from hushuffle.tables.private import refuse_all, share
 from hushuffle.tables.reader import Rule, coded
 from hushuffle.tables.sources import type_name
@@ -26,6 +27,9 @@ from hushuffle.tables.sources import type_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_STRICT: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
+_LARGEST_CSV: Final = 1 << 27  # bytes of a file that a worker reads whole
+_SHORT: Final = 8  # bytes of a short line of a CSV file; packed lines are taken for eight times shorter
 _STARTING: Final = 0.05
 _READING: Final = 0.55  # the share of the time in which reports arrive, about
 _WRONG: Final = {
@@ -37,7 +41,7 @@ _WRONG: Final = {
 }
 
 
-def check(specification: Specification, *, several: bool) -> None:
+def check(specification: Specification) -> None:
     """Refuse what is not collected with Spark."""
     if specification.population.whose is not None:
         message = "Records of which each person has several are not collected with Spark yet: take --engine local."
@@ -45,9 +49,6 @@ def check(specification: Specification, *, several: bool) -> None:
     check_installed()
     if specification.shuffler.kind == "mallows":
         message = "A Mallows shuffle needs everybody's place in one order: collect it with --engine local."
-        raise UnsupportedProtocolError(message)
-    if several:
-        message = "Several columns are not collected with Spark yet: take --engine local, or a specification for each."
         raise UnsupportedProtocolError(message)
 
 
@@ -62,13 +63,9 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
     request.tell("starting Spark", 0.0)
     assert request.master is not None
     with started(request.master) as session:
-        engine = SparkCollection(
-            _frame(session, asked, given=request.sources),
-            Reader(answers=asked.answers, ids=keyed),
-            kernel,
-            spill,
-            mechanism=asked.mechanism(kernel) if keyed else None,
-        )
+        frame, reader, size = _table(session, asked, given=request.sources)
+        mechanism = asked.mechanism(kernel) if keyed else None
+        engine = SparkCollection(frame, replace(reader, ids=keyed), kernel, spill, mechanism=mechanism, size=size)
 
         def tell(rows: int, total: int) -> None:
             request.tell("randomizing", _STARTING + (_READING - _STARTING) * rows / max(rows, total, 1))
@@ -101,20 +98,57 @@ def _at(file: str, base_folder: Path) -> str:
     return file if ":" in file else f"file://{(base_folder / Path(file).expanduser()).absolute()}"
 
 
-def _frame(session: SparkSession, asked: Asked, *, given: Sequence[str]) -> DataFrame:
-    """Return the rows with the columns that are needed; whatever could lose records silently is refused.
+def _table(
+    session: SparkSession, asked: Asked, *, given: Sequence[str]
+) -> tuple[DataFrame, Reader, tuple[int, int] | None]:
+    """Return rows, what reads them, and their size if it is known; whatever could lose records silently is refused.
 
     Files that are `given` are for Spark to understand, those of the specification are on this machine.
     """
     files = given or [_at(file, asked.base_folder) for file in asked.files]
-    names = [asked.called.get(file, file) for file in files]
-    for file, called in zip(files, names, strict=True):
-        if file.endswith((".csv", ".csv.gz")):
-            fail(f"{called}: Spark's reader of CSV mends broken rows silently. Write Parquet, or take --engine local.")
+    called = ", ".join(asked.called.get(file, file) for file in (given or asked.files))
+    text = [file.endswith(KINDS) for file in files]
+    if any(text) and not all(text):
+        fail(f"{called}: with Spark, files are either all CSV or all Parquet. Collect them apart.")
+    return _texts(session, asked, files, called) if all(text) else _rows(session, asked, files, called)
+
+
+def _texts(
+    session: SparkSession, asked: Asked, files: Sequence[str], called: str
+) -> tuple[DataFrame, Reader, tuple[int, int]]:
+    """Return CSV files, each whole: Spark's own reader mends broken rows silently, and takes a part of a file."""
+    with plainly():
+        frame = (
+            session.read.format("binaryFile").options(**_STRICT).load(list(files)).select("path", "content", "length")
+        )
+        found = sorted((row["path"], row["length"]) for row in frame.select("path", "length").collect())
+        everything = len(frame.inputFiles())
+    paths = dict(found)
+    if len(paths) < len(found):
+        fail("A file is there twice: its people would report twice.")
+    if empty := everything - len(paths):  # Spark leaves them out
+        fail(f"{called}: {empty:,} of {everything:,} files are empty: not even a line with the names of the columns.")
+    of = f"of {len(paths):,}, sorted by name"
+    names = {path: f"{called} (file {place:,} {of})" for place, path in enumerate(paths, start=1)}
+    if len(paths) == 1:
+        names = dict.fromkeys(paths, called)
+    for path, length in found:
+        if length > _LARGEST_CSV:
+            fail(
+                f"{names[path]} has {length / 2**20:,.0f} MB: a CSV file is read whole with Spark, of "
+                f"{_LARGEST_CSV >> 20} MB at most. Cut it into several, or write Parquet."
+            )
+    columns = {VALUE: asked.column} | ({} if asked.ids is None else {ID: asked.ids})
+    reader = CsvReader(answers=asked.answers, columns=columns, form=asked.form, names=names)
+    records = sum(length if path.endswith(".gz") else length // _SHORT for path, length in found)
+    return frame.select("path", "content"), reader, (sum(paths.values()), records)
+
+
+def _rows(session: SparkSession, asked: Asked, files: Sequence[str], called: str) -> tuple[DataFrame, Reader, None]:
+    """Return rows of Parquet files, with the columns that are needed."""
 
     def read(*files: str) -> DataFrame:
-        strict = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-        return session.read.options(**strict).parquet(*files)
+        return session.read.options(**_STRICT).parquet(*files)
 
     with plainly():
         frame = read(*files)
@@ -127,13 +161,14 @@ def _frame(session: SparkSession, asked: Asked, *, given: Sequence[str]) -> Data
     for role, name in wanted.items():
         if name not in columns:
             fail(
-                f"{', '.join(names)} has no column {name!r} (number of columns: {len(columns):,}). "
+                f"{called} has no column {name!r} (number of columns: {len(columns):,}). "
                 "Capital letters and spaces matter."
             )
         _check_type(dtype_of(frame, name), name, None if role == ID else coded(asked.answers.coding))
     with plainly():
         # Spark takes no name with a dot here.
-        return frame.selectExpr(*(f"{quoted(name)} AS {role}" for role, name in wanted.items()))
+        rows = frame.selectExpr(*(f"{quoted(name)} AS {role}" for role, name in wanted.items()))
+    return rows, Reader(answers=asked.answers), None
 
 
 def _check_type(dtype: pl.DataType, column: str, rule: Rule | None) -> None:

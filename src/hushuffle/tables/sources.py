@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import difflib
 import glob
+import gzip
 import importlib
+import os
 import pkgutil
 import re
 import zlib
@@ -206,6 +208,28 @@ def open_source(source: str, *, base_folder: Path, form: CsvForm | None = None) 
     if scheme[1] != _BUNDLED:
         fail(f"{source!r} is not understood. Give a file on this machine, or {_BUNDLED}:NAME for a bundled data set.")
     return (_bundled(scheme[2], source),)
+
+
+@contextmanager
+def csv_in_memory(content: bytes, *, file: str, name: str, form: CsvForm | None = None) -> Iterator[Part]:
+    r"""Give a CSV file of which the bytes were read, under the name `file`; it is on no disk, however this ends.
+
+    >>> with csv_in_memory(b"answer\nyes\n", file="answers.csv", name="answers") as part:
+    ...     part.schema().names()
+    ['answer']
+    """
+    if not hasattr(os, "memfd_create"):  # pragma: no cover - another system
+        fail(f"{name}: a CSV file is read in memory, which needs Linux. Write Parquet.")
+    try:
+        plain = gzip.decompress(content) if file.endswith(".gz") else content
+    except (OSError, EOFError, zlib.error):
+        fail(f"{name} cannot be unpacked: it may be cut off or damaged.")
+    with os.fdopen(os.memfd_create("answers"), "wb") as memory:
+        memory.write(plain)
+        memory.flush()
+        path = Path(f"/proc/self/fd/{memory.fileno()}")
+        known = replace(form or CsvForm(), separator=(form or CsvForm()).separator_of(Path(file)))
+        yield Part(name=name, frame=_scanned(path, known), path=path, form=known if form else None)
 
 
 def open_folder(source: str, *, base_folder: Path, form: CsvForm | None = None) -> tuple[Part, ...]:

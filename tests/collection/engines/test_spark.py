@@ -31,7 +31,7 @@ from hushuffle.collection.engines.spark_tasks import MARKS, NAMELESS, SENT, TWIC
 from hushuffle.collection.record_tags import Tags
 from hushuffle.collection.released import write_reports
 from hushuffle.errors import DataError, InvalidInputError, MissingDependencyError
-from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse, SubsetSelection
+from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse, SubsetSelection, UnaryEncoding
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.randomness import Randomness, reproducible
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
@@ -48,6 +48,7 @@ MECHANISMS = [
     LocalHashing(k=300, g=4, epsilon=2.0),
     LocalHashing(k=300, g=5, epsilon=2.0),
     SubsetSelection(k=300, w=3, epsilon=2.0),
+    UnaryEncoding(k=300, epsilon=2.0, kind="optimized"),
 ]
 RESPONSE = MECHANISMS[0]
 
@@ -148,15 +149,15 @@ def test_marks() -> None:
     (packed,) = [row for batch in Pack(layout=kernel.layout)(work(batches(people, 8))) for row in batch.to_pylist()]
     assert np.frombuffer(packed["reports"], dtype=kernel.layout.dtype).size == 2
     assert np.frombuffer(packed["tags"], dtype=np.uint64).size == 4
-    size, *marks = np.frombuffer(packed["counts"], dtype=np.int64).tolist()
-    assert size == 8
+    read, records, *marks = np.frombuffer(packed["counts"], dtype=np.int64).tolist()
+    assert read == records == 8
     assert dict(zip(MARKS, marks, strict=True)) == {MISSING: 1, UNSEEN: 0, OVERLAP: 1, NAMELESS: 2, TWICE: 2}
 
 
 def test_nobody() -> None:
     (sent,) = task()(iter([]))
     (packed,) = Pack(layout=RESPONSE.layout)(iter([sent]))
-    assert packed.to_pylist() == [{"reports": b"", "tags": b"", "counts": bytes(8 * (1 + len(MARKS)))}]
+    assert packed.to_pylist() == [{"reports": b"", "tags": b"", "counts": bytes(8 * (2 + len(MARKS)))}]
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000])
@@ -183,18 +184,19 @@ def test_rows_are_sorted_by_place(size: int, monkeypatch: pytest.MonkeyPatch) ->
     assert reports["report"].tolist() == [report for _, (report, *_) in ordered]
     pairs = np.frombuffer(b"".join(row["tags"] for row in packed), dtype=np.uint64).reshape(-1, 2)
     assert pairs.tolist() == [pair for _, (_, *pair) in ordered]
-    assert sum(np.frombuffer(row["counts"], dtype=np.int64)[0] for row in packed) == people.height
+    assert sum(np.frombuffer(row["counts"], dtype=np.int64)[1] for row in packed) == people.height
 
 
 def test_missing_answers_may_be_a_category() -> None:
-    found, ids = Reader(answers=Answers.of(["a", "b"], "none")).read(pl.DataFrame({"value": ["b", None, "x", ""]}))
+    people = pl.DataFrame({"value": ["b", None, "x", ""]})
+    ((found, ids),) = Reader(answers=Answers.of(["a", "b"], "none")).read(next(batches(people, 4)))
     assert found.tolist() == [1, 2, UNSEEN, 2]
     assert ids is None
 
 
 def test_unsigned_ids_arrive_as_decimals() -> None:
     people = pl.DataFrame({"id": pl.Series([Decimal(7), Decimal(2**64 - 1)], dtype=pl.Decimal(20, 0)), "value": [1, 2]})
-    _, ids = reader().read(people)
+    ((_, ids),) = reader().read(next(batches(people, 2)))
     assert ids is not None
     assert ids.to_list() == ["7", str(2**64 - 1)]
 

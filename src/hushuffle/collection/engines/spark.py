@@ -104,6 +104,7 @@ class SparkCollection:
         kernel: with a key, always: tasks may be executed twice.
         folder: a private one for the reports, and tags of the ledger.
         mechanism: with ids: what `record_tags.Tags` wants to know.
+        size: how much there is to read, in the reader's unit, and about how many records; counted if it is not given.
         rng: of the places of dummies, and of dummies that have no key.
     """
 
@@ -115,13 +116,14 @@ class SparkCollection:
         folder: Path,
         *,
         mechanism: str | None = None,
+        size: tuple[int, int] | None = None,
         rng: Randomness | None = None,
     ) -> None:
         if kernel.key is None:
             _checks.reject("kernel", "one with a key", "one without", "Spark may execute a task twice.")
         if reader.ids != (mechanism is not None):
             _checks.reject("mechanism", "given exactly when records have ids", "<the other>")
-        self._frame, self._kernel, self._file = frame, kernel, folder / "reports"
+        self._frame, self._kernel, self._file, self._size = frame, kernel, folder / "reports", size
         self._task = Randomize(reader=reader, kernel=kernel, order_key=secrets.token_bytes(32), mechanism=mechanism)
         self._rng = secure() if rng is None else rng
         self.people = 0
@@ -136,18 +138,18 @@ class SparkCollection:
         tell = progress or (lambda _count, _total: None)
         counts = no_counts()
         with plainly(), self._file.open("xb") as file:
-            total = self._frame.count()
+            total, records = self._size or (self._frame.count(),) * 2
             width = PLACE + self._kernel.layout.dtype.itemsize + (0 if self._sorter is None else PAIR)
-            for row in _rows(self._shuffled(max(1, -(-total * width // _BUCKET)))):
+            for row in _rows(self._shuffled(max(1, -(-records * width // _BUCKET)))):
                 file.write(row["reports"])
                 self.people += len(row["reports"]) // self._kernel.layout.dtype.itemsize
                 counts += np.frombuffer(row["counts"], dtype=np.int64)
                 if self._sorter is not None:
                     self._sorter.add(np.frombuffer(row["tags"], dtype=np.uint64).reshape(-1, 2))
-                tell(self.people, total)
-        seen, *marked = counts.tolist()
+                tell(self.people, records)
+        read, seen, *marked = counts.tolist()
         self.marks = dict(zip(MARKS, marked, strict=True))
-        if seen != total or seen != self.people + sum(marked):
+        if read != total or seen != self.people + sum(marked):
             message = "The table has changed while it was read: nothing leaves."
             raise DataError(message)
 

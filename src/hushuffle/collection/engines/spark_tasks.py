@@ -23,7 +23,11 @@ from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
-from hushuffle.tables.reader import coded
+from hushuffle.tables.csv_form import CsvForm
+from hushuffle.tables.private import BATCH
+from hushuffle.tables.reader import ID as ID_RULE
+from hushuffle.tables.reader import TableReader, coded
+from hushuffle.tables.sources import csv_in_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,21 +73,55 @@ class Reader:
     answers: Answers
     ids: bool = False
 
-    def read(self, frame: pl.DataFrame) -> tuple[Integers, pl.Series | None]:
-        """Return codes 0..k-1 or marks, shape (n,), and ids as text, shape (n,)."""
+    def read(self, batch: pa.RecordBatch) -> Iterator[tuple[Integers, pl.Series | None]]:
+        """Yield codes 0..k-1 or marks, shape (n,), and ids as text, shape (n,)."""
+        frame = table_of(batch)
         read = coded(self.answers.coding).read(VALUE, frame.schema[VALUE])
-        codes = frame.select(read).to_series().to_numpy().astype(np.int64)
+        codes = frame.select(read).to_series()
+        ids = frame[ID] if self.ids else None
+        if ids is not None and ids.dtype.is_decimal():  # unsigned integers of 64 bits, as Spark reads them
+            ids = ids.cast(pl.UInt64, strict=False)
+        yield self._settled(codes, ids)
+
+    def size(self, batch: pa.RecordBatch) -> int:
+        """Return how much there was to read, in the unit of the whole table: rows."""
+        return int(batch.num_rows)
+
+    def _settled(self, marks: pl.Series, ids: pl.Series | None) -> tuple[Integers, pl.Series | None]:
+        codes = marks.to_numpy().astype(np.int64)
         if self.answers.instead is not None:
             codes[codes == MISSING] = self.answers.labels.index(self.answers.instead)
-        if not self.ids:
+        if ids is None:
             return codes, None
-        ids = frame[ID]
-        if ids.dtype.is_decimal():  # unsigned integers of 64 bits, as Spark reads them
-            ids = ids.cast(pl.UInt64, strict=False)
         ids = ids.cast(pl.String)
         nameless = (ids.is_null() | (ids == "")).to_numpy()
         codes[nameless & (codes >= 0)] = NAMELESS
         return codes, ids
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvReader(Reader):
+    """The same of whole CSV files, each a row of its name ("path") and its bytes ("content"): read as on one machine.
+
+    `columns` are the names of the private column and of that of ids, if there are ids; `names` say what messages
+    call a file.
+    """
+
+    columns: Mapping[str, str]
+    form: CsvForm | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, batch: pa.RecordBatch) -> Iterator[tuple[Integers, pl.Series | None]]:
+        rules = {VALUE: coded(self.answers.coding), ID: ID_RULE}
+        wanted = {role: (column, rules[role]) for role, column in self.columns.items()}
+        for path, content in zip(batch.column("path").to_pylist(), batch.column("content").to_pylist(), strict=True):
+            with csv_in_memory(content, file=path, name=self.names[path], form=self.form) as part:
+                for block in TableReader([part], wanted).blocks(rows=BATCH):
+                    yield self._settled(block.frame[VALUE], block.frame[ID] if self.ids else None)
+
+    def size(self, batch: pa.RecordBatch) -> int:
+        """Return how many bytes the files have."""
+        return sum(map(len, batch.column("content").to_pylist()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +133,8 @@ class Randomize:
     stand in each order with the same probability: exchange two numbers, and nothing else changes. With a `mechanism`
     (see `record_tags.Tags`) each row also has the tags of its record.
 
-    Rows travel by bucket, many in one value. Beside them go counts: of the records there were, then of those with
-    each of `MARKS`.
+    Rows travel by bucket, many in one value. Beside them go counts: how much there was to read, how many records, and
+    how many of them with each of `MARKS`.
     """
 
     reader: Reader
@@ -109,14 +147,17 @@ class Randomize:
         start = partition() << _POSITIONS
         held = _Held(self.buckets)
         for batch in batches:
-            quietly(self._take, batch, start, held)
-            start += batch.num_rows
-            if held.size >= _HELD:
-                yield quietly(held.given)
+            pieces = self.reader.read(batch)
+            while (piece := quietly(next, pieces, None)) is not None:
+                codes, ids = piece
+                quietly(self._take, codes, ids, start, held)
+                start += codes.size
+                if held.size >= _HELD:
+                    yield quietly(held.given)
+            held.counts[0] += quietly(self.reader.size, batch)
         yield quietly(held.given)
 
-    def _take(self, batch: pa.RecordBatch, start: int, held: _Held) -> None:
-        codes, ids = self.reader.read(_frame(batch))
+    def _take(self, codes: Integers, ids: pl.Series | None, start: int, held: _Held) -> None:
         kept = np.flatnonzero(codes >= 0)
         if ids is None:
             records = (kept + start).astype(np.uint64)
@@ -130,7 +171,7 @@ class Randomize:
         if ids is not None:
             columns["tags"] = self.tags().of(records, codes[kept])
         held.add(buckets, columns)
-        held.counts += np.array([codes.size, *(np.count_nonzero(codes == mark) for mark in MARKS)])
+        held.counts += np.array([0, codes.size, *(np.count_nonzero(codes == mark) for mark in MARKS)])
 
     def places(self, records: Words) -> tuple[Integers, Words]:
         """Return the bucket of each record, and its place there, shape (n,) both."""
@@ -216,7 +257,7 @@ class Pack:
         tags = np.frombuffer(columns["tags"], dtype="<u8").reshape(-1, 2)
         counts = np.frombuffer(columns["counts"], dtype=np.int64).reshape(-1, no_counts().size).sum(axis=0)
         order, twice = _order(np.frombuffer(columns["places"], dtype="<u8"), tags[:, 0])
-        counts[1 + MARKS.index(TWICE)] += twice
+        counts[2 + MARKS.index(TWICE)] += twice
         reports, tags = reports[order], tags[order] if tags.size else tags
         starts = range(0, max(order.size, 1), _PIECE)
         return [
@@ -290,7 +331,7 @@ class Count:
             yield self.layout.unpack(np.concatenate(held))
 
     def _checked(self, batch: pa.RecordBatch) -> Packed:
-        frame = _frame(batch)
+        frame = table_of(batch)
         packed = np.empty(frame.height, dtype=self.layout.dtype)
         for name, limit in zip(self.layout.names, self.layout.limits, strict=True):
             column = frame[name].cast(pl.Int64, strict=False)
@@ -302,8 +343,8 @@ class Count:
 
 
 def no_counts() -> Integers:
-    """Return counts of no records: of all, and of those with each of `MARKS`."""
-    return np.zeros(1 + len(MARKS), dtype=np.int64)
+    """Return counts of nothing: read, records, and those with each of `MARKS`."""
+    return np.zeros(2 + len(MARKS), dtype=np.int64)
 
 
 def partition() -> int:
@@ -318,14 +359,17 @@ def quietly(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kw
     """Return what `work` returns; what libraries say when something goes wrong may quote values, and Spark logs it."""
     try:
         return work(*args, **kwargs)
-    except (DataError, KeyboardInterrupt, SystemExit):
+    except DataError as error:
+        raise DataError(str(error)) from None  # by the name that `failure` looks for
+    except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - nothing may pass, and a panic of Polars is no Exception
         message = f"a task of hushuffle failed ({type(error).__name__})."
         raise DataError(message) from None
 
 
-def _frame(batch: pa.RecordBatch) -> pl.DataFrame:
+def table_of(batch: pa.RecordBatch) -> pl.DataFrame:
+    """Return the rows of a batch."""
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)
     return frame

@@ -28,13 +28,6 @@ def by_matrix(rows: Floats) -> Mechanism:
     return hs.MatrixRandomizer(channel=hs.Channel(matrix=rows / rows.sum(axis=1, keepdims=True)))
 
 
-def bits(k: int, kept: float, raised: float) -> Mechanism:
-    """One-hot: the own bit is 1 with probability `kept`, every other one with `raised`."""
-    reports = np.arange(2**k)[:, None] >> np.arange(k) & 1
-    own = np.where(np.eye(k) == 1, kept, raised)[:, None, :]
-    return by_matrix(np.where(reports == 1, own, 1 - own).prod(axis=2))
-
-
 def truncated_geometric(k: int, epsilon: float) -> Mechanism:
     """Noise of the law r**|z|, what falls beyond an end counted there; epsilon is the loss across the whole range."""
     ratio = math.exp(-epsilon / (k - 1))
@@ -59,21 +52,15 @@ def square_wave(k: int, epsilon: float) -> Mechanism:
     return by_matrix(np.diff(ends) + (growth - 1) * np.maximum(near, 0.0))
 
 
-def hadamard(k: int, epsilon: float) -> Mechanism:
-    """Acharya, Sun, Zhang 2019: a report agrees with the value's row of a Hadamard matrix e**epsilon times as often."""
-    signs = np.array([[(x & y).bit_count() % 2 for y in range(2 * k)] for x in range(1, k + 1)])
-    return by_matrix(np.where(signs == 0, math.exp(epsilon), 1.0))
-
-
 def cases() -> Iterator[tuple[str, Mechanism, int, int, float]]:
     """Yield name, mechanism, people, dummies and delta."""
     for n in (1000, 100_000):
         yield "randomized response, k = 10, epsilon_0 = 2", hs.RandomizedResponse(k=10, epsilon=2.0), n, 0, 1e-6
         yield "subset selection, k = 10, w = 3, epsilon_0 = 1", hs.SubsetSelection(k=10, w=3, epsilon=1.0), n, 0, 1e-6
-        yield "one-hot OUE, k = 8, epsilon_0 = 1", bits(8, 0.5, 1 / (math.e + 1)), n, 0, 1e-6
-        flip = 1 / (math.exp(0.5) + 1)
-        yield "one-hot SUE (RAPPOR), k = 8, epsilon_0 = 1", bits(8, 1 - flip, flip), n, 0, 1e-6
-        yield "Hadamard response, k = 8, epsilon_0 = 1", hadamard(8, 1.0), n, 0, 1e-6
+        yield "one-hot OUE, k = 1,000, epsilon_0 = 1", hs.UnaryEncoding(k=1000, epsilon=1.0), n, 0, 1e-6
+        rappor = hs.UnaryEncoding(k=1000, epsilon=1.0, kind="symmetric")
+        yield "one-hot SUE (RAPPOR), k = 1,000, epsilon_0 = 1", rappor, n, 0, 1e-6
+        yield "Hadamard response, k = 1,000, epsilon_0 = 1", hs.HadamardResponse(k=1000, epsilon=1.0), n, 0, 1e-6
         yield "square wave, 16 cells, epsilon_0 = 1", square_wave(16, 1.0), n, 0, 1e-6
         yield "truncated geometric, k = 16, epsilon_0 = 3", truncated_geometric(16, 3.0), n, 0, 1e-6
         yield "discretised Gaussian, sigma = 1, k = 8", noise(8, lambda z: np.exp(-(z**2) / 2)), n, 0, 1e-6

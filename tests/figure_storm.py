@@ -326,6 +326,7 @@ CALLS: dict[str, dict[str, str]] = {
     "estimate": {"reports": "reports", "protocol": "protocol"},
     "RandomizedResponse": {"k": "k", "epsilon": "epsilon"},
     "SubsetSelection": {"k": "k", "w": "small", "epsilon": "epsilon"},
+    "HadamardResponse": {"k": "k", "epsilon": "epsilon"},
     "UnaryEncoding": {"k": "k", "epsilon": "epsilon", "kind": "kind"},
     "LocalHashing": {"k": "k", "g": "small", "epsilon": "epsilon"},
     "BitFlipping": {"width": "small", "p": "p"},

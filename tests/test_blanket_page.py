@@ -38,7 +38,7 @@ def test_other_crowds_are_as_printed(crowd: tuple[int, float]) -> None:
 def test_mechanisms_are_as_printed() -> None:
     known = dict(blanket.mechanisms())
     assert list(LARGE) == list(known)
-    for name in ("subset selection, k = 10, w = 3, epsilon_0 = 1", "Hadamard response, k = 8, epsilon_0 = 1"):
+    for name in ("subset selection, k = 10, w = 3, epsilon_0 = 1", "Hadamard response, k = 1,000, epsilon_0 = 1"):
         figures = blanket.large_crowd(known[name])
         assert LARGE[name][:3] == [f"{figure:.5g}" for figure in figures]
 

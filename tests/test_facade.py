@@ -81,6 +81,7 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "SecureAggregation": (),
     "SubsetSelection": ("k", "w", "epsilon"),
     "SubsetSelection.best_w": ("k", "epsilon"),
+    "HadamardResponse": ("k", "epsilon"),
     "UnaryEncoding": ("k", "epsilon", "kind"),
     "TargetSampling": ("targets", "sigma", "flood", "convention"),
     "Traces": ("events", "offsets", "k"),

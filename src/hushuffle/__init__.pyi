@@ -20,6 +20,7 @@ from hushuffle.mechanisms.randomizers import RoundedGaussian as RoundedGaussian
 from hushuffle.mechanisms.randomizers import RoundedResponse as RoundedResponse
 from hushuffle.mechanisms.randomizers import SquareWave as SquareWave
 from hushuffle.mechanisms.randomizers import TargetSampling as TargetSampling
+from hushuffle.mechanisms.randomizers.hadamard_response import HadamardResponse as HadamardResponse
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection as SubsetSelection
 from hushuffle.mechanisms.randomizers.unary_encoding import UnaryEncoding as UnaryEncoding
 from hushuffle.mechanisms.shufflers import DummyLaw as DummyLaw

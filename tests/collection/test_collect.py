@@ -28,6 +28,7 @@ from key_memory import ledgers, new_key, no_figure
 
 RESPONSE = '{ kind = "randomized-response", epsilon = 2.0 }'
 SUBSETS = '{ kind = "subset-selection", epsilon = 1.0 }'
+BITS = '{ kind = "unary-encoding", epsilon = 1.0 }'
 HASHING = '{ kind = "local-hashing", epsilon = 2.0, g = 4 }'
 TRUTH = '{ kind = "randomized-response", epsilon = "inf" }'
 
@@ -95,7 +96,7 @@ def test_what_is_written(folder: Path) -> None:
     assert names(folder) == ["my.key", "out", "people.csv"]
 
 
-@pytest.mark.parametrize("randomizer", [RESPONSE, HASHING, SUBSETS])
+@pytest.mark.parametrize("randomizer", [RESPONSE, HASHING, SUBSETS, BITS])
 def test_reports_have_the_law_of_the_protocol(folder: Path, randomizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many reports support each value, against their mean and variance; |z| < 6, six times: false alarm 2e-8."""
     specification = survey(randomizer=randomizer, shuffler='{ kind = "scrambler", dummies = 300 }')

@@ -18,6 +18,8 @@ from hushuffle.errors import DataError
 from hushuffle.specification import parse
 
 SUBSETS = 'kind = "subset-selection", epsilon = 2.0, w = 2'
+BITS = 'kind = "unary-encoding", encoding = "symmetric", epsilon = 2.0'
+ROWS = 'kind = "hadamard-response", epsilon = 2.0'
 HASHING = 'kind = "local-hashing", epsilon = 2.0, g = 4'
 
 
@@ -46,7 +48,7 @@ def collected(
     return folder / out
 
 
-@pytest.mark.parametrize("randomizer", ['kind = "randomized-response", epsilon = 2.0', HASHING, SUBSETS])
+@pytest.mark.parametrize("randomizer", ['kind = "randomized-response", epsilon = 2.0', HASHING, SUBSETS, BITS, ROWS])
 def test_estimates_are_those_of_the_library(tmp_path: Path, randomizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "secure", lambda: hs.reproducible(1))
     out = collected(tmp_path, "out", randomizer=randomizer, shuffler='kind = "scrambler", dummies = 30')

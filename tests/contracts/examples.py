@@ -16,6 +16,7 @@ from hushuffle.mechanisms import randomizers, shufflers
 from hushuffle.mechanisms.randomizers import (
     BitFlipping,
     DiscreteLaplace,
+    HadamardResponse,
     LocalHashing,
     MatrixRandomizer,
     Mechanism,
@@ -41,6 +42,11 @@ from hushuffle.model import Channel
 RANDOMIZERS: Mapping[type[Mechanism], tuple[Mechanism, ...]] = {
     BitFlipping: (BitFlipping(width=1, p=0.2), BitFlipping(width=2, p=0.45), BitFlipping(width=3, p=0.1)),
     DiscreteLaplace: (DiscreteLaplace(levels=5, epsilon=2.0), DiscreteLaplace(levels=2, epsilon=1.0)),
+    HadamardResponse: (
+        HadamardResponse(k=2, epsilon=1.0),
+        HadamardResponse(k=5, epsilon=2.0),
+        HadamardResponse(k=3, epsilon=math.inf),
+    ),
     LocalHashing: (
         LocalHashing(k=5, g=4, epsilon=1.0),
         LocalHashing(k=3, g=2, epsilon=2.0),

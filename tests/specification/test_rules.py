@@ -220,6 +220,23 @@ def test_what_a_mechanism_refuses_names_its_key(settings: str, expected: list[st
     assert problems(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("epsilon = 1.0", []),
+        ('epsilon = "inf", encoding = "symmetric"', []),
+        (
+            'epsilon = 1.0, encoding = "RAPPOR"',
+            ['randomizer.encoding: must be "symmetric" or "optimized", got "RAPPOR".'],
+        ),
+        ("epsilon = 1.0, encoding = 3", ['randomizer.encoding: must be "symmetric" or "optimized", got 3.']),
+    ],
+)
+def test_what_is_done_to_bits_is_one_of_two_words(settings: str, expected: list[str]) -> None:
+    text = COUNT.format("k = 4") + f'randomizer = {{ kind = "unary-encoding", {settings} }}\n'
+    assert problems(text) == expected
+
+
 def test_what_a_mechanism_chooses_goes_into_its_table() -> None:
     text = COUNT.format("k = 20") + 'randomizer = { kind = "subset-selection", epsilon = "inf" }\n'
     section = parse(HEAD + text.replace('"inf"', "1.0")).randomizer

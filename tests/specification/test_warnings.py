@@ -55,7 +55,8 @@ def test_values_show_where_more_than_an_even_share_is_not_needed() -> None:
 def _errors(k: int, epsilon: float) -> dict[str, float]:
     """Return the standard error of a share of 0 of one person's report, from p and q of each mechanism written out.
 
-    k-ary randomized response; hashing into the best power of two of buckets; the best size of a set.
+    k-ary randomized response; hashing into the best power of two of buckets; the best size of a set; a bit for each
+    value; half of the reports for each value.
     """
     e = math.exp(epsilon)
 
@@ -71,6 +72,8 @@ def _errors(k: int, epsilon: float) -> dict[str, float]:
     return {
         "randomized-response": error(e / (e + k - 1), 1 / (e + k - 1)),
         "local-hashing": hashing,
+        "unary-encoding": error(1 / 2, 1 / (e + 1)),
+        "hadamard-response": error(e / (e + 1), 1 / 2),
         "subset-selection": min(sets),
     }
 

@@ -120,6 +120,8 @@ class MixedProtocol:
 
 
 _MOST_GROUPS: Final = 16
+_SHOWN: Final = 3
+"""Columns of a report that a message lists."""
 
 
 def _pairs(groups: Sequence[Part]) -> tuple[Part, ...]:
@@ -138,5 +140,6 @@ def _pairs(groups: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _told(randomizer: Mechanism) -> str:
-    limits = " x ".join(f"{limit:,}" for limit in randomizer.layout.limits)
-    return f"{type(randomizer).__name__} with {limits} reports"
+    limits = randomizer.layout.limits
+    size = " x ".join(f"{limit:,}" for limit in limits) if len(limits) <= _SHOWN else f"{len(limits):,} columns of"
+    return f"{type(randomizer).__name__} with {size} reports"

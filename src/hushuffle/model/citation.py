@@ -87,6 +87,11 @@ HASHING = Citation(
     text="T. Wang, J. Blocki, N. Li, S. Jha, Locally differentially private protocols for frequency estimation, "
     "USENIX Security (2017)",
 )
+ACHARYA = Citation(
+    key="acharya2019",
+    text="J. Acharya, Z. Sun, H. Zhang, Hadamard response: estimating distributions privately, efficiently, and with "
+    "little communication, AISTATS (2019)",
+)
 YE_BARG = Citation(
     key="ye2018",
     text="M. Ye, A. Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, "

@@ -60,7 +60,7 @@ def _section(mechanism: type[Mechanism]) -> type[RandomizerSection]:
     types: dict[str, Any] = {"epsilon": Epsilon, "number": float, "integer": int}
     fields: dict[str, Any] = {"kind": (Literal[table.kind], ...)}
     for name, setting in table.settings.items():
-        limited = types[setting.type]
+        limited = Literal[setting.choices] if setting.type == "choice" else types[setting.type]
         if setting.limits:
             limits: dict[str, Any] = dict(setting.limits)
             limited = Annotated[limited, Field(**limits)]

@@ -153,7 +153,9 @@ def more_accurate(protocol: Protocol) -> Protocol | None:
             other = replace(protocol, randomizer=section.mechanism.from_settings(k, {"epsilon": local}))
         except InvalidInputError:  # there is none of this epsilon for so many values, or it takes more than an epsilon
             continue
-        found.append((_small_share(other), len(other.randomizer.layout.names), other))
+        if other.randomizer.law().support is None:  # one for numbers
+            continue
+        found.append((_small_share(other), other.randomizer.layout.dtype.itemsize, other))
     alike = _ALIKE * min((error for error, _, _ in found), default=math.inf)
     error, _, best = min((one for one in found if one[0] <= alike), key=lambda one: one[1], default=(math.inf, 0, None))
     return best if _ALIKE * error <= _small_share(protocol) else None

@@ -10,7 +10,14 @@ from hushuffle.collection.engines import kernel as module
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import LocalCollection
 from hushuffle.errors import InvalidInputError
-from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse, SubsetSelection
+from hushuffle.mechanisms.randomizers import (
+    HadamardResponse,
+    LocalHashing,
+    Mechanism,
+    RandomizedResponse,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.randomness import reproducible
 
@@ -20,6 +27,8 @@ MECHANISMS = [
     LocalHashing(k=300, g=4, epsilon=2.0),
     LocalHashing(k=300, g=5, epsilon=2.0),
     SubsetSelection(k=300, w=3, epsilon=2.0),
+    UnaryEncoding(k=300, epsilon=2.0),
+    HadamardResponse(k=300, epsilon=2.0),
 ]
 
 

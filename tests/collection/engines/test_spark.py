@@ -31,7 +31,14 @@ from hushuffle.collection.engines.spark_tasks import MARKS, NAMELESS, SENT, TWIC
 from hushuffle.collection.record_tags import Tags
 from hushuffle.collection.released import write_reports
 from hushuffle.errors import DataError, InvalidInputError, MissingDependencyError
-from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse, SubsetSelection, UnaryEncoding
+from hushuffle.mechanisms.randomizers import (
+    HadamardResponse,
+    LocalHashing,
+    Mechanism,
+    RandomizedResponse,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.randomness import Randomness, reproducible
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
@@ -48,7 +55,8 @@ MECHANISMS = [
     LocalHashing(k=300, g=4, epsilon=2.0),
     LocalHashing(k=300, g=5, epsilon=2.0),
     SubsetSelection(k=300, w=3, epsilon=2.0),
-    UnaryEncoding(k=300, epsilon=2.0, kind="optimized"),
+    UnaryEncoding(k=300, epsilon=2.0),
+    HadamardResponse(k=300, epsilon=2.0),
 ]
 RESPONSE = MECHANISMS[0]
 
@@ -472,7 +480,7 @@ def test_reports_of_people_depend_on_their_values(spark: SparkSession, tmp_path:
     assert stats.chisquare(table.ravel(), expected.ravel(), ddof=k - 1).pvalue > 1e-6
 
 
-@pytest.mark.parametrize("randomizer", MECHANISMS[:2])
+@pytest.mark.parametrize("randomizer", [*MECHANISMS[:2], *MECHANISMS[-2:]])
 def test_counting_on_the_cluster(randomizer: Mechanism, spark: SparkSession, tmp_path: Path) -> None:
     layout = randomizer.layout
     drawn = randomizer.randomize(np.arange(4000) % 300, rng=reproducible(6))
@@ -482,7 +490,7 @@ def test_counting_on_the_cluster(randomizer: Mechanism, spark: SparkSession, tmp
     size, counts = count_reports(spark.read.parquet(str(tmp_path)), randomizer)
     assert size == 4000
     assert np.array_equal(counts.counts, randomizer.counts(drawn).counts)
-    pl.DataFrame({name: [2**40] for name in layout.names}).write_parquet(tmp_path / "bad.parquet")
+    pl.DataFrame({name: [2**62] for name in layout.names}).write_parquet(tmp_path / "bad.parquet")
     with pytest.raises(DataError, match=r"Spark stopped: column '.*' holds something else"):
         count_reports(spark.read.parquet(str(tmp_path / "bad.parquet")), randomizer)
 

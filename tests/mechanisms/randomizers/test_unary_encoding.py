@@ -12,7 +12,7 @@ from hushuffle.mechanisms.randomizers.unary_encoding import Kind, OneHotReports
 from hushuffle.model.prior import Prior
 from hushuffle.numerics.exact import binomial
 from oracles.finite_enumeration import every_delta
-from oracles.one_hot import one_hot_rows
+from oracles.one_hot import one_hot_rows, worst_delta_with
 from oracles.pie_hashing import best_success_with_prior
 from oracles.pie_information import capacity, mutual_information, through
 
@@ -115,13 +115,35 @@ def test_classes_lose_nothing_of_what_is_released(k: int, n: int, growth: Fracti
 def test_eight_classes_say_what_the_matrix_says() -> None:
     encoding = hs.UnaryEncoding(k=5, epsilon=1.0, kind="optimized")
     matrix = hs.MatrixRandomizer(channel=encoding.channel())
-    for shuffler in (hs.UniformShuffle(), hs.Scrambler(dummies=200)):
-        ours, theirs = (
-            hs.dp.epsilon(hs.Protocol(randomizer=one, shuffler=shuffler, n=2000), delta=1e-5)
-            for one in (encoding, matrix)
-        )
-        assert ours.lower == pytest.approx(theirs.lower, rel=1e-3)
-        assert ours.upper == pytest.approx(theirs.upper, rel=1e-3)
+    ours, theirs = (
+        hs.dp.epsilon(hs.Protocol(randomizer=one, shuffler=hs.UniformShuffle(), n=2000), delta=1e-5)
+        for one in (encoding, matrix)
+    )
+    assert ours.lower == pytest.approx(theirs.lower, rel=1e-3)
+    assert ours.upper == pytest.approx(theirs.upper, rel=1e-3)
+
+
+def test_people_with_both_encodings_hide_together_as_their_matrices_do() -> None:
+    kinds: tuple[Kind, ...] = ("symmetric", "optimized")
+    parts = [(600, hs.UnaryEncoding(k=3, epsilon=1.0, kind=kind)) for kind in kinds]
+    matrices = [(count, hs.MatrixRandomizer(channel=one.channel())) for count, one in parts]
+    ours, theirs = (
+        hs.dp.epsilon(hs.MixedProtocol(groups=groups, shuffler=hs.UniformShuffle()), delta=1e-5)
+        for groups in (parts, matrices)
+    )
+    assert ours.lower == pytest.approx(theirs.lower, rel=1e-3)
+    assert theirs.lower <= ours.upper == pytest.approx(theirs.upper, rel=0.02)
+
+
+@pytest.mark.parametrize("growth", [F(6, 5), F(2)])
+def test_dummies_are_what_is_shuffled_in(growth: Fraction) -> None:
+    rows, dummy = one_hot_rows(2, F(1, 2), F(1, 4)), one_hot_rows(2, F(1, 4), F(1, 4))[0]
+    truth = worst_delta_with(rows, 3, growth, [dummy] * 2)
+    encoding = hs.UnaryEncoding(k=2, epsilon=math.log(3), kind="optimized")
+    protocol = hs.Protocol(randomizer=encoding, shuffler=hs.Scrambler(dummies=2), n=3)
+    bound = hs.dp.delta(protocol, epsilon=math.log(growth))
+    assert bound.lower <= truth * (1 + 1e-9)
+    assert bound.upper >= truth * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "optimized"])

@@ -23,6 +23,7 @@ HASHINGS = [
 ]
 OTHERS = [
     *HASHINGS,
+    hs.HadamardResponse(k=3, epsilon=1.0),
     hs.UnaryEncoding(k=3, epsilon=1.0, kind="optimized"),
     hs.UnaryEncoding(k=3, epsilon=4.0, kind="symmetric"),
     hs.BitFlipping(width=2, p=0.2),

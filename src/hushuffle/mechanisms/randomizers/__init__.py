@@ -2,6 +2,7 @@
 
 from hushuffle.mechanisms.randomizers.base import Mechanism, in_blocks, support_law, symmetric_law
 from hushuffle.mechanisms.randomizers.bit_flipping import BitFlipping
+from hushuffle.mechanisms.randomizers.hadamard_response import HadamardResponse
 from hushuffle.mechanisms.randomizers.level_noise import DiscreteLaplace, RoundedGaussian
 from hushuffle.mechanisms.randomizers.local_hashing import LocalHashing
 from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
@@ -20,6 +21,7 @@ __all__ = [
     "Blanket",
     "Convention",
     "DiscreteLaplace",
+    "HadamardResponse",
     "LocalHashing",
     "Matrix",
     "MatrixRandomizer",

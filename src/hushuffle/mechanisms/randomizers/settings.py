@@ -20,15 +20,21 @@ SILENT: Final = "Reports would say nothing about the answers."
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One key: an epsilon (a number up to 40, or "inf"), a number or an integer; `limits` as ge, gt, le, lt."""
+    """One key: an epsilon (a number up to 40, or "inf"), a number or an integer; `limits` as ge, gt, le, lt.
 
-    type: Literal["epsilon", "number", "integer"]
+    Or one of the words in `choices`.
+    """
+
+    type: Literal["epsilon", "number", "integer", "choice"]
     about: str
     limits: Mapping[str, float] = field(default_factory=dict)
     optional: bool = False
+    choices: tuple[str, ...] = ()
 
     def fits(self, value: Any) -> bool:
         """Return whether a value is of the right type and within the limits that hold whatever k is."""
+        if self.type == "choice":
+            return value in self.choices
         if self.type == "epsilon":
             return value in ("inf", math.inf) or (_number(value, float) and 0 < value <= LARGEST_EPSILON)
         if not _number(value, int if self.type == "integer" else float):

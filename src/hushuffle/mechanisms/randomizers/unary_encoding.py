@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
 from hushuffle.mechanisms.randomizers.bit_flipping import packed_coins
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, OneHot, ReportLaw, Support
+from hushuffle.mechanisms.randomizers.settings import Setting, Table
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, HASHING, RAPPOR, SHANNON
@@ -67,10 +68,28 @@ class UnaryEncoding(Mechanism):
 
     k: int
     epsilon: float
-    kind: Kind
+    kind: Kind = "optimized"
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (RAPPOR, HASHING)
     besides_epsilon = "encoding"
+    table = Table(
+        kind="unary-encoding",
+        about="Unary (one-hot) encoding: a report has a bit for each category, every one randomized on its own.",
+        settings={
+            "epsilon": Setting(
+                type="epsilon", about='Local privacy loss in nats of a whole report: a number up to 40, or "inf".'
+            ),
+            "encoding": Setting(
+                type="choice",
+                about=(
+                    'What is done to the bits: "symmetric", all flipped alike as in basic RAPPOR, or "optimized", the '
+                    "best for rare categories; left out, the latter."
+                ),
+                choices=get_args(Kind),
+                optional=True,
+            ),
+        },
+    )
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=_LARGEST)
@@ -84,6 +103,15 @@ class UnaryEncoding(Mechanism):
         object.__setattr__(self, "k", k)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "threshold", threshold)
+
+    @classmethod
+    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> UnaryEncoding:
+        return cls(k=k, epsilon=settings["epsilon"], kind=settings.get("encoding") or "optimized")
+
+    @property
+    def encoding(self) -> Kind:
+        """The kind, under its name in a specification."""
+        return self.kind
 
     @property
     def inputs(self) -> int:

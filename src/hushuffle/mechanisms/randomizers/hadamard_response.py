@@ -1,0 +1,227 @@
+"""Hadamard response: a report is one of K numbers, more likely one of the half that belongs to the own value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers._hash_families import walsh_hadamard
+from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
+from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
+from hushuffle.mechanisms.randomizers.settings import Setting, Table
+from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
+from hushuffle.model import Channel, Histogram
+from hushuffle.model.citation import ACHARYA, BRAUN, SHANNON
+from hushuffle.model.report_layout import ReportLayout
+from hushuffle.randomness import SCALE, Randomness, epsilon_of_threshold, threshold_for_truth
+
+if TYPE_CHECKING:
+    from hushuffle.model.prior import Prior
+
+_LARGEST: Final = 2**27 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class HadamardResponse(Mechanism):
+    """Report a number y from 0 to K - 1, e**epsilon times as likely if it is in the half that belongs to the own value.
+
+    K is the smallest power of two above k; y belongs to value x if y and x + 1 have an even number of binary ones in
+    common (+1 in row x + 1, column y of Sylvester's Hadamard matrix). All k counts are one Walsh-Hadamard transform.
+    With probability theta = (e**epsilon - 1)/(e**epsilon + 1), rounded down to a multiple of 2**-64, y is drawn from
+    the own half, else from all numbers.
+
+    Args:
+        k: number of values, 2 to 2**27 - 1.
+        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (y is always in the own half).
+
+    Raises:
+        InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
+
+    Source: Acharya, Sun, Zhang 2019; docs/theory/one-hot.md, Theorem 6.
+
+    >>> survey = HadamardResponse(k=1000, epsilon=1.0)
+    >>> survey.layout.limits, round(survey.law().support.true, 6), survey.local_epsilon
+    ((1024,), 0.731059, 1.0)
+    """
+
+    k: int
+    epsilon: float
+    threshold: int = field(init=False, repr=False, compare=False)
+    sources = (ACHARYA,)
+    table = Table(
+        kind="hadamard-response",
+        about="Hadamard response, for many categories: a report is one short number, more likely of the own half.",
+        settings={
+            "epsilon": Setting(type="epsilon", about='Local privacy loss in nats: a number up to 40, or "inf".'),
+        },
+    )
+
+    def __post_init__(self) -> None:
+        k = _checks.integer("k", self.k, low=2, high=_LARGEST)
+        hint = "math.inf means that reports always belong to the own value."
+        epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint=hint)
+        threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(2, epsilon)
+        if threshold == 0:
+            hint = "Reports would not depend on the values at all."
+            _checks.reject("epsilon", "large enough for theta >= 2**-64", epsilon, hint)
+        object.__setattr__(self, "k", k)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "threshold", threshold)
+
+    @property
+    def inputs(self) -> int:
+        return self.k
+
+    @property
+    def outputs(self) -> int:
+        """K, the number of different reports."""
+        return 1 << self.k.bit_length()
+
+    @property
+    def local_epsilon(self) -> float:
+        return epsilon_of_threshold(2, self.threshold)
+
+    @property
+    def layout(self) -> ReportLayout:
+        return ReportLayout(names=("report",), limits=(self.outputs,))
+
+    def law(self) -> Halves:
+        return Halves(k=self.k, theta=Fraction(self.threshold, SCALE))
+
+    def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
+        rows = _checks.codes("values", values, k=self.k) + 1
+        honest, reports = rng.coins(self.threshold, rows.size), rng.integers(self.outputs, rows.size)
+        # To change a bit that is set in the row exchanges its two halves.
+        return np.where(honest & ~_halves(reports, rows), reports ^ (rows & -rows), reports)
+
+    def dummies(self, count: int, *, rng: Randomness) -> Integers:
+        """Return uniform numbers."""
+        return rng.integers(self.outputs, _checks.integer("count", count, low=0))
+
+    def supports(self, reports: Integers, values: Integers) -> Flags:
+        return _halves(reports, values[:, None] + 1)
+
+    def counts(self, reports: Integers) -> Histogram:
+        numbers = _checks.codes("reports", reports, k=self.outputs)
+        signs = walsh_hadamard(np.bincount(numbers, minlength=self.outputs))
+        return Histogram(counts=(numbers.size + signs[1 : self.k + 1]) // 2)
+
+    def describe(self) -> str:
+        noise = f"local epsilon {self.local_epsilon:.4g}" if math.isfinite(self.epsilon) else "no pure guarantee"
+        return (
+            f"every person reports one of {self.outputs:,} numbers, of the half that belongs to the own of {self.k:,} "
+            f"values with probability {float(self.law().response.truth):.4g} (Hadamard response, {noise})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halves(ReportLaw):
+    """Each value has half of the K reports: with probability `theta` one of these, else any report.
+
+    Rows x + 1 and y + 1 of the Hadamard matrix differ in half of the columns; three rows are independent, or one of
+    them is the product of the two others.
+
+    Source: docs/theory/one-hot.md, Theorem 6, Theorem 7 and Theorem 8.
+    """
+
+    k: int
+    theta: Fraction
+    sources = (SHANNON, BRAUN)
+
+    @property
+    def values(self) -> int:
+        return self.k
+
+    @property
+    def told(self) -> Fraction:
+        return self.theta
+
+    @property
+    def response(self) -> Symmetric:
+        """The law of whether a report is in the own half."""
+        lie = (1 - self.theta) / 2
+        return Symmetric(k=2, truth=1 - lie, lie=lie)
+
+    @property
+    def classes(self) -> Hashable:
+        return "halves", self.k
+
+    @property
+    def support(self) -> Support:
+        law = self.response
+        return Support(
+            true=float(law.truth),
+            false=0.5,
+            dummy=0.5,
+            inside=float(law.truth),
+            outside=float(law.lie),
+            told=float(self.theta),
+        )
+
+    def channel(self) -> Channel:
+        outputs = 1 << self.k.bit_length()
+        if self.k * outputs > LARGEST_MATRIX:
+            message = f"Hadamard response of {self.k:,} values: a matrix would have {self.k * outputs:,} entries."
+            raise UnsupportedProtocolError(message)
+        inside = _halves(np.arange(outputs), np.arange(1, self.k + 1)[:, None])
+        law = self.response
+        return Channel(matrix=np.where(inside, float(law.truth), float(law.lie)) * 2 / outputs)
+
+    def blanket(self) -> Blanket:
+        return Blanket.uniform(1 - self.theta, self.channel().matrix.shape[1])
+
+    def pairs(self) -> tuple[ValueLaws, ...]:
+        """Return the one pair there is: rows 1 and 2; others hold one of them, their product, or an independent row."""
+        held, law = min(self.k, 4), self.response
+        inside = _halves(np.arange(8), np.arange(1, held + 1)[:, None])
+        return (
+            ValueLaws(
+                rows=np.where(inside, float(law.truth), float(law.lie)) / 4,
+                labels=tuple(range(held)),
+                blanket=np.full(8, 1 / 8),
+                weight=float(1 - self.theta),
+                pairs=((0, 1),),
+                complete=True,
+            ),
+        )
+
+    def capacity(self, people: int) -> tuple[Decimal, Decimal]:
+        """Return at most that of one bit: whether a report is in the own half; closer where there is a matrix."""
+        try:
+            return super().capacity(people)
+        except UnsupportedProtocolError:
+            return Decimal(0), self.response.capacity(people)[1]
+
+    def gain(self, people: int) -> Fraction:
+        return self._named([Fraction(1)] * min(_checks.integer("people", people, low=1), 3))
+
+    def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
+        """Give the three likeliest people rows 1, 2 and 3: every report is in the half of one of them."""
+        totals = [prior.likeliest(people)[1] for people in range(4)]
+        return self._named([after - before for before, after in pairwise(totals)]), True
+
+    def contraction(self) -> tuple[Fraction, bool]:
+        """Half of the reports tell two values apart, as randomized response does."""
+        return self.response.contraction()[0] / 2, True
+
+    def _named(self, weights: list[Fraction]) -> Fraction:
+        """Return sum over reports of max over people of weight times likelihood, the likeliest people given."""
+        law, first = self.response, weights[0]
+        second, third = [*weights[1 : self.k], Fraction(0), Fraction(0)][:2]
+        named = (max(law.truth * rest, law.lie * first) for rest in (second, third))
+        return law.truth * first + sum(named, start=Fraction(0)) / 2
+
+
+def _halves(reports: Integers, rows: Integers) -> Flags:
+    """Return whether a report is in the half of a row of the Hadamard matrix: an even number of common ones."""
+    return np.asarray(np.bitwise_count(reports & rows) & 1 == 0)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.estimation import estimate, predicted_standard_error
+from hushuffle.estimation import estimate, predicted_standard_error, standard_errors_at
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Estimate, Utility
@@ -33,7 +33,7 @@ def utility(
     if values is None:
         return Utility(predicted=np.full(k, worst_error(protocol)), target=target, confidence=confidence)
     truth = np.bincount(values, minlength=k) / protocol.n
-    predicted = predicted_standard_error(protocol, frequency=truth)
+    predicted = standard_errors_at(protocol, frequencies=truth)
     if repetitions == 0:
         return Utility(predicted=predicted, target=target, confidence=confidence)
     rng: Randomness = secure() if seed == "secure" else reproducible(int(seed))

@@ -184,7 +184,7 @@ def _facts(
         "dummies": tally.manifest.dummies,
         "confidence": confidence,
         "threshold": shown.threshold,
-        "values": tally.counts.k,
+        "values": tally.randomizer.inputs,
         "intervals": "all at once" if at_once else "each",
     }
     gain = tally.poisoning()

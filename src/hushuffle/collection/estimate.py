@@ -16,11 +16,12 @@ from hushuffle.collection.engines.spark import count_reports
 from hushuffle.collection.engines.spark_session import plainly, started
 from hushuffle.collection.released import Manifest, columns_in, read_counts, read_manifest, read_reports
 from hushuffle.collection.request import MANIFEST, REPORTS
+from hushuffle.curves.readout import readout
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.estimation import HeavyHitters, PoisoningGain, estimate, heavy_hitters, poisoning_gain
 from hushuffle.estimation.poisoning import usual_fakes
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import Mechanism, support_law
+from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.model import Estimate, Histogram, Progress, Warned, silent
 from hushuffle.specification import Specification, parse
@@ -127,15 +128,16 @@ def tally_reports(
 def _of_counts(file: Path) -> Tally:
     manifest, counts = read_counts(file)
     specification, randomizer = _described(manifest, file)
-    if counts.size != randomizer.inputs:
-        fail(f"{file} has {counts.size:,} counts for {randomizer.inputs:,} categories: it may have been edited.")
+    if counts.size != randomizer.counted:
+        what = "categories" if randomizer.counted == randomizer.inputs else "different reports"
+        fail(f"{file} has {counts.size:,} counts for {randomizer.counted:,} {what}: it may have been edited.")
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
 
 
 def count_here(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:
     """Return how many reports there are in `files`, and the support of each value."""
-    support_law(randomizer, for_what="An estimate of frequencies")  # or refuse
-    counts: npt.NDArray[np.int64] = np.zeros(randomizer.inputs, dtype=np.int64)
+    readout(randomizer, for_what="An estimate of frequencies")  # or refuse
+    counts: npt.NDArray[np.int64] = np.zeros(randomizer.counted, dtype=np.int64)
     size = 0
     for file in files:
         for reports in read_reports(file, layout=randomizer.layout):

@@ -1,6 +1,12 @@
 """What the analyst reads from a release: frequencies, heavy hitters, reach."""
 
-from hushuffle.estimation.frequency import estimate, keep_significant, predicted_standard_error, project_on_simplex
+from hushuffle.estimation.frequency import (
+    estimate,
+    keep_significant,
+    predicted_standard_error,
+    project_on_simplex,
+    standard_errors_at,
+)
 from hushuffle.estimation.heavy_hitters import HeavyHitters, heavy_hitters
 from hushuffle.estimation.poisoning import PoisoningGain, poisoning_gain
 
@@ -13,4 +19,5 @@ __all__ = [
     "poisoning_gain",
     "predicted_standard_error",
     "project_on_simplex",
+    "standard_errors_at",
 ]

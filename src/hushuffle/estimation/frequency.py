@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.curves.variance import QUESTION, frequency_variance
+from hushuffle.curves.readout import frequency_variance, readout
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Estimate, Histogram, Transcript
 
 
@@ -19,8 +18,8 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     """Return unbiased frequencies of the n people's values, with their errors.
 
     Args:
-        reports: a `Transcript`, its reports as an array, or their support counts (a `Histogram`,
-            for example the sum of the counts of several machines).
+        reports: a `Transcript`, its reports as an array, or what `protocol.randomizer.counts` returns of them (a
+            `Histogram`, for example the sum of the counts of several machines).
         protocol: the protocol that produced them.
 
     A random number of dummies is counted: what is estimated, and how well, is as with that fixed number.
@@ -28,8 +27,12 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     Raises:
         InvalidInputError: the number of reports is not n + dummies (where it can be told).
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
+        NumericalError: the reports do not tell the values apart.
 
-    Source: Kairouz, Bonawitz, Ramage 2016; docs/theory/estimation.md, Theorem 1.
+    A mechanism whose reports do not support values is read by the inverse of its matrix, or by weighted least squares
+    where it has more reports than values.
+
+    Source: Kairouz, Bonawitz, Ramage 2016; docs/theory/estimation.md, Theorems 1 and 10.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=4)
@@ -37,11 +40,12 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     [-0.041, 1.041]
     """
     _checks.of_type("protocol", protocol, Protocol)
-    law = support_law(protocol.randomizer, for_what=QUESTION)
+    read = readout(protocol.randomizer)
     if isinstance(reports, Histogram):
         counts, dummies = reports, protocol.shuffler.dummies
-        if counts.k != protocol.randomizer.inputs:
-            _checks.reject("reports", f"counts of {protocol.randomizer.inputs} values", counts.k)
+        if counts.k != protocol.randomizer.counted:
+            what = "values" if protocol.randomizer.counted == protocol.randomizer.inputs else "different reports"
+            _checks.reject("reports", f"counts of {protocol.randomizer.counted} {what}", counts.k)
     else:
         array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
         drawn = protocol.shuffler.dummy_law
@@ -53,18 +57,23 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
         protocol = protocol.with_dummies(array.shape[0] - protocol.n)
         dummies = protocol.shuffler.dummies
         counts = protocol.randomizer.counts(array)
-    intercept, slope = frequency_variance(protocol)
-    surplus = counts.counts / protocol.n - law.false - law.dummy * dummies / protocol.n
-    frequencies = surplus / (law.true - law.false)
+    variance = frequency_variance(protocol)
+    frequencies = read.frequencies(counts.counts, n=protocol.n, dummies=dummies)
     return Estimate(
-        frequencies=frequencies, raw=frequencies, n=protocol.n, variance_intercept=intercept, variance_slope=slope
+        frequencies=frequencies,
+        raw=frequencies,
+        n=protocol.n,
+        variance_intercept=variance.intercept,
+        variance_slope=variance.slope,
+        variance_matrix=variance.matrix,
     )
 
 
 def predicted_standard_error(protocol: Protocol, *, frequency: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the standard error of an estimated frequency whose true value is `frequency`, same shape.
 
-    It is over the randomizers' coins, with the people's values held fixed.
+    It is over the randomizers' coins, with the people's values held fixed. Where it depends on the value, or on what
+    all others hold, it is the largest.
 
     Raises:
         InvalidInputError: a frequency outside [0, 1].
@@ -80,8 +89,20 @@ def predicted_standard_error(protocol: Protocol, *, frequency: npt.ArrayLike) ->
     share = np.asarray(frequency, dtype=np.float64)
     if share.size and not bool(np.all((share >= 0) & (share <= 1))):
         _checks.reject("frequency", "in [0, 1]", "<a value outside>")
-    intercept, slope = frequency_variance(protocol)
-    return np.sqrt(intercept + slope * share)
+    return np.sqrt(frequency_variance(protocol).worst(share))
+
+
+def standard_errors_at(protocol: Protocol, *, frequencies: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the standard error of each estimated frequency, shape (k,), where the true ones are `frequencies`, (k,).
+
+    Source: docs/theory/estimation.md, Theorems 1 and 10.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=6366)
+    >>> standard_errors_at(survey, frequencies=np.array([0.3, 0.7])).round(5).tolist()
+    [0.00533, 0.00533]
+    """
+    return np.sqrt(frequency_variance(protocol).at(frequencies))
 
 
 def keep_significant(estimate: Estimate, *, level: float = 0.05) -> Estimate:
@@ -92,7 +113,7 @@ def keep_significant(estimate: Estimate, *, level: float = 0.05) -> Estimate:
     Source: Erlingsson, Pihur, Korolova 2014.
     """
     wanted = _checks.probability("level", level, low_open=True, high_open=True)
-    cut = NormalDist().inv_cdf(1 - wanted / estimate.k) * np.sqrt(max(estimate.variance_intercept, 0.0))
+    cut = NormalDist().inv_cdf(1 - wanted / estimate.k) * np.sqrt(np.maximum(estimate.variances_if_absent, 0.0))
     kept = np.where(estimate.raw > cut, estimate.frequencies, 0.0)
     return replace(estimate, frequencies=kept, postprocessing=(*estimate.postprocessing, f"significant at {wanted:g}"))
 

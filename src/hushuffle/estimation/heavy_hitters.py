@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.curves.variance import QUESTION
-from hushuffle.mechanisms.randomizers import Support, support_law
-from hushuffle.numerics import binomial
-from hushuffle.numerics.roots import farthest
+from hushuffle.curves.readout import readout
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
     from hushuffle.model import Estimate
-
-_LOG_TAIL: Final = -60.0  # what is left out of the sum over dummies: far below any level / k
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,9 +48,10 @@ def heavy_hitters(
     """Return the values whose frequency exceeds 0 significantly, at most `top` of them.
 
     The probability that any value which nobody holds is among them is at most `level` (Bonferroni over the k
-    values): a value is listed if so many supporting reports would come, were it held by nobody, with probability at
-    most level / k. That count is a sum of independent coins, whose tail is computed exactly: it holds for any n and
-    k, also where a value expects fewer than one false report and a normal threshold lets noise pass.
+    values): a value is listed if such an estimate would come, were it held by nobody, with probability at most
+    level / k. Where reports support values, it comes from a sum of independent coins, whose tail is computed exactly:
+    it holds for any n and k, also where a value expects fewer than one false report and a normal threshold lets noise
+    pass. Reports that are read by a matrix have a bound of that tail, for any values of the others (Chernoff).
 
     Args:
         estimate: what `estimate` returned; its `raw` frequencies are used.
@@ -68,7 +63,7 @@ def heavy_hitters(
         InvalidInputError: an argument out of range, or an estimate of another number of values or people.
         UnsupportedProtocolError: the randomizer's reports cannot be counted, or the number of dummies is not said.
 
-    Source: Erlingsson, Pihur, Korolova 2014 (Bonferroni); docs/theory/estimation.md, Theorem 5.
+    Source: Erlingsson, Pihur, Korolova 2014 (Bonferroni); docs/theory/estimation.md, Theorems 5 and 11.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(
@@ -80,44 +75,18 @@ def heavy_hitters(
     [7]
     """
     wanted = _checks.probability("level", level, low_open=True, high_open=True)
-    law = support_law(protocol.randomizer, for_what=QUESTION)
+    read = readout(protocol.randomizer)
     n, dummies, k = protocol.n, protocol.shuffler.dummies, protocol.randomizer.inputs
     if (estimate.k, estimate.n) != (k, n):
         _checks.reject("estimate", f"of {k} values of {n} people", f"<{estimate.k} values of {estimate.n} people>")
     most = k if top is None else _checks.integer("top", top, low=1)
-    count = significant_count(law, n=n, dummies=dummies, chance=wanted / k)
-    background = law.false + law.dummy * dummies / n
-    threshold = (count / n - background) / (law.true - law.false)
-    # Half a report: counts are integers, estimates are rounded.
-    kept = np.flatnonzero(estimate.raw > threshold - 0.5 / n / (law.true - law.false))
+    thresholds = read.thresholds(n=n, dummies=dummies, chance=wanted / k)
+    kept = np.flatnonzero(estimate.raw > thresholds - read.slack / n)
     order = kept[np.argsort(-estimate.raw[kept], kind="stable")][:most]
     return HeavyHitters(
         values=order.astype(np.int64),
         frequencies=estimate.raw[order],
         intervals=estimate.interval(1 - wanted / k)[order],
-        threshold=threshold,
+        threshold=float(thresholds.min()),
         level=wanted,
     )
-
-
-def significant_count(law: Support, *, n: int, dummies: int, chance: float) -> int:
-    """Return the smallest count that a value held by nobody reaches with probability at most `chance`, rounded up.
-
-    >>> import hushuffle as hs
-    >>> law = hs.RandomizedResponse.from_truth_probability(k=3, p=0.5).law().support
-    >>> significant_count(law, n=100, dummies=0, chance=0.001)
-    40
-    """
-    # The tail at 0 is 1, beyond all reports it is 0.
-    return farthest(lambda count: _tail(count, law, n, dummies) <= chance, good=n + dummies + 1, bad=0)
-
-
-def _tail(count: int, law: Support, n: int, dummies: int) -> float:
-    """Return P(Bin(n, false) + Bin(dummies, dummy) >= count), rounded up."""
-    slack = 1 + binomial.margin(n) + binomial.margin(dummies)
-    if dummies == 0:
-        return float(binomial.upper_tail(count, n, law.false)) * slack
-    low, high = binomial.window(dummies, law.dummy, _LOG_TAIL)
-    from_dummies = np.arange(low, high + 1, dtype=np.float64)
-    tails = binomial.upper_tail(count - from_dummies, n, law.false)
-    return float(binomial.pmf(from_dummies, dummies, law.dummy) @ tails) * slack + 2 * math.exp(_LOG_TAIL)

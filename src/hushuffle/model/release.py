@@ -82,7 +82,8 @@ class Estimate:
 
     The variance of `frequencies[x]` when the true frequency is p is
     `variance_intercept + variance_slope * p`: it is over the randomizers' coins, the people's
-    values held fixed. Frequencies may be negative or exceed 1: they are not clipped, since
+    values held fixed. Where it depends on what all others hold too, `variance_matrix`, shape (k, k),
+    times the true frequencies is added. Frequencies may be negative or exceed 1: they are not clipped, since
     clipping biases them. Post-processing (`hushuffle.estimation`) returns another `Estimate`
     that names in `postprocessing` what was done; standard errors and intervals keep describing
     the unbiased `raw` frequencies.
@@ -94,8 +95,11 @@ class Estimate:
     variance_slope: float
     raw: npt.NDArray[np.float64]
     postprocessing: tuple[str, ...] = ()
+    variance_matrix: npt.NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
+        if self.variance_matrix is not None and self.variance_matrix.shape != (self.raw.size, self.raw.size):
+            _checks.reject("variance_matrix", "a (k, k) array", f"<shape {self.variance_matrix.shape}>")
         if self.frequencies.ndim != 1 or self.frequencies.shape != self.raw.shape:
             _checks.reject("frequencies", "a (k,) array like raw", f"<shape {self.frequencies.shape}>")
 
@@ -108,20 +112,39 @@ class Estimate:
     def standard_errors(self) -> npt.NDArray[np.float64]:
         """Square root of the unbiased variance estimate at the raw frequencies, shape (k,)."""
         variance = self.variance_intercept + self.variance_slope * self.raw
+        if self.variance_matrix is not None:
+            variance = variance + self.variance_matrix @ self.raw
         return np.sqrt(np.maximum(variance, 0.0))
+
+    @property
+    def variances_if_absent(self) -> npt.NDArray[np.float64]:
+        """The variance of each value if nobody held it and the others were held as estimated, shape (k,)."""
+        return self._line[0]
+
+    @property
+    def _line(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The variance of each value as a + b p, p its own true frequency, the others held as estimated, (k,) each."""
+        intercept, slope = np.full(self.k, self.variance_intercept), np.full(self.k, self.variance_slope)
+        if self.variance_matrix is None:
+            return intercept, slope
+        held = np.maximum(self.raw, 0.0) + 1.0 / self.n  # a person more of each, so that there are always others
+        own = np.diag(self.variance_matrix)
+        others = (self.variance_matrix @ held - own * held) / (held.sum() - held)
+        return intercept + others, slope + own - others
 
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
         """Return score intervals for the true frequencies, shape (k, 2), each at `confidence`.
 
         The interval holds every p with |raw - p| <= z sqrt(variance at p) (normal approximation
-        of the count; the variance is taken at p, not at the estimate, so it holds up near 0 and 1).
-        Clipped to [0, 1], which loses no coverage.
+        of the count; the variance is taken at p, not at the estimate, so it holds up near 0 and 1;
+        where it depends on the others' values, these are taken as estimated). Clipped to [0, 1],
+        which loses no coverage.
 
         Source: the score interval of E. B. Wilson (1927) for a mixture of two success rates.
         """
         level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
         z = NormalDist().inv_cdf(0.5 + level / 2)
-        a, b = z * z * self.variance_intercept, z * z * self.variance_slope
+        a, b = (z * z * part for part in self._line)
         centre = self.raw + b / 2
         half = np.sqrt(np.maximum(centre**2 - self.raw**2 + a, 0.0))
         return np.clip(np.stack([centre - half, centre + half], axis=1), 0.0, 1.0)

@@ -13,14 +13,26 @@ from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.randomizers.settings import Table
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
-from hushuffle.specification._base import Epsilon, Probability, Section, either, refuse
+from hushuffle.specification._base import Epsilon, Name, Probability, Section, either, refuse
 from hushuffle.specification.order import MallowsShuffle, Order
 
 PLANNED = {
-    "randomizer": ("target-sampling",),
     "adversaries": ("traffic",),
 }
 """Kinds that have a name but no code yet."""
+
+
+Rows = Annotated[
+    tuple[
+        Annotated[
+            tuple[Annotated[float, Field(strict=True, ge=0, le=1)], ...],
+            Field(strict=False, min_length=1),
+        ],
+        ...,
+    ],
+    Field(strict=False, min_length=2),
+]
+"""A matrix of probabilities: a list for each row."""
 
 
 class RandomizerSection(Section):
@@ -57,7 +69,7 @@ def _section(mechanism: type[Mechanism]) -> type[RandomizerSection]:
     class Base(RandomizerSection):
         model_config = ConfigDict(json_schema_extra=either(*table.either) if table.either else None)
 
-    types: dict[str, Any] = {"epsilon": Epsilon, "number": float, "integer": int}
+    types: dict[str, Any] = {"epsilon": Epsilon, "number": float, "integer": int, "matrix": Rows, "file": Name}
     fields: dict[str, Any] = {"kind": (Literal[table.kind], ...)}
     for name, setting in table.settings.items():
         limited = Literal[setting.choices] if setting.type == "choice" else types[setting.type]

@@ -17,7 +17,7 @@ from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.specification._base import Section
 from hushuffle.specification.kinds import AnyShuffler
-from hushuffle.specification.labels import with_labels
+from hushuffle.specification.referred import with_files
 from hushuffle.specification.rules import broken_rules
 from hushuffle.specification.specification import Specification
 from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
@@ -56,7 +56,7 @@ def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Spe
     refuse_other_kind(text, "query", "the plan of a query", "Such a file is for hushuffle plan.", file=file)
 
     def prepare(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[Problem, ...]]:
-        return with_labels(raw, base_folder)
+        return with_files(raw, base_folder)
 
     return parsed(text, Specification, file=file, rules=broken_rules, words=COLLECTION, prepare=prepare)
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.specification._base import rule_and_hint
 from hushuffle.specification.kinds import RANDOMIZERS
-from hushuffle.specification.labels import categories_problems
 from hushuffle.specification.order import order_problems, with_order_adversaries
 from hushuffle.specification.population import bin_labels
 from hushuffle.specification.reach import about_reach, reach_problems
+from hushuffle.specification.referred import categories_problems
 from hushuffle.tables.labels import FROM_DATA, Tidying, as_label, missing_label
 
 _GUESSERS: Final = ("uninformed", "strong", "informed")

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hushuffle.errors import InvalidInputError
+from hushuffle.curves.readout import readout
+from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.estimation import predicted_standard_error
-from hushuffle.estimation.heavy_hitters import significant_count
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification.kinds import RANDOMIZERS
@@ -92,7 +91,10 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
 
     It names the mechanism that would do better with the same local epsilon, and how much, if there is one.
     """
-    if protocol.randomizer.law().support is None or _small_share(protocol) == 0:
+    try:
+        if _small_share(protocol) == 0:
+            return
+    except (UnsupportedProtocolError, NumericalError):  # the row about accuracy says why
         return
     k, n, needed = protocol.randomizer.inputs, protocol.n, people_to_show(protocol, level=level)
     if needed <= n / k:
@@ -125,9 +127,8 @@ def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:
     """
     drawn = protocol.shuffler.dummy_law
     n, dummies = protocol.n, drawn.middle if drawn else protocol.shuffler.dummies
-    law = support_law(protocol.randomizer, for_what="The accuracy of a value")
-    count = significant_count(law, n=n, dummies=dummies, chance=level / protocol.randomizer.inputs)
-    return (count - n * law.false - dummies * law.dummy) / (law.true - law.false)
+    read = readout(protocol.randomizer, for_what="The accuracy of a value")
+    return n * float(read.thresholds(n=n, dummies=dummies, chance=level / protocol.randomizer.inputs).max())
 
 
 def more_accurate(protocol: Protocol) -> Protocol | None:

@@ -75,7 +75,9 @@ def test_values_that_say_nothing_have_a_full_blanket() -> None:
 
 
 def test_bad_channels() -> None:
-    with pytest.raises(InvalidInputError, match=r"`channel` must be a Channel, got channel=<list>"):
-        MatrixRandomizer(channel=[[1.0]])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"`channel` must be of at least two values"):
+        MatrixRandomizer([[1.0]])
+    with pytest.raises(InvalidInputError, match=r"`matrix` must be a matrix with"):
+        MatrixRandomizer("identity")
     with pytest.raises(InvalidInputError, match=r"`channel` must be of at least two values"):
         MatrixRandomizer(channel=hs.Channel(matrix=[[0.5, 0.5]]))

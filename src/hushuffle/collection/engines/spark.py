@@ -36,8 +36,9 @@ from hushuffle.collection.engines.spark_tasks import (
     no_counts,
 )
 from hushuffle.collection.record_tags import PAIR, Entries, TagSorter
+from hushuffle.curves.readout import readout
 from hushuffle.errors import DataError
-from hushuffle.mechanisms.randomizers import Mechanism, support_law
+from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Reveals, Shuffler
 from hushuffle.model import Histogram
 from hushuffle.model.report_layout import Packed
@@ -185,9 +186,9 @@ class SparkCollection:
 
 def count_reports(frame: DataFrame, randomizer: Mechanism) -> tuple[int, Histogram]:
     """Return how many reports the rows of `frame` are, and the support of each value: added up over partitions."""
-    support_law(randomizer, for_what="An estimate of frequencies")  # or refuse
+    readout(randomizer, for_what="An estimate of frequencies")  # or refuse
     layout = randomizer.layout
-    size, counts = 0, np.zeros(randomizer.inputs, dtype=np.int64)
+    size, counts = 0, np.zeros(randomizer.counted, dtype=np.int64)
     with plainly():
         columns = frame.select(*(quoted(name) for name in layout.names))
         with without_advice():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle import _checks
 from hushuffle.errors import InvalidInputError, Problem, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers.settings import Table, refused
 from hushuffle.model import Citation, Histogram
@@ -106,8 +107,18 @@ class Mechanism(ABC):
             found += self.supports(reports, np.arange(start, min(start + together, self.inputs))).sum(axis=0)
         return found
 
+    @property
+    def counted(self) -> int:
+        """How many numbers `counts` returns."""
+        return self.inputs if self.law().support is not None else self.channel().matrix.shape[1]
+
     def counts(self, reports: Integers) -> Histogram:
-        """Return how many reports support each value, shape (inputs,); counts of disjoint reports add up."""
+        """Return how many reports support each value, shape (counted,); counts of disjoint reports add up.
+
+        Where reports do not support values it is how often each report of the matrix occurs.
+        """
+        if self.law().support is None:
+            return Histogram(counts=np.bincount(self._places(reports), minlength=self.counted))
         counts, values = np.zeros(self.inputs, dtype=np.int64), np.arange(self.inputs)
         together = max(1, _CELLS // self.inputs)
         for start in range(0, reports.shape[0], together):
@@ -119,11 +130,17 @@ class Mechanism(ABC):
         support = self.law().support
         if support is not None:
             return np.where(self.supports(reports, values), support.inside, support.outside).astype(np.float64)
-        channel = self.channel()
-        columns: dict[Hashable, int] = {label: place for place, label in enumerate(channel.outputs)}
+        matrix = np.asarray(self.channel().matrix, dtype=np.float64)
+        return matrix[np.ix_(values, self._places(reports))]
+
+    def _places(self, reports: Integers) -> Integers:
+        """Return the column of the matrix of each report, shape (reports,)."""
+        outputs = self.channel().outputs
+        if reports.ndim == 1 and outputs == tuple(range(len(outputs))):
+            return _checks.codes("reports", reports, k=len(outputs))
+        columns: dict[Hashable, int] = {label: place for place, label in enumerate(outputs)}
         labels = reports.tolist() if reports.ndim == 1 else map(tuple, reports.tolist())
-        places = np.array([columns[label] for label in labels], dtype=np.int64)
-        return np.asarray(channel.matrix, dtype=np.float64)[np.ix_(values, places)]
+        return np.array([columns[label] for label in labels], dtype=np.int64)
 
     def likelihood_totals(self, reports: Integers) -> npt.NDArray[np.float64]:
         """Return the sums of `likelihoods` over all values, shape (reports,)."""

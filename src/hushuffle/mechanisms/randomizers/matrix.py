@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
@@ -13,7 +14,8 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
-from hushuffle.mechanisms.randomizers.report_law import Matrix
+from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Matrix
+from hushuffle.mechanisms.randomizers.settings import Setting, Table
 from hushuffle.model import Channel
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.numerics.exact import log_upwards
@@ -29,30 +31,58 @@ class MatrixRandomizer(Mechanism):
     so a channel without one (some report impossible for some value, whatever the report) has none.
 
     Args:
-        channel: Q, shape (values, reports), at least two values.
+        channel: Q, shape (values, reports), at least two values: a `Channel`, or a matrix of numbers or rationals.
 
     Raises:
-        InvalidInputError: not a `Channel`, or a single row.
+        InvalidInputError: no channel (see `Channel`), or a single row.
 
     Source: Balle, Bell, Gascon, Nissim 2019 (blanket of any randomizer); docs/theory/blanket.md, Theorem 1.
 
-    >>> randomizer = MatrixRandomizer(channel=Channel(matrix=[[0.75, 0.25, 0], [0.25, 0.5, 0.25]]))
+    >>> randomizer = MatrixRandomizer([[0.75, 0.25, 0], [0.25, 0.5, 0.25]])
     >>> randomizer.local_epsilon, randomizer.law().blanket().weight
     (inf, 0.5)
     """
 
     channel_asked: Channel
     weights: tuple[tuple[int, ...], ...] = field(repr=False)
+    table = Table(
+        kind="matrix",
+        about="Your own probabilities: a row for each category, in it the probability of each report.",
+        settings={
+            "matrix": Setting(
+                type="matrix",
+                about="One list for each category: the probabilities of the reports, in all 1. This or file.",
+                optional=True,
+            ),
+            "file": Setting(
+                type="file",
+                about="A file of the same: CSV without header, Parquet, or NumPy (.npy). This or matrix.",
+                optional=True,
+            ),
+        },
+        either=("matrix", "file"),
+        example='file = "matrix.csv"',
+    )
 
-    def __init__(self, *, channel: Channel) -> None:
-        if not isinstance(channel, Channel):
-            _checks.reject(
-                "channel", "a Channel", f"<{type(channel).__name__}>", "hushuffle.Channel(matrix=[[...], ...])."
-            )
-        if channel.matrix.shape[0] < 2:
-            _checks.reject("channel", "of at least two values", repr(channel))
-        object.__setattr__(self, "channel_asked", channel)
-        object.__setattr__(self, "weights", tuple(_whole_weights(row) for row in channel.matrix))
+    def __init__(self, channel: Channel | npt.ArrayLike | Sequence[Sequence[Fraction | float]]) -> None:
+        asked = channel if isinstance(channel, Channel) else Channel(matrix=channel)
+        if asked.matrix.shape[0] < 2:
+            _checks.reject("channel", "of at least two values", repr(asked))
+        object.__setattr__(self, "channel_asked", asked)
+        object.__setattr__(self, "weights", tuple(_whole_weights(row) for row in asked.matrix))
+
+    @classmethod
+    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> MatrixRandomizer:
+        if "matrix" not in settings:
+            _checks.reject("file", "read before", "<a name>", "`hushuffle.specification.load` reads it.")
+        asked = settings["matrix"]
+        if len(asked) != k:
+            _checks.reject("matrix", f"{k:,} rows, one for each category", len(asked))
+        if len({len(row) for row in asked}) != 1:
+            _checks.reject("matrix", "rows of the same length", "<others>")
+        if sum(map(len, asked)) > LARGEST_MATRIX:
+            _checks.reject("matrix", f"at most {LARGEST_MATRIX:,} entries", sum(map(len, asked)))
+        return cls(asked)
 
     @property
     def inputs(self) -> int:

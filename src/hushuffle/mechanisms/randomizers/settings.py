@@ -22,19 +22,25 @@ SILENT: Final = "Reports would say nothing about the answers."
 class Setting:
     """One key: an epsilon (a number up to 40, or "inf"), a number or an integer; `limits` as ge, gt, le, lt.
 
-    Or one of the words in `choices`.
+    Or one of the words in `choices`, a matrix of probabilities, or the name of a file with one, which is read before
+    anything is built: the matrix takes its place.
     """
 
-    type: Literal["epsilon", "number", "integer", "choice"]
+    type: Literal["epsilon", "number", "integer", "choice", "matrix", "file"]
     about: str
     limits: Mapping[str, float] = field(default_factory=dict)
     optional: bool = False
     choices: tuple[str, ...] = ()
 
     def fits(self, value: Any) -> bool:
-        """Return whether a value is of the right type and within the limits that hold whatever k is."""
-        if self.type == "choice":
+        """Return whether a value is of the right type and within the limits that hold whatever k is.
+
+        A file does not fit: it has not been read.
+        """
+        if self.type in ("choice", "file"):
             return value in self.choices
+        if self.type == "matrix":
+            return isinstance(value, list | tuple) and all(map(_row, value))
         if self.type == "epsilon":
             return value in ("inf", math.inf) or (_number(value, float) and 0 < value <= LARGEST_EPSILON)
         if not _number(value, int if self.type == "integer" else float):
@@ -79,6 +85,10 @@ def refused(error: InvalidInputError, table: Table) -> Problem:
     if found is None or found[1] not in table.settings:
         return Problem(key="randomizer", rule="must be a mechanism that exists", value=table.kind, hint=str(error))
     return Problem(key=f"randomizer.{found[1]}", rule=found[2], value=found[3], hint=found[4] or "")
+
+
+def _row(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(_number(entry, float) for entry in value)
 
 
 def _number(value: Any, kind: type) -> bool:

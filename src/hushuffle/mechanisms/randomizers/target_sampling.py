@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Flags, Integers
+from hushuffle.mechanisms.randomizers.settings import Setting, Table
 from hushuffle.mechanisms.randomizers.subset_selection import LARGEST_SET, SetReports
 from hushuffle.model.citation import LADJEL
 from hushuffle.randomness import SCALE, Randomness
@@ -50,6 +52,29 @@ class TargetSampling(SetReports):
     convention: Convention = "uniform"
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (LADJEL,)
+    table = Table(
+        kind="target-sampling",
+        about="The categories are targets of messages: with some probability a message goes to a random one.",
+        settings={
+            "sigma": Setting(
+                type="number",
+                about="Probability that a message goes to a random target.",
+                limits={"ge": 0, "le": 1},
+            ),
+            "flood": Setting(
+                type="integer",
+                about="To how many further targets a message goes as well; left out, to none.",
+                limits={"ge": 0, "le": LARGEST_SET - 1},
+                optional=True,
+            ),
+            "convention": Setting(
+                type="choice",
+                about='Whether the random target may be the own one ("uniform"; left out) or not ("exclusive").',
+                choices=get_args(Convention),
+                optional=True,
+            ),
+        },
+    )
 
     def __post_init__(self) -> None:
         targets = _checks.integer("targets", self.targets, low=2, high=2**40)
@@ -68,6 +93,10 @@ class TargetSampling(SetReports):
         object.__setattr__(self, "sigma", sigma)
         object.__setattr__(self, "flood", flood)
         object.__setattr__(self, "threshold", threshold)
+
+    @classmethod
+    def from_settings(cls, k: int, settings: Mapping[str, Any]) -> TargetSampling:
+        return cls(targets=k, **settings)
 
     @property
     def inputs(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.curves.variance import frequency_variance
+from hushuffle.curves.readout import frequency_variance
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing
 from hushuffle.mechanisms.shufflers import UniformShuffle
@@ -121,5 +121,4 @@ def _best(sizes: Iterable[int], build: Callable[[int], LocalHashing], n: int, fr
 
 
 def _variance(hashing: LocalHashing, n: int, frequency: float) -> float:
-    intercept, slope = frequency_variance(Protocol(randomizer=hashing, shuffler=UniformShuffle(), n=n))
-    return intercept + slope * frequency
+    return float(frequency_variance(Protocol(randomizer=hashing, shuffler=UniformShuffle(), n=n)).worst(frequency))

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from hushuffle import _checks
-from hushuffle.curves.variance import frequency_variance
+from hushuffle.curves.readout import frequency_variance
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import ReportLaw, Symmetric
@@ -49,8 +49,7 @@ class Route:
         share = _checks.probability("frequency", frequency)
         if self.protocol is None:
             return math.inf
-        intercept, slope = frequency_variance(self.protocol)
-        return math.sqrt(max(intercept + slope * share, 0.0))
+        return math.sqrt(float(frequency_variance(self.protocol).worst(share)))
 
     def __str__(self) -> str:
         if self.epsilon is None:

@@ -1,0 +1,238 @@
+"""From counts of reports to frequencies: the unbiased estimate, its variance, and what a value nobody holds reaches."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.numerics import binomial
+from hushuffle.numerics.roots import farthest
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol as Deployment
+    from hushuffle.mechanisms.randomizers import Mechanism
+    from hushuffle.mechanisms.randomizers.report_law import Support
+
+Floats = npt.NDArray[np.float64]
+
+_LOG_TAIL: Final = -60.0  # what is left out of the sum over dummies: far below any level / k
+_TOLD_APART: Final = 1e-7  # how far Q V may be from the identity
+_TILTS: Final = np.exp(np.linspace(-1.5, 1.5, 25))  # around the best tilt of a normal law
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FrequencyVariance:
+    """The variance of estimated frequencies, over the randomizers' coins, the people's values held fixed.
+
+    That of value x is intercept + slope p_x + (matrix p)_x where p, shape (k,), are the true frequencies.
+    """
+
+    intercept: float
+    slope: float
+    matrix: Floats | None = None
+
+    def at(self, frequencies: Floats) -> Floats:
+        """Return the variance of each value, shape (k,), at the true frequencies of all, shape (k,)."""
+        own = self.intercept + self.slope * frequencies
+        return np.maximum(own if self.matrix is None else own + self.matrix @ frequencies, 0.0)
+
+    def worst(self, frequency: npt.ArrayLike) -> Floats:
+        """Return the variance for a value of this true frequency, same shape: the largest there is.
+
+        Over all values, and over what all others hold.
+        """
+        share = np.asarray(frequency, dtype=np.float64)
+        own = self.intercept + self.slope * share
+        if self.matrix is not None:
+            holder = np.diag(self.matrix)
+            other = np.where(np.eye(holder.size, dtype=bool), -np.inf, self.matrix).max(axis=1)
+            own = own + (share[..., None] * holder + (1 - share[..., None]) * other).max(axis=-1)
+        return np.maximum(own, 0.0)
+
+
+class Readout(Protocol):
+    """How counts of a mechanism's reports say what people hold."""
+
+    @property
+    def slack(self) -> float:
+        """By how many reports a count may miss its threshold by rounding."""
+        ...
+
+    def frequencies(self, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
+        """Return the unbiased frequencies, shape (k,)."""
+        ...
+
+    def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
+        """Return the variance of `frequencies`; `dummies` may be a mean number."""
+        ...
+
+    def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
+        """Return what the estimate for a value that nobody holds reaches with probability at most `chance`, (k,)."""
+        ...
+
+
+def readout(mechanism: Mechanism, *, for_what: str = "Frequency estimation") -> Readout:
+    """Return how counts of a mechanism's reports say what people hold: by its support, else by its matrix.
+
+    Raises:
+        UnsupportedProtocolError: its reports do not support values, and its matrix is too large.
+        NumericalError: its reports do not tell the values apart.
+    """
+    law = mechanism.law().support
+    if law is None:
+        return _inverse(mechanism, for_what)
+    if law.true <= law.false:
+        message = "reports hardly depend on the values: no float tells the frequencies apart. Use a larger epsilon."
+        raise NumericalError(message)
+    return BySupport(law=law, values=mechanism.inputs)
+
+
+def frequency_variance(protocol: Deployment) -> FrequencyVariance:
+    """Return the variance of estimated frequencies.
+
+    Where the number of dummies is random this is the mean over it: the estimate is unbiased whatever is drawn.
+
+    Source: docs/theory/estimation.md, Theorems 1, 2 and 10; docs/theory/dummies.md, Theorem 5.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=100)
+    >>> frequency_variance(survey).worst([0.0, 1.0]).round(6).tolist()
+    [0.00181, 0.00181]
+    """
+    return readout(protocol.randomizer).variance(n=protocol.n, dummies=protocol.shuffler.expected_dummies)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BySupport:
+    """Counts of the reports that support each value.
+
+    Source: docs/theory/estimation.md, Theorems 1 and 5.
+    """
+
+    law: Support
+    values: int
+
+    @property
+    def slack(self) -> float:
+        return 0.5 / (self.law.true - self.law.false)  # counts are integers, estimates are rounded
+
+    def frequencies(self, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
+        law = self.law
+        surplus = counts / n - law.false - law.dummy * dummies / n
+        return np.asarray(surplus / (law.true - law.false))
+
+    def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
+        law = self.law
+        holder, other = law.true * (1 - law.true), law.false * (1 - law.false)
+        from_dummies = dummies * law.dummy * (1 - law.dummy) / n
+        scale = n * (law.true - law.false) ** 2
+        return FrequencyVariance(intercept=(other + from_dummies) / scale, slope=(holder - other) / scale)
+
+    def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
+        law = self.law
+        count = significant_count(law, n=n, dummies=dummies, chance=chance)
+        least = (count / n - law.false - law.dummy * dummies / n) / (law.true - law.false)
+        return np.full(self.values, least)
+
+
+def significant_count(law: Support, *, n: int, dummies: int, chance: float) -> int:
+    """Return the smallest count that a value held by nobody reaches with probability at most `chance`, rounded up.
+
+    >>> import hushuffle as hs
+    >>> law = hs.RandomizedResponse.from_truth_probability(k=3, p=0.5).law().support
+    >>> significant_count(law, n=100, dummies=0, chance=0.001)
+    40
+    """
+    # The tail at 0 is 1, beyond all reports it is 0.
+    return farthest(lambda count: _tail(count, law, n, dummies) <= chance, good=n + dummies + 1, bad=0)
+
+
+def _tail(count: int, law: Support, n: int, dummies: int) -> float:
+    """Return P(Bin(n, false) + Bin(dummies, dummy) >= count), rounded up."""
+    slack = 1 + binomial.margin(n) + binomial.margin(dummies)
+    if dummies == 0:
+        return float(binomial.upper_tail(count, n, law.false)) * slack
+    low, high = binomial.window(dummies, law.dummy, _LOG_TAIL)
+    from_dummies = np.arange(low, high + 1, dtype=np.float64)
+    tails = binomial.upper_tail(count - from_dummies, n, law.false)
+    return float(binomial.pmf(from_dummies, dummies, law.dummy) @ tails) * slack + 2 * math.exp(_LOG_TAIL)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ByChannel:
+    """Counts of each report y, of a known matrix Q: every report adds `weights`[y, x] to the count of x.
+
+    Q weights is the identity, so that the estimate is unbiased; of all such weights these have the least variance in
+    all where the values are held alike (weighted least squares). `centre` is what a dummy adds on average, shape (k,).
+
+    Source: docs/theory/estimation.md, Theorems 10 and 11.
+    """
+
+    matrix: Floats
+    weights: Floats
+    blanket: Floats
+    centre: Floats
+    slack = 0.0
+
+    def frequencies(self, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
+        return np.asarray((counts @ self.weights - dummies * self.centre) / n)
+
+    def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
+        squares = self.weights**2
+        people = (self.matrix @ squares).T - np.eye(self.matrix.shape[0])
+        of_dummy = self.blanket @ squares - self.centre**2
+        return FrequencyVariance(
+            intercept=0.0, slope=0.0, matrix=people / n + (dummies * np.maximum(of_dummy, 0.0) / n**2)[:, None]
+        )
+
+    def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
+        others = np.where(np.eye(self.matrix.shape[0], dtype=bool), 0.0, self.matrix @ self.weights**2).max(axis=0)
+        spread = others + dummies / n * np.maximum(self.blanket @ self.weights**2 - self.centre**2, 0.0)
+        needed = -math.log(chance) / n
+        middle = np.sqrt(2 * needed / np.maximum(spread, np.finfo(float).tiny))
+        least = np.full(middle.size, np.inf)
+        for tilt in middle * _TILTS[:, None]:
+            # A tail falls below the chance where this tilt says so, whatever the tilt: the smallest counts.
+            least = np.minimum(least, (self._growth(tilt, dummies / n) + needed) / tilt)
+        return np.where(spread > 0, least, 0.0)
+
+    def _growth(self, tilt: Floats, dummies: float) -> Floats:
+        """Return ln E exp(tilt_x weight_x) of a person who does not hold x (the largest), and of so many dummies."""
+        highest = self.weights.max(axis=0)
+        grown = np.exp(tilt * (self.weights - highest))
+        of_people = np.where(np.eye(tilt.size, dtype=bool), 0.0, self.matrix @ grown).max(axis=0)
+        person = np.log(np.maximum(of_people, np.finfo(float).tiny)) + tilt * highest
+        if not dummies:
+            return np.asarray(person)
+        dummy = np.log(np.maximum(self.blanket @ grown, np.finfo(float).tiny)) + tilt * (highest - self.centre)
+        return np.asarray(person + dummies * dummy)
+
+
+@lru_cache(maxsize=8)
+def _inverse(mechanism: Mechanism, for_what: str) -> ByChannel:
+    try:
+        matrix = np.asarray(mechanism.channel().matrix, dtype=np.float64)
+    except UnsupportedProtocolError as error:
+        name = type(mechanism).__name__
+        message = f"{for_what} needs reports that support values, which {name} does not offer, or a matrix. {error}"
+        raise UnsupportedProtocolError(message) from error
+    occurring = matrix.mean(axis=0)
+    scaled = np.divide(matrix, occurring, out=np.zeros_like(matrix), where=occurring > 0)
+    try:
+        weights = np.linalg.solve(scaled @ matrix.T, scaled).T
+    except np.linalg.LinAlgError:
+        weights = np.zeros_like(matrix.T)
+    if not np.abs(matrix @ weights - np.eye(matrix.shape[0])).max() < _TOLD_APART:
+        message = (
+            "the reports do not tell all values apart (the rows of the matrix depend on each other, or nearly so): "
+            "their frequencies cannot be estimated. Join values, or choose another matrix."
+        )
+        raise NumericalError(message)
+    blanket = mechanism.law().blanket().law
+    return ByChannel(matrix=matrix, weights=weights, blanket=blanket, centre=blanket @ weights)

@@ -1,0 +1,87 @@
+"""A matrix of numbers in a file: CSV without header, Parquet, or NumPy."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from hushuffle._checks import fail
+from hushuffle.files.causes import cause
+
+_LARGEST: Final = 1 << 26
+"""Bytes that are read."""
+
+
+def load_matrix(name: str, *, base_folder: Path = Path()) -> list[list[float]]:
+    """Return the rows of the matrix in the file `name`, relative to `base_folder`.
+
+    Raises:
+        DataError: no such file, or something else is in it; it says where.
+    """
+    path = base_folder / name
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        fail(f"{name} must end in {', '.join(_READERS)}: it is not known how to read it.")
+    try:
+        if path.stat().st_size > _LARGEST:
+            fail(f"{name} is too large for a matrix: {_LARGEST:,} bytes are the most.")
+        return read(path, name)
+    except OSError as error:
+        fail(f"{name} cannot be read: {cause(error)}.")
+
+
+def _csv(path: Path, name: str) -> list[list[float]]:
+    rows: list[list[float]] = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            for line in (reader := csv.reader(lines)):
+                if line:
+                    rows.append([_number(cell, name, reader.line_num) for cell in line])
+                if rows and len(rows[-1]) != len(rows[0]):
+                    first, here = len(rows[0]), len(rows[-1])
+                    fail(f"{name}, line {reader.line_num}: {here} numbers, but {first} in the first line.")
+    except UnicodeDecodeError:
+        fail(f"{name} is no text: a CSV file of numbers is expected.")
+    except csv.Error as error:
+        fail(f"{name} is no CSV file of numbers ({error}).")
+    return rows
+
+
+def _number(cell: str, name: str, line: int) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        fail(f"{name}, line {line}: numbers are expected, separated by commas, without a header.")
+
+
+def _parquet(path: Path, name: str) -> list[list[float]]:
+    try:
+        table = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        fail(f"{name} is no Parquet file, or a damaged one.")
+    if not all(dtype.is_numeric() for dtype in table.dtypes) or any(table.null_count().row(0)):
+        fail(f"{name} must have columns of numbers only, none missing.")
+    return [[float(entry) for entry in row] for row in table.rows()]
+
+
+def _numpy(path: Path, name: str) -> list[list[float]]:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError):
+        fail(f"{name} is no NumPy file of numbers, or a damaged one.")
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "fiu":
+        fail(f"{name} must hold one array of numbers with two dimensions.")
+    rows: list[list[float]] = array.astype(np.float64).tolist()
+    return rows
+
+
+_READERS: Final[Mapping[str, Callable[[Path, str], list[list[float]]]]] = {
+    ".csv": _csv,
+    ".parquet": _parquet,
+    ".npy": _numpy,
+}

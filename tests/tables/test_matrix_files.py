@@ -1,0 +1,62 @@
+"""A matrix in a file: what is read, and what is refused, with the place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from hushuffle.errors import DataError
+from hushuffle.tables import matrix_files
+from hushuffle.tables.matrix_files import load_matrix
+
+ROWS = [[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]
+
+
+def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "m.csv", ROWS, delimiter=",")
+    np.save(tmp_path / "m.npy", np.array(ROWS))
+    pl.DataFrame(ROWS, schema=["a", "b", "c"], orient="row").write_parquet(tmp_path / "m.parquet")
+    for name in ("m.csv", "m.npy", "m.parquet"):
+        assert load_matrix(name, base_folder=tmp_path) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("m.csv", b"0.5,0.5\n0.1,x\n", r"m\.csv, line 2: numbers are expected, separated by commas, without a header"),
+        ("m.csv", b"0.5,0.5\n\n0.1\n", r"m\.csv, line 3: 1 numbers, but 2 in the first line"),
+        ("m.csv", b"\xff\xfe\x00", r"m\.csv is no text"),
+        ("m.csv", b'"' + b"a" * 200_000, r"m\.csv is no CSV file of numbers"),
+        ("m.npy", b"nonsense", r"m\.npy is no NumPy file of numbers"),
+        ("m.npy", b"", r"m\.npy is no NumPy file of numbers"),
+        ("m.parquet", b"nonsense", r"m\.parquet is no Parquet file"),
+        ("m.txt", b"1 0", r"m\.txt must end in \.csv, \.parquet, \.npy"),
+    ],
+)
+def test_what_is_no_matrix_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        load_matrix(name, base_folder=tmp_path)
+
+
+def test_other_tables_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "line.npy", np.array([1.0, 0.0]))
+    np.save(tmp_path / "words.npy", np.array([["a", "b"]]))
+    np.savez(tmp_path / "several.npz", a=np.eye(2))
+    (tmp_path / "several.npz").rename(tmp_path / "several.npy")
+    for name in ("line.npy", "words.npy", "several.npy"):
+        with pytest.raises(DataError, match="must hold one array of numbers with two dimensions"):
+            load_matrix(name, base_folder=tmp_path)
+    pl.DataFrame({"a": ["x"], "b": [1.0]}).write_parquet(tmp_path / "words.parquet")
+    pl.DataFrame({"a": [None, 0.5], "b": [1.0, 0.5]}).write_parquet(tmp_path / "gaps.parquet")
+    for name in ("words.parquet", "gaps.parquet"):
+        with pytest.raises(DataError, match="must have columns of numbers only, none missing"):
+            load_matrix(name, base_folder=tmp_path)
+    with pytest.raises(DataError, match=r"absent\.csv cannot be read: "):
+        load_matrix("absent.csv", base_folder=tmp_path)
+    monkeypatch.setattr(matrix_files, "_LARGEST", 1)
+    with pytest.raises(DataError, match=r"line\.npy is too large for a matrix"):
+        load_matrix("line.npy", base_folder=tmp_path)

@@ -39,8 +39,9 @@ def test_without_noise_no_share_is_hidden() -> None:
 
 def test_a_mechanism_whose_reports_do_not_count_has_the_other_warnings() -> None:
     rows = [[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.2, 0.5]]
-    matrix = hs.MatrixRandomizer(channel=hs.Channel(matrix=rows))
-    assert warned(matrix, 50, delta=0.1) == ["large-delta", "small-crowd"]
+    assert warned(hs.MatrixRandomizer(rows), 50, delta=0.1) == ["large-delta", "small-crowd", "rare-values-hidden"]
+    alike = hs.MatrixRandomizer([rows[0], rows[0], rows[1]])
+    assert warned(alike, 50, delta=0.1) == ["large-delta", "small-crowd"]
 
 
 def test_values_show_where_more_than_an_even_share_is_not_needed() -> None:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.errors import InvalidInputError
+from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from oracles.subset_selection import guess, mean, subset_law
+from plain_protocols import Opaque
 
 F = Fraction
 HASHINGS = [
@@ -109,3 +110,62 @@ def test_adversaries_are_checked() -> None:
     protocol = survey(hs.SubsetSelection(k=4, w=2, epsilon=1.0), 5)
     with pytest.raises(InvalidInputError, match="a histogram of 4 values"):
         hs.qif.vulnerability(protocol, adversary=hs.Strong(others=hs.Histogram(counts=[2, 2])))
+
+
+def gained(randomizer: Any, gain: Any, prior: Any, others: tuple[int, ...]) -> float:
+    """Return the expected gain after all releases: sorted reports of the target and of others with known values."""
+    laws = laws_of(randomizer)
+    release: dict[tuple[Any, ...], np.ndarray[Any, Any]] = {}
+    for value, law in enumerate(laws):
+        for reports in itertools.product(law, *(laws[other] for other in others)):
+            chance = prior[value] * float(law[reports[0]])
+            for other, report in zip(others, reports[1:], strict=True):
+                chance *= float(laws[other][report])
+            release.setdefault(tuple(sorted(reports)), np.zeros(len(laws)))[value] += chance
+    return sum(float((np.array(gain) @ joint).max()) for joint in release.values())
+
+
+NEAR = [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0], [-0.4, 0.9, -0.4]]
+
+
+@pytest.mark.parametrize("randomizer", [OTHERS[-1], HASHINGS[0], hs.RandomizedResponse(k=3, epsilon=0.3)], ids=str)
+@pytest.mark.parametrize("prior", [[0.2, 0.5, 0.3], [1.0, 0.0, 0.0]])
+def test_no_guesser_with_a_prior_gains_more(randomizer: Any, prior: list[float]) -> None:
+    for n in (1, 2, 3):
+        bound = hs.qif.gain_vulnerability(survey(randomizer, n), gain=NEAR, frequencies=prior)
+        assert bound.lower == pytest.approx(float(hs.qif.prior_vulnerability(prior, NEAR)))
+        for held in itertools.combinations_with_replacement(range(3), n - 1):
+            assert gained(randomizer, NEAR, prior, held) <= bound.upper + 1e-12
+    alone = hs.qif.gain_vulnerability(survey(randomizer, 2, hs.NoShuffle()), gain=NEAR, frequencies=prior)
+    assert alone.kind == "exact"
+    assert alone.upper == pytest.approx(gained(randomizer, NEAR, prior, ()))
+
+
+def test_many_others_leave_little_to_gain() -> None:
+    prior, gain = [0.2, 0.5, 0.3], hs.qif.identity_gain(3)
+    figures = [
+        hs.qif.gain_vulnerability(survey(OTHERS[-1], n), gain=gain, frequencies=prior).upper for n in (1, 1000, 100_000)
+    ]
+    assert figures == sorted(figures, reverse=True)
+    assert figures[-1] < 0.52
+
+
+def test_a_gain_needs_a_matrix_or_a_guarantee() -> None:
+    wide = hs.LocalHashing(k=300, g=64, epsilon=1.0)
+    prior = np.full(300, 1 / 300)
+    shuffled = hs.qif.gain_vulnerability(survey(wide, 10_000), gain=np.eye(300), frequencies=prior)
+    assert shuffled.upper < 2 / 300
+    with pytest.raises(UnsupportedProtocolError, match="matrix"):
+        hs.qif.gain_vulnerability(survey(wide, 10_000, hs.NoShuffle()), gain=np.eye(300), frequencies=prior)
+    with pytest.raises(UnsupportedProtocolError, match="matrix"):
+        hs.qif.gain_vulnerability(survey(Opaque(), 10), gain=np.eye(4), frequencies=np.full(4, 0.25))
+
+
+def test_priors_and_gains_are_checked() -> None:
+    protocol = survey(OTHERS[-1], 5)
+    with pytest.raises(InvalidInputError, match="`frequencies` must be 3 probabilities"):
+        hs.qif.gain_vulnerability(protocol, gain=np.eye(2), frequencies=[0.5, 0.5])
+    with pytest.raises(InvalidInputError, match="`gain` must be finite"):
+        hs.qif.gain_vulnerability(protocol, gain=[[1.0, math.inf, 0.0]], frequencies=[0.2, 0.5, 0.3])
+    with pytest.raises(InvalidInputError, match=r"`gain` must be a table of shape \(guesses, 3\)"):
+        hs.qif.gain_vulnerability(protocol, gain=[[1.0, 0.0]], frequencies=[0.2, 0.5, 0.3])

@@ -200,10 +200,24 @@ def test_refuses_frequencies(bad: list[float]) -> None:
         qif.iid_vulnerability(protocol(3, 2, Fraction(3, 5)), frequencies=bad)
 
 
+@pytest.mark.parametrize("dummies", [0, 1])
+def test_other_mechanisms_and_dummies_have_an_upper_bound(dummies: int) -> None:
+    shares = [Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)]
+    table = channel(3, Fraction(3, 5))
+    survey = hs.Protocol(randomizer=hs.MatrixRandomizer(table), shuffler=hs.Scrambler(dummies=dummies), n=3)
+    response = hs.RandomizedResponse.from_truth_probability(k=3, p=0.6)
+    for each in (survey, hs.Protocol(randomizer=response, shuffler=hs.Scrambler(dummies=1), n=3)):
+        found = qif.iid_vulnerability(each, frequencies=floats(shares))
+        true = float(iid_success(3, table, shares, each.shuffler.dummies))
+        assert (found.kind, found.lower) == ("upper", 0.5)
+        assert 0.5 < true <= found.upper
+    wide = hs.Protocol(randomizer=hs.SubsetSelection(k=1501, w=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=3)
+    with pytest.raises(NumericalError, match="Merge values"):
+        qif.iid_vulnerability(wide, frequencies=[1.0, *[0.0] * 1500])
+
+
 def test_refuses_what_it_cannot_answer() -> None:
     shares = [0.5, 0.3, 0.2]
-    with pytest.raises(UnsupportedProtocolError, match="dummies"):
-        qif.iid_vulnerability(protocol(3, 3, Fraction(3, 5), OtherShuffle(added=1)), frequencies=shares)
     noisy = OtherShuffle(revealed=Reveals.NOISY_ORDER)
     with pytest.raises(UnsupportedProtocolError, match="noisy order"):
         qif.iid_vulnerability(protocol(3, 3, Fraction(3, 5), noisy), frequencies=shares)

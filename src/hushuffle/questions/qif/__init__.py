@@ -7,6 +7,7 @@ rationals and looked at for any prior and gain: leakage, capacities, hyper-distr
 """
 
 from hushuffle.numerics.max_load import expected_max_load as max_load
+from hushuffle.questions.qif.bounds import gain_vulnerability
 from hushuffle.questions.qif.channels import (
     datasets,
     histograms,
@@ -57,6 +58,7 @@ __all__ = [
     "distance_gain",
     "equivalent",
     "explicit_prior",
+    "gain_vulnerability",
     "histograms",
     "hyper",
     "identity_gain",

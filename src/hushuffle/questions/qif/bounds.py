@@ -4,7 +4,9 @@ Three upper ends, the smallest counts: one report seen next to its name; for rep
 when the known people's reports on purpose are given away (`_supporting`); for others, the central guarantee. A lower
 end where dummies support a fixed number of values, from an adversary who knows nobody.
 
-Source: docs/theory/guessing.md, Theorem 10 and Theorem 11; K. Joag-Dev, F. Proschan 1983.
+For any prior and any gain of a guess: one report seen next to its name, and the central guarantee.
+
+Source: docs/theory/guessing.md, Theorems 10 to 12; K. Joag-Dev, F. Proschan 1983.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hushuffle import _checks
 from hushuffle.curves.divergence import divergence
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation
 from hushuffle.model.bound import Kind
@@ -23,9 +28,15 @@ from hushuffle.model.citation import BLANKET, BRAUN
 from hushuffle.model.prior import Prior
 from hushuffle.numerics import binomial
 from hushuffle.questions.qif.blanket import bins
+from hushuffle.questions.qif.gain import (
+    Numbers,
+    Table,
+    distribution,
+    posterior_vulnerability,
+    prior_vulnerability,
+)
 
 if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
     from hushuffle.mechanisms.randomizers import Support
 
 NEGATIVE: Final = Citation(
@@ -38,7 +49,7 @@ _LOG_TAIL: Final = -80.0
 _POINTS: Final = 2_000
 """Most counts looked at; beyond, counts are taken in steps, each at its safe end."""
 
-_TRIED: Final = (0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.2, 3.2, 4.5, 6.5)
+_TRIED: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.2, 3.2, 4.5, 6.5)
 """Values of epsilon (nats) at which the central guarantee is read."""
 
 _ROUNDING: Final = 2.0**-40
@@ -69,6 +80,63 @@ def _central(protocol: Protocol) -> float:
     """Return the least (e**epsilon + (k - 1) delta(epsilon))/k over some epsilon."""
     curve, k = divergence(protocol), protocol.randomizer.inputs
     return min((math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k for epsilon in _TRIED)
+
+
+def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers) -> Bound:
+    """Return what a guesser gains of one person's value after the release, who has a prior for it: at most.
+
+    Whatever the guesser knows of all others. Exact without a shuffler, where every report stands next to its name;
+    else an upper bound: what that report would tell, or what the central guarantee leaves, the smaller. The lower end
+    is the gain without the release.
+
+    Args:
+        protocol: what is collected and how, of any mechanism.
+        gain: of guess w when the value is x, shape (guesses, k): `identity_gain(k)`, `tries_gain`, `distance_gain`,
+            or your own numbers.
+        frequencies: the guesser's probability of each value, shape (k,), sum 1.
+
+    Raises:
+        InvalidInputError: no distribution over the k values, or shapes that do not fit.
+        UnsupportedProtocolError: no matrix that can be written down, and no central guarantee.
+
+    Source: docs/theory/guessing.md, Theorem 12.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(
+    ...     randomizer=hs.MatrixRandomizer([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]]),
+    ...     shuffler=hs.UniformShuffle(),
+    ...     n=10_000,
+    ... )
+    >>> near = [[1, 0.5, 0], [0.5, 1, 0.5], [0, 0.5, 1]]
+    >>> print(gain_vulnerability(survey, gain=near, frequencies=[0.2, 0.5, 0.3]))
+    at most 0.7546 gain (upper bound)
+    """
+    _checks.of_type("protocol", protocol, Protocol)
+    prior, table = distribution(frequencies), np.array(gain, dtype=np.float64)
+    if prior.size != protocol.randomizer.inputs:
+        _checks.reject("frequencies", f"{protocol.randomizer.inputs} probabilities", prior.size)
+    if not np.isfinite(table).all():
+        _checks.reject("gain", "finite", "<nan or infinity>")
+    before, least, most = float(prior_vulnerability(prior, gain)), float(table.min()), float(table.max())
+    ends: list[float] = []
+    refusal: UnsupportedProtocolError | None = None
+    try:
+        ends.append(float(posterior_vulnerability(protocol.randomizer.channel(), prior, gain)))
+    except UnsupportedProtocolError as error:
+        refusal = error
+    if protocol.shuffler.reveals is Reveals.SENDERS:
+        if refusal is not None:
+            raise refusal
+        return Bound.exact(ends[0], unit="gain", sources=(BRAUN,))
+    try:
+        curve, spread = divergence(protocol), (most - least) * (1 - float(prior.max()))
+        ends += [least + math.exp(e) * (before - least) + spread * curve.upper(e) for e in _TRIED]
+    except UnsupportedProtocolError:
+        if refusal is not None:
+            raise
+    slack = _ROUNDING * max(abs(least), abs(most))
+    upper = max(before, min(most, min(ends) + slack))
+    return Bound(lower=before, upper=upper, kind="upper", unit="gain", sources=(BRAUN, BLANKET))
 
 
 def _supporting(protocol: Protocol, support: Support, known: int) -> float:

@@ -6,6 +6,7 @@ Everybody, the target included, holds value x with probability frequencies[x], i
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +19,8 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
 from hushuffle.model.citation import QIF, Citation
 from hushuffle.questions.qif import mixture as mixture_ends
+from hushuffle.questions.qif.bounds import gain_vulnerability
+from hushuffle.questions.qif.gain import identity_gain
 from hushuffle.questions.qif.guessing import over_dummies, vulnerability
 from hushuffle.questions.qif.knowledge import QUESTION, symmetric_law
 from hushuffle.questions.qif.mixture import ENTRIES_LIMIT, Mixture, two_values
@@ -70,6 +73,8 @@ def iid_vulnerability(
     certified bracket: tight where one value is clearly the commonest (the guess is then that value), some 10 % of
     V - 1/k and more where several are; or with `samples` an estimate from so many simulated releases, with
     the interval of Maurer and Pontil cut to the bracket. Some milliseconds as a rule, seconds at 1,000 values.
+    An upper bound (`gain_vulnerability`) for other mechanisms than randomized response, and for unequal frequencies of
+    more than two values with dummies.
 
     Args:
         protocol: what is collected and how; dummies are uniform reports.
@@ -80,11 +85,11 @@ def iid_vulnerability(
 
     Raises:
         InvalidInputError: frequencies that are no distribution over the k values, or an argument out of range.
-        UnsupportedProtocolError: the randomizer has no symmetric law, the shuffler keeps a noisy order, or
-            there are dummies, more than two values and unequal frequencies.
+        UnsupportedProtocolError: randomized response with a shuffler that keeps a noisy order, or a law of which
+            neither matrix nor central guarantee is known.
         NumericalError: more than `VALUES_LIMIT` values with unequal frequencies, or too many reports.
 
-    Source: Jurado et al. 2023, Definitions 2 and 13; docs/theory/guessing.md, Theorem 8.
+    Source: Jurado et al. 2023, Definitions 2 and 13; docs/theory/guessing.md, Theorems 8 and 12.
 
     >>> import hushuffle as hs
     >>> voters = hs.RandomizedResponse.from_truth_probability(k=2, p=0.8)
@@ -101,8 +106,10 @@ def iid_vulnerability(
             ),
             floor=iid_prior_vulnerability(frequencies).lower,
         )
+    shares = _shares(frequencies, protocol.randomizer.inputs)
+    if protocol.randomizer.law().symmetric is None:
+        return _at_most(protocol, shares)
     law = symmetric_law(protocol)
-    shares = _shares(frequencies, law.k)
     drawn = _checks.integer("samples", samples, low=0, high=10**8)
     level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
     reveals, dummies = protocol.reveals, protocol.shuffler.dummies
@@ -111,22 +118,37 @@ def iid_vulnerability(
         raise UnsupportedProtocolError(message)
     if np.all(shares == shares[0]):
         return vulnerability(protocol, adversary=Uninformed())
-    if law.k > VALUES_LIMIT:
-        message = f"Unequal frequencies of k={law.k:,} values are too many. Merge values to at most {VALUES_LIMIT:,}."
-        raise NumericalError(message)
+    _check_size(law.k)
+    if dummies and law.k > 2 and float(shares.max()) < 1.0:
+        return _at_most(protocol, shares)
     mixture = Mixture.of(law, protocol.n, shares)
     alone = reveals is Reveals.SENDERS or (protocol.n == 1 and not dummies) or float(shares.max()) == 1.0
     if alone or law.k == 2:
         return _exact(mixture.alone if alone else two_values(law, protocol.n, shares, dummies))
-    if dummies:
-        message = "Unequal frequencies of more than two values with dummies are not implemented. Leave out the dummies."
-        raise UnsupportedProtocolError(message)
+    return _of_mixture(mixture, drawn, level, rng)
+
+
+def _of_mixture(mixture: Mixture, drawn: int, level: float, rng: Randomness | None) -> Bound:
+    """Return the figure of unequal frequencies of more than two values, without dummies."""
     if mixture.entries <= ENTRIES_LIMIT:
         return _exact(mixture.expected_best())
     lower, upper = mixture_ends.lower_end(mixture), mixture_ends.upper_end(mixture)
     if drawn:
         return _estimate(mixture, (lower, upper), drawn, level, secure() if rng is None else rng)
     return Bound(lower=min(lower, upper), upper=upper, kind="bracket", unit=_UNIT, sources=(QIF.at("Definition 2"),))
+
+
+def _at_most(protocol: Protocol, shares: Floats) -> Bound:
+    """Return the bound that holds for any mechanism and any others."""
+    _check_size(shares.size)
+    found = gain_vulnerability(protocol, gain=identity_gain(shares.size), frequencies=shares)
+    return replace(found, unit=_UNIT)
+
+
+def _check_size(k: int) -> None:
+    if k > VALUES_LIMIT:
+        message = f"Unequal frequencies of k={k:,} values are too many. Merge values to at most {VALUES_LIMIT:,}."
+        raise NumericalError(message)
 
 
 def _shares(frequencies: npt.ArrayLike, k: int) -> Floats:

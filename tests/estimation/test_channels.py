@@ -147,6 +147,15 @@ def test_only_significant_values_are_kept() -> None:
     assert (keep_significant(made).frequencies > 0).tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize("matrix", [SQUARE, WIDE])
+def test_fake_users_move_a_share_as_far_as_the_weights_say(matrix: list[list[float]]) -> None:
+    survey = protocol(matrix, 6)
+    gain = hs.poisoning_gain(survey, fakes=6)
+    moved = np.array([estimate(np.full(6, report), protocol=survey).raw for report in range(len(matrix[0]))])
+    assert [-gain.lowered.upper, gain.raised.upper] == pytest.approx([moved.min(), moved.max()])
+    assert (gain.honest.upper, gain.at_once) == (1.0, 1)
+
+
 def test_rows_that_depend_on_each_other_are_refused() -> None:
     survey = protocol([[0.5, 0.5], [0.2, 0.8], [0.35, 0.65]], 10)
     with pytest.raises(NumericalError, match="do not tell all values apart"):

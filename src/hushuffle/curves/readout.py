@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -56,6 +57,15 @@ class FrequencyVariance:
         return np.maximum(own, 0.0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Extremes:
+    """The least and the most that a report adds to n times a share, and how many shares it raises most at once."""
+
+    least: Fraction
+    most: Fraction
+    at_once: int
+
+
 class Readout(Protocol):
     """How counts of a mechanism's reports say what people hold."""
 
@@ -70,6 +80,10 @@ class Readout(Protocol):
 
     def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
         """Return the variance of `frequencies`; `dummies` may be a mean number."""
+        ...
+
+    def extremes(self) -> Extremes:
+        """Return how much a report counts, whatever it is."""
         ...
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
@@ -134,6 +148,12 @@ class BySupport:
         scale = n * (law.true - law.false) ** 2
         return FrequencyVariance(intercept=(other + from_dummies) / scale, slope=(holder - other) / scale)
 
+    def extremes(self) -> Extremes:
+        law = self.law
+        true, false = Fraction(law.true), Fraction(law.false)
+        at_once = round(self.values * law.dummy) if law.disjoint else self.values
+        return Extremes(least=-false / (true - false), most=(1 - false) / (true - false), at_once=at_once)
+
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
         law = self.law
         count = significant_count(law, n=n, dummies=dummies, chance=chance)
@@ -190,6 +210,11 @@ class ByChannel:
         return FrequencyVariance(
             intercept=0.0, slope=0.0, matrix=people / n + (dummies * np.maximum(of_dummy, 0.0) / n**2)[:, None]
         )
+
+    def extremes(self) -> Extremes:
+        most = float(self.weights.max())
+        at_once = int((self.weights >= most * (1 - _TOLD_APART)).sum(axis=1).max())
+        return Extremes(least=Fraction(float(self.weights.min())), most=Fraction(most), at_once=at_once)
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
         others = np.where(np.eye(self.matrix.shape[0], dtype=bool), 0.0, self.matrix @ self.weights**2).max(axis=0)

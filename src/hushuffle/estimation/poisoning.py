@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hushuffle import _checks
-from hushuffle.curves.variance import QUESTION
-from hushuffle.errors import NumericalError
+from hushuffle.curves.readout import readout
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Bound, number
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.randomizers import Support
 
 USUAL: Final = 100
 """One person in so many is taken for fake, or for a colluder, where nothing else is said."""
@@ -79,16 +74,15 @@ def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 
     if users * each > protocol.n:
         reports = "" if each == 1 else f" with {each:,} reports each"
         _checks.reject("fakes", f"at most the n = {protocol.n:,} of the collection", f"{users:,}{reports}")
-    law = support_law(protocol.randomizer, for_what=QUESTION)
     share = Fraction(users * each, protocol.n)
-    least, most = _weights(law)
+    extremes = readout(protocol.randomizer).extremes()
     return PoisoningGain(
         fakes=users,
         n=protocol.n,
         honest=_exact(share),
-        raised=_exact(share * most),
-        lowered=_exact(share * -least),
-        at_once=round(protocol.randomizer.inputs * law.dummy) if law.disjoint else protocol.randomizer.inputs,
+        raised=_exact(share * extremes.most),
+        lowered=_exact(share * -extremes.least),
+        at_once=extremes.at_once,
     )
 
 
@@ -99,15 +93,6 @@ def usual_fakes(n: int) -> int:
     (330, 1)
     """
     return max(1, n // USUAL)
-
-
-def _weights(law: Support) -> tuple[Fraction, Fraction]:
-    """Return what a report adds to n times a share: the least and the most."""
-    if law.true <= law.false:
-        message = "reports hardly depend on the values: no float tells the frequencies apart. Use a larger epsilon."
-        raise NumericalError(message)
-    true, false = Fraction(law.true), Fraction(law.false)
-    return -false / (true - false), (1 - false) / (true - false)
 
 
 def _exact(value: Fraction) -> Bound:

@@ -104,7 +104,7 @@ def test_every_problem_at_once() -> None:
         'population.colum: is not a known key, got "a". Did you mean column?',
         "population.n: is not a known key, got 3. It goes with n, and not with data and column.",
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
-        (f'randomizer.kind: must be {KINDS}, got "target-sampling". "target-sampling" is planned, and not there yet.'),
+        "randomizer.sigma: must be given, got nothing.",
         'shuffler.kind: must be "uniform", "scrambler", "mallows" or "none", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
         f'adversaries[1].kind: must be {known}, got "traffic". "traffic" is planned, and not there yet.',

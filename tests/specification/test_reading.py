@@ -18,6 +18,8 @@ POPULATIONS = (
 )
 _QUOTED = [f'"{kind}"' for kind in sorted(RANDOMIZERS)]
 KINDS = f"{', '.join(_QUOTED[:-1])} or {_QUOTED[-1]}"
+_NOISY = [f'"{kind}"' for kind, section in sorted(RANDOMIZERS.items()) if "epsilon" in section.model_fields]
+WITH_EPSILON = f"{', '.join(_NOISY[:-1])} or {_NOISY[-1]}"
 REST = 'shuffler = { kind = "uniform" }\ntargets = { delta = 1e-6 }\n'
 
 
@@ -105,6 +107,7 @@ def test_every_problem_at_once() -> None:
         "population.n: is not a known key, got 3. It goes with n, and not with data and column.",
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
         "randomizer.sigma: must be given, got nothing.",
+        f'randomizer.epsilon: is not a known key, got "x". It goes with kind = {WITH_EPSILON}.',
         'shuffler.kind: must be "uniform", "scrambler", "mallows" or "none", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
         f'adversaries[1].kind: must be {known}, got "traffic". "traffic" is planned, and not there yet.',

@@ -149,9 +149,10 @@ def _section_of(path: Sequence[str | int], words: Vocabulary) -> str:
 def _home_of(key: str, section: str, words: Vocabulary) -> str:
     """Say where an unknown `key` of `section` ("" is the top) could belong."""
     homes = [model for model in words.sections.get(section, ()) if key in model.model_fields]
+    if homes and homes[0] in words.goes_with:
+        return words.goes_with[homes[0]]
     if homes:
-        kinds = _listed([f'"{kind}"' for model in homes for kind in _kinds(model)])
-        return words.goes_with.get(homes[0]) or f"It goes with kind = {kinds}."
+        return f"It goes with kind = {_listed([shown(kind) for model in homes for kind in _kinds(model)])}."
     known = sorted({name for model in words.sections.get(section, ()) for name in model.model_fields})
     near = difflib.get_close_matches(key, known, n=1)
     if near:

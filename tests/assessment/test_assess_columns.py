@@ -186,6 +186,36 @@ def test_the_command_writes_a_report(folder: Path, capsys: pytest.CaptureFixture
     assert parse_collection((place / "specification.toml").read_text()).several
 
 
+def test_columns_are_assessed_and_calibrated_without_data() -> None:
+    plan = """
+        population = { n = 2000 }
+        shuffler = { kind = "uniform" }
+        targets = { delta = 1e-6, epsilon = 0.1 }
+        [[columns]]
+        name = "smokes"
+        k = 2
+        randomizer = { kind = "randomized-response", epsilon = 1.0 }
+        [[columns]]
+        name = "town"
+        categories = ["a", "b", "c"]
+        randomizer = { kind = "randomized-response", epsilon = 0.5 }
+    """
+    made = assess_columns(parse_collection(plan))
+    parts = [
+        hs.Protocol(randomizer=hs.RandomizedResponse(k=k, epsilon=epsilon), shuffler=hs.UniformShuffle(), n=2000)
+        for k, epsilon in ((2, 1.0), (3, 0.5))
+    ]
+    assert made.findings[0].bound == bare(hs.dp.compose(parts, delta=1e-6))
+    assert made.statement is not None
+    assert made.statement.unit == "One person, whose values in all 2 columns are replaced by any others."
+    page = output.html(made)
+    assert "row is taken for one person" not in page
+    assert "row of data" not in page
+    assert made.population is not None
+    assert "2,000 people, 2 columns" in asked(made.population)
+    assert calibrate_columns(parse_collection(plan)).central.upper <= 0.1
+
+
 def test_without_noise_nothing_is_promised(folder: Path) -> None:
     bare = COLUMNS.replace("epsilon = 1.0", 'epsilon = "inf"')
     made = assess_columns(parse_collection(text(columns=bare)), base_folder=folder)

@@ -54,6 +54,37 @@ def test_every_column_is_an_ordinary_specification() -> None:
     assert found.columns["smokes"] == alone
 
 
+COUNTED = """
+population = { n = 900 }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-6 }
+[[columns]]
+name = "smokes"
+k = 2
+randomizer = { kind = "randomized-response", epsilon = 1.0 }
+[[columns]]
+column = "town"
+categories = ["a", "b", "c"]
+randomizer = { kind = "randomized-response", epsilon = 0.5 }
+"""
+
+
+def test_columns_are_planned_without_data() -> None:
+    found = parse_collection(COUNTED)
+    assert {name: one.population.read(Path()).k for name, one in found.columns.items()} == {"smokes": 2, "town": 3}
+    assert all(one.population.read(Path()).n == 900 for one in found.columns.values())
+    assert found.data is None
+    assert parse_collection(found.effective()) == found
+
+
+def test_what_is_wrong_with_a_plan_without_data() -> None:
+    nameless = COUNTED.replace('name = "smokes"\n', "")
+    assert problems(nameless) == ["columns[0].name: must be given, got nothing."]
+    assert problems(COUNTED.replace("n = 900", "n = 0"))[0].startswith("population.n: must be")
+    within = problems(COUNTED.replace("k = 2", "k = 2\nn = 3"))
+    assert within == ["columns[0].n: is not a known key, got 3. It belongs to [population]."]
+
+
 def test_one_column_is_read_as_before(tmp_path: Path) -> None:
     text = """
         population = { n = 10, k = 3 }
@@ -139,7 +170,7 @@ def test_all_problems_at_once_with_their_keys() -> None:
         ),
         (
             TOP.replace('data = "people.csv"', 'data = "people.csv", n = 3') + FIRST,
-            "population.n: is not a known key, got 3. Known here: data, encoding, separator.",
+            "population.n: must be left out beside data, got 3.",
         ),
         (TOP.replace('"people.csv"', "3") + FIRST, "population.data: must be text, got 3."),
     ],

@@ -83,9 +83,10 @@ def _unit(specification: Specification, population: Population) -> str:
     rounds = Exposure.of(specification).rounds
     again = f", in all {rounds:,} rounds" if rounds > 1 else ""
     if population.label_of == "column":
+        of_data = "; in which columns they are missing stays as it is. One row of data is taken for one person."
         return (
-            f"One person, whose values in all {len(population.labels):,} columns are replaced by any others{again}; in "
-            "which columns they are missing stays as it is. One row of data is taken for one person."
+            f"One person, whose values in all {len(population.labels):,} columns are replaced by any others{again}"
+            f"{'.' if specification.population.files is None else of_data}"
         )
     if population.label_of != "value":
         return "One person, who is in the audiences or not."

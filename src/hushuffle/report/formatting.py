@@ -160,7 +160,7 @@ def asked(population: Population) -> str:
     left_out = f"; {plural(population.dropped, 'record')} left out" if population.dropped else ""
     beyond = f"; {plural(population.beyond, 'record')} beyond that left out" if population.beyond else ""
     values = plural(len(population.labels), population.label_of)
-    rows = population.counts is not None or population.label_of == "column"
+    rows = population.counts is not None or (population.label_of == "column" and population.source != "no data")
     unit = " One row is taken for one person." if rows and population.people is None else ""
     return f"Population: {_people(population)}, {values}; {plain(population.source)}{left_out}{beyond}.{unit}"
 

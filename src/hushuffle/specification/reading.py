@@ -128,11 +128,12 @@ def _fail(file: str | Path, problem: Problem) -> NoReturn:
 
 _SECTIONS: Final = ("title", "rounds", "population", "columns", "shuffler", "targets", "statement")
 _NAME: Final = re.compile(r"\w[\w-]{0,99}")
-_OF_FILES: Final = ("data", "encoding", "separator")
+_SHARED: Final = ("data", "n", "encoding", "separator")
 _OF_COLUMNS: Final = (
     "column",
     "categories",
     "categories_file",
+    "k",
     "bins",
     "trim",
     "casefold",
@@ -148,11 +149,11 @@ _ELSEWHERE: Final = {
     "run": "Columns are assessed as usual. For anything else write a file for each column.",
 }
 _OF_PERSONS: Final = ("person", "reports_per_person")
-_BESIDES: Final = ("name", "randomizer", *_OF_FILES, *_OF_PERSONS)
+_BESIDES: Final = ("name", "randomizer", *_SHARED, *_OF_PERSONS)
 _ONE_ROW: Final = "Several columns are collected from one row of each person; for more, write a file for each column."
 _NOT_OF_COLUMNS: Final = {
     **dict.fromkeys(_OF_PERSONS, _ONE_ROW),
-    **dict.fromkeys(_OF_FILES, "It belongs to [population]."),
+    **dict.fromkeys(_SHARED, "It belongs to [population]."),
     **dict.fromkeys(("population", "shuffler", "targets"), "It belongs to the top of the file."),
 }
 _ROOT: Final = re.compile(r"[^.\[]*")
@@ -214,14 +215,14 @@ class Collection:
             return self.whole.effective()
         shared = ("title", "rounds", "shuffler", "targets", "statement")
         tables: dict[str, Any] = {key: whole[key] for key in shared if key in whole}
-        tables["population"] = {key: whole["population"][key] for key in _OF_FILES if key in whole["population"]}
+        tables["population"] = {key: whole["population"][key] for key in _SHARED if key in whole["population"]}
         tables["columns"] = [_column(name, one.plain()) for name, one in self.columns.items()]
         return tomli_w.dumps(tables)
 
 
 def _column(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table of one column."""
-    answers = {key: value for key, value in plain["population"].items() if key not in _OF_FILES}
+    answers = {key: value for key, value in plain["population"].items() if key not in _SHARED}
     return {"name": name, **answers, "randomizer": plain["randomizer"]}
 
 
@@ -284,16 +285,15 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
         value = "nothing" if population is None else shown(population)
         yield Problem(key="population", rule="must be a table with data", value=value, hint=hint)
     else:
-        if "data" not in population:
-            yield Problem(key="population.data", rule="must be given", value="nothing")
-        for key in population:
-            if key not in _OF_FILES:
-                known = f"Known here: {', '.join(_OF_FILES)}."
-                elsewhere = _ONE_ROW if key in _OF_PERSONS else known
-                hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else elsewhere
-                yield Problem(
-                    key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint
-                )
+        if "data" not in population and "n" not in population:
+            hint = "Or n, the number of people, to plan without data."
+            yield Problem(key="population.data", rule="must be given", value="nothing", hint=hint)
+        if "data" in population and "n" in population:
+            yield Problem(key="population.n", rule="must be left out beside data", value=shown(population["n"]))
+        for key in (key for key in population if key not in _SHARED):
+            known = _ONE_ROW if key in _OF_PERSONS else f"Known here: {', '.join(_SHARED)}."
+            hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else known
+            yield Problem(key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint)
     if _keeps_order(raw):
         hint = "An order, even a noisy one, would join the rows of two columns."
         rule = 'must be "uniform" or "scrambler" for several columns'
@@ -317,14 +317,16 @@ def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(
                 key=f"{here}.{key}", rule="is not a known key", value=shown(column[key]), hint=_NOT_OF_COLUMNS[key]
             )
-        if any(column.get("column") == other.get("column") for other in before):
+        if "column" in column and any(column["column"] == other.get("column") for other in before):
             hint = "Everybody reports each answer once."
             yield Problem(key=f"{here}.column", rule="must be distinct", value=shown(column.get("column")), hint=hint)
-        elif name.casefold() in {_name(other).casefold() for other in before}:
+        elif name and name.casefold() in {_name(other).casefold() for other in before}:
             hint = "Reports go to folders of these names; capital letters do not tell them apart everywhere."
             yield Problem(key=f"{here}.name", rule="must be distinct", value=shown(name), hint=hint)
         if "name" in column or "column" in column:
             yield from _folder(name, f"{here}.name")
+        elif _counted(raw):
+            yield Problem(key=f"{here}.name", rule="must be given", value="nothing")
         before.append(column)
 
 
@@ -341,13 +343,23 @@ def _keeps_order(raw: Mapping[str, Any]) -> bool:
     return isinstance(shuffler, dict) and shuffler.get("kind") in ("mallows", "none")
 
 
+def _counted(raw: Mapping[str, Any]) -> bool:
+    """Return whether it is about a number of people, without data."""
+    population = raw.get("population")
+    return isinstance(population, dict) and "n" in population and "data" not in population
+
+
 def _alone(raw: Mapping[str, Any], column: Mapping[str, Any]) -> str:
     """Return the text of an ordinary specification with this column only."""
     population = raw.get("population")
-    shared = {key: population[key] for key in _OF_FILES if key in population} if isinstance(population, dict) else {}
+    shared = {key: population[key] for key in _SHARED if key in population} if isinstance(population, dict) else {}
     answers = {key: value for key, value in column.items() if key not in _BESIDES}
     tables = {key: raw[key] for key in ("title", "rounds", "shuffler", "targets", "statement") if key in raw}
-    tables["population"] = {"data": "-", **answers, **shared}
+    if _counted(raw):
+        answers.pop("column", None)  # it is but a name
+        tables["population"] = {**answers, **shared}
+    else:
+        tables["population"] = {"data": "-", **answers, **{key: shared[key] for key in shared if key != "n"}}
     if _keeps_order(raw):
         tables["shuffler"] = {"kind": "uniform"}  # what is wrong with the other is said once
     if "randomizer" in column:
@@ -360,7 +372,7 @@ def _placed(problem: Problem, position: int) -> Problem:
     here, key = f"columns[{position}]", problem.key
     if key.startswith("randomizer"):
         key = f"{here}.{key}"
-    elif key.startswith("population.") and key.removeprefix("population.") not in _OF_FILES:
+    elif key.startswith("population.") and key.removeprefix("population.") not in _SHARED:
         key = f"{here}{key.removeprefix('population')}"
     return Problem(key=key, rule=problem.rule, value=problem.value, hint=problem.hint)
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from hushuffle import report
-from hushuffle.errors import DataError
+from hushuffle.errors import DataError, SpecificationError
 from hushuffle.model import Report, Table
 from hushuffle.queries import parse_plan
 from hushuffle.queries.simulate import simulate_plan
@@ -170,6 +170,29 @@ def test_a_table_of_points(tmp_path: Path) -> None:
     assert len(table(made, "iterations").columns) == 5
     assert len(made.answers) == 3
     assert len(made.charts[1].series) == 1
+
+
+FORMS = (
+    'kind = "k-means"\ncolumns = { "größe" = [0, 9] }\ncentroids = 2\niterations = 1\nvariant = "hidden"',
+    'kind = "aggregate"\ncolumns = { "größe" = { low = 0, high = 9, intervals = 3 } }\n'
+    'grouping_sets = [["größe"]]\npartitions = 2',
+    'kind = "histogram"\npartitions = 2\n'
+    'columns = { "größe" = { low = 0, high = 9, intervals = 3 }, x = { low = 0, high = 9, intervals = 3 } }',
+)
+
+
+@pytest.mark.parametrize("query", FORMS)
+def test_tables_in_other_encodings(query: str, tmp_path: Path) -> None:
+    (tmp_path / "plain.csv").write_text("größe,x\n1.5,2\n4,8\n7,1\n", encoding="utf-8")
+    (tmp_path / "office.csv").write_text("größe;x\n1.5;2\n4;8\n7;1\n", encoding="windows-1252")
+    head = "[run]\nseed = 1\n[traffic]\nsigma = 0.0\n[targets]\ndelta = 1e-6\n[query]\n"
+    plain = parse_plan(f'{head}data = "plain.csv"\n{query}\n')
+    office = parse_plan(f'{head}data = "office.csv"\nencoding = "windows-1252"\nseparator = ";"\n{query}\n')
+    assert "encoding" not in plain.effective()
+    assert parse_plan(office.effective()) == office
+    assert (office.query.records(tmp_path).rows == plain.query.records(tmp_path).rows).all()
+    with pytest.raises(SpecificationError, match=r"query\.encoding: must be the name of an encoding"):
+        parse_plan(f'{head}data = "office.csv"\nencoding = "latin-99"\n{query}\n')
 
 
 def write_idx(path: Path, array: npt.NDArray[np.uint8]) -> None:

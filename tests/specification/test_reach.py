@@ -88,6 +88,16 @@ def test_missing_identifiers(folder: Path) -> None:
     )
 
 
+def test_files_of_publishers_in_another_encoding(folder: Path) -> None:
+    plain = met(folder)
+    rows = "\n".join(f"é;{number}" for number in [*range(300), 5, 5])
+    (folder / "tv.csv").write_text(f"größe;id\n{rows}\n", encoding="latin-1")
+    text = POPULATION + 'encoding = "latin-1"\nseparator = ";"\n'
+    assert met(folder, text).people.tolist() == plain.people.tolist()
+    assert parse(parse(text + RANDOMIZER + REST).effective()) == parse(text + RANDOMIZER + REST)
+    assert problems(POPULATION + 'separator = "::"\n' + RANDOMIZER + REST)[0].startswith("population.separator: must")
+
+
 def test_nobody(folder: Path) -> None:
     (folder / "tv.csv").write_text("id\n", encoding="utf-8")
     pl.DataFrame({"id": [""][:0]}).write_parquet(folder / "web.parquet")

@@ -277,6 +277,7 @@ class AggregateQuery(Query):
                 numbers=self.values,
                 missing=self.missing,
                 base_folder=base_folder,
+                form=self.form,
             )
             columns, n, source, dropped = {**read.groups, **read.numbers}, read.n, read.source, read.dropped
         clipped = query.clipped(columns)

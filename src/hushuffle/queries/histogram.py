@@ -197,7 +197,7 @@ class HistogramQuery(Query):
             cut = {name: column.conditions() for name, column in self.columns.items()}
             from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
 
-            read = load_table(self.data, categories=cut, missing=self.missing, base_folder=base_folder)
+            read = load_table(self.data, categories=cut, missing=self.missing, base_folder=base_folder, form=self.form)
             columns, n, source, dropped = read.groups, read.n, read.source, read.dropped
         rows = np.column_stack([columns[name].astype(np.float64) for name in self.columns])
         return Records(n=n, source=source, dropped=dropped, rows=rows)

@@ -264,7 +264,12 @@ class KMeansQuery(Query):
         from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         read = load_table(
-            self.data, categories={}, numbers=tuple(self.columns), missing=self.missing, base_folder=base_folder
+            self.data,
+            categories={},
+            numbers=tuple(self.columns),
+            missing=self.missing,
+            base_folder=base_folder,
+            form=self.form,
         )
         scaled = [
             np.clip(2 * (read.numbers[name] - low) / (high - low) - 1, -_SCALED, _SCALED)

@@ -18,6 +18,7 @@ from hushuffle.plans import Plan, Traffic
 from hushuffle.queries.exchange import Exchange, asked_rows
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Section, either
+from hushuffle.specification.csv_keys import CsvKeys
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -171,7 +172,7 @@ class MadeUp(Section):
     """How many people, one record each."""
 
 
-class Query(Section, ABC):
+class Query(CsvKeys, ABC):
     """The section [query] of a plan's file."""
 
     model_config = ConfigDict(json_schema_extra=either("data", "generated"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -24,10 +23,11 @@ from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Domain, Population, Warned
-from hushuffle.specification._base import ConditionText, Label, Name, Section, refuse, rule_and_hint, unfit
+from hushuffle.specification._base import ConditionText, Label, Name, Section, refuse, unfit
+from hushuffle.specification.csv_keys import Encoding, Separator
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.tables.bins import Bins, Edge
-from hushuffle.tables.csv_form import UTF8, CsvForm, check_encoding, check_separator
+from hushuffle.tables.csv_form import UTF8, CsvForm
 from hushuffle.tables.labels import FROM_DATA, Tidying
 
 if TYPE_CHECKING:
@@ -112,22 +112,6 @@ AnyCategories = Annotated[
 ]
 
 
-def _encoding(value: str) -> str:
-    return _checked("encoding", value, check_encoding)
-
-
-def _separator(value: str) -> str:
-    return _checked("separator", value, check_separator)
-
-
-def _checked(name: str, value: str, check: Callable[[str], None]) -> str:
-    try:
-        check(value)
-    except InvalidInputError as error:
-        refuse(*rule_and_hint(error, name, value))
-    return value
-
-
 def _edge(value: Any) -> Edge:
     if isinstance(value, str):
         try:
@@ -172,9 +156,9 @@ class DataPopulation(Section):
 
     data: Annotated[str, Field(min_length=1)]
     """A CSV (.csv, .tsv, or with .gz) or Parquet file, a glob, or statsmodels:NAME. Relative to this file's folder."""
-    encoding: Annotated[str, AfterValidator(_encoding)] = UTF8
+    encoding: Encoding = UTF8
     """The encoding of CSV files, such as "windows-1252" or "latin-1"."""
-    separator: Annotated[str, AfterValidator(_separator)] | None = None
+    separator: Separator | None = None
     """What separates the fields of CSV files, such as ";" or "\\t"; a comma, or a tab in .tsv files, if left out."""
     column: Annotated[str, Field(min_length=1)]
     """The name of the column; no other is kept."""

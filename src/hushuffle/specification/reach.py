@@ -17,6 +17,7 @@ from hushuffle.files.secret_keys import key_in_environment, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
 from hushuffle.model import Population
 from hushuffle.specification._base import Name, Section, either, unfit
+from hushuffle.specification.csv_keys import CsvKeys
 from hushuffle.tables.csv_form import CsvForm
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class ReachPopulation(Section):
         unfit("population", "must be people with one value each, to be collected", "a reach study")
 
 
-class PublisherPopulation(ReachPopulation):
+class PublisherPopulation(CsvKeys, ReachPopulation):
     """Audiences from the publishers' files of identifiers, for an assessment where all of them may be read."""
 
     model_config = ConfigDict(json_schema_extra=either("key_file", "key_variable"))
@@ -125,10 +126,13 @@ class PublisherPopulation(ReachPopulation):
         Raises:
             DataError: a file, its identifiers or the key cannot be used; no message shows an identifier or the key.
         """
+        from hushuffle.tables.sketch_files import identifier_columns  # noqa: PLC0415 - only when needed
+
         encoder = BloomEncoder(bits=self.bits, hashes=self.hashes, key=self._key(base_folder))
         filters, members, dropped = [], [], 0
         for name, source in self.publishers.items():
-            read = _Identifiers(source, column=self.column, base_folder=base_folder, drop=self.missing == "drop")
+            chunks = identifier_columns(source, column=self.column, base_folder=base_folder, form=self.form)
+            read = _Identifiers(chunks, drop=self.missing == "drop")
             try:
                 filters.append(encoder.encode_chunks(read))
             except InvalidInputError as error:
@@ -274,11 +278,8 @@ def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 class _Identifiers:
     """One publisher's identifiers: read chunk by chunk, then known as a set of people."""
 
-    def __init__(self, source: str, *, column: str, base_folder: Path, drop: bool) -> None:
-        from hushuffle.tables.sketch_files import identifier_columns  # noqa: PLC0415 - only when needed
-
-        self._chunks = identifier_columns(source, column=column, base_folder=base_folder)
-        self._drop = drop
+    def __init__(self, chunks: Iterator[pl.Series], *, drop: bool) -> None:
+        self._chunks, self._drop = chunks, drop
         self._seen: list[pl.Series] = []
         self.dropped = 0
 

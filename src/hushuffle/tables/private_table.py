@@ -13,6 +13,7 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.tables.categories import MISSING, UNSEEN, Answers, Categories
+from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.private import WrongRecords, refuse_all, wrong_answers
 from hushuffle.tables.reader import NUMBER, Faults, Marks, TableReader, coded
 from hushuffle.tables.sources import open_source
@@ -42,8 +43,11 @@ def load_table(
     numbers: Sequence[str] = (),
     missing: Literal["refuse", "drop"] = "refuse",
     base_folder: Path | None = None,
+    form: CsvForm | None = None,
 ) -> PrivateTable:
     """Return columns of `source` (as `load_column`): of groups, with their `categories`, and of finite `numbers`.
+
+    CSV files are of this `form`.
 
     "drop" leaves out every record in which one of the columns is missing.
 
@@ -58,7 +62,7 @@ def load_table(
     answers = {name: Answers.of(groups, missing) for name, groups in categories.items()}
     wanted = {f"group {name}": (name, coded(meant.coding)) for name, meant in answers.items()}
     wanted |= {f"number {name}": (name, _NUMBER) for name in numbers}
-    reader = TableReader(open_source(source, base_folder=base_folder or Path()), wanted)
+    reader = TableReader(open_source(source, base_folder=base_folder or Path(), form=form), wanted)
     table = reader.whole()
     messages = []
     for name, meant in answers.items():

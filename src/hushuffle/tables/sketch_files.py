@@ -16,6 +16,7 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import refused
+from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.sources import open_source
 
 _FORMAT: Final = "hushuffle bloom filter"
@@ -110,7 +111,9 @@ def load_filter(path: Path | str) -> StoredFilter:
     )
 
 
-def identifier_columns(source: str, *, column: str, base_folder: Path | None = None) -> Iterator[pl.Series]:
+def identifier_columns(
+    source: str, *, column: str, base_folder: Path | None = None, form: CsvForm | None = None
+) -> Iterator[pl.Series]:
     """Yield the column of identifiers of each file of `source`, one file in memory at a time.
 
     Missing identifiers stay in: an encoder refuses them, `.drop_nulls()` leaves them out.
@@ -119,11 +122,12 @@ def identifier_columns(source: str, *, column: str, base_folder: Path | None = N
         source: a CSV file (all fields are text), a Parquet file, or a glob of them.
         column: the name of the column.
         base_folder: where a relative `source` starts; the current folder if None.
+        form: how CSV files are written.
 
     Raises:
         DataError: no such file or column, or a file that cannot be read.
     """
-    for part in open_source(source, base_folder=base_folder or Path()):
+    for part in open_source(source, base_folder=base_folder or Path(), form=form):
         part.dtypes(column)  # complains plainly if there is none
         yield part.collect(pl.col(column))[column]
 

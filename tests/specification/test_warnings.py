@@ -168,6 +168,8 @@ def test_columns_share_what_is_said_of_all(
     pl.DataFrame({"a": [0, 1] * 100, "b": [1, 1] * 100}).write_csv("people.csv")
     assert main(["collect", "survey.toml", "--out", "out"]) == Exit.DONE
     lines = capsys.readouterr().err.splitlines()
-    assert [line[:31] for line in lines] == ["hushuffle: warning: Delta is 0.", "hushuffle: warning: b: Local ep"]
+    assert [line[:31] for line in lines[:2]] == ["hushuffle: warning: Delta is 0.", "hushuffle: warning: b: Local ep"]
+    (total,) = lines[2:]
+    assert total.startswith("hushuffle: warning: Local epsilon of all 2 columns together is 9.000, 5 or more: all")
     assert main(["estimate", "out"]) == Exit.DONE
     assert capsys.readouterr().err.splitlines() == lines

@@ -118,9 +118,9 @@ def collect(
         from hushuffle.specification.warnings import deployment_warnings, total_warnings  # noqa: PLC0415 - when needed
 
         columns = released.columns.items()
+        warn({name: deployment_warnings(made.protocol, delta=collection.delta) for name, made in columns})
         if collection.several:
             warn({"": total_warnings([made.protocol for _, made in columns], rounds=collection.rounds)})
-        warn({name: deployment_warnings(made.protocol, delta=collection.delta) for name, made in columns})
     return Exit.DONE
 
 

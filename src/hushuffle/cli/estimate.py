@@ -115,6 +115,12 @@ def estimate(
     else:
         _print(every_value if every else significant, facts, every=every)
     warn({name: tally.warnings(confidence=confidence) for name, tally in tallies.items()})
+    if several:
+        from hushuffle.specification.warnings import total_warnings  # noqa: PLC0415 - only when needed
+
+        first = next(iter(tallies.values()))
+        protocols = [tally.protocol for tally in tallies.values()]
+        warn({"": total_warnings(protocols, rounds=first.specification.rounds or 1)})
     if not json and (out is not None or chart is not None):
         sys.stdout.write("\n" + "".join(f"Wrote {file}\n" for file in (out, chart) if file is not None))
     return Exit.DONE

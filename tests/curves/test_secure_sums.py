@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 import hushuffle as hs
 from hushuffle.curves import secure_sums
@@ -18,6 +18,7 @@ from hushuffle.curves.divergence import divergence
 from hushuffle.curves.dominating import TabulatedCurve
 from hushuffle.curves.secure_sums import Column, SecureSums
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.estimation import heavy_hitters
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Witness
 from hushuffle.numerics.loss_sum import LossSum, best_tilt
@@ -300,3 +301,98 @@ def test_a_pair_from_both_directions_dominates_what_it_was_tabulated_from() -> N
             above = LossSum.of(parts, tilt=best_tilt(parts, epsilon=level)).upper(level)
             assert truth <= above * (1 + 1e-9) + 1e-15
             assert above <= truth + 0.02
+
+
+@pytest.mark.parametrize(("k", "n", "coins"), [(2, 2, 3), (2, 3, 2), (3, 2, 2)])
+@pytest.mark.parametrize(("kept", "raised"), [*CHANCES, (Fraction(1), Fraction(0)), (Fraction(1, 2), Fraction(0))])
+@pytest.mark.parametrize("every", [0, 24])
+def test_secret_coins_in_every_column_are_counted(
+    monkeypatch: pytest.MonkeyPatch, k: int, n: int, coins: int, kept: Fraction, raised: Fraction, every: int
+) -> None:
+    monkeypatch.setattr(secure_sums, "_EVERY", every)
+    coin = {bits: Fraction(1, 2**k) for bits in itertools.product((0, 1), repeat=k)}
+    law = replace(encoding(k, 1.0).law(), kept=kept, raised=raised)
+    pure = math.log(kept * (1 - raised) / raised / (1 - kept)) * (1 + 1e-15) if raised else math.inf
+    found = SecureSums.of(law, n=n, local_epsilon=pure, coins=coins)
+    for level in (0.0, 0.7):
+        worst = float(oracle.worst_delta(k, n, kept, raised, Fraction(math.exp(level)), [coin] * coins))
+        bound = found.delta(level)
+        print(f"k={k} n={n} coins={coins} p={kept} q={raised} eps={level}: {worst:.6g} in {bound}")
+        assert bound.lower <= worst * (1 + 1e-9)
+        assert worst <= bound.upper * (1 + 1e-12)
+        assert bound.upper <= 1.35 * worst + 0.01
+        assert not every or bound.upper == pytest.approx(worst, rel=1e-9)
+
+
+def test_servers_coins_alone_hide_people_and_only_the_secret_ones_do() -> None:
+    """No noise on the device: what n people say is hidden by the coins of honest servers, whatever n is."""
+    bare = encoding(4, math.inf)
+    figures = {}
+    for honest in (0, 1, 2):
+        shuffler = hs.SecureAggregation(coins=2_000, servers=2, honest=honest)
+        survey = hs.Protocol(randomizer=bare, shuffler=shuffler, n=1_000)
+        figures[honest] = hs.dp.epsilon(survey, delta=1e-6)
+    print(figures)
+    assert figures[0].upper == math.inf
+    assert figures[2].upper < 0.75 * figures[1].lower
+    assert figures[1].lower >= 0.99 * figures[1].upper
+    assert figures[0].kind == "exact"
+    # Two binomial columns are nearly Gaussian: sensitivity sqrt(2), standard deviation sqrt(2000/4).
+    shift, level = math.sqrt(2) / math.sqrt(500), figures[1].upper
+    gaussian = norm.cdf(shift / 2 - level / shift) - math.exp(level) * norm.cdf(-shift / 2 - level / shift)
+    assert gaussian == pytest.approx(1e-6, rel=0.1)
+    noisy = hs.Protocol(randomizer=encoding(4, 3.0), shuffler=hs.SecureAggregation(coins=2_000), n=1_000)
+    plain = summed(encoding(4, 3.0), 1_000)
+    assert hs.dp.epsilon(noisy, delta=1e-6).upper < hs.dp.epsilon(plain, delta=1e-6).lower
+
+
+def test_estimates_leave_the_coins_out_and_count_their_variance() -> None:
+    shuffler = hs.SecureAggregation(coins=1_000, servers=3)
+    survey = hs.Protocol(randomizer=encoding(5, 6.0), shuffler=shuffler, n=400)
+    rng, values = hs.reproducible(8), [0] * 200 + [1] * 120 + [2] * 80
+    runs = [hs.estimate(survey.sums(values, rng=rng), protocol=survey) for _ in range(600)]
+    shares = np.array([run.frequencies for run in runs])
+    truth = np.array([0.5, 0.3, 0.2, 0.0, 0.0])
+    predicted = np.sqrt(runs[0].variance_intercept + runs[0].variance_slope * truth)
+    z = (shares.mean(axis=0) - truth) / (predicted / math.sqrt(len(runs)))
+    spread = shares.std(axis=0) / predicted
+    print(z, spread)
+    assert float(np.abs(z).max()) < 5
+    assert float(np.abs(spread - 1).max()) < 5 / math.sqrt(2 * len(runs))
+    found = heavy_hitters(runs[0], protocol=survey)
+    assert found.threshold > 2 * float(predicted[3])
+    quiet = hs.Protocol(randomizer=encoding(5, 6.0), shuffler=hs.SecureAggregation(), n=400)
+    assert runs[0].variance_intercept > 2 * hs.estimate(quiet.sums(values), protocol=quiet).variance_intercept
+
+
+def test_coins_are_fair_and_repeat_under_a_key() -> None:
+    none = np.zeros(3_000, dtype=np.int64)
+    for coins, servers in ((64, 1), (50, 2), (1, 1)):
+        shuffler = hs.SecureAggregation(coins=coins, servers=servers)
+        heads = shuffler.noisy(none, rng=hs.reproducible(2))
+        total = coins * servers
+        assert 0 <= heads.min() <= heads.max() <= total
+        assert abs(float(heads.mean()) - total / 2) < 5 * math.sqrt(total / 4 / none.size)
+        assert abs(float(heads.var()) / (total / 4) - 1) < 0.2
+        keyed = [shuffler.noisy(none, rng=hs.keyed(key=bytes(32), records=np.arange(none.size))) for _ in range(2)]
+        assert np.array_equal(keyed[0], keyed[1])
+    assert hs.SecureAggregation().noisy(none, rng=hs.secure()) is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"coins": -1}, "`coins` must be"),
+        ({"servers": 0}, "`servers` must be"),
+        ({"servers": 2, "honest": 3}, "`honest` must be"),
+    ],
+)
+def test_servers_and_their_coins_are_checked(arguments: dict[str, int], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        hs.SecureAggregation(**arguments)
+
+
+def test_coins_with_other_reports_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="`shuffler` must be one without coins for RandomizedResponse"):
+        hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.SecureAggregation(coins=5), n=10)
+    assert "each with the heads of 5 fair coins of each of 2 servers" in hs.SecureAggregation(coins=5).describe()

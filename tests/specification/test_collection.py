@@ -141,7 +141,9 @@ def test_all_problems_at_once_with_their_keys() -> None:
     assert "It belongs to each of [[columns]]." in found[4]
     assert found[9].endswith('Did you mean "randomized-response"?')
     assert found[12].endswith("Did you mean missing?")
-    assert found[14].startswith('shuffler.kind: must be "uniform" or "scrambler" for several columns, got "mallows".')
+    assert found[14].startswith(
+        'shuffler.kind: must be "uniform", "scrambler" or "secure-aggregation" for several columns, got "mallows".'
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.estimation.poisoning import poisoning_gain, usual_fakes
 from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Scenario, number
 from hushuffle.numerics.exact import sum_upwards
 from hushuffle.questions import dp
@@ -139,9 +140,10 @@ def _broken(protocols: Sequence[Protocol], exposure: Exposure) -> Scenario:
     """Return what is left where the shuffler tells who sent what."""
     error, refused = _asked(lambda: max(worst_error(protocol) for protocol in protocols))
     local = sum_upwards([exposure.local(protocol).upper for protocol in protocols])
+    sums = protocols[0].shuffler.reveals is Reveals.SUMS
     return Scenario(
         key="broken-shuffler",
-        case="The shuffler is broken or dishonest",
+        case="All servers work together" if sums else "The shuffler is broken or dishonest",
         central=Bound.exact(local, unit="nats"),
         standard_error=error,
         remark=refused,

@@ -115,6 +115,12 @@ def _threats(
         yield f"{reader} is not trusted: the claim holds even for somebody who knows everybody else's answer."
     if reveals is Reveals.SENDERS:
         yield "There is no shuffler: reports are seen with their senders."
+    elif reveals is Reveals.SUMS:
+        who = f", run by {said.shuffler}," if said.shuffler else " (say who runs them)"
+        yield (
+            f"The servers that add reports up{who} are trusted not to put what they hold together: each of them alone "
+            "sees nothing of a report."
+        )
     else:
         who = f"The shuffler, run by {said.shuffler}," if said.shuffler else "The shuffler (say who runs it)"
         kept = "the order of release" if reveals is Reveals.NOISY_ORDER else "who sent what"
@@ -123,7 +129,10 @@ def _threats(
         left = (
             "nothing protects" if math.isinf(local.upper) else f"the noise of the device bounds it by {_factor(local)}"
         )
-        yield f"If the shuffler fails, or works with the reader, {left}."
+        where = (
+            "all servers work together" if reveals is Reveals.SUMS else "the shuffler fails, or works with the reader"
+        )
+        yield f"If {where}, {left}."
     yield "People may tell the reader their own reports: each who does makes the crowd smaller by one."
 
 
@@ -138,6 +147,8 @@ def _assumptions(specification: Specification, reveals: Reveals, population: Pop
         )
     if exposure.rounds > 1:
         sentences["no_repeats"] = f"Nobody is asked the same more than {exposure.rounds:,} times."
+    if reveals is Reveals.SUMS:
+        sentences["shuffler"] = "At least one of the servers that add reports up does not work with the others."
     for key, sentence in sentences.items():
         if key != "shuffler" or reveals is not Reveals.SENDERS:
             yield Assumption(key=key, sentence=sentence, vouched=getattr(vouched, key) or "")
@@ -160,7 +171,10 @@ def _respondents(
             f"Even if {sent} read with your name on it, it would change the odds of any conclusion about you by at "
             f"most {_factor(local)}."
         )
-    if reveals is not Reveals.SENDERS:
+    if reveals is Reveals.SUMS:
+        run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""
+        yield f"Servers{run} add up {_messages(population)}; none of them can read yours alone."
+    elif reveals is not Reveals.SENDERS:
         run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""
         yield f"A shuffler{run} takes off the names and mixes {_messages(population)}."
     if central is not None and math.isfinite(central.upper):

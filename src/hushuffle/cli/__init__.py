@@ -21,6 +21,7 @@ from hushuffle.cli.console import Exit, UsageError, erase, starting
 from hushuffle.cli.estimate import estimate
 from hushuffle.cli.examples import examples
 from hushuffle.cli.inspect import inspect
+from hushuffle.cli.minimum_batch import minimum_batch
 from hushuffle.cli.node import node
 from hushuffle.cli.plan import plan
 from hushuffle.cli.reproduce import reproduce
@@ -29,7 +30,7 @@ from hushuffle.errors import HushuffleError, SpecificationError
 
 __all__ = ["main"]
 
-_LONG = ("assess", "calibrate", "collect", "estimate", "inspect")
+_LONG = ("assess", "calibrate", "collect", "estimate", "inspect", "minimum-batch")
 """Verbs that show how far they are before they print anything."""
 
 _SHORT = {"--json", "--help", "-h"}
@@ -135,6 +136,7 @@ def _app() -> App:
     app.command(estimate)
     app.command(examples)
     app.command(inspect)
+    app.command(minimum_batch, name="minimum-batch")
     app.command(node)
     app.command(plan)
     app.command(reproduce)

@@ -48,8 +48,9 @@ def collect(
     """Run a collection: randomize a column, shuffle, write reports that say nothing about who sent which.
 
     Writes reports.parquet and manifest.json into a new folder: both or neither.
-    No other column leaves, and no order. A specification with several [[columns]]
-    gets a folder for each, shuffled independently.
+    With secure aggregation only their sums leave: sums.json. No other column
+    leaves, and no order. A specification with several [[columns]] gets a
+    folder for each, shuffled independently.
 
     Args:
         specification: the TOML file that describes the deployment.
@@ -159,6 +160,8 @@ def _of_any(collected: Collected) -> list[str]:
 
 
 def _of_one(made: Release) -> list[str]:
+    from hushuffle.collection.request import REPORTS  # noqa: PLC0415 - only when needed
+
     lines = [made.protocol.describe(reports_per_person=made.reports)]
     lines.append(_epsilons("Local", made.local_of_person, made.central))
     if made.total is not None:
@@ -175,7 +178,8 @@ def _of_one(made: Release) -> list[str]:
         records = "1 record" if made.dropped == 1 else f"{made.dropped:,} records"
         lines.append(f"Dropped {records} without an answer (the files do not record this number).")
     if made.repeated:
-        lines.append("This batch was collected before: the same reports, in another order.")
+        again = "the same reports, in another order" if made.content == REPORTS else "the same sums"
+        lines.append(f"This batch was collected before: {again}.")
     return lines
 
 

@@ -22,7 +22,7 @@ from hushuffle.collection.engines.spark_session import started
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, batches_of, release
 from hushuffle.collection.released import ColumnsManifest, Manifest, figure, number
-from hushuffle.collection.request import MANIFEST, REPORTS, Asked, KeyRounds, Keys, Request, rounds_of
+from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Keys, Request, rounds_of
 from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, workplace
 from hushuffle.model import Bound, Progress
@@ -85,6 +85,8 @@ def collect(
     budget: Path | None = None,
 ) -> Collected:
     """Run a collection on the people in files, and write `reports.parquet` and `manifest.json` into the folder `out`.
+
+    Where only sums leave, `sums.json` is written instead of the reports.
 
     The folder appears when both are whole, or not at all. What is in it depends on nothing but the multiset of the
     reports, their number, the specification, and the coins of the shuffle (with a Mallows shuffle: on the reports in
@@ -214,7 +216,7 @@ class Prepared:
     def collected(self, out: Path) -> Collected:
         """Return what was released at `out`."""
         columns = {
-            name: replace(made, entries=None, key=None, files=(out / name / REPORTS, out / name / MANIFEST))
+            name: replace(made, entries=None, key=None, files=(out / name / made.content, out / name / MANIFEST))
             for name, made in self.releases.items()
         }
         files = [file for made in columns.values() for file in made.files]

@@ -15,14 +15,14 @@ from hushuffle._checks import fail
 from hushuffle.collection.engines.spark import count_reports
 from hushuffle.collection.engines.spark_session import plainly, started
 from hushuffle.collection.released import Manifest, columns_in, read_counts, read_manifest, read_reports
-from hushuffle.collection.request import MANIFEST, REPORTS
+from hushuffle.collection.request import MANIFEST, REPORTS, SUMS
 from hushuffle.curves.readout import readout
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.estimation import HeavyHitters, PoisoningGain, estimate, heavy_hitters, poisoning_gain
 from hushuffle.estimation.poisoning import usual_fakes
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.mechanisms.shufflers import Scrambler
+from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation
 from hushuffle.model import Estimate, Histogram, Progress, Warned, silent
 from hushuffle.specification import Specification, parse
 from hushuffle.specification.warnings import deployment_warnings
@@ -53,7 +53,8 @@ class Tally:
         plain = self.specification.plain()
         plain["population"]["n"] = people
         whole = Specification.model_validate(plain)
-        manifest = replace(self.manifest, specification=whole.effective(), people=people, dummies=dummies)
+        coins = self.manifest.coins + other.manifest.coins
+        manifest = replace(self.manifest, specification=whole.effective(), people=people, dummies=dummies, coins=coins)
         return replace(self, manifest=manifest, specification=whole, counts=self.counts + other.counts)
 
     def estimate(self) -> Estimate:
@@ -80,8 +81,11 @@ class Tally:
 
     @property
     def protocol(self) -> Protocol:
-        """What was collected: all people and dummies counted."""
-        shuffler = Scrambler(dummies=self.manifest.dummies)
+        """What was collected: all people, dummies and coins counted."""
+        coins, shuffler = self.manifest.coins, Scrambler(dummies=self.manifest.dummies)
+        if coins:
+            sums = SecureAggregation(coins=coins, servers=1, honest=0)
+            return Protocol(randomizer=self.randomizer, shuffler=sums, n=self.manifest.people)
         return Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
 
 
@@ -99,7 +103,7 @@ def tally_reports(
     the reports in files; without it they are counted here, one file after the other.
     """
     tell = progress or silent
-    files = [source / REPORTS if source.is_dir() else source for source in sources]
+    files = [_released(source) for source in sources]
     if len({file.resolve() for file in files}) < len(files):
         fail("The same reports are given twice: their people would count twice.")
     counted = [file for file in files if file.suffix == ".json"]
@@ -125,9 +129,20 @@ def tally_reports(
     return whole
 
 
+def _released(source: Path) -> Path:
+    """Return the file of reports, or of their sums, in a folder; another source is a file itself."""
+    if not source.is_dir():
+        return source
+    return source / SUMS if (source / SUMS).exists() else source / REPORTS
+
+
 def _of_counts(file: Path) -> Tally:
     manifest, counts = read_counts(file)
     specification, randomizer = _described(manifest, file)
+    summed = specification.shuffler.kind == "secure-aggregation"
+    each = specification.shuffler.build().all_coins if summed else 0
+    if bool(each) != bool(manifest.coins) or (each and manifest.coins % each):
+        fail(f"{file}: coins and specification do not fit together: it may have been edited.")
     if counts.size != randomizer.counted:
         what = "categories" if randomizer.counted == randomizer.inputs else "different reports"
         fail(f"{file} has {counts.size:,} counts for {randomizer.counted:,} {what}: it may have been edited.")

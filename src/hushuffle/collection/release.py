@@ -16,12 +16,13 @@ from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import LocalCollection, OrderedCollection
 from hushuffle.collection.order import order_facts, order_shuffler, refuse_order
 from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
-from hushuffle.collection.released import Manifest, figure, number, write_reports
-from hushuffle.collection.request import MANIFEST, REPORTS, Asked, Gathered, Request, TooFewPeople
+from hushuffle.collection.released import Manifest, counts_text, figure, number, write_reports
+from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, Asked, Gathered, Request, TooFewPeople
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound
+from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.model import Bound, Histogram
 from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
 from hushuffle.randomness import Randomness, keyed, secure
@@ -58,6 +59,11 @@ class Release:
     total: Bound | None = None
 
     @property
+    def content(self) -> str:
+        """The name of the file with what was released: the reports, or where only these leave, their sums."""
+        return SUMS if self.protocol.shuffler.reveals is Reveals.SUMS else REPORTS
+
+    @property
     def local_epsilon(self) -> float:
         """What one report alone may say."""
         return self.protocol.randomizer.local_epsilon
@@ -91,6 +97,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         round=0 if keys is None else keys.round,
     )
     ordered = specification.shuffler.kind == "mallows"
+    none = _counted(kernel, np.empty(0, dtype=kernel.layout.dtype)) if _only_sums(specification) else None
     if batches is None:
         gathered = spark.gathered(asked, kernel, request, spill)
     else:
@@ -110,10 +117,18 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     dummy_key = None if entries is None else derived(kernel.key or b"", f"dummies 1, {entries.digest.hex()}")
     # Guarantees and refusals are those of all numbers: what was drawn decides nothing but how many there are.
     drawn = shuffler.drawn(_coins_of_the_number(dummy_key))
-    manifest = replace(manifest, dummies=drawn.dummies)
-    blocks = gathered.blocks(drawn, dummy_key)
-    everything = gathered.reports + drawn.dummies
-    write_reports(target / REPORTS, told(blocks, everything, request), layout=kernel.layout)
+    manifest = replace(manifest, dummies=drawn.dummies, coins=drawn.all_coins)
+    blocks = told(gathered.blocks(drawn, dummy_key), gathered.reports + drawn.dummies, request)
+    if none is not None:
+        sums = none
+        for block in blocks:
+            sums = sums + _counted(kernel, block)
+        heads: Randomness = secure()
+        if dummy_key is not None:  # the repetition of a batch has the same coins
+            heads = keyed(key=derived(dummy_key, "coins of servers 1"), records=np.arange(sums.k))
+        (target / SUMS).write_text(counts_text(manifest, drawn.noisy(sums.counts, rng=heads)), encoding="utf-8")
+    else:
+        write_reports(target / REPORTS, blocks, layout=kernel.layout)
     (target / MANIFEST).write_text(manifest.text(), encoding="utf-8")
     return Release(
         manifest=manifest,
@@ -146,6 +161,15 @@ def _refuse_shuffler(specification: Specification, request: Request) -> None:
         refuse_order(request)
     elif request.reference is not None:
         fail('A reference order goes with [shuffler] kind = "mallows" only: others leave nothing of the order.')
+
+
+def _only_sums(specification: Specification) -> bool:
+    return specification.shuffler.kind == "secure-aggregation"
+
+
+def _counted(kernel: Kernel, reports: Packed) -> Histogram:
+    """Return the sums of so many reports; refused before there are any where they cannot be counted."""
+    return kernel.randomizer.counts(kernel.layout.unpack(reports))
 
 
 def _refuse_few(people: int, batch: int, asked: int | None) -> None:

@@ -115,18 +115,21 @@ COLUMNS: Final = "manifest of columns"
 class Manifest:
     """`specification` is TOML text with the actual number of people; it says nothing about where they came from.
 
-    `people` reports and `dummies` dummies were released; `facts` is what a person or a program may want to know
-    besides: the guarantee, epsilon_0 as implemented, the deployment in a sentence.
+    `people` reports and `dummies` dummies were released, or sums with the heads of so many `coins` in each; `facts` is
+    what a person or a program may want to know besides: the guarantee, epsilon_0 as implemented, the deployment in a
+    sentence.
     """
 
     specification: str
     people: int
     dummies: int
     facts: Mapping[str, Any]
+    coins: int = 0
 
     def __post_init__(self) -> None:
         _checks.integer("people", self.people, low=1)
         _checks.integer("dummies", self.dummies, low=0)
+        _checks.integer("coins", self.coins, low=0)
 
     def text(self) -> str:
         """Return it as JSON."""
@@ -158,7 +161,7 @@ class ColumnsManifest:
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest in a file."""
     document = _document(path, MANIFEST)
-    known = ("schema_version", "content", "specification", "people", "dummies")
+    known = ("schema_version", "content", "specification", "people", "dummies", "server_coins")
     facts = {key: value for key, value in document.items() if key not in known}
     return _manifest(document, path, facts)
 
@@ -176,7 +179,7 @@ def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
     if not whole or not isinstance(counts, list):
         fail(f"{path} holds no support counts: integers from 0 on are expected.")
     manifest = _manifest(document, path, {})
-    if max(counts) > manifest.people + manifest.dummies:
+    if max(counts) > manifest.people + manifest.dummies + manifest.coins:
         fail(f"{path}: a value has more support than there are reports.")
     return manifest, np.array(counts, dtype=np.int64)
 
@@ -225,6 +228,7 @@ def _json(content: str, manifest: Manifest, more: dict[str, Any]) -> str:
         "software": {"hushuffle": __version__},
         "people": manifest.people,
         "dummies": manifest.dummies,
+        **({"server_coins": manifest.coins} if manifest.coins else {}),
         **more,
         "specification": manifest.specification,
     }
@@ -249,9 +253,11 @@ def _document(path: Path, content: str) -> dict[str, Any]:
 
 def _manifest(document: Mapping[str, Any], path: Path, facts: Mapping[str, Any]) -> Manifest:
     specification, people, dummies = (document.get(key) for key in ("specification", "people", "dummies"))
-    if not isinstance(specification, str) or not _is_count(people) or not _is_count(dummies) or not people:
+    coins = document.get("server_coins", 0)
+    whole = all(_is_count(number) for number in (people, dummies, coins))
+    if not isinstance(specification, str) or not whole or not people:
         fail(f"{path} must say specification, people and dummies: it may have been edited.")
-    return Manifest(specification=specification, people=people, dummies=dummies or 0, facts=facts)
+    return Manifest(specification=specification, people=people, dummies=dummies or 0, facts=facts, coins=coins)
 
 
 def _is_count(value: Any) -> bool:

@@ -30,6 +30,9 @@ from hushuffle.tables.categories import Answers
 from hushuffle.tables.csv_form import CsvForm
 
 REPORTS: Final = "reports.parquet"
+SUMS: Final = "sums.json"
+"""What lies in the folder of a release instead of reports where only their sums leave."""
+
 MANIFEST: Final = "manifest.json"
 
 

@@ -94,7 +94,8 @@ def _of_reports(protocol: Protocol, law: ReportLaw) -> PrivacyCurve:
     if law.flipped is not None:
         return _of_flips(protocol, law.flipped)
     if law.one_hot is not None and protocol.reveals is Reveals.SUMS:
-        return SecureSums.of(law.one_hot, n=protocol.n, local_epsilon=protocol.randomizer.local_epsilon)
+        coins = protocol.shuffler.secret_coins
+        return SecureSums.of(law.one_hot, n=protocol.n, local_epsilon=protocol.randomizer.local_epsilon, coins=coins)
     return FiniteDivergence.of(protocol)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.numerics import binomial
 from hushuffle.numerics.roots import farthest
 
@@ -107,19 +108,37 @@ def readout(mechanism: Mechanism, *, for_what: str = "Frequency estimation") -> 
     return BySupport(law=law, values=mechanism.inputs)
 
 
+def counted(protocol: Deployment, *, dummies: float) -> tuple[Readout, float]:
+    """Return how reports count, and how many dummies do: coins that servers add to sums are dummies with fair chances.
+
+    Raises:
+        UnsupportedProtocolError: the randomizer's reports cannot be counted, or coins are added to what is no count
+            of values.
+        NumericalError: the reports do not tell the values apart.
+    """
+    coins, mechanism = protocol.shuffler.all_coins, protocol.randomizer
+    read = readout(mechanism)
+    if not coins:
+        return read, dummies
+    law = support_law(mechanism, for_what="Frequency estimation from sums with coins")
+    return BySupport(law=replace(law, dummy=0.5), values=mechanism.inputs), coins
+
+
 def frequency_variance(protocol: Deployment) -> FrequencyVariance:
     """Return the variance of estimated frequencies.
 
     Where the number of dummies is random this is the mean over it: the estimate is unbiased whatever is drawn.
 
-    Source: docs/theory/estimation.md, Theorems 1, 2 and 10; docs/theory/dummies.md, Theorem 5.
+    Source: docs/theory/estimation.md, Theorems 1, 2 and 10; docs/theory/dummies.md, Theorem 5;
+    docs/theory/secure-sums.md, Theorem 8.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=100)
     >>> frequency_variance(survey).worst([0.0, 1.0]).round(6).tolist()
     [0.00181, 0.00181]
     """
-    return readout(protocol.randomizer).variance(n=protocol.n, dummies=protocol.shuffler.expected_dummies)
+    read, dummies = counted(protocol, dummies=protocol.shuffler.expected_dummies)
+    return read.variance(n=protocol.n, dummies=dummies)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 A replaced value moves two columns, the old value's and the new one's, and columns are independent given the values.
 In the old one's the target's bit is 1 with probability `kept` in the first dataset, `raised` in the second; in the new
-one's the other way round. The others' bits are Bin(y, kept) + Bin(n - 1 - y, raised), y of them holding the value.
+one's the other way round. The others' bits are Bin(y, kept) + Bin(n - 1 - y, raised), y of them holding the value;
+secret fair coins of servers are added to each column.
 
 Upper end. A column has the same curve whatever the other does (`Column`: every y, in blocks), so a pair of laws that
 dominates it for all y, and that pair the other way round, dominate the two together. In small crowds every pair of y is
@@ -30,7 +31,7 @@ from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
 from hushuffle.curves.kinds import local
 from hushuffle.curves.tilted_counts import Compositions
-from hushuffle.model import Citation, Witness
+from hushuffle.model import Bound, Citation, Witness
 from hushuffle.model.citation import DARROCH
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats, margin
@@ -85,6 +86,7 @@ class Column(SearchedCurve):
     truth: Fraction
     lie: Fraction
     n: int
+    coins: int = 0
     sources = (DARROCH,)
     proof = "every composition of the other people, summed from its characteristic function (in blocks at large n)"
 
@@ -103,7 +105,7 @@ class Column(SearchedCurve):
             return 0.0
         truth, lie = float(self.truth), float(self.lie)
         alone = float(local(np.array([truth, float(1 - self.truth)]), np.array([lie, float(1 - self.lie)]), epsilon))
-        if 1 - self.truth < _RARE:
+        if 1 - self.truth < _RARE and not self.coins:
             return alone
         block = -(-self.n // _COARSE)
         starts = np.arange(0, self.n, block)
@@ -123,7 +125,7 @@ class Column(SearchedCurve):
 
     def _ends(self, ones: np.ndarray, doubt: int, epsilon: float) -> tuple[Floats, Floats]:
         others = Compositions(
-            ones=ones.astype(np.float64), zeros=np.maximum(self.n - 1.0 - ones - doubt, 0.0), dummies=0
+            ones=ones.astype(np.float64), zeros=np.maximum(self.n - 1.0 - ones - doubt, 0.0), dummies=self.coins
         )
         truth, lie, gap = float(self.truth), float(self.lie), float(self.truth - self.lie)
         return tilted_counts.hockey_stick(others, truth=truth, lie=lie, epsilon=epsilon, theta=gap)
@@ -142,27 +144,28 @@ class SecureSums(SearchedCurve):
     local_epsilon: float
     old: Column
     new: Column
+    coins: int = 0
     level: float | None = None
     made: dict[float, tuple[LossLattice, LossLattice]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, law: OneHot, *, n: int, local_epsilon: float) -> SecureSums:
-        """Return the curve of n people.
+    def of(cls, law: OneHot, *, n: int, local_epsilon: float, coins: int = 0) -> SecureSums:
+        """Return the curve of n people, and so many fair coins in each column that nobody else knows.
 
         >>> import hushuffle as hs
         >>> encoding = hs.UnaryEncoding(k=4, epsilon=2.0, kind="symmetric")
         >>> print(SecureSums.of(encoding.law().one_hot, n=1000, local_epsilon=2.0).epsilon(1e-6))
         0.1811 to 0.1814 nats (certified bracket)
         """
-        old = Column(truth=law.kept, lie=law.raised, n=n)
+        old = Column(truth=law.kept, lie=law.raised, n=n, coins=coins)
         alike = law.kept + law.raised == 1
-        new = old if alike else Column(truth=1 - law.raised, lie=1 - law.kept, n=n)
-        return cls(law=law, n=n, local_epsilon=local_epsilon, old=old, new=new)
+        new = old if alike else Column(truth=1 - law.raised, lie=1 - law.kept, n=n, coins=coins)
+        return cls(law=law, n=n, local_epsilon=local_epsilon, old=old, new=new, coins=coins)
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
         """Whether all compositions of the others are summed."""
-        return self.n <= _EVERY
+        return self.n + self.coins <= _EVERY
 
     @property
     def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
@@ -182,17 +185,22 @@ class SecureSums(SearchedCurve):
     @property
     def certain(self) -> float:  # type: ignore[override]
         """The chance that a bit is one that nobody else has: all others hold other values, or all the same one."""
-        if math.isfinite(self.pure):
+        if math.isfinite(self.pure) or self.coins:
             return 0.0
         return float(self.law.kept if self.law.raised == 0 else 1 - self.law.raised)
 
     def guess(self) -> float:
         apart = float(self.law.kept - self.law.raised)
         spread = min(chance * (1 - chance) for chance in (float(self.law.kept), float(self.law.raised)))
-        return min(self.pure / 2, 6 * apart / math.sqrt(self.n * spread + 1))
+        return min(self.pure / 2, 6 * apart / math.sqrt(self.n * spread + self.coins / 4 + 1))
 
     def focus(self, delta: float) -> SecureSums:
         return replace(self, level=delta)
+
+    def epsilon(self, delta: float) -> Bound:
+        if 0 < delta < self.certain:
+            return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
+        return super().epsilon(delta)
 
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
@@ -201,14 +209,17 @@ class SecureSums(SearchedCurve):
             return max(*(pair.at_most(epsilon) for pair in self._pairs), _TINY)
         # A report in the open says no less.
         found, negligible = _report(self.law, epsilon), 1e-9 if self.level is None else _CUT * self.level
-        while found < 1:
+        before = math.inf
+        while found < 1 or self.coins:
             pairs = self._dominating(negligible)
             parts = [(pair, 1) for pair in pairs]
             found = min(found, LossSum.of(parts, tilt=best_tilt(parts, epsilon=epsilon)).upper(epsilon))
-            missing = sum(pair.infinity for pair in pairs) if math.isfinite(self.pure) else 0.0
-            if self.level is not None or missing <= 10 * _CUT * found or negligible < _LEAST:
+            missing = sum(pair.infinity for pair in pairs)
+            # Where no refinement lowers it, so much is seen for certain.
+            enough = missing <= 10 * _CUT * found or missing > before / 2 or negligible < _LEAST
+            if self.level is not None or enough:
                 return max(found, _TINY)
-            negligible *= 1e-9
+            negligible, before = negligible * 1e-9, missing
         return 1.0
 
     def _dominating(self, negligible: float) -> tuple[LossLattice, LossLattice]:
@@ -260,13 +271,13 @@ class SecureSums(SearchedCurve):
         there = p + q > 0
         others = (first, second, self.n - 1 - first - second)
         witness = Witness(family="explicit others", others=others, target=(0, 1))
-        doubt = 4 * margin(self.n) + (64 + old.size + new.size) * EPS
+        doubt = 4 * margin(self.n) + 2 * margin(self.coins) + (64 + old.size + new.size) * EPS
         return DatasetPair(witness=witness, p=p[there], q=q[there], doubt=doubt)
 
     def _column(self, held: int) -> Floats:
         """Return the law of the others' bits in one column, inside a window."""
         own, other = _coins(held, float(self.law.kept)), _coins(self.n - 1 - held, float(self.law.raised))
-        return np.asarray(np.convolve(own, other))
+        return np.asarray(np.convolve(np.convolve(own, other), _coins(self.coins, 0.5)))
 
 
 def _coins(people: int, chance: float) -> Floats:

@@ -9,6 +9,7 @@ from hushuffle.estimation.frequency import (
 )
 from hushuffle.estimation.heavy_hitters import HeavyHitters, heavy_hitters
 from hushuffle.estimation.poisoning import PoisoningGain, poisoning_gain
+from hushuffle.estimation.refusals import refused
 
 __all__ = [
     "HeavyHitters",
@@ -19,5 +20,6 @@ __all__ = [
     "poisoning_gain",
     "predicted_standard_error",
     "project_on_simplex",
+    "refused",
     "standard_errors_at",
 ]

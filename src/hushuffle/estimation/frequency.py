@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.curves.readout import frequency_variance, readout
+from hushuffle.curves.readout import counted, frequency_variance, readout
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Estimate, Histogram, Transcript
 
@@ -40,7 +40,7 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     [-0.041, 1.041]
     """
     _checks.of_type("protocol", protocol, Protocol)
-    read = readout(protocol.randomizer)
+    readout(protocol.randomizer)  # or refuse
     if isinstance(reports, Histogram):
         counts, dummies = reports, protocol.shuffler.dummies
         if counts.k != protocol.randomizer.counted:
@@ -58,7 +58,8 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
         dummies = protocol.shuffler.dummies
         counts = protocol.randomizer.counts(array)
     variance = frequency_variance(protocol)
-    frequencies = read.frequencies(counts.counts, n=protocol.n, dummies=dummies)
+    read, others = counted(protocol, dummies=dummies)
+    frequencies = read.frequencies(counts.counts, n=protocol.n, dummies=int(others))
     return Estimate(
         frequencies=frequencies,
         raw=frequencies,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.curves.readout import readout
+from hushuffle.curves.readout import counted
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -75,8 +75,8 @@ def heavy_hitters(
     [7]
     """
     wanted = _checks.probability("level", level, low_open=True, high_open=True)
-    read = readout(protocol.randomizer)
-    n, dummies, k = protocol.n, protocol.shuffler.dummies, protocol.randomizer.inputs
+    read, others = counted(protocol, dummies=protocol.shuffler.dummies)
+    n, dummies, k = protocol.n, int(others), protocol.randomizer.inputs
     if (estimate.k, estimate.n) != (k, n):
         _checks.reject("estimate", f"of {k} values of {n} people", f"<{estimate.k} values of {estimate.n} people>")
     most = k if top is None else _checks.integer("top", top, low=1)

@@ -50,6 +50,10 @@ class Protocol:
             hint = "One-hot encodings can be added up, and reports of a single number; hashes and sets cannot."
             _checks.reject("shuffler", f"another for reports of {type(self.randomizer).__name__}", self.shuffler, hint)
 
+        if self.shuffler.all_coins and self.randomizer.law().one_hot is None:
+            hint = "Coins of servers are understood for one-hot encodings: UnaryEncoding."
+            _checks.reject("shuffler", f"one without coins for {type(self.randomizer).__name__}", self.shuffler, hint)
+
     @property
     def reveals(self) -> Reveals:
         """What the release says of the reports: sums of vectors with a single 1 are how often each report occurs."""
@@ -89,7 +93,9 @@ class Protocol:
             InvalidInputError: not n values, or a value outside the domain.
             UnsupportedProtocolError: the reports cannot be counted.
         """
-        return self.randomizer.counts(self._reports(values, secure() if rng is None else rng))
+        source = secure() if rng is None else rng
+        sums = self.randomizer.counts(self._reports(values, source))
+        return Histogram(counts=self.shuffler.noisy(sums.counts, rng=source))
 
     def _reports(self, values: npt.ArrayLike, rng: Randomness) -> npt.NDArray[np.int64]:
         truth = _checks.codes("values", values, k=self.randomizer.inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, Union
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_validator
@@ -13,6 +14,7 @@ from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.randomizers.settings import Table
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
+from hushuffle.mechanisms.shufflers.secure_aggregation import MOST_COINS, MOST_SERVERS
 from hushuffle.specification._base import Epsilon, Name, Probability, Section, either, refuse
 from hushuffle.specification.order import MallowsShuffle, Order
 
@@ -45,6 +47,11 @@ class RandomizerSection(Section):
         """Return the settings, without those left out."""
         settings = {name: getattr(self, name) for name in _table(self.mechanism).settings}
         return {name: value for name, value in settings.items() if value is not None}
+
+    @classmethod
+    def given_in(cls, raw: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the settings in a table as it is read; None if one is missing or of another type."""
+        return _table(cls.mechanism).given(raw)
 
     def build(self, k: int) -> Mechanism:
         """Return the randomizer for k categories."""
@@ -226,6 +233,22 @@ class Scrambler(Section):
         return shufflers.Scrambler(dummies=drawn.law() if isinstance(drawn, DrawnDummies) else drawn)
 
 
+class SecureAggregation(Section):
+    """No report leaves, only the sums of all of them: one-hot encodings, or reports of a single number."""
+
+    kind: Literal["secure-aggregation"]
+    coins: Annotated[int, Field(ge=0, le=MOST_COINS)] = 0
+    """How many fair coins each server throws for each sum, to which it adds the heads."""
+    servers: Annotated[int, Field(ge=1, le=MOST_SERVERS)] = 2
+    """How many servers there are."""
+    honest: Annotated[int, Field(ge=0, le=MOST_SERVERS)] = 1
+    """Of how many servers the coins stay secret: the guarantee is against all others."""
+
+    def build(self) -> shufflers.Shuffler:
+        """Return the shuffler."""
+        return shufflers.SecureAggregation(coins=self.coins, servers=self.servers, honest=self.honest)
+
+
 class NoShuffle(Section):
     """Reports leave in the order of their senders."""
 
@@ -282,5 +305,7 @@ if TYPE_CHECKING:
     AnyRandomizer = RandomizerSection
 else:
     AnyRandomizer = Annotated[Union[tuple(RANDOMIZERS.values())], Field(discriminator="kind")]  # noqa: UP007
-AnyShuffler = Annotated[UniformShuffle | Scrambler | MallowsShuffle | NoShuffle, Field(discriminator="kind")]
+AnyShuffler = Annotated[
+    UniformShuffle | Scrambler | SecureAggregation | MallowsShuffle | NoShuffle, Field(discriminator="kind")
+]
 AnyAdversary = Annotated[Uninformed | Strong | Informed | Linker | Order, Field(discriminator="kind")]

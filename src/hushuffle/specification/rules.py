@@ -37,7 +37,10 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
     randomizer = _table(raw, "randomizer")
     kind = randomizer.get("kind")
     if isinstance(kind, str) and kind in RANDOMIZERS:
-        yield from RANDOMIZERS[kind].mechanism.problems(randomizer, k)
+        problems = list(RANDOMIZERS[kind].mechanism.problems(randomizer, k))
+        yield from problems
+        if not problems and _table(raw, "shuffler").get("kind") == "secure-aggregation":
+            yield from _sums(kind, randomizer, _table(raw, "shuffler"), k)
     for position, adversary in enumerate(_adversary_tables(raw)):
         known = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
         if n is not None and known is not None and known > n - 1:
@@ -45,6 +48,24 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
             yield Problem(
                 key=f"adversaries[{position}].m", rule=f"must be <= n - 1 = {n - 1}", value=f"{known}", hint=hint
             )
+
+
+def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
+    """Yield where secure aggregation has nothing to add up, or coins that are not understood."""
+    section = RANDOMIZERS[kind]
+    settings = section.given_in(randomizer)
+    made = None if k is None or settings is None else section.mechanism.from_settings(k, settings)
+    if made is not None and not made.is_vector:
+        hint = "One-hot encodings can be added up, and reports of a single number; hashes and sets cannot."
+        rule = f'must be another with reports of kind "{kind}"'
+        yield Problem(key="shuffler.kind", rule=rule, value='"secure-aggregation"', hint=hint)
+    elif made is not None and made.law().one_hot is None and _integer(shuffler, "coins"):
+        hint = "Coins of servers are understood for one-hot encodings."
+        rule = f'must be 0 with reports of kind "{kind}"'
+        yield Problem(key="shuffler.coins", rule=rule, value=f"{shuffler['coins']}", hint=hint)
+    servers, honest = _integer({"servers": 2, **shuffler}, "servers"), _integer(shuffler, "honest")
+    if servers is not None and honest is not None and honest > servers:
+        yield Problem(key="shuffler.honest", rule=f"must be <= servers = {servers}", value=f"{honest}")
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:

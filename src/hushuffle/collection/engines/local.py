@@ -146,7 +146,7 @@ class LocalCollection:
 
         `dummy_key`: with a keyed kernel, a key of this batch alone, so that a repetition has the same dummies.
         """
-        assert shuffler.reveals is Reveals.MULTISET
+        assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
         dummies = shuffler.dummies
         if dummies and (self._kernel.key is None) != (dummy_key is None):
             _checks.reject("dummy_key", "given exactly when the kernel has a key", "<the other>")

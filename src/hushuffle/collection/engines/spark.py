@@ -164,7 +164,7 @@ class SparkCollection:
 
         `dummy_key`: a key of this batch alone, so that a repetition has the same dummies; None: fresh ones.
         """
-        assert shuffler.reveals is Reveals.MULTISET
+        assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
         kernel = replace(self._kernel, key=dummy_key)
         with self._file.open("rb") as file:
 

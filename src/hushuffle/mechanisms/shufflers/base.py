@@ -60,6 +60,21 @@ class Shuffler(ABC):
         law = self.dummy_law
         return self.dummies if law is None else law.mean
 
+    @property
+    def all_coins(self) -> int:
+        """How many fair coins' heads are added to each sum, where only sums leave."""
+        return 0
+
+    @property
+    def secret_coins(self) -> int:
+        """How many of these nobody else knows."""
+        return 0
+
+    def noisy(self, sums: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+        """Return sums of reports, shape (k,), with the heads of these coins, thrown anew."""
+        del rng
+        return sums
+
     def with_dummies(self, dummies: int) -> Shuffler:
         """Return what it is once so many dummies have been drawn."""
         _checks.integer("dummies", dummies, low=self.dummies, high=self.dummies)

@@ -1,0 +1,182 @@
+"""`hushuffle minimum-batch`."""
+
+from __future__ import annotations
+
+import json as json_text
+import math
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+from cyclopts import Parameter
+
+from hushuffle.cli.console import Exit, UsageError, progress, width
+from hushuffle.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.protocol import Protocol
+    from hushuffle.questions.dp import Calibration
+
+SCHEMA_VERSION = 1
+
+
+def minimum_batch(
+    specification: Path | None = None,
+    /,
+    *,
+    k: int | None = None,
+    local_epsilon: float | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    mechanism: Literal["symmetric", "optimized", "randomized-response"] = "symmetric",
+    release: Literal["sums", "shuffle"] = "sums",
+    reports_per_person: int = 1,
+    rounds: int = 1,
+    json: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+) -> Exit:
+    """Say how many reports a batch needs at least, so that what is released of it keeps a guarantee.
+
+    The guarantee holds for that batch and for every larger one, whatever the answers are: certified, not estimated.
+    Give a specification with targets.epsilon, or --k, --local-epsilon, --epsilon and --delta.
+
+    Args:
+        specification: the TOML file that describes the deployment; its number of people does not matter.
+        k: number of values.
+        local_epsilon: of one report, in nats: what protects if all servers, or the shuffler, are dishonest.
+        epsilon: central epsilon that the release of a batch may have at most, in nats.
+        delta: of that guarantee.
+        mechanism: what a device does: one-hot bits, all flipped alike (symmetric) or optimized; or randomized response.
+        release: sums of all reports (secure aggregation: Prio, DAP) or the reports themselves, shuffled.
+        reports_per_person: how many reports of a batch one person gives at most.
+        rounds: in how many batches the same people may be; epsilon is that of all together.
+        json: print the answer as JSON, and nothing else, to standard output.
+    """
+    options = {"--k": k, "--local-epsilon": local_epsilon, "--epsilon": epsilon, "--delta": delta}
+    given = [name for name, value in options.items() if value is not None]
+    if (specification is None and len(given) < len(options)) or (specification is not None and given):
+        message = f"minimum-batch takes a specification, or all of {', '.join(options)}."
+        raise UsageError(message)
+    if specification is not None and (reports_per_person, rounds) != (1, 1):
+        message = "--reports-per-person and --rounds go with options; a specification has keys of its own for them."
+        raise UsageError(message)
+    from hushuffle.questions import dp  # noqa: PLC0415 - a mistake in the options shows before
+
+    if specification is not None:
+        protocol, asked = _of_file(specification)
+    else:
+        assert k is not None
+        assert local_epsilon is not None
+        protocol = _of_options(k, local_epsilon, mechanism, release)
+        asked = {"epsilon": epsilon, "delta": delta, "reports_per_person": reports_per_person, "rounds": rounds}
+    with progress(enabled=not json and sys.stderr.isatty()) as tell:
+        if tell is not None:
+            tell("looking for the smallest batch", 0.0)
+        try:
+            found = dp.calibrate(protocol, parameter="n", **asked)
+        except InvalidInputError as error:
+            if specification is not None:
+                _refuse_target(asked["epsilon"], protocol.randomizer.local_epsilon)
+            raise UsageError(str(error)) from None
+    sys.stdout.write(_as_json(found, asked) if json else _text(found, asked))
+    return Exit.DONE
+
+
+def _of_options(k: int, local_epsilon: float, mechanism: str, release: str) -> Protocol:
+    from hushuffle.mechanisms.protocol import Protocol  # noqa: PLC0415 - only when needed
+    from hushuffle.mechanisms.randomizers import Mechanism, RandomizedResponse, UnaryEncoding  # noqa: PLC0415
+    from hushuffle.mechanisms.shufflers import SecureAggregation, Shuffler, UniformShuffle  # noqa: PLC0415
+
+    shuffler: Shuffler = SecureAggregation() if release == "sums" else UniformShuffle()
+    randomizer: Mechanism
+    try:
+        if mechanism == "randomized-response":
+            randomizer = RandomizedResponse(k=k, epsilon=local_epsilon)
+        else:
+            randomizer = UnaryEncoding(
+                k=k, epsilon=local_epsilon, kind="symmetric" if mechanism == "symmetric" else "optimized"
+            )
+    except InvalidInputError as error:
+        raise UsageError(_option(str(error))) from None
+    return Protocol(randomizer=randomizer, shuffler=shuffler, n=10_000)
+
+
+def _of_file(path: Path) -> tuple[Protocol, dict[str, Any]]:
+    from hushuffle.assessment.exposure import Exposure  # noqa: PLC0415 - only when needed
+    from hushuffle.specification import build_protocol  # noqa: PLC0415
+    from hushuffle.specification._base import unfit  # noqa: PLC0415
+    from hushuffle.specification.reading import load_collection  # noqa: PLC0415
+
+    collection = load_collection(path)
+    if collection.several:
+        message = "A specification of several columns has no smallest batch of its own: give one of a single column."
+        raise UsageError(message)
+    specification = collection.columns[""]
+    targets, exposure = specification.targets, Exposure.of(specification)
+    if targets.epsilon is None:
+        unfit("targets.epsilon", "must be given", "nothing", "For example epsilon = 0.5: the most that is wanted.")
+    people = specification.population.read(path.parent)
+    protocol = build_protocol(specification, n=people.n, k=people.k)
+    return protocol, {
+        "epsilon": targets.epsilon,
+        "delta": targets.delta,
+        "reports_per_person": exposure.reports,
+        "rounds": exposure.rounds,
+    }
+
+
+def _option(message: str) -> str:
+    """Return what a mechanism refuses in the words of the command line."""
+    return re.sub(r", got \w+=", ", got ", message.replace("`epsilon`", "--local-epsilon").replace("`k`", "--k"))
+
+
+def _refuse_target(epsilon: float, local: float) -> NoReturn:
+    from hushuffle.specification._base import unfit  # noqa: PLC0415 - only when needed
+
+    hint = "Without noise no crowd protects." if math.isinf(local) else "Use more noise, or allow a larger one."
+    unfit("targets.epsilon", "must be a target that some number of people meets", f"{epsilon:g}", hint)
+
+
+def _text(found: Calibration, asked: dict[str, Any]) -> str:
+    several = f", {asked['reports_per_person']:,} of each person at most" if asked["reports_per_person"] > 1 else ""
+    together = f" of {asked['rounds']:,} batches with the same people together" if asked["rounds"] > 1 else ""
+    randomizer, shuffler = found.protocol.randomizer.describe(), found.protocol.shuffler.describe()
+    parts = [
+        f"{randomizer[0].upper()}{randomizer[1:]}; {shuffler}.",
+        f"Smallest batch: {found.value:,.0f} reports{several}.",
+        f"With that many, or more, central epsilon{together} is at most {asked['epsilon']:g} at delta = "
+        f"{asked['delta']:g}, whatever the answers are: {found.bound}.",
+    ]
+    if found.beyond_bound is not None:
+        parts.append(f"With {found.beyond:,.0f}: {found.beyond_bound}.")
+    return "".join(textwrap.fill(part, width=width()) + "\n" for part in parts)
+
+
+def _as_json(found: Calibration, asked: dict[str, Any]) -> str:
+    from hushuffle.mechanisms.shufflers import Reveals  # noqa: PLC0415 - only when needed
+
+    bound, protocol = found.bound, found.protocol
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "min_batch_size": int(found.value),
+        "parameters": {
+            "values": protocol.randomizer.inputs,
+            "local_epsilon": _number(protocol.randomizer.local_epsilon),
+            **asked,
+            "randomizer": protocol.randomizer.describe(),
+            "release": "sums" if protocol.shuffler.reveals is Reveals.SUMS else "shuffled reports",
+        },
+        "certificate": {
+            "central_epsilon": {"lower": bound.lower, "upper": bound.upper, "kind": bound.kind, "unit": bound.unit},
+            "delta": found.delta,
+            "relation": "replace one person's values",
+            "holds_for": "this batch size and every larger one, for all answers",
+            "sources": [f"{source.text} {source.where}".strip() for source in bound.sources],
+        },
+    }
+    return json_text.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _number(value: float) -> float | str:
+    return "infinity" if value == math.inf else value

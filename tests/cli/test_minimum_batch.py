@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hushuffle as hs
+from hushuffle.cli import main
+from hushuffle.cli.console import Exit
+
+OPTIONS = ["--k", "5", "--local-epsilon", "1.5", "--epsilon", "0.8", "--delta", "1e-3"]
+
+
+def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["minimum-batch", *arguments]) == Exit.DONE
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["minimum-batch", *arguments]) == Exit.USAGE
+    said = capsys.readouterr()
+    assert not said.out
+    return said.err
+
+
+def test_the_batch_keeps_the_guarantee_and_one_below_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(answered(capsys, *OPTIONS, "--json"))
+    size = document["min_batch_size"]
+    assert document["parameters"]["release"] == "sums"
+    assert document["certificate"]["central_epsilon"]["upper"] <= 0.8
+    assert document["parameters"]["randomizer"].startswith("every person reports a bit for each of 5 values")
+    encoding = hs.UnaryEncoding(k=5, epsilon=1.5, kind="symmetric")
+
+    def central(n: int) -> hs.Bound:
+        return hs.dp.epsilon(hs.Protocol(randomizer=encoding, shuffler=hs.SecureAggregation(), n=n), delta=1e-3)
+
+    assert central(size).upper <= 0.8 * (1 + 1e-6)
+    assert central(size - 1).upper > 0.8 * (1 - 1e-6)
+
+
+def test_it_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*OPTIONS, "--mechanism", "randomized-response"]
+    size = json.loads(answered(capsys, *options, "--json"))["min_batch_size"]
+    words = " ".join(answered(capsys, *options).split())
+    assert f"Smallest batch: {size:,} reports." in words
+    assert "With that many, or more, central epsilon is at most 0.8 at delta = 0.001" in words
+
+
+def test_sums_need_a_smaller_batch_than_the_shuffled_reports(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = [
+        json.loads(answered(capsys, *OPTIONS, "--json", "--release", release))["min_batch_size"]
+        for release in ("sums", "shuffle")
+    ]
+    assert sizes[0] < sizes[1]
+    alike = [
+        json.loads(answered(capsys, *OPTIONS, "--json", "--mechanism", "randomized-response", "--release", release))[
+            "min_batch_size"
+        ]
+        for release in ("sums", "shuffle")
+    ]
+    assert alike[0] == alike[1]
+
+
+def test_a_specification_says_the_same(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "survey.toml"
+    text = """
+        population = { n = 900, k = 5 }
+        randomizer = { kind = "randomized-response", epsilon = 1.5 }
+        shuffler = { kind = "secure-aggregation" }
+        targets = { delta = 1e-3, epsilon = 0.8 }
+    """
+    file.write_text(text)
+    of_file = json.loads(answered(capsys, str(file), "--json"))
+    of_options = json.loads(answered(capsys, *OPTIONS, "--json", "--mechanism", "randomized-response"))
+    assert of_file == of_options
+    assert main(["minimum-batch", str(file), "--k", "5"]) == Exit.USAGE
+    assert main(["minimum-batch", str(file), "--rounds", "3"]) == Exit.USAGE
+    file.write_text(text.replace(", epsilon = 0.8", ""))
+    assert main(["minimum-batch", str(file)]) == Exit.USAGE
+    assert "targets.epsilon: must be given, got nothing." in capsys.readouterr().err
+    file.write_text(text.replace("epsilon = 1.5", 'epsilon = "inf"'))
+    assert main(["minimum-batch", str(file)]) == Exit.USAGE
+    assert "targets.epsilon: must be a target that some number of people meets, got 0.8. Without noise" in (
+        capsys.readouterr().err
+    )
+
+
+def test_rounds_and_several_reports_need_larger_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*OPTIONS, "--mechanism", "randomized-response", "--json"]
+    sizes = [
+        json.loads(answered(capsys, *options, *more))["min_batch_size"]
+        for more in ((), ("--rounds", "3"), ("--reports-per-person", "2"))
+    ]
+    assert sizes[0] < sizes[1]
+    assert sizes[0] < sizes[2]
+    words = answered(capsys, *options[:-1], "--rounds", "3", "--reports-per-person", "2")
+    assert "reports, 2 of each person at most." in words
+    assert "central epsilon of 3 batches with the same people together is at most 0.8" in " ".join(words.split())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "minimum-batch takes a specification, or all of --k, --local-epsilon, --epsilon, --delta."),
+        (OPTIONS[:6], "minimum-batch takes a specification, or all of --k"),
+        (["--k", "1", *OPTIONS[2:]], "--k must be an integer from 2 to 65536, got 1."),
+        ([*OPTIONS[:2], "--local-epsilon", "-1", *OPTIONS[4:]], "--local-epsilon must be > 0"),
+        ([*OPTIONS[:6], "--delta", "2"], "`delta` must be in (0, 1), got delta=2.0."),
+        ([*OPTIONS[:2], "--local-epsilon", "inf", *OPTIONS[4:]], "Without noise no crowd protects"),
+        ([*OPTIONS, "--rounds", "0"], "`rounds` must be"),
+    ],
+)
+def test_a_bad_option_is_named(capsys: pytest.CaptureFixture[str], given: list[str], message: str) -> None:
+    said = refused(capsys, *given)
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_several_columns_have_no_batch_of_their_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "columns.toml"
+    shared = ('population = { data = "people.csv" }', 'shuffler = { kind = "uniform" }', "targets = { delta = 1e-6 }")
+    alike = ('categories = ["a", "b"]', 'randomizer = { kind = "randomized-response", epsilon = 1.0 }')
+    columns = [line for name in ("one", "two") for line in ("[[columns]]", f'column = "{name}"', *alike)]
+    file.write_text("\n".join([*shared, *columns]))
+    assert "give one of a single column" in refused(capsys, str(file))

@@ -1,0 +1,105 @@
+"""Only sums leave: from records to sums.json, and back to frequencies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from hushuffle.assessment.assess import assess
+from hushuffle.collection import collect as publishing
+from hushuffle.collection import release as module
+from hushuffle.collection.collect import Collected, collect
+from hushuffle.collection.estimate import tally_columns, tally_reports
+from hushuffle.collection.request import Keys
+from hushuffle.errors import SpecificationError
+from hushuffle.model import Bound
+from hushuffle.specification import Specification, parse
+from key_memory import new_key, no_figure
+
+RANDOMIZERS = ('{ kind = "randomized-response", epsilon = 3.0 }',)
+
+
+def survey(randomizer: str = RANDOMIZERS[0], population: str = "") -> Specification:
+    people = population or '{ data = "people.csv", column = "answer", categories = ["a", "b", "c"] }'
+    return parse(f"""
+        population = {people}
+        randomizer = {randomizer}
+        shuffler = {{ kind = "secure-aggregation" }}
+        targets = {{ delta = 1e-6 }}
+    """)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "central_of", lambda *_: Bound.exact(1.0, unit="nats"))
+    monkeypatch.setattr(publishing, "rounds_of", no_figure)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    answers = np.repeat(["a", "b", "c"], [3_000, 2_000, 1_000])
+    pl.DataFrame({"id": np.arange(6_000), "answer": answers}).write_csv(tmp_path / "people.csv")
+    new_key(tmp_path / "my.key")
+    return tmp_path
+
+
+def run(folder: Path, randomizer: str = RANDOMIZERS[0], *, out: str = "out", **more: Any) -> Collected:
+    return collect(survey(randomizer), out=folder / out, base_folder=folder, **more)
+
+
+@pytest.mark.parametrize("randomizer", RANDOMIZERS)
+def test_no_report_leaves_and_the_sums_are_estimated(folder: Path, randomizer: str) -> None:
+    made = run(folder, randomizer)
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["manifest.json", "sums.json"]
+    assert made.files == (folder / "out" / "sums.json", folder / "out" / "manifest.json")
+    written = json.loads((folder / "out" / "sums.json").read_text())
+    assert written["people"] == 6_000
+    assert written["dummies"] == 0
+    assert len(written["counts"]) == 3
+    for source in (folder / "out", folder / "out" / "sums.json"):
+        found = tally_reports([source]).estimate()
+        assert float(np.abs((found.frequencies - [1 / 2, 1 / 3, 1 / 6]) / found.standard_errors).max()) < 5.5
+
+
+def test_batches_add_up(folder: Path) -> None:
+    for number in (1, 2):
+        run(folder, out=f"all/batch-{number}")
+    (whole,) = tally_columns([folder / "all"]).values()
+    parts = [json.loads((folder / "all" / f"batch-{number}" / "sums.json").read_text()) for number in (1, 2)]
+    assert whole.manifest.people == 12_000
+    assert whole.counts.counts.tolist() == np.sum([part["counts"] for part in parts], axis=0).tolist()
+
+
+def test_a_key_repeats_the_sums(folder: Path) -> None:
+    keys = Keys(file=folder / "my.key", ids="id")
+    first, again = run(folder, keys=keys), run(folder, out="again", keys=keys)
+    assert not first.repeated
+    assert again.repeated
+    one, two = (json.loads((folder / out / "sums.json").read_text())["counts"] for out in ("out", "again"))
+    assert one == two
+    other = run(folder, out="fresh", keys=Keys(file=folder / "my.key", ids="id", round=1))
+    assert not other.repeated
+    assert json.loads((folder / "fresh" / "sums.json").read_text())["counts"] != one
+
+
+@pytest.mark.parametrize("kind", ["local-hashing", "subset-selection"])
+def test_what_cannot_be_added_up_is_a_problem_of_the_file(kind: str) -> None:
+    with pytest.raises(SpecificationError, match=rf'shuffler.kind: must be another with reports of kind "{kind}"'):
+        survey(f'{{ kind = "{kind}", epsilon = 1.0 }}', "{ n = 900, k = 9 }")
+
+
+def test_a_report_says_who_adds_up_and_what_nobody_sees() -> None:
+    report = assess(survey(RANDOMIZERS[0], "{ n = 20, k = 4 }"))
+    assert not report.unanswered
+    assert report.statement is not None
+    words = " ".join([*report.statement.threats, *report.statement.respondents])
+    assert "The servers that add reports up (say who runs them) are trusted not to put what they hold together" in words
+    assert "If all servers work together, the noise of the device bounds it" in words
+    assert "Servers add up the messages of all 20 people; none of them can read yours alone." in words
+    assert "shuffler" not in words
+    assert report.statement.scenarios[-1].case == "All servers work together"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hushuffle.curves.readout import readout
+from hushuffle.curves.readout import counted
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
@@ -127,8 +127,8 @@ def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:
     """
     drawn = protocol.shuffler.dummy_law
     n, dummies = protocol.n, drawn.middle if drawn else protocol.shuffler.dummies
-    read = readout(protocol.randomizer, for_what="The accuracy of a value")
-    return n * float(read.thresholds(n=n, dummies=dummies, chance=level / protocol.randomizer.inputs).max())
+    read, others = counted(protocol, dummies=dummies)
+    return n * float(read.thresholds(n=n, dummies=int(others), chance=level / protocol.randomizer.inputs).max())
 
 
 def more_accurate(protocol: Protocol) -> Protocol | None:

@@ -158,7 +158,7 @@ def test_tables_that_are_empty() -> None:
                 "population.data: must be given, got nothing.",
                 "population.n: is not a known key, got 100. It goes with n, and not with data and column.",
                 "population.k: is not a known key, got 4. It goes with n, and not with data and column.",
-                "population.categories: must be given, got nothing. Or categories_file, or bins.",
+                'population.categories: must be given, got nothing. Or categories_file, or bins, or kind = "number".',
             ],
         ),
         (

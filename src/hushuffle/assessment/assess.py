@@ -7,6 +7,7 @@ from pathlib import Path
 from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.numbers import number_table
 from hushuffle.assessment.order.report import OrderReport, order_report
 from hushuffle.assessment.reach.study import assess_reach
 from hushuffle.assessment.scenarios import scenarios
@@ -109,6 +110,10 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
             progress=lambda share: tell("running the collection", 0.6 + 0.4 * share),
         ),
     )
+    grid = specification.population.grid
+    mean = (
+        None if grid is None else questions.ask("mean", "The mean of the numbers", lambda: number_table(protocol, grid))
+    )
     concerns = warnings.concerns(
         protocol, people=people, specification=specification, findings=order.findings, utility=utility
     )
@@ -140,7 +145,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         specification=specification.effective(),
         software=software("polars", "cryptography"),
         citations=protocol.randomizer.sources,
-        tables=order.tables,
+        tables=(*order.tables, *(() if mean is None else (mean,))),
         maps=order.maps,
         unanswered=tuple(questions.unanswered),
     )

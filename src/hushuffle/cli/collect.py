@@ -177,6 +177,12 @@ def _of_one(made: Release) -> list[str]:
     if made.dropped:
         records = "1 record" if made.dropped == 1 else f"{made.dropped:,} records"
         lines.append(f"Dropped {records} without an answer (the files do not record this number).")
+    if made.clipped:
+        percent = 100 * made.clipped / max(made.protocol.n, 1)
+        lines.append(
+            f"{percent:.3g} % of the numbers were outside the bounds and taken for the nearer one (the files do not "
+            "record this share)."
+        )
     if made.repeated:
         again = "the same reports, in another order" if made.content == REPORTS else "the same sums"
         lines.append(f"This batch was collected before: {again}.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from hushuffle.cli.console import Exit, UsageError, color, master_of, progress, warn, width
-from hushuffle.errors import InvalidInputError
+from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -206,6 +206,12 @@ def _facts(
         facts["meaning"] = (
             f"people, people_low and people_high count reports: one person may have given up to {most:,} of them."
         )
+    if tally.grid is not None:
+        try:
+            found = tally.numbers()
+            facts["numbers"] = None if found is None else found.facts(confidence)
+        except UnsupportedProtocolError as error:
+            facts["numbers"] = {"unanswered": str(error)}
     if simplex is not None:
         zeros = simplex.frequencies == 0
         lowered = float((simplex.raw - simplex.frequencies)[~zeros].mean())
@@ -264,6 +270,7 @@ def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any
     for position, (name, table) in enumerate(tables.items()):
         sys.stdout.write("\n" * bool(position) + (f"{name}: " if name else ""))
         sys.stdout.write(f"{facts[name]['people']:,} {facts[name]['unit']}, {facts[name]['dummies']:,} dummies.\n\n")
+        _print_numbers(facts[name])
         if every:
             _print_rows(
                 table.sort("frequency", descending=True),
@@ -275,6 +282,31 @@ def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any
             fakes = facts[name]["fake_users"]["in_words"]
             notes = [*_of_others(table, facts[name]), *_of_simplex(facts[name]), fakes]
             _print_rows(table.head(_SHOWN), facts[name], "all at once", notes)
+
+
+def _print_numbers(facts: dict[str, Any]) -> None:
+    """Print the mean and the quantiles of numbers."""
+    from hushuffle.report.printing import item, printed  # noqa: PLC0415 - only when needed
+    from hushuffle.report.printing import table as grid  # noqa: PLC0415
+
+    if "numbers" not in facts:
+        return
+    found, percent = facts["numbers"], f"{100 * facts['confidence']:g}%"
+    if "unanswered" in found:
+        sys.stdout.write(printed([item(found["unanswered"])], width(), color=color()) + "\n")
+        return
+    shown = grid(expand=False)
+    for name in ("", "Estimate", f"{percent} interval"):
+        shown.add_column(name, justify="right" if name else "left")
+    shown.add_row("Mean", f"{found['mean']:.4g}", f"{found['low']:.4g} to {found['high']:.4g}")
+    for one in found["quantiles"]:
+        at = "Median" if one["share"] == 0.5 else f"{100 * one['share']:g}% are at most"
+        shown.add_row(at, f"{one['value']:.4g}", f"{one['low']:.4g} to {one['high']:.4g}")
+    meaning = item(
+        f"Standard error of the mean: {found['standard_error']:.3g}. Each interval holds by itself, for the numbers "
+        "inside the bounds. Below, the shares of the levels that numbers were rounded to."
+    )
+    sys.stdout.write(printed([shown, meaning], width(), color=color()) + "\n")
 
 
 def _of_others(rows: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:

@@ -19,12 +19,13 @@ from hushuffle.collection.request import MANIFEST, REPORTS, SUMS
 from hushuffle.curves.readout import readout
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.estimation import HeavyHitters, PoisoningGain, estimate, heavy_hitters, poisoning_gain
+from hushuffle.estimation.numbers import NumberEstimate, estimate_numbers
 from hushuffle.estimation.poisoning import usual_fakes
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation
-from hushuffle.model import Estimate, Histogram, Progress, Warned, silent
-from hushuffle.specification import Specification, parse
+from hushuffle.model import Estimate, Histogram, NumberGrid, Progress, Warned, silent
+from hushuffle.specification import ReachPopulation, Specification, parse
 from hushuffle.specification.warnings import deployment_warnings
 
 Count = Callable[[Sequence[Path], Mechanism], tuple[int, Histogram]]
@@ -60,6 +61,20 @@ class Tally:
     def estimate(self) -> Estimate:
         """Return the frequencies among all people counted."""
         return estimate(self.counts, protocol=self.protocol)
+
+    @property
+    def grid(self) -> NumberGrid | None:
+        """What numbers were rounded on; None: answers are categories."""
+        population = self.specification.population
+        return None if isinstance(population, ReachPopulation) else population.grid
+
+    def numbers(self) -> NumberEstimate | None:
+        """Return the mean of all people's numbers and more; None: answers are categories.
+
+        Raises:
+            UnsupportedProtocolError: the randomizer's reports say nothing about numbers.
+        """
+        return None if self.grid is None else estimate_numbers(self.counts, protocol=self.protocol, grid=self.grid)
 
     def told_from_noise(self, estimated: Estimate, *, confidence: float) -> HeavyHitters:
         """Return the values that somebody holds, and their intervals; both hold for all of them at `confidence`.

@@ -38,6 +38,8 @@ _READING: Final = 0.6  # the share of the time that reading and randomizing take
 class Release:
     """One column's reports; `dropped` records were missing, and `beyond` too many of one person: neither is released.
 
+    `clipped` numbers were outside the bounds (on this machine: a cluster does not count them), which is not released.
+
     `persons` is how many people the reports are of, where a column says whose records are, and at most `reports` are of
     each. `total` is the guarantee of all rounds that the specification announces, if these are several.
 
@@ -55,6 +57,7 @@ class Release:
     repeated: bool = False
     persons: int | None = None
     beyond: int = 0
+    clipped: int = 0
     reports: int = 1
     total: Bound | None = None
 
@@ -92,6 +95,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     key = None if keys is None else keys.begin()
     kernel = Kernel(
         randomizer=specification.randomizer.build(asked.answers.k),
+        grid=asked.answers.coding.grid,
         # The key of one column says nothing about those of others.
         key=derived(key, f"column 1, {asked.column}") if key is not None and name else key,
         round=0 if keys is None else keys.round,
@@ -139,6 +143,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         key=key,
         persons=gathered.persons,
         beyond=gathered.beyond,
+        clipped=gathered.clipped,
         reports=specification.population.most,
         total=total,
     )
@@ -202,9 +207,12 @@ def _gathered(
     engine = OrderedCollection(kernel) if ordered else LocalCollection(kernel, spill, memory=request.memory)
     tags = None if kernel.key is None else _Tags(kernel.key, kernel, asked, spill / "tags")
     chosen = None if asked.person is None else _Chosen(kernel, asked)
-    dropped = seen = 0
+    dropped = seen = clipped = 0
 
     def take(values: npt.NDArray[np.int64], records: npt.NDArray[np.uint64] | None) -> None:
+        nonlocal clipped
+        if kernel.grid is not None:
+            clipped += int(np.count_nonzero(kernel.grid.outside(values)))
         if tags is not None and records is not None:
             tags.add(records, values)
         engine.add(values, records)
@@ -226,6 +234,7 @@ def _gathered(
         entries=None if tags is None else tags.entries,
         persons=None if chosen is None else chosen.keep.people,
         beyond=0 if chosen is None else chosen.keep.left_out,
+        clipped=clipped,
     )
 
 
@@ -288,7 +297,10 @@ def _manifest(
 ) -> Manifest:
     """Return what may be known of the collection: nothing about files, ids, or the order of people."""
     plain, answers = specification.plain(), asked.answers
-    categories = {"categories": list(answers.labels)} if answers.labels else {"k": answers.k}
+    grid = answers.coding.grid
+    categories: dict[str, Any] = {"categories": list(answers.labels)} if answers.labels else {"k": answers.k}
+    if grid is not None:
+        categories = {"kind": "number", "low": grid.low, "high": grid.high, "levels": grid.levels}
     randomizer = specification.randomizer.settled(protocol.randomizer)
     tables = {key: plain[key] for key in ("title", "rounds", "shuffler", "targets") if key in plain}
     if more:

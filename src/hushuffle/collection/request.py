@@ -144,7 +144,7 @@ class Gathered:
     """Everybody's reports, made by an engine and not released yet; `dropped` records were missing.
 
     `reports` were made; where a column says whose records are, of so many `persons`, and `beyond` others were too many
-    of one person.
+    of one person. `clipped` numbers were outside their bounds.
     `blocks` gives them, shuffled, with the dummies of a shuffler and of a key of this batch (None: fresh ones); once.
     `entries`, where records have ids, what the ledger would hold of them; once.
     """
@@ -155,6 +155,7 @@ class Gathered:
     entries: Callable[[], Entries] | None = None
     persons: int | None = None
     beyond: int = 0
+    clipped: int = 0
 
     @property
     def people(self) -> int:

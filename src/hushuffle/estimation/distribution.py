@@ -14,7 +14,8 @@ from hushuffle.estimation.expectations import PENALTIES, Expectations, Floats
 _STEPS: Final = 10_000
 _GAIN: Final = 1e-3  # of the log-likelihood in a step: below it nothing more is learnt (Li et al. 2020)
 _SHOWN: Final = 64
-_LARGEST: Final = 1024
+LARGEST: Final = 1024
+"""Levels for intervals, at most: they are planned with a matrix."""
 
 
 def smoothed_shares(reports: Expectations, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
@@ -74,8 +75,8 @@ def cumulative_ends(
 
     Source: docs/theory/numbers.md, Theorem 8.
     """
-    if reports.levels > _LARGEST:
-        message = f"Intervals of shares and quantiles need at most {_LARGEST:,} levels, not {reports.levels:,}."
+    if reports.levels > LARGEST:
+        message = f"Intervals of shares and quantiles need at most {LARGEST:,} levels, not {reports.levels:,}."
         raise UnsupportedProtocolError(message)
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     ends = []

@@ -6,18 +6,19 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.estimation.distribution import cumulative_ends, smoothed_shares, thresholds
+from hushuffle.estimation.distribution import LARGEST, cumulative_ends, smoothed_shares, thresholds
 from hushuffle.estimation.expectations import Expectations, Floats
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Histogram, NumberGrid, Transcript
 
+_QUANTILES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 _NOTHING: Final = 1e-9  # of the range: a bias that is rounding of floats
 
 
@@ -108,6 +109,29 @@ class NumberEstimate:
             high = self.grid.high if above == 0 else self.grid.points[codes[codes.size - above] + 1]
             found.append((float(low), float(high)))
         return np.array(found).reshape(-1, 2)
+
+    def facts(self, confidence: float = 0.95) -> dict[str, Any]:
+        """Return mean, quantiles and smoothed shares as JSON can say them; quantiles are moved into their intervals.
+
+        Without quantiles where there are too many levels for their intervals.
+        """
+        quantiles = []
+        if self.grid.levels <= LARGEST:
+            ends = self.quantile_intervals(_QUANTILES, confidence)
+            for share, (low, high) in zip(_QUANTILES, ends.tolist(), strict=True):
+                value = min(max(self.quantile(share), low), high)
+                quantiles.append({"share": share, "value": value, "low": low, "high": high})
+        low, high = self.interval(confidence)
+        return {
+            "mean": self.mean,
+            "standard_error": self.standard_error,
+            "bias": self.bias,
+            "low": low,
+            "high": high,
+            "quantiles": quantiles,
+            "levels": self.grid.points.tolist(),
+            "smoothed": self.shares.tolist(),
+        }
 
 
 def estimate_numbers(

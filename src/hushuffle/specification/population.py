@@ -23,8 +23,9 @@ from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Domain, Population, Warned
-from hushuffle.specification._base import ConditionText, Label, Name, Section, refuse, unfit
+from hushuffle.specification._base import ConditionText, Label, Name, Section, refuse, rule_and_hint, unfit
 from hushuffle.specification.csv_keys import Encoding, Separator
+from hushuffle.specification.numbers import Numeric
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.tables.bins import Bins, Edge
 from hushuffle.tables.csv_form import UTF8, CsvForm
@@ -147,11 +148,11 @@ _EDGE_SCHEMA: Final = {"anyOf": [{"type": "number"}, {"type": "string", "format"
 AnyEdge = Annotated[Any, PlainValidator(_edge), WithJsonSchema(_EDGE_SCHEMA)]
 
 
-class DataPopulation(Section):
+class DataPopulation(Numeric):
     """People whose answers are one column of a data set."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": [key]} for key in ("categories", "categories_file", "bins")]}
+        json_schema_extra={"oneOf": [{"required": [key]} for key in ("categories", "categories_file", "bins", "kind")]}
     )
 
     data: Annotated[str, Field(min_length=1)]
@@ -204,7 +205,9 @@ class DataPopulation(Section):
 
     @property
     def _meant(self) -> Categories:
-        """The categories, however they are written down."""
+        """The categories, however they are written down, or the levels of numbers."""
+        if self.grid is not None:
+            return self.grid
         if self.bins is not None:
             return Bins(edges=self.bins)
         if self.categories_file is not None:
@@ -248,11 +251,11 @@ class DataPopulation(Section):
         return Answered(column=self.column, answers=answers, form=self.form, person=self.person, most=self.most)
 
 
-class CountedPopulation(Section):
+class CountedPopulation(Numeric):
     """So many people, without their answers: a survey that is being planned."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": [key]} for key in ("k", "categories", "categories_file")]}
+        json_schema_extra={"oneOf": [{"required": [key]} for key in ("k", "categories", "categories_file", "kind")]}
     )
 
     n: Annotated[int, Field(ge=1, le=10**15)]
@@ -281,6 +284,7 @@ class CountedPopulation(Section):
         if self.categories_file is not None:
             unfit("population.categories_file", "must be read with the file of the specification", self.categories_file)
         labels = Domain.of_size(self.k).labels if self.categories is None and self.k else self.categories
+        labels = labels if self.grid is None else self.grid.labels
         assert labels is not None
         population = Population(n=self.n, labels=labels, source="no data", reports_per_person=self.most)
         return People(population=population)
@@ -305,7 +309,7 @@ class CountedPopulation(Section):
                 "Write [population] with data, column, categories and person: the column that says whose a record is."
             )
             unfit("population.reports_per_person", "must go with person, to be collected", f"{self.most}", hint)
-        categories = self.categories if self.k is None else self.k
+        categories = self.grid or (self.categories if self.k is None else self.k)
         assert categories is not None
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
 

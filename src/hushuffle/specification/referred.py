@@ -30,7 +30,7 @@ def with_files(raw: Tables, base_folder: Path) -> tuple[Tables, tuple[Problem, .
         return load_matrix(name, base_folder=base_folder)
 
     problems: list[Problem] = []
-    twice = {"categories", "bins", "k"}
+    twice = {"categories", "bins", "k", "kind"}
     raw = _replaced(raw, ("population", _FILE), "categories", twice, labels, "must be a file of labels", problems)
     raw = _replaced(raw, ("randomizer", "file"), "matrix", {"matrix"}, matrix, "must be a file of numbers", problems)
     return raw, tuple(problems)
@@ -59,12 +59,12 @@ def _replaced(
 
 
 def categories_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with how the categories of people with data are given: once, in one of three ways."""
+    """Yield what is wrong with how the categories of people with data are given: once, in one of four ways."""
     if not {"data", "column"} & population.keys() or {"publishers", "audiences"} & population.keys():
         return
-    given = [key for key in ("categories", _FILE, "bins") if key in population]
+    given = [key for key in ("categories", _FILE, "bins", "kind") if key in population]
     if not given:
-        hint = f"Or {_FILE}, or bins."
+        hint = f'Or {_FILE}, or bins, or kind = "number".'
         yield Problem(key="population.categories", rule="must be given", value="nothing", hint=hint)
     for key in given[1:]:
         yield Problem(key=f"population.{key}", rule=f"must be left out beside {given[0]}", value="both")

@@ -9,6 +9,7 @@ from typing import Any, Final
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.specification._base import rule_and_hint
 from hushuffle.specification.kinds import RANDOMIZERS
+from hushuffle.specification.numbers import grid_of, number_problems
 from hushuffle.specification.order import order_problems, with_order_adversaries
 from hushuffle.specification.population import bin_labels
 from hushuffle.specification.reach import about_reach, reach_problems
@@ -69,7 +70,8 @@ def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any],
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
-    named = "categories" in population or "categories_file" in population
+    yield from number_problems(population)
+    named = any(key in population for key in ("categories", "categories_file", "kind"))
     if "data" not in population and "n" in population and ("k" in population) == named:
         given = "both" if "k" in population else "neither"
         hint = "k is the number of categories, if they have no names."
@@ -171,6 +173,9 @@ def _targets(raw: Mapping[str, Any]) -> Iterator[Problem]:
 def _size(population: Mapping[str, Any]) -> int | None:
     """Return the number of categories, if it is known beforehand."""
     listed = _listed(population)
+    if population.get("kind") == "number":
+        grid = grid_of(population)
+        return None if grid is None else grid.levels
     if listed is None:
         size = _integer(population, "k")
         return None if size is None or size < 2 else size

@@ -148,7 +148,7 @@ def more_accurate(protocol: Protocol) -> Protocol | None:
     found: list[tuple[float, int, Protocol]] = []
     for section in RANDOMIZERS.values():
         table = section.mechanism.table
-        if table is None or "epsilon" not in table.settings:
+        if table is None or table.numbers or "epsilon" not in table.settings:
             continue
         try:
             other = replace(protocol, randomizer=section.mechanism.from_settings(k, {"epsilon": local}))

@@ -80,7 +80,7 @@ def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary 
     """Return one error of pydantic, found in the tables `raw`, as a problem."""
     path, section = _path(error, raw), str(next(iter(error["loc"]), ""))
     if error["type"] == "literal_error":
-        if path[-1] != "kind":
+        if path[-1] != "kind" or path[0] == "population":
             return _word_problem(error, path)
         section = _section_of(path, words)
     elif error["type"] in _KINDS:
@@ -157,9 +157,10 @@ def _home_of(key: str, section: str, words: Vocabulary) -> str:
     near = difflib.get_close_matches(key, known, n=1)
     if near:
         return f"Did you mean {near[0]}?"
-    for name, models in words.sections.items():
-        if any(key in model.model_fields for model in models):
-            return f"It belongs to [{name}]." if name else "It belongs to the top of the file."
+    for of_models in (all, any):  # rather where it goes with every kind
+        for name, models in words.sections.items():
+            if models and of_models(key in model.model_fields for model in models):
+                return f"It belongs to [{name}]." if name else "It belongs to the top of the file."
     return f"Known here: {', '.join(known)}."
 
 

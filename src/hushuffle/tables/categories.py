@@ -12,13 +12,14 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
+from hushuffle.model import NumberGrid
 from hushuffle.tables.bins import Bins
 from hushuffle.tables.conditions import Condition, parse_condition
 from hushuffle.tables.labels import Tidying, as_label, missing_label
 from hushuffle.tables.readings import Reading
 
-Categories = Mapping[str, str] | Sequence[str | int] | Bins | Literal["from-data"]
-"""A table of conditions by category, a list of labels, bins, or "from-data"."""
+Categories = Mapping[str, str] | Sequence[str | int] | Bins | NumberGrid | Literal["from-data"]
+"""A table of conditions by category, a list of labels, bins, levels of numbers, or "from-data"."""
 
 MISSING: Final = -1
 UNSEEN: Final = -2
@@ -51,6 +52,11 @@ class Coding(ABC):
     def dates(self) -> bool:
         """Whether the column is compared with dates."""
         return False
+
+    @property
+    def grid(self) -> NumberGrid | None:
+        """What rounds numbers, whose codes are positions on it until then; None: codes are those of categories."""
+        return None
 
     def reading(self, column: str, dtype: pl.DataType) -> Reading:
         """Return what is compared of a column."""
@@ -168,6 +174,40 @@ class ByNumber(Coding):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OnGrid(Coding):
+    """The column holds numbers: their codes are positions on a grid, which a coin rounds to levels later."""
+
+    levels: NumberGrid
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.levels.labels
+
+    @property
+    def numeric(self) -> bool:
+        return True
+
+    @property
+    def grid(self) -> NumberGrid:
+        return self.levels
+
+    @property
+    def advice(self) -> str:
+        return "Values must be numbers."
+
+    def codes(self, reading: Reading) -> pl.Expr:
+        grid, number = self.levels, reading.numbers
+        share = (number.clip(grid.low, grid.high) - grid.low) / (grid.high - grid.low)
+        place = (share * grid.top).round(mode="half_to_even").cast(pl.Int32)
+        place = (
+            pl.when(number < grid.low).then(grid.top + 1).when(number > grid.high).then(grid.top + 2).otherwise(place)
+        )
+        known = number.is_not_null() & number.is_not_nan()
+        code = pl.when(known.fill_null(value=False)).then(place).otherwise(UNSEEN)
+        return pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
+
+
+@dataclass(frozen=True, kw_only=True)
 class WithOther(Coding):
     """Another coding, whose records without a category go into the category `other`: one of its own, or a new one."""
 
@@ -200,7 +240,7 @@ class WithOther(Coding):
 
 
 def coding(
-    categories: Mapping[str, str] | Sequence[str | int] | Bins,
+    categories: Mapping[str, str] | Sequence[str | int] | Bins | NumberGrid,
     *,
     otherwise: str | None = None,
     tidying: Tidying | None = None,
@@ -211,6 +251,10 @@ def coding(
     ('0 to under 18', '18 to under 65', 'other')
     """
     tidy = tidying or Tidying()
+    if isinstance(categories, NumberGrid):
+        if otherwise is not None:
+            _checks.reject("otherwise", "left out for numbers", repr(otherwise))
+        return OnGrid(levels=categories, tidying=tidy)
     if not categories:
         _checks.reject("categories", "at least one category", "<none>")
     if isinstance(categories, Mapping | Bins):
@@ -280,6 +324,8 @@ class Answers:
     @classmethod
     def with_coding(cls, rule: Coding, missing: str) -> Self:
         """Return what a coding by name and a rule for missing values say."""
+        if rule.grid is not None and missing not in ("refuse", "drop"):
+            _checks.reject("missing", '"refuse" or "drop" for numbers', repr(missing))
         return cls(coding=rule, drop=missing == "drop", instead=missing_label(missing, rule.labels))
 
     @property

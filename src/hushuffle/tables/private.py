@@ -144,13 +144,18 @@ def load_column(
     refuse_all(where, [*wrong, *_nobodys(reader, answers, table, person)])
     values, kept = answers.settled(codes)
     dropped = codes.size - values.size
+    coins = secure() if rng is None else rng
+    if rule.grid is not None and values.size:
+        clipped = int(np.count_nonzero(rule.grid.outside(values)))
+        warnings += (_clipped(clipped, values.size),) if clipped else ()
+        values = rule.grid.rounded(values, rng=coins)
     if not values.size:
         fail(f"{where}: no records" + (f" are left, all {dropped:,} are missing." if dropped else "."))
     people, beyond = None, 0
     if person is not None:
         persons = table["person"] if kept is None else table["person"].filter(pl.Series(kept))
         keep = FewOfEach(reports_per_person)
-        keep.add(persons, (secure() if rng is None else rng).words(values.size), values, np.arange(values.size))
+        keep.add(persons, coins.words(values.size), values, np.arange(values.size))
         people, beyond, chosen = keep.people, keep.left_out, np.sort(keep.records)
         values = values[chosen]
         places = np.arange(codes.size) if kept is None else np.flatnonzero(kept)
@@ -165,6 +170,14 @@ def load_column(
         kept=kept,
         people=people,
         beyond=beyond,
+    )
+
+
+def _clipped(count: int, total: int) -> Warned:
+    return Warned(
+        key="numbers-outside",
+        sentence=f"{share(count, total)} of the numbers are outside the bounds: they are taken for the nearer bound.",
+        advice="The mean is that of the numbers inside the bounds. Wider bounds move it less and make it noisier.",
     )
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.model import NumberGrid
 from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.randomness import Randomness, keyed, secure
 
@@ -21,6 +22,7 @@ class Kernel:
 
     Args:
         randomizer: what every person's device does.
+        grid: what rounds numbers to codes by the same coins, where values are positions on it.
         key: at least 32 secret bytes, or None. With a key, a record's coins depend on (key, record, round) alone, so
             that an engine that executes a record twice repeats its report.
         round: of the key; a new number whenever values may have changed.
@@ -34,6 +36,7 @@ class Kernel:
     """
 
     randomizer: Mechanism
+    grid: NumberGrid | None = None
     key: bytes | None = field(default=None, repr=False)
     round: int = 0
     layout: ReportLayout = field(init=False, repr=False)
@@ -51,7 +54,7 @@ class Kernel:
         """Return one report for each value 0..k-1, shape (n,), in the same order.
 
         Args:
-            values: codes, shape (n,).
+            values: codes, shape (n,), or positions on the grid.
             records: with a key: the number of each record, distinct, shape (n,).
             rng: without a key: `secure()` unless given.
         """
@@ -63,7 +66,8 @@ class Kernel:
             block = slice(start, start + _BLOCK)
             if self.key is not None and records is not None:
                 source = keyed(key=self.key, records=records[block], round=self.round)
-            packed[block] = self.layout.pack(self.randomizer.randomize(values[block], rng=source))
+            codes = values[block] if self.grid is None else self.grid.rounded(values[block], rng=source)
+            packed[block] = self.layout.pack(self.randomizer.randomize(codes, rng=source))
         return packed
 
     def dummies(self, count: int, *, start: int = 0, rng: Randomness | None = None) -> Packed:

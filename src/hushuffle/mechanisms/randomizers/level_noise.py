@@ -117,6 +117,7 @@ class DiscreteLaplace(LevelNoise):
     sources = (GHOSH, BLANKET)
     table = Table(
         kind="discrete-laplace",
+        numbers=True,
         about="Noise for numbers: a two-sided geometric number of levels is added, inside the bounds.",
         settings=_SETTINGS,
     )
@@ -159,6 +160,7 @@ class RoundedGaussian(LevelNoise):
     sources = (BLANKET,)
     table = Table(
         kind="rounded-gaussian",
+        numbers=True,
         about="Noise for numbers: a normal number is added and rounded to a level, inside the bounds.",
         settings=_SETTINGS,
     )

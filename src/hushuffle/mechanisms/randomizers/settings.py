@@ -52,13 +52,17 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """The table [randomizer] of one kind: `about` it, its keys, and two of them (`either`) of which one is given."""
+    """The table [randomizer] of one kind: `about` it, its keys, and two of them (`either`) of which one is given.
+
+    `numbers`: it is for values in order, and says little about which one of them it was.
+    """
 
     kind: str
     about: str
     settings: Mapping[str, Setting]
     either: tuple[str, str] | None = None
     example: str = "epsilon = 2.0"
+    numbers: bool = False
 
     def broken(self, raw: Mapping[str, Any]) -> Iterator[Problem]:
         """Yield what is wrong with the keys that are there."""

@@ -56,6 +56,7 @@ class SquareWave(Mechanism):
     besides_epsilon = "number of bins"
     table = Table(
         kind="square-wave",
+        numbers=True,
         about="Square wave for numbers: a place near the own level with some probability, else any place.",
         settings={
             "epsilon": Setting(

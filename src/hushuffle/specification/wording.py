@@ -157,10 +157,11 @@ def _home_of(key: str, section: str, words: Vocabulary) -> str:
     near = difflib.get_close_matches(key, known, n=1)
     if near:
         return f"Did you mean {near[0]}?"
-    for of_models in (all, any):  # rather where it goes with every kind
-        for name, models in words.sections.items():
-            if models and of_models(key in model.model_fields for model in models):
-                return f"It belongs to [{name}]." if name else "It belongs to the top of the file."
+    for name, models in words.sections.items():
+        if key == "kind" and name == "population":
+            continue  # nearly always that of another table
+        if any(key in model.model_fields for model in models):
+            return f"It belongs to [{name}]." if name else "It belongs to the top of the file."
     return f"Known here: {', '.join(known)}."
 
 

@@ -75,6 +75,7 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "SquareWave": ("bins", "epsilon", "width"),
     "RoundedResponse": ("levels", "epsilon", "low", "high"),
     "NumberGrid": ("low", "high", "levels"),
+    "best_levels": ("n", "epsilon", "delta", "low", "high"),
     "estimate_numbers": ("reports", "protocol", "grid"),
     "mean_error": ("protocol", "grid", "numbers"),
     "Protocol.sums": ("values", "rng"),

@@ -2,6 +2,7 @@
 
 from hushuffle import plans as plans
 from hushuffle._version import __version__ as __version__
+from hushuffle.assessment.levels import best_levels as best_levels
 from hushuffle.estimation import estimate as estimate
 from hushuffle.estimation import poisoning_gain as poisoning_gain
 from hushuffle.estimation.numbers import estimate_numbers as estimate_numbers

@@ -72,3 +72,10 @@ def test_central_guarantees_are_narrow_brackets() -> None:
 def test_what_cannot_be_is_refused_by_name(noise: type, changed: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         noise(**{"levels": 5, "epsilon": 1.0, **changed})
+
+
+@pytest.mark.parametrize("noise", BOTH)
+def test_a_specification_says_the_levels_and_reports_are_levels(noise: type) -> None:
+    made = noise.from_settings(7, {"epsilon": 1.5})
+    assert made == noise(levels=7, epsilon=1.5)
+    assert made.layout.limits == (7,)

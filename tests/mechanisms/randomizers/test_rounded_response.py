@@ -75,3 +75,8 @@ def test_what_cannot_be_is_refused_by_name(changed: dict[str, float], message: s
     arguments: dict[str, float] = {"levels": 5, "epsilon": 1.0, "low": 0.0, "high": 1.0, **changed}
     with pytest.raises(InvalidInputError, match=message):
         hs.RoundedResponse(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_report_supports_one_level() -> None:
+    rounded = hs.RoundedResponse(levels=4, epsilon=1.0, low=0, high=1)
+    assert rounded.supported(np.array([0, 3, 3])).tolist() == [1, 1, 1]

@@ -74,3 +74,9 @@ def test_without_limits_no_wave_is_as_wide_as_all_bins() -> None:
 def test_what_cannot_be_is_refused_by_name(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         hs.SquareWave(**arguments)  # type: ignore[arg-type]
+
+
+def test_its_law_knows_how_often_a_near_place_is_told_on_purpose() -> None:
+    wave = hs.SquareWave.from_settings(9, {"epsilon": 1.0, "width": 2})
+    assert wave.law().told == Fraction(wave.threshold, 2**64)
+    assert wave.law().blanket().weight == pytest.approx(1 - float(wave.law().told))

@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Domain, Population, Warned
-from hushuffle.specification._base import ConditionText, Label, Name, Section, refuse, rule_and_hint, unfit
+from hushuffle.specification._base import ConditionText, Label, Name, Section, refuse, unfit
 from hushuffle.specification.csv_keys import Encoding, Separator
 from hushuffle.specification.numbers import Numeric
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation

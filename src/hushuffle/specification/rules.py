@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from hushuffle.errors import InvalidInputError, Problem
@@ -55,7 +56,10 @@ def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any],
     """Yield where secure aggregation has nothing to add up, or coins that are not understood."""
     section = RANDOMIZERS[kind]
     settings = section.given_in(randomizer)
-    made = None if k is None or settings is None else section.mechanism.from_settings(k, settings)
+    made = None
+    if k is not None and settings is not None:
+        with suppress(InvalidInputError):  # what the mechanism refuses is told with its keys
+            made = section.mechanism.from_settings(k, settings)
     if made is not None and not made.is_vector:
         hint = "One-hot encodings can be added up, and reports of a single number; hashes and sets cannot."
         rule = f'must be another with reports of kind "{kind}"'

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_what_cannot_be_is_refused_by_name(noise: type, changed: dict[str, float
 
 
 @pytest.mark.parametrize("noise", BOTH)
-def test_a_specification_says_the_levels_and_reports_are_levels(noise: type) -> None:
+def test_a_specification_says_the_levels_and_reports_are_levels(noise: Any) -> None:
     made = noise.from_settings(7, {"epsilon": 1.5})
     assert made == noise(levels=7, epsilon=1.5)
     assert made.layout.limits == (7,)

@@ -57,6 +57,11 @@ def test_other_tables_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             load_matrix(name, base_folder=tmp_path)
     with pytest.raises(DataError, match=r"absent\.csv cannot be read: "):
         load_matrix("absent.csv", base_folder=tmp_path)
+    (tmp_path / "zeros.csv").symlink_to("/dev/zero")
+    (tmp_path / "folder.csv").mkdir()
+    for name in ("zeros.csv", "folder.csv"):
+        with pytest.raises(DataError, match="is no file: a folder, a pipe or a device"):
+            load_matrix(name, base_folder=tmp_path)
     monkeypatch.setattr(matrix_files, "_LARGEST", 1)
     with pytest.raises(DataError, match=r"line\.npy is too large for a matrix"):
         load_matrix("line.npy", base_folder=tmp_path)

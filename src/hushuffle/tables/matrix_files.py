@@ -28,6 +28,8 @@ def load_matrix(name: str, *, base_folder: Path = Path()) -> list[list[float]]:
     if read is None:
         fail(f"{name} must end in {', '.join(_READERS)}: it is not known how to read it.")
     try:
+        if path.exists() and not path.is_file():
+            fail(f"{name} is no file: a folder, a pipe or a device.")
         if path.stat().st_size > _LARGEST:
             fail(f"{name} is too large for a matrix: {_LARGEST:,} bytes are the most.")
         return read(path, name)

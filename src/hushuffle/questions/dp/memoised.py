@@ -1,0 +1,80 @@
+"""The same people asked again, each answering from one report that was drawn once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hushuffle import _checks
+from hushuffle.curves.base import bracket
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism
+from hushuffle.model import Bound
+from hushuffle.numerics.exact import times_upwards
+from hushuffle.questions.dp.central import epsilon, local_epsilon
+from hushuffle.questions.dp.composition import compose
+
+_ROUNDED: Final = 1e-9
+"""Relative: the two coins as one matrix are rounded."""
+
+
+def waves(
+    protocol: Protocol, *, waves: int, delta: float, instantaneous: Mechanism | None = None, changes: int = 0
+) -> Bound:
+    """Return a bracket of epsilon (nats) of all waves together, where reports are memoised.
+
+    Everybody draws a permanent report once and keeps it while the own value stays. In every wave everybody sends
+    it, or a report on it with fresh coins, and the wave is shuffled by itself. Relation: replace one person's values in
+    all waves; at which waves they change, at most `changes` times, stays. Without changes no number of waves says more
+    than one shuffle of the permanent reports. A change draws a new one, and is seen: the others' reports stay, so
+    that two waves show the old report and the new one, and no crowd hides them; only fresh coins do. With fresh answers
+    in every wave instead, the figure is `dp.compose([(protocol, waves)])`, and grows without end.
+
+    Args:
+        protocol: the permanent reports: randomizer, shuffler (without dummies) and n, the people who take part in every
+            wave and whose values stay. Others may come, go and change; they are not counted.
+        waves: how often people are asked.
+        delta: in [0, 1); at 0 the figure is what the waves say if the shuffler is broken.
+        instantaneous: the coin of a wave, a randomizer of the permanent report's number; None: it is sent as it is.
+        changes: how often one person's value may change, at most; each time a new permanent report is drawn, also for
+            a value held before.
+
+    Raises:
+        InvalidInputError: fewer than one wave, a negative number of changes, delta out of range, or an instantaneous
+            coin for another number of reports.
+        UnsupportedProtocolError: dummies, or no law for a randomizer and shuffler.
+
+    Source: docs/theory/composition.md, Theorem 11 and Remark 12; Erlingsson, Pihur, Korolova 2014 (the two coins).
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=1000)
+    >>> print(waves(survey, waves=365, delta=1e-6))
+    0.3234 nats (certified bracket)
+    >>> print(hs.dp.compose([(survey, 365)], delta=1e-6))
+    7.386 to 7.518 nats (certified bracket)
+    """
+    _checks.of_type("protocol", protocol, Protocol)
+    times = _checks.integer("waves", waves, low=1)
+    level = _checks.probability("delta", delta, high_open=True)
+    changed = min(_checks.integer("changes", changes, low=0), times - 1)
+    if protocol.shuffler.expected_dummies:
+        message = (
+            "Waves of memoised reports are known for shufflers without dummies: fresh dummies in every wave add up."
+        )
+        raise UnsupportedProtocolError(message)
+    once = epsilon(protocol, delta=level)
+    upper = once.upper if changed == 0 else times_upwards(local_epsilon(protocol).upper, changed + 1)
+    if instantaneous is None:
+        return once if changed == 0 else bracket(min(once.lower, upper), upper, unit="nats", sources=once.sources)
+    _checks.of_type("instantaneous", instantaneous, Mechanism)
+    permanent = protocol.randomizer.channel()
+    reports = permanent.matrix.shape[1]
+    if instantaneous.inputs != reports:
+        _checks.reject("instantaneous", f"for {reports} permanent reports", f"<{instantaneous.inputs} values>")
+    together = MatrixRandomizer(channel=permanent.cascade(instantaneous.channel()))
+    first = epsilon(replace(protocol, randomizer=together), delta=level)
+    fresh = compose([(replace(protocol, randomizer=instantaneous), times)], delta=level)
+    upper = min(upper, fresh.upper)
+    lower = min(first.lower * (1 - _ROUNDED), upper)
+    return bracket(lower, upper, unit="nats", sources=(*once.sources, *fresh.sources), witness=first.witness)

@@ -1,0 +1,50 @@
+"""Waves of memoised reports by listing every permanent report and every wave's multiset."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+Rows = Sequence[Sequence[float]]
+Seen = tuple[tuple[int, ...], ...]
+
+
+def law(histories: Sequence[Sequence[int]], permanent: Rows, instantaneous: Rows) -> dict[Seen, float]:
+    """Return the law of the sorted reports of all waves.
+
+    `histories[i][t]` is person i's value in wave t; a new permanent report is drawn whenever it changes.
+    """
+    people = [each_person(history, permanent, instantaneous) for history in histories]
+    found: dict[Seen, float] = {}
+    for choice in itertools.product(*[list(person.items()) for person in people]):
+        chance = 1.0
+        for _, mass in choice:
+            chance *= mass
+        seen = tuple(tuple(sorted(reports)) for reports in zip(*[sent for sent, _ in choice], strict=True))
+        found[seen] = found.get(seen, 0.0) + chance
+    return found
+
+
+def each_person(history: Sequence[int], permanent: Rows, instantaneous: Rows) -> dict[tuple[int, ...], float]:
+    """Return the law of what one person sends, wave by wave."""
+    kept: dict[tuple[tuple[int, ...], int], float] = {}
+    for wave, value in enumerate(history):
+        drawn: dict[tuple[tuple[int, ...], int], float] = {}
+        before = kept or {((), -1): 1.0}
+        for (sent, report), mass in before.items():
+            fresh = wave == 0 or history[wave - 1] != value
+            for held, chance in enumerate(permanent[value]) if fresh else [(report, 1.0)]:
+                for given, coin in enumerate(instantaneous[held]):
+                    if chance * coin:
+                        key = ((*sent, given), held)
+                        drawn[key] = drawn.get(key, 0.0) + mass * chance * coin
+        kept = drawn
+    found: dict[tuple[int, ...], float] = {}
+    for (sent, _), mass in kept.items():
+        found[sent] = found.get(sent, 0.0) + mass
+    return found
+
+
+def divergence(first: dict[Seen, float], second: dict[Seen, float], growth: float) -> float:
+    """Return the sum of [P - growth Q]_+."""
+    return sum(max(0.0, mass - growth * second.get(seen, 0.0)) for seen, mass in first.items())

@@ -51,6 +51,7 @@ from hushuffle.questions import pie as pie
 from hushuffle.questions import pse as pse
 from hushuffle.questions import qif as qif
 from hushuffle.questions import traffic as traffic
+from hushuffle.questions.dp.best_channel import design as design
 from hushuffle.randomness import keyed as keyed
 from hushuffle.randomness import reproducible as reproducible
 from hushuffle.randomness import secure as secure

@@ -156,6 +156,10 @@ def test_fake_users_of_several_columns_and_with_several_reports() -> None:
     gain = hs.poisoning_gain(survey(), fakes=20, reports_per_person=3)
     assert several["fake-users"].case.endswith(f"up to {number(gain.raised.upper, up=True, digits=2)}")
     assert several["fake-users"].case.startswith("20 fake users")
+    alone = {row.key: row for row in scenarios([survey(2)], delta=1e-6, colluders=1, exposure=Exposure(reports=3))}
+    assert alone["fake-users"].central is None
+    whole = hs.poisoning_gain(survey(2), fakes=2)
+    assert alone["fake-users"].case.endswith(f"up to {number(whole.raised.upper, up=True, digits=2)}")
 
 
 def test_what_cannot_be_estimated_cannot_be_moved() -> None:

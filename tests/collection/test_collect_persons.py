@@ -117,6 +117,11 @@ def test_shares_of_reports_are_not_taken_for_people(folder: Path, capsys: pytest
         several["meaning"]
         == "people, people_low and people_high count reports: one person may have given up to 3 of them."
     )
+    assert several["fake_users"]["fakes"] == 1, "of about 38 people"
+    assert several["fake_users"]["following_the_protocol"] == 3 / 114
+    run(folder, noisy(most=1000), out="many")
+    assert main(["estimate", str(folder / "many"), "--json"]) == Exit.DONE
+    assert json.loads(capsys.readouterr().out)["fake_users"]["following_the_protocol"] == 1.0, "one person may be all"
     assert main(["estimate", str(folder / "single"), "--json"]) == Exit.DONE
     single = json.loads(capsys.readouterr().out)
     assert (single["unit"], single["reports"], single["reports_per_person"]) == ("people", 40, 1)

@@ -13,7 +13,7 @@ from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.estimation.poisoning import usual_fakes
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.randomizers.subset_selection import Sets
-from oracles.poisoning import moves
+from oracles.poisoning import moves, moves_by_matrix
 from plain_protocols import Opaque
 
 Law = tuple[list[list[Fraction]], list[frozenset[int]]]
@@ -115,6 +115,34 @@ def test_an_estimate_of_nothing_but_fakes_is_what_they_want(case: tuple[Mechanis
         ]
         assert np.max(estimates) == pytest.approx(found.raised.upper)
         assert np.min(estimates) == pytest.approx(-found.lowered.upper)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_matrix_of_ones_own_is_moved_as_enumerated(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    k, fakes = 2 + seed % 2, 1 + seed % 3
+    table = rng.integers(1, 9, (k, k)) + 9 * np.eye(k, dtype=np.int64)
+    rows = [[Fraction(int(entry), int(row.sum())) for entry in row] for row in table]
+    honest = rng.integers(k, size=2).tolist()
+    channel = hs.Channel(matrix=np.array(rows, dtype=np.float64))
+    protocol = hs.Protocol(
+        randomizer=hs.MatrixRandomizer(channel=channel), shuffler=hs.UniformShuffle(), n=len(honest) + fakes
+    )
+    least, most = moves_by_matrix(rows, honest, fakes)
+    found = hs.poisoning_gain(protocol, fakes=fakes)
+    assert (-found.lowered.upper, found.raised.upper) == pytest.approx((float(least), float(most)), rel=1e-9)
+    assert found.honest.upper == pytest.approx(fakes / (len(honest) + fakes))
+    assert 1 <= found.at_once <= k
+
+
+def test_more_reports_than_values_are_read_by_least_squares() -> None:
+    """All people send one report: the estimate is what it weighs."""
+    channel = hs.Channel(matrix=[[0.5, 0.2, 0.1, 0.2], [0.1, 0.6, 0.1, 0.2], [0.1, 0.1, 0.6, 0.2]])
+    protocol = hs.Protocol(randomizer=hs.MatrixRandomizer(channel=channel), shuffler=hs.UniformShuffle(), n=10)
+    weighed = np.array([hs.estimate(np.full(10, report), protocol=protocol).frequencies for report in range(4)])
+    found = hs.poisoning_gain(protocol, fakes=10)
+    assert (weighed.min(), weighed.max()) == pytest.approx((-found.lowered.upper, found.raised.upper))
+    assert found.at_once == int((weighed > weighed.max() - 1e-9).sum(axis=1).max())
 
 
 def test_a_value_named_twice_in_a_report_counts_once() -> None:

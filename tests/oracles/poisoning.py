@@ -51,6 +51,36 @@ def moves(
     return Moves(min(by_reports), max(by_reports), min(by_values), max(by_values), max(map(len, supports)))
 
 
+def moves_by_matrix(
+    matrix: Sequence[Sequence[Fraction]], honest: Sequence[int], fakes: int
+) -> tuple[Fraction, Fraction]:
+    """Return the least and largest difference where a square matrix is inverted: any reports, any target."""
+    k, n = len(matrix), len(honest) + fakes
+    inverse = _inverse(matrix)
+    found = []
+    for sent in product(range(k), repeat=fakes):
+        expected = [Fraction(sent.count(y)) + sum((matrix[z][y] for z in honest), start=Fraction(0)) for y in range(k)]
+        for target in range(k):
+            mean = sum((expected[y] * inverse[y][target] for y in range(k)), start=Fraction(0)) / n
+            found.append(mean - Fraction(sum(z == target for z in honest), n))
+    return min(found), max(found)
+
+
+def _inverse(matrix: Sequence[Sequence[Fraction]]) -> list[list[Fraction]]:
+    """Return V with QV = 1, by elimination."""
+    k = len(matrix)
+    rows = [[*row, *(Fraction(x == y) for y in range(k))] for x, row in enumerate(matrix)]
+    for place in range(k):
+        pivot = next(row for row in range(place, k) if rows[row][place])
+        rows[place], rows[pivot] = rows[pivot], rows[place]
+        rows[place] = [entry / rows[place][place] for entry in rows[place]]
+        for other in range(k):
+            if other != place:
+                factor = rows[other][place]
+                rows[other] = [a - factor * b for a, b in zip(rows[other], rows[place], strict=True)]
+    return [row[k:] for row in rows]
+
+
 def _supported(
     matrix: Sequence[Sequence[Fraction]], supports: Sequence[frozenset[int]], value: int, target: int
 ) -> Fraction:

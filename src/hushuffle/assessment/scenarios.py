@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
-from hushuffle.estimation.poisoning import poisoning_gain, usual_fakes
+from hushuffle.estimation.poisoning import PoisoningGain, poisoning_gain, usual_fakes
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Scenario, number
@@ -116,14 +116,14 @@ def _fake(
     protocols: Sequence[Protocol], fakes: int, exposure: Exposure, planned: Scenario, colluding: Scenario
 ) -> Scenario:
     """Return what fake users can do: they tell what they know, as colluders do, and they move estimates besides."""
-    each = exposure.reports
+
+    def gain(protocol: Protocol) -> PoisoningGain:
+        each = min(exposure.reports, protocol.n)
+        return poisoning_gain(protocol, fakes=min(fakes, protocol.n // each), reports_per_person=each)
 
     def furthest() -> float:
-        gains = [
-            poisoning_gain(protocol, fakes=min(fakes, protocol.n // each), reports_per_person=each)
-            for protocol in protocols
-        ]
-        return max(max(gain.raised.upper, gain.lowered.upper) for gain in gains)
+        gains = map(gain, protocols)
+        return max(max(one.raised.upper, one.lowered.upper) for one in gains)
 
     moved, refused = _asked(furthest)
     how_far = "" if moved is None else f": a share moves by up to {number(moved, up=True, digits=2)}"

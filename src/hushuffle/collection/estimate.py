@@ -90,9 +90,9 @@ class Tally:
 
     def poisoning(self) -> PoisoningGain:
         """Return what fake users could do to these estimates if one person in a hundred were fake."""
-        most = self.specification.population.most
-        fakes = usual_fakes(self.manifest.people // most)
-        return poisoning_gain(self.protocol, fakes=fakes, reports_per_person=most)
+        reports = self.manifest.people
+        each = min(self.specification.population.most, reports)
+        return poisoning_gain(self.protocol, fakes=usual_fakes(reports // each), reports_per_person=each)
 
     @property
     def protocol(self) -> Protocol:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _NEEDED: Final = ("pyspark", "pyarrow", "pandas")
 _EXTRA: Final = 'pip install "hushuffle[spark]"'
+_MEMORY: Final = "Give it more: spark.driver.memory on one machine, spark.executor.memory on a cluster."
 _SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
     "spark.sql.files.maxPartitionBytes": "32m",
@@ -93,6 +94,8 @@ def failure(error: Exception) -> DataError:
         return DataError(f"Spark stopped: {said[0]}")
     if "No module named 'hushuffle'" in text:
         return DataError(f"Spark's workers lack hushuffle. On every one of them, and in the same Python: {_EXTRA}")
+    if "OutOfMemoryError" in text or type(error).__name__ == "Py4JNetworkError":
+        return DataError(f"Spark's Java has ended, or has no memory left. {_MEMORY}")
     name = getattr(error, "getCondition", lambda: None)() or type(error).__name__
     return DataError(f"Spark failed ({name}). Its log says more.")
 

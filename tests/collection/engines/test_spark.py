@@ -568,7 +568,7 @@ def test_failures_in_plain_words(spark: SparkSession) -> None:
         spark.read.parquet("/nowhere/at/all")
     with pytest.raises(DataError, match="workers lack hushuffle"):
         raise failure(RuntimeError("ModuleNotFoundError: No module named 'hushuffle'"))
-    with pytest.raises(DataError, match="no memory left. Give it more: spark.driver.memory"):
+    with pytest.raises(DataError, match=r"no memory left\. Give it more: spark\.driver\.memory"):
         raise failure(RuntimeError("java.lang.OutOfMemoryError: Java heap space, the value is 17"))
     with pytest.raises(DataError, match=r"Spark failed \(RuntimeError\)"):
         raise failure(RuntimeError("the value is 17"))

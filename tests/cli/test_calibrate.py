@@ -131,3 +131,13 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     for word in ("SPECIFICATION", "--json", "--strict", "targets.epsilon"):
         assert word in said
+
+
+def test_a_mechanism_without_epsilon_has_nothing_to_calibrate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = Path(write(tmp_path, "epsilon = 0.2"))
+    own = text.read_text("utf-8").replace('"randomized-response", epsilon = 2', '"target-sampling", sigma = 0.5')
+    text.write_text(own, encoding="utf-8")
+    assert main(["calibrate", str(text)]) == Exit.USAGE
+    assert "randomizer.kind: must be a mechanism with an epsilon to choose" in capsys.readouterr().err

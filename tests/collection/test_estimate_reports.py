@@ -20,6 +20,7 @@ from hushuffle.specification import parse
 SUBSETS = 'kind = "subset-selection", epsilon = 2.0, w = 2'
 BITS = 'kind = "unary-encoding", encoding = "symmetric", epsilon = 2.0'
 ROWS = 'kind = "hadamard-response", epsilon = 2.0'
+OWN = 'kind = "matrix", matrix = [[0.6, 0.2, 0.1, 0.1], [0.2, 0.5, 0.2, 0.1], [0.1, 0.2, 0.1, 0.6]]'
 HASHING = 'kind = "local-hashing", epsilon = 2.0, g = 4'
 
 
@@ -96,6 +97,25 @@ def test_one_manifest_for_the_parts_of_a_collection(tmp_path: Path) -> None:
 def test_reports_that_were_made_otherwise(tmp_path: Path, other: dict[str, Any]) -> None:
     with pytest.raises(DataError, match="different randomizers or categories"):
         tally_reports([collected(tmp_path, "out"), collected(tmp_path, "other", **other)])
+
+
+def test_counts_that_no_reports_give(tmp_path: Path) -> None:
+    """Each report counts once, by a matrix as by randomized response; and a report 0 has a chance of .6 at most."""
+    for randomizer, k in ((OWN, 3), ('kind = "randomized-response", epsilon = 2.0', 5)):
+        out = collected(tmp_path, f"out{k}", k=k, randomizer=randomizer, n=3000)
+        tally = tally_reports([out])
+        assert not [warned for warned in tally.warnings(confidence=0.95) if warned.key == "implausible-shares"]
+        document = json.loads(counts_text(tally.manifest, tally.counts.counts))
+        file = tmp_path / "counts.json"
+        document["counts"] = [3000] + [0] * (len(document["counts"]) - 1)
+        file.write_text(json.dumps(document))
+        (first, *_) = tally_reports([file]).warnings(confidence=0.95)
+        assert first.key == "implausible-shares"
+        assert "so far outside 0 to 1 that chance hardly brings them there" in first.sentence
+        document["counts"][0] -= 7
+        file.write_text(json.dumps(document))
+        with pytest.raises(DataError, match="the counts are not those of 3,000 reports: it may have been edited"):
+            tally_reports([file])
 
 
 def test_what_does_not_fit_together(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def test_a_mechanism_whose_reports_do_not_count_has_the_other_warnings() -> None
     rows = [[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.2, 0.5]]
     assert warned(hs.MatrixRandomizer(rows), 50, delta=0.1) == ["large-delta", "small-crowd", "rare-values-hidden"]
     alike = hs.MatrixRandomizer([rows[0], rows[0], rows[1]])
-    assert warned(alike, 50, delta=0.1) == ["large-delta", "small-crowd"]
+    assert warned(alike, 50, delta=0.1) == ["large-delta", "small-crowd", "values-not-told-apart"]
+    revealing = hs.MatrixRandomizer([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.3, 0.4, 0.3]])
+    assert warned(revealing, 5000) == ["impossible-reports"]
 
 
 def test_values_show_where_more_than_an_even_share_is_not_needed() -> None:

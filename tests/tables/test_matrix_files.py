@@ -12,6 +12,11 @@ from hushuffle.errors import DataError
 from hushuffle.tables import matrix_files
 from hushuffle.tables.matrix_files import load_matrix
 
+HUGE = (
+    b"\x93NUMPY\x01\x00v\x00"
+    + b"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 1000000000000), }".ljust(117)
+    + b"\n"
+)
 ROWS = [[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]
 
 
@@ -34,12 +39,21 @@ def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
         ("m.npy", b"", r"m\.npy is no NumPy file of numbers"),
         ("m.parquet", b"nonsense", r"m\.parquet is no Parquet file"),
         ("m.txt", b"1 0", r"m\.txt must end in \.csv, \.parquet, \.npy"),
+        ("m.csv", b"", r"m\.csv must have a row for each of two or more values, and has 0"),
+        ("m.csv", b"0.5,0.5\n", r"m\.csv must have a row for each of two or more values, and has 1"),
+        ("m.csv", b"0.5,0.5\n34.5,61\n", r"m\.csv, row 2: a number is no probability, which is from 0 to 1"),
+        ("m.csv", b"0.5,0.5\nnan,1\n", r"m\.csv, row 2: a number is no probability"),
+        ("m.csv", b"0.5,0.5\n0.3,0.6\n", r"m\.csv, row 2: the probabilities do not sum to 1\. Rows are values"),
+        ("m.csv", b"0.5,0.5\n0.3333333,0.6666666\n", r"m\.csv, row 2: .* Save it in double precision"),
+        ("m.csv", (b"0," * 10_000 + b"1\n") * 2, r"m\.csv must have at most 20,000 numbers, and has 2 rows of 10,001"),
+        ("m.npy", HUGE, r"m\.npy is no NumPy file of numbers"),
     ],
 )
 def test_what_is_no_matrix_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=message) as refused:
         load_matrix(name, base_folder=tmp_path)
+    assert "34.5" not in str(refused.value)
 
 
 def test_other_tables_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,6 +112,10 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     tell("counting people", 0.0)
     people = specification.population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
+    if protocol.randomizer.chosen_epsilon is None:
+        hint = "Calibration looks for the largest local epsilon; assess says what this mechanism promises."
+        rule = "must be a mechanism with an epsilon to choose"
+        unfit("randomizer.kind", rule, f'"{specification.randomizer.kind}"', hint)
     tell("looking for the least noise", 0.1)
     try:
         most = solve(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from hushuffle.collection.engines.spark import count_reports
 from hushuffle.collection.engines.spark_session import plainly, started
 from hushuffle.collection.released import Manifest, columns_in, read_counts, read_manifest, read_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, SUMS
-from hushuffle.curves.readout import readout
+from hushuffle.curves.readout import frequency_variance, readout
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.estimation import HeavyHitters, PoisoningGain, estimate, heavy_hitters, poisoning_gain
 from hushuffle.estimation.numbers import NumberEstimate, estimate_numbers
@@ -25,8 +25,12 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation
 from hushuffle.model import Estimate, Histogram, NumberGrid, Progress, Warned, silent
+from hushuffle.report.formatting import plural
 from hushuffle.specification import ReachPopulation, Specification, parse
 from hushuffle.specification.warnings import deployment_warnings
+
+_BEYOND: Final = 8.0
+"""Standard errors that chance hardly exceeds."""
 
 Count = Callable[[Sequence[Path], Mechanism], tuple[int, Histogram]]
 """Counts the reports in files: how many there are, and the support of each value."""
@@ -86,7 +90,22 @@ class Tally:
     def warnings(self, *, confidence: float) -> tuple[Warned, ...]:
         """Return what there is to warn about, if values are told from noise at `confidence`."""
         delta = self.specification.targets.delta
-        return deployment_warnings(self.protocol, delta=delta, level=1 - confidence)
+        return (*self._implausible(), *deployment_warnings(self.protocol, delta=delta, level=1 - confidence))
+
+    def _implausible(self) -> Iterator[Warned]:
+        """Yield whether estimates lie where chance would hardly bring them: the reports come from something else."""
+        estimated = self.estimate()
+        errors = np.sqrt(frequency_variance(self.protocol).worst([0.0, 1.0])) + 1.0 / self.manifest.people
+        beyond = (estimated.raw < -_BEYOND * errors[0]) | (estimated.raw > 1 + _BEYOND * errors[1])
+        if beyond.any():
+            yield Warned(
+                key="implausible-shares",
+                sentence=(
+                    f"{plural(int(beyond.sum()), 'estimated share')} of {estimated.k:,} so far outside 0 to 1 that "
+                    "chance hardly brings them there: the reports were not made as the manifest says."
+                ),
+                advice="Look for edited files, reports of another collection, or fake users.",
+            )
 
     def poisoning(self) -> PoisoningGain:
         """Return what fake users could do to these estimates if one person in a hundred were fake."""
@@ -161,6 +180,10 @@ def _of_counts(file: Path) -> Tally:
     if counts.size != randomizer.counted:
         what = "categories" if randomizer.counted == randomizer.inputs else "different reports"
         fail(f"{file} has {counts.size:,} counts for {randomizer.counted:,} {what}: it may have been edited.")
+    each_report = readout(randomizer, for_what="An estimate of frequencies").each
+    reports = manifest.people + manifest.dummies
+    if each_report is not None and not summed and int(counts.sum()) != each_report * reports:
+        fail(f"{file}: the counts are not those of {reports:,} reports: it may have been edited.")
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
 
 

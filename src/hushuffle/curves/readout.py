@@ -87,6 +87,11 @@ class Readout(Protocol):
         """Return how much a report counts, whatever it is."""
         ...
 
+    @property
+    def each(self) -> int | None:
+        """By how much a report raises the sum of the counts, if all do so alike."""
+        ...
+
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
         """Return what the estimate for a value that nobody holds reaches with probability at most `chance`, (k,)."""
         ...
@@ -167,10 +172,14 @@ class BySupport:
         scale = n * (law.true - law.false) ** 2
         return FrequencyVariance(intercept=(other + from_dummies) / scale, slope=(holder - other) / scale)
 
+    @property
+    def each(self) -> int | None:
+        return round(self.values * self.law.dummy) if self.law.disjoint else None
+
     def extremes(self) -> Extremes:
         law = self.law
         true, false = Fraction(law.true), Fraction(law.false)
-        at_once = round(self.values * law.dummy) if law.disjoint else self.values
+        at_once = self.each or self.values
         return Extremes(least=-false / (true - false), most=(1 - false) / (true - false), at_once=at_once)
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
@@ -218,6 +227,7 @@ class ByChannel:
     blanket: Floats
     centre: Floats
     slack = 0.0
+    each = 1
 
     def frequencies(self, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
         return np.asarray((counts @ self.weights - dummies * self.centre) / n)

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -47,17 +48,11 @@ def read_text(path: str | Path) -> str:
 
 
 def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Specification:
-    """Return the specification that TOML `text` states; `file` is for messages.
-
-    A file of labels that it names is read, and relative to `base_folder`.
-    """
+    """Return the specification that TOML `text` states; files that it names are relative to `base_folder`."""
     hint = "Such a file is for hushuffle assess and collect. For anything else write a file for each column."
     refuse_other_kind(text, "columns", "several columns", hint, file=file)
     refuse_other_kind(text, "query", "the plan of a query", "Such a file is for hushuffle plan.", file=file)
-
-    def prepare(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[Problem, ...]]:
-        return with_files(raw, base_folder)
-
+    prepare = partial(with_files, base_folder=base_folder)
     return parsed(text, Specification, file=file, rules=broken_rules, words=COLLECTION, prepare=prepare)
 
 

@@ -42,7 +42,13 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
     `times`: how many reports one person gives in all.
     """
     local = times * protocol.randomizer.local_epsilon
-    if math.isinf(local):
+    if math.isinf(local) and protocol.randomizer.chosen_epsilon is None:
+        yield Warned(
+            key="impossible-reports",
+            sentence="Some reports are impossible for some values: who sends one rules these values out.",
+            advice="Give every report a probability above 0 for every value.",
+        )
+    elif math.isinf(local):
         yield Warned(
             key="no-noise",
             sentence="No noise is added on the devices: whoever knows the other answers reads off the last one.",
@@ -94,7 +100,14 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
     try:
         if _small_share(protocol) == 0:
             return
-    except (UnsupportedProtocolError, NumericalError):  # the row about accuracy says why
+    except UnsupportedProtocolError:  # the row about accuracy says why
+        return
+    except NumericalError:
+        yield Warned(
+            key="values-not-told-apart",
+            sentence="The reports do not tell all values apart: how many people hold which cannot be estimated.",
+            advice="Change the mechanism, or join values, before anybody is asked.",
+        )
         return
     k, n, needed = protocol.randomizer.inputs, protocol.n, people_to_show(protocol, level=level)
     if needed <= n / k:

@@ -95,6 +95,8 @@ def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary 
             rule, hint = context.get("rule", error["msg"]), context.get("hint", "")
         case "missing":
             value = "nothing"
+        case "too_short":
+            rule = f"must be a list of {error['ctx']['min_length']} or more"
         case "extra_forbidden":
             hint = _home_of(str(path[-1]), _section_of(path, words), words)
     return Problem(key=_key(path), rule=rule, value=value, hint=hint)

@@ -1,4 +1,7 @@
-"""A matrix of numbers in a file: CSV without header, Parquet, or NumPy."""
+"""A matrix of probabilities in a file: CSV without header, Parquet, or NumPy. Messages show no number of it.
+
+Somebody may have named a file of answers.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,17 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
+from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX
 
 _LARGEST: Final = 1 << 26
 """Bytes that are read."""
 
+_TOLERANCE: Final = 1e-12
+_SINGLE: Final = 1e-6
+
 
 def load_matrix(name: str, *, base_folder: Path = Path()) -> list[list[float]]:
-    """Return the rows of the matrix in the file `name`, relative to `base_folder`.
+    """Return the rows of the matrix in the file `name`, relative to `base_folder`: probabilities, in all 1 each.
 
     Raises:
         DataError: no such file, or something else is in it; it says where.
@@ -32,9 +39,25 @@ def load_matrix(name: str, *, base_folder: Path = Path()) -> list[list[float]]:
             fail(f"{name} is no file: a folder, a pipe or a device.")
         if path.stat().st_size > _LARGEST:
             fail(f"{name} is too large for a matrix: {_LARGEST:,} bytes are the most.")
-        return read(path, name)
+        rows = read(path, name)
     except OSError as error:
         fail(f"{name} cannot be read: {cause(error)}.")
+    _check(name, rows)
+    return rows
+
+
+def _check(name: str, rows: list[list[float]]) -> None:
+    if len(rows) < 2:
+        fail(f"{name} must have a row for each of two or more values, and has {len(rows)}.")
+    if len(rows) * len(rows[0]) > LARGEST_MATRIX:
+        fail(f"{name} must have at most {LARGEST_MATRIX:,} numbers, and has {len(rows)} rows of {len(rows[0]):,}.")
+    for number, row in enumerate(rows, start=1):
+        if not all(0 <= entry <= 1 for entry in row):
+            fail(f"{name}, row {number}: a number is no probability, which is from 0 to 1.")
+        if abs(sum(row) - 1) > _TOLERANCE * len(row):
+            off = abs(sum(row) - 1) < _SINGLE * len(row)
+            hint = " Save it in double precision (float64)." if off else " Rows are values, columns are reports."
+            fail(f"{name}, row {number}: the probabilities do not sum to 1.{hint}")
 
 
 def _csv(path: Path, name: str) -> list[list[float]]:
@@ -73,8 +96,8 @@ def _parquet(path: Path, name: str) -> list[list[float]]:
 
 def _numpy(path: Path, name: str) -> list[list[float]]:
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError):
+        array = np.load(path, allow_pickle=False, mmap_mode="r")  # so that a header that claims too much is noticed
+    except (ValueError, EOFError, OverflowError):
         fail(f"{name} is no NumPy file of numbers, or a damaged one.")
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "fiu":
         fail(f"{name} must hold one array of numbers with two dimensions.")

@@ -165,7 +165,15 @@ def test_priors_and_gains_are_checked() -> None:
     protocol = survey(OTHERS[-1], 5)
     with pytest.raises(InvalidInputError, match="`frequencies` must be 3 probabilities"):
         hs.qif.gain_vulnerability(protocol, gain=np.eye(2), frequencies=[0.5, 0.5])
-    with pytest.raises(InvalidInputError, match="`gain` must be finite"):
-        hs.qif.gain_vulnerability(protocol, gain=[[1.0, math.inf, 0.0]], frequencies=[0.2, 0.5, 0.3])
+    infinite: tuple[Any, ...] = ([[1.0, math.inf, 0.0]], [[1j, 0.0, 0.0]])
+    for gain in infinite:
+        with pytest.raises(InvalidInputError, match="`gain` must be finite"):
+            hs.qif.gain_vulnerability(protocol, gain=gain, frequencies=[0.2, 0.5, 0.3])
+    wrong: tuple[Any, ...] = ("x", [["a", "b", "c"]], [[1], [0, 1]], {}, [[10**400, 0, 0]])
+    for gain in wrong:
+        with pytest.raises(InvalidInputError, match="`gain` must be a table of"):
+            hs.qif.gain_vulnerability(protocol, gain=gain, frequencies=[0.2, 0.5, 0.3])
+    with pytest.raises(InvalidInputError, match="`frequencies` must be probabilities >= 0 that sum to 1"):
+        hs.qif.gain_vulnerability(protocol, gain=np.eye(3), frequencies=[0.5, 0.5, 0.1])
     with pytest.raises(InvalidInputError, match=r"`gain` must be a table of shape \(guesses, 3\)"):
         hs.qif.gain_vulnerability(protocol, gain=[[1.0, 0.0]], frequencies=[0.2, 0.5, 0.3])

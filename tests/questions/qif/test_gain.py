@@ -92,7 +92,7 @@ def test_floats_stay_floats() -> None:
 
 def test_refuses_what_does_not_fit() -> None:
     shuffle = qif.reduced_shuffle(2, 2)
-    with pytest.raises(InvalidInputError, match="row-stochastic"):
+    with pytest.raises(InvalidInputError, match="probabilities >= 0 that sum to 1"):
         qif.prior_vulnerability([0.5, 0.6], qif.identity_gain(2))
     with pytest.raises(InvalidInputError, match="4 inputs"):
         qif.posterior_vulnerability(shuffle, qif.uniform_prior(3), qif.identity_gain(3))

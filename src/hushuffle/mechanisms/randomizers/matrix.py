@@ -77,7 +77,8 @@ class MatrixRandomizer(Mechanism):
             _checks.reject("file", "read before", "<a name>", "`hushuffle.specification.load` reads it.")
         asked = settings["matrix"]
         if len(asked) != k:
-            _checks.reject("matrix", f"{k:,} rows, one for each category", len(asked))
+            hint = "Rows are categories, columns are reports." if {len(row) for row in asked} == {k} else ""
+            _checks.reject("matrix", f"{k:,} rows, one for each category", len(asked), hint)
         if len({len(row) for row in asked}) != 1:
             _checks.reject("matrix", "rows of the same length", "<others>")
         if sum(map(len, asked)) > LARGEST_MATRIX:

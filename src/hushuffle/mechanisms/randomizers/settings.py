@@ -92,7 +92,7 @@ def refused(error: InvalidInputError, table: Table) -> Problem:
 
 
 def _row(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(_number(entry, float) for entry in value)
+    return isinstance(value, list | tuple) and all(_number(entry, float) and 0 <= entry <= 1 for entry in value)
 
 
 def _number(value: Any, kind: type) -> bool:

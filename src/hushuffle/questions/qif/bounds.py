@@ -112,12 +112,12 @@ def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers)
     at most 0.7546 gain (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
-    prior, table = distribution(frequencies), np.array(gain, dtype=np.float64)
+    prior = distribution(frequencies, name="frequencies")
     if prior.size != protocol.randomizer.inputs:
         _checks.reject("frequencies", f"{protocol.randomizer.inputs} probabilities", prior.size)
-    if not np.isfinite(table).all():
-        _checks.reject("gain", "finite", "<nan or infinity>")
-    before, least, most = float(prior_vulnerability(prior, gain)), float(table.min()), float(table.max())
+    before = float(prior_vulnerability(prior, gain))
+    table = np.array(gain, dtype=np.float64)
+    least, most = float(table.min()), float(table.max())
     ends: list[float] = []
     refusal: UnsupportedProtocolError | None = None
     try:

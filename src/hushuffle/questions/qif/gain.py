@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.errors import InvalidInputError
 from hushuffle.model import Channel
 from hushuffle.questions.qif.channels import datasets
 
@@ -108,15 +109,24 @@ def single_target_gain(n: int, k: int, *, target: int = 0) -> npt.NDArray[Any]:
     return np.array([[int(dataset[person] == guess) for dataset in table] for guess in range(k)])
 
 
-def distribution(prior: Numbers) -> npt.NDArray[Any]:
-    """Return `prior` as an array, checked as a channel with one row."""
+def distribution(prior: Numbers, *, name: str = "prior") -> npt.NDArray[Any]:
+    """Return `prior` as an array, checked as a channel with one row; `name` is that of the argument."""
     if not isinstance(prior, Iterable):
-        _checks.reject("prior", "one probability for each value", f"<{type(prior).__name__}>")
-    return np.array(Channel(matrix=[list(prior)]).matrix[0])
+        _checks.reject(name, "one probability for each value", f"<{type(prior).__name__}>")
+    try:
+        return np.array(Channel(matrix=[list(prior)]).matrix[0])
+    except InvalidInputError:
+        _checks.reject(name, "probabilities >= 0 that sum to 1", "<something else>")
 
 
 def _gains(gain: Table, inputs: int) -> npt.NDArray[Any]:
-    table = np.array(gain)
+    try:
+        table = np.array(gain)
+        finite = not np.iscomplexobj(table) and bool(np.isfinite(table.astype(np.float64)).all())
+    except (TypeError, ValueError, OverflowError):
+        _checks.reject("gain", "a table of numbers", "<something else>")
+    if not finite:
+        _checks.reject("gain", "finite", "<nan, infinity or no real number>")
     if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] != inputs:
         _checks.reject("gain", f"a table of shape (guesses, {inputs})", f"<shape {table.shape}>")
     return table

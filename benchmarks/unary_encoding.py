@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import hushuffle as hs
-from hushuffle.curves.variance import frequency_variance
+from hushuffle.estimation import predicted_standard_error
 
 PEOPLE, VALUES = 10**6, 1000
 FEW_PEOPLE, FEW_VALUES, REPETITIONS = 5000, 100, 5
@@ -101,7 +101,7 @@ def compare(randomizer: Any, others: dict[str, Run], unit: float) -> None:
     """Print seconds and errors of every library on the same values."""
     values = population(FEW_PEOPLE, FEW_VALUES)
     shares = np.bincount(values, minlength=FEW_VALUES) / FEW_PEOPLE
-    intercept, slope = frequency_variance(protocol_of(randomizer, FEW_PEOPLE))
+    spread = predicted_standard_error(protocol_of(randomizer, FEW_PEOPLE), frequency=shares)
     for name, run in {"hushuffle": ours(randomizer), **others}.items():
         try:
             run(values[:10])  # compiles and warms up
@@ -111,8 +111,8 @@ def compare(randomizer: Any, others: dict[str, Run], unit: float) -> None:
             continue
         seconds = statistics.median(took for took, _ in results)
         wrong = np.array([found - shares for _, found in results])
-        loss = float(np.mean(wrong**2)) / float(np.mean(intercept + slope * shares))
-        scatter = math.sqrt((intercept + slope * shares[0]) / REPETITIONS)
+        loss = float(np.mean(wrong**2)) / float(np.mean(spread**2))
+        scatter = float(spread[0]) / math.sqrt(REPETITIONS)
         print(
             f"  {name:<18}{seconds:>9.4f}{seconds / unit:>9.4f}{loss:>14.3f}"
             f"{float(np.mean(wrong[:, 0])) / scatter:>+14.1f}"

@@ -17,7 +17,7 @@ from statistics import NormalDist
 from typing import Any
 
 import hushuffle as hs
-from hushuffle.curves.variance import frequency_variance
+from hushuffle.estimation import predicted_standard_error
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "explanation" / "which-mechanism.md"
@@ -116,7 +116,7 @@ def row(name: str, n: int, k: int, epsilon: float) -> Row:
     found = []
     for build in MECHANISMS[name]:
         randomizer = local_epsilon(build, n, k, epsilon)
-        error = math.sqrt(frequency_variance(survey(randomizer, n))[0]) / unit
+        error = float(predicted_standard_error(survey(randomizer, n), frequency=0.0)) / unit
         found.append(Row(local=randomizer.local_epsilon, error=error, bits=bits(randomizer), randomizer=randomizer))
     return min(found, key=lambda one: one.error)
 

@@ -4,7 +4,7 @@ import pytest
 
 from hushuffle.errors import SpecificationError
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import RandomizedResponse
+from hushuffle.mechanisms.randomizers import RandomizedResponse, SquareWave
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.model import NumberGrid
 from hushuffle.specification import build_protocol, parse, parse_collection
@@ -92,3 +92,8 @@ def test_a_mechanism_for_numbers_is_never_advised_for_categories() -> None:
     found = list(accuracy_warnings(survey))
     assert [warned.key for warned in found] == ["rare-values-hidden"]
     assert not any(kind in found[0].advice for kind in ("square-wave", "discrete-laplace", "rounded-gaussian"))
+
+
+def test_who_chose_a_mechanism_for_numbers_is_not_sent_to_one_for_categories() -> None:
+    survey = Protocol(randomizer=SquareWave(bins=25, epsilon=0.5), shuffler=UniformShuffle(), n=50)
+    assert not list(accuracy_warnings(survey))

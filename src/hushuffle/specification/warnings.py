@@ -97,6 +97,9 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
 
     It names the mechanism that would do better with the same local epsilon, and how much, if there is one.
     """
+    table = protocol.randomizer.table
+    if table is not None and table.numbers:  # chosen for means and quantiles: shares of single levels are by the way
+        return
     try:
         if _small_share(protocol) == 0:
             return

@@ -43,7 +43,7 @@ LARGEST_K: Final = 16
 """Values beyond which the programmes take too long."""
 
 _TRIES: Final = 8
-_CLOSE: Final = 2e-3
+_CLOSE: Final = 5e-3
 """Relative: an upper end this close below the target is close enough."""
 
 _NEAR: Final = 0.95

@@ -16,20 +16,24 @@ from hushuffle.collection import release as module
 from hushuffle.collection.collect import Collected, collect
 from hushuffle.collection.estimate import tally_columns, tally_reports
 from hushuffle.collection.request import Keys
-from hushuffle.errors import SpecificationError
+from hushuffle.errors import DataError, SpecificationError
 from hushuffle.model import Bound
 from hushuffle.specification import Specification, parse
 from key_memory import new_key, no_figure
 
-RANDOMIZERS = ('{ kind = "randomized-response", epsilon = 3.0 }',)
+RANDOMIZERS = (
+    '{ kind = "unary-encoding", epsilon = 4.0 }',
+    '{ kind = "unary-encoding", epsilon = 4.0, encoding = "symmetric" }',
+    '{ kind = "randomized-response", epsilon = 3.0 }',
+)
 
 
-def survey(randomizer: str = RANDOMIZERS[0], population: str = "") -> Specification:
+def survey(randomizer: str = RANDOMIZERS[0], population: str = "", more: str = "") -> Specification:
     people = population or '{ data = "people.csv", column = "answer", categories = ["a", "b", "c"] }'
     return parse(f"""
         population = {people}
         randomizer = {randomizer}
-        shuffler = {{ kind = "secure-aggregation" }}
+        shuffler = {{ kind = "secure-aggregation"{more} }}
         targets = {{ delta = 1e-6 }}
     """)
 
@@ -48,8 +52,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, randomizer: str = RANDOMIZERS[0], *, out: str = "out", **more: Any) -> Collected:
-    return collect(survey(randomizer), out=folder / out, base_folder=folder, **more)
+def run(folder: Path, randomizer: str = RANDOMIZERS[0], *, out: str = "out", coins: str = "", **more: Any) -> Collected:
+    return collect(survey(randomizer, more=coins), out=folder / out, base_folder=folder, **more)
 
 
 @pytest.mark.parametrize("randomizer", RANDOMIZERS)
@@ -94,7 +98,16 @@ def test_what_cannot_be_added_up_is_a_problem_of_the_file(kind: str) -> None:
 
 
 def test_a_report_says_who_adds_up_and_what_nobody_sees() -> None:
-    report = assess(survey(RANDOMIZERS[0], "{ n = 20, k = 4 }"))
+    report = assess(survey('{ kind = "unary-encoding", epsilon = 2.0 }', "{ n = 20, k = 4 }"))
+    figures = {finding.question: finding.figure for finding in report.findings}
+    assert figures["central-dp"].kind == "bracket"
+    assert figures["vulnerability"].kind == "upper"
+    assert figures["identity-information"].kind == "upper"
+    assert (
+        next(row for row in report.findings if row.question == "local-dp").adversary == "All servers, working together"
+    )
+    bare = assess(survey('{ kind = "unary-encoding", epsilon = "inf" }', "{ n = 20, k = 4 }"))
+    assert "if all servers work together, nothing protects it" in " ".join(row.sentence for row in bare.findings)
     assert not report.unanswered
     assert report.statement is not None
     words = " ".join([*report.statement.threats, *report.statement.respondents])
@@ -103,3 +116,57 @@ def test_a_report_says_who_adds_up_and_what_nobody_sees() -> None:
     assert "Servers add up the messages of all 20 people; none of them can read yours alone." in words
     assert "shuffler" not in words
     assert report.statement.scenarios[-1].case == "All servers work together"
+
+
+COINS = ", coins = 4000, servers = 3"
+
+
+def test_coins_of_servers_are_in_the_sums_and_out_of_the_estimates(folder: Path) -> None:
+    for number in (1, 2):
+        run(folder, RANDOMIZERS[1], out=f"all/batch-{number}", coins=COINS)
+    written = json.loads((folder / "all" / "batch-1" / "sums.json").read_text())
+    assert written["server_coins"] == 12_000
+    assert min(written["counts"]) > 5_000
+    (whole,) = tally_columns([folder / "all"]).values()
+    assert whole.manifest.coins == 24_000
+    assert whole.protocol.shuffler.all_coins == 24_000
+    found = whole.estimate()
+    assert float(np.abs((found.frequencies - [1 / 2, 1 / 3, 1 / 6]) / found.standard_errors).max()) < 5.5
+    run(folder, RANDOMIZERS[1], out="quiet")
+    assert found.variance_intercept > 2 * tally_reports([folder / "quiet"]).estimate().variance_intercept
+
+
+def test_a_key_repeats_the_coins(folder: Path) -> None:
+    keys = Keys(file=folder / "my.key", ids="id")
+    for out in ("out", "again"):
+        run(folder, RANDOMIZERS[1], out=out, keys=keys, coins=COINS)
+    one, two = (json.loads((folder / out / "sums.json").read_text())["counts"] for out in ("out", "again"))
+    assert one == two
+
+
+def test_sums_whose_coins_are_missing_are_refused(folder: Path) -> None:
+    run(folder, RANDOMIZERS[1], coins=COINS)
+    file = folder / "out" / "sums.json"
+    document = json.loads(file.read_text())
+    for coins in (0, 11_999, 5):
+        file.write_text(json.dumps({**document, "server_coins": coins, "counts": [1, 1, 1]}))
+        with pytest.raises(DataError, match="coins and specification do not fit together"):
+            tally_reports([file])
+    file.write_text(json.dumps({**document, "server_coins": "many"}))
+    with pytest.raises(DataError, match="it may have been edited"):
+        tally_reports([file])
+
+
+@pytest.mark.parametrize(
+    ("randomizer", "more", "problem"),
+    [
+        (RANDOMIZERS[2], ", coins = 5", 'shuffler.coins: must be 0 with reports of kind "randomized-response", got 5.'),
+        (RANDOMIZERS[0], ", servers = 2, honest = 3", "shuffler.honest: must be <= servers = 2, got 3."),
+        (RANDOMIZERS[0], ", honest = 3", "shuffler.honest: must be <= servers = 2, got 3."),
+        (RANDOMIZERS[0], ", coins = -1", "shuffler.coins: must be greater than or equal to 0, got -1."),
+    ],
+)
+def test_coins_that_make_no_sense_are_problems_of_the_file(randomizer: str, more: str, problem: str) -> None:
+    with pytest.raises(SpecificationError) as caught:
+        survey(randomizer, "{ n = 900, k = 9 }", more)
+    assert problem in str(caught.value)

@@ -259,6 +259,19 @@ def test_a_guesser_who_knows_all_others_is_right_no_more_often_than_the_bound() 
     assert hs.pie.bayes_error(survey).kind == "lower"
 
 
+def test_the_central_guarantee_bounds_guesses_better_than_the_shuffle() -> None:
+    survey = summed(encoding(8, 6.0), 100_000)
+    found, behind = (hs.qif.vulnerability(one) for one in (survey, replace(survey, shuffler=hs.UniformShuffle())))
+    print(found, behind)
+    assert 1 / 8 < found.upper < behind.upper
+
+
+def test_without_noise_a_guess_may_always_be_right() -> None:
+    for shuffler in (hs.SecureAggregation(), hs.UniformShuffle()):
+        bare = hs.Protocol(randomizer=encoding(4, math.inf, "optimized"), shuffler=shuffler, n=20)
+        assert 0.5 < hs.qif.vulnerability(bare).upper <= 1.0
+
+
 def test_no_report_leaves() -> None:
     survey = summed(encoding(3, 2.0), 4)
     with pytest.raises(

@@ -20,6 +20,7 @@ from hushuffle.questions import pie, qif
 RELEASE: Final = "Anyone who sees the release"
 ONE_RELEASE: Final = "Anyone who sees the release of one round"
 SHUFFLER: Final = "A broken or dishonest shuffler"
+SERVERS: Final = "All servers, working together"
 LINKER: Final = "Somebody who wants to know whose report it is"
 
 Answer = TypeVar("Answer")
@@ -123,15 +124,16 @@ def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> F
 
 def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:
     """Return the guarantee that is left if the shuffler is broken or colludes."""
-    bound = exposure.local(protocol)
+    bound, sums = exposure.local(protocol), protocol.shuffler.reveals is Reveals.SUMS
     if math.isinf(bound.upper):
-        sentence = "Your answer is in the report as it is: if the shuffler fails, nothing protects it."
+        broken = "all servers work together" if sums else "the shuffler fails"
+        sentence = f"Your answer is in the report as it is: if {broken}, nothing protects it."
     else:
         factor = number(math.exp(bound.upper), up=True)
         sentence = f"{exposure.named} the odds of any conclusion about you by at most a factor {factor}."
     return Finding(
         question="local-dp",
-        adversary=SHUFFLER,
+        adversary=SERVERS if sums else SHUFFLER,
         sentence=sentence,
         bound=bound,
         proof="integer threshold of the implemented randomizer, rounded up",

@@ -1,8 +1,8 @@
 """Certified ends of a guess for mechanisms other than randomized response, whatever the adversary knows.
 
 Three upper ends, the smallest counts: one report seen next to its name; for reports that support values, what is left
-when the known people's reports on purpose are given away (`_supporting`); for others, the central guarantee. A lower
-end where dummies support a fixed number of values, from an adversary who knows nobody.
+when the known people's reports on purpose are given away (`_supporting`); for others, and for sums, the central
+guarantee. A lower end where dummies support a fixed number of values, from an adversary who knows nobody.
 
 For any prior and any gain of a guess: one report seen next to its name, and the central guarantee.
 
@@ -67,7 +67,10 @@ def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
     if protocol.reveals in (Reveals.MULTISET, Reveals.SUMS):
         support = law.support
         sources.append(BLANKET)
-        upper = min(upper, _central(protocol) if support is None else _supporting(protocol, support, known))
+        if support is None or protocol.reveals is Reveals.SUMS:
+            upper = min(upper, _central(protocol))
+        if support is not None:
+            upper = min(upper, _supporting(protocol, support, known))
         if support is not None and support.disjoint and (known == 0 or not composition):
             lower = max(lower, _nobody_known(protocol, support))
             sources.append(NEGATIVE)
@@ -163,6 +166,8 @@ def _fullest(reports: int, chance: float, k: int) -> tuple[float, float]:
 
     sum_j (1 - P(h <= j)**k), or 1 where j is below the mean, and sum_j min(1, k P(h > j)).
     """
+    if chance == 0:  # no dummy supports anything: who is supported is seen
+        return 0.0, 1.0
     low, high = binomial.window(reports, chance, _LOG_TAIL)
     step = max(1, (high - low) // _POINTS)
     first = np.arange(low, high + step, step, dtype=np.float64)  # j in steps; beyond the last one nothing is left

@@ -36,7 +36,7 @@ def test_the_expected_level_is_the_number_to_half_a_position() -> None:
 
 def test_numbers_outside_the_bounds_are_the_nearer_bound_and_are_told() -> None:
     grid = hs.NumberGrid(low=0, high=10, levels=3)
-    numbers = [-math.inf, -1e-9, 0.0, 10.0, 10.001, math.inf]
+    numbers = [-1e308, -1e-9, 0.0, 10.0, 10.001, 1e308]
     assert grid.encode(numbers, rng=hs.reproducible(0)).tolist() == [0, 0, 0, 2, 2, 2]
     assert grid.outside(grid.positions(numbers)).tolist() == [True, True, False, False, True, True]
 
@@ -82,7 +82,9 @@ def test_what_is_no_grid_is_refused(arguments: dict[str, object], message: str) 
         hs.NumberGrid(**arguments)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("numbers", [[[1.0]], ["a"], [[1.0], [1.0, 2.0]], [0.5, math.nan]])
+@pytest.mark.parametrize(
+    "numbers", [[[1.0]], ["a"], [[1.0], [1.0, 2.0]], [0.5, math.nan], [0.5, math.inf], [-math.inf], [10**400]]
+)
 def test_what_is_no_number_is_refused_and_not_shown(numbers: object) -> None:
     with pytest.raises(InvalidInputError, match="`numbers` must be") as caught:
         hs.NumberGrid(low=0, high=1, levels=2).encode(numbers, rng=hs.reproducible(0))  # type: ignore[arg-type]

@@ -92,7 +92,7 @@ class NumberGrid:
         where this stops.
 
         Raises:
-            InvalidInputError: not a one-dimensional array of numbers, or one of them is not a number.
+            InvalidInputError: not a one-dimensional array of numbers, or one of them is not finite.
         """
         return self.rounded(self.positions(numbers), rng=rng)
 
@@ -100,13 +100,15 @@ class NumberGrid:
         """Return where numbers lie, shape (n,): 0 to `top`, then `top` + 1 for all below, `top` + 2 for all above."""
         try:
             array = np.asarray(numbers, dtype=np.float64)
+        except OverflowError:
+            _checks.reject("numbers", "finite numbers that floats can hold", "<a larger one>")
         except (TypeError, ValueError):
             _checks.reject("numbers", "a one-dimensional array of numbers", "<something else>")
         if array.ndim != 1:
             _checks.reject("numbers", "a one-dimensional array of numbers", f"<shape {array.shape}>")
-        lost = int(np.isnan(array).sum())
+        lost = int(np.count_nonzero(~np.isfinite(array)))
         if lost:
-            _checks.reject("numbers", "numbers", f"<{lost} of {array.size} are nan>")
+            _checks.reject("numbers", "finite numbers", f"<{lost:,} of {array.size:,} are not>")
         inside = (np.clip(array, self.low, self.high) - self.low) / (self.high - self.low)
         places = np.rint(inside * self.top).astype(np.int64)
         places[array < self.low] = self.top + 1

@@ -202,8 +202,7 @@ class OnGrid(Coding):
         place = (
             pl.when(number < grid.low).then(grid.top + 1).when(number > grid.high).then(grid.top + 2).otherwise(place)
         )
-        known = number.is_not_null() & number.is_not_nan()
-        code = pl.when(known.fill_null(value=False)).then(place).otherwise(UNSEEN)
+        code = pl.when(number.is_finite().fill_null(value=False)).then(place).otherwise(UNSEEN)
         return pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
 
 

@@ -11,7 +11,7 @@ from hushuffle.assessment.findings import central_bound, hides_senders
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Utility, Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
-from hushuffle.specification import People, Specification
+from hushuffle.specification import People, ReachPopulation, Specification
 from hushuffle.specification.warnings import accuracy_warnings, privacy_warnings
 
 SMALL_GROUP = 20
@@ -32,7 +32,7 @@ def concerns(
     return (
         *privacy_warnings(protocol, delta=specification.targets.delta, times=Exposure.of(specification).total),
         *_about_privacy(protocol, specification, central),
-        *_about_groups(people),
+        *_about_groups(people, specification),
         *(_about_accuracy(utility) if utility else _about_unknown_accuracy(specification)),
         *(accuracy_warnings(protocol) if utility else ()),
         *people.warnings,
@@ -84,8 +84,10 @@ def unknown_privacy(specification: Specification) -> Iterator[Warned]:
         )
 
 
-def _about_groups(people: People) -> Iterator[Warned]:
-    counts = people.population.counts
+def _about_groups(people: People, specification: Specification) -> Iterator[Warned]:
+    population, counts = specification.population, people.population.counts
+    if not isinstance(population, ReachPopulation) and population.grid is not None:
+        return  # levels are no categories: few people at one of them are no trouble for the mean
     small = [] if counts is None else [count for count in counts if count < SMALL_GROUP]
     if small:
         yield Warned(

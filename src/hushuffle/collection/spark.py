@@ -33,9 +33,9 @@ _SHORT: Final = 8  # bytes of a short line of a CSV file; packed lines are taken
 _STARTING: Final = 0.05
 _READING: Final = 0.55  # the share of the time in which reports arrive, about
 _WRONG: Final = {
-    UNSEEN: "match no category. {advice}",
+    UNSEEN: "{unfit}. {advice}",
     OVERLAP: "match several categories. Make the conditions exclude each other.",
-    MISSING: 'are missing. Set missing = "drop" or to a category. Empty text and NaN count as missing.',
+    MISSING: "are missing. {missing} Empty text and NaN count as missing.",
     NAMELESS: "have no id. Every record needs one.",
     TWICE: "have an id that another record has: they would share their coins. Give every record an id of its own.",
 }
@@ -83,13 +83,14 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
 
 def _refuse_marked(asked: Asked, engine: SparkCollection) -> None:
     """Say of all records that have no report how many there are; rows of a cluster have no numbers."""
-    total = engine.people + sum(engine.marks.values())
+    total, answers = engine.people + sum(engine.marks.values()), asked.answers
     problems = []
     for mark, sentence in _WRONG.items():
         count = engine.marks[mark]
-        if count and not (mark == MISSING and asked.answers.drop):
-            advice = sentence.format(advice=asked.answers.coding.advice)
-            problems.append(f"{count:,} of {total:,} records ({share(count, total)}) {advice}")
+        if count and not (mark == MISSING and answers.drop):
+            rule = answers.coding
+            what = sentence.format(unfit=rule.unfit, advice=rule.advice, missing=answers.missing_advice)
+            problems.append(f"{count:,} of {total:,} records ({share(count, total)}) {what}")
     refuse_all(f"column {asked.column!r}", problems)
 
 

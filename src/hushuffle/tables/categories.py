@@ -63,6 +63,11 @@ class Coding(ABC):
         return Reading.of(column, dtype, numeric=self.numeric, tidying=self.tidying, dates=self.dates)
 
     @property
+    def unfit(self) -> str:
+        """What is the case with records that match no category."""
+        return "match no category" if self.grid is None else "hold no finite number"
+
+    @property
     @abstractmethod
     def advice(self) -> str:
         """What to do about a record that matches no category."""
@@ -193,7 +198,7 @@ class OnGrid(Coding):
 
     @property
     def advice(self) -> str:
-        return "Values must be numbers."
+        return "Values must be numbers such as 12.5: with a decimal point, without a unit."
 
     def codes(self, reading: Reading) -> pl.Expr:
         grid, number = self.levels, reading.numbers
@@ -337,6 +342,11 @@ class Answers:
     def k(self) -> int:
         """Number of categories."""
         return self.coding.size if self.instead is None else len(self.labels)
+
+    @property
+    def missing_advice(self) -> str:
+        """What to do about missing values."""
+        return f'Set missing = "drop"{" or to a category" if self.labels and self.coding.grid is None else ""}.'
 
     @property
     def refuses_missing(self) -> bool:

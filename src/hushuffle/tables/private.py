@@ -41,7 +41,7 @@ _LABELS_FROM_DATA: Final = Warned(
     sentence="The categories were taken from the data: that a category exists says that somebody is in it.",
     advice="List the categories beforehand, from the questionnaire rather than from the answers.",
 )
-_MISSING_ADVICE: Final = 'Set missing = "drop" or to a category. Empty fields, blank lines and NaN count as missing.'
+_MISSING: Final = "Empty fields, blank lines and NaN count as missing."
 _UNSEEN_ADVICE: Final = ' See the keys trim and casefold; otherwise = "other" makes a category of the rest.'
 _NAMELESS: Final = {
     "id": ("have no id", "Every record needs one."),
@@ -222,10 +222,12 @@ def wrong_answers(
     """
     faults, problems = reader.faults[name], []
     if faults.counts[UNSEEN]:
-        advice = f"{answers.coding.advice}{more if answers.labels else ''}"
-        problems.append(_sentence(reader, faults, UNSEEN, "match no category", advice, total))
+        named = answers.labels and answers.coding.grid is None
+        advice = f"{answers.coding.advice}{more if named else ''}"
+        problems.append(_sentence(reader, faults, UNSEEN, answers.coding.unfit, advice, total))
     if faults.counts[MISSING] and answers.refuses_missing:
-        problems.append(_sentence(reader, faults, MISSING, "are missing", _MISSING_ADVICE, total))
+        advice = f"{answers.missing_advice} {_MISSING}"
+        problems.append(_sentence(reader, faults, MISSING, "are missing", advice, total))
     if faults.counts[OVERLAP]:
         most = _overlap(reader.parts, column, answers.coding)
         advice = f"{most} Make the conditions exclude each other."

@@ -14,7 +14,7 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.mechanisms.randomizers import RandomizedResponse
-from hushuffle.model import NumberGrid
+from hushuffle.model import NumberGrid, number
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.private import load_column
 
@@ -106,6 +106,9 @@ def test_assess_tells_the_error_of_the_mean_to_be_expected(folder: Path) -> None
     assert error == pytest.approx(10 * relative)
     assert 0.5 < error < 3
     assert step == 2.5
+    shown = f"Standard error of the mean: at most {number(error, up=True)}."
+    assert "Values are 5 levels, 2.5 apart, to which a coin rounds numbers from 0 to 10;" in result["deployment"]
+    assert result["deployment"].endswith(shown)
     assert "small-groups" not in {warned["key"] for warned in result["warnings"]}
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.exposure import Exposure
-from hushuffle.assessment.numbers import number_table
+from hushuffle.assessment.numbers import described, number_table
 from hushuffle.assessment.order.report import OrderReport, order_report
 from hushuffle.assessment.reach.study import assess_reach
 from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
+from hushuffle.estimation.numbers import mean_error
 from hushuffle.model import Bound, Progress, Report, silent
 from hushuffle.model.report import software
 from hushuffle.randomness import reproducible, secure
@@ -112,7 +113,9 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     )
     grid = specification.population.grid
     mean = (
-        None if grid is None else questions.ask("mean", "The mean of the numbers", lambda: number_table(protocol, grid))
+        None
+        if grid is None
+        else questions.ask("mean", "The mean of the numbers", lambda: mean_error(protocol, grid=grid))
     )
     concerns = warnings.concerns(
         protocol, people=people, specification=specification, findings=order.findings, utility=utility
@@ -121,7 +124,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     tell("done", 1.0)
     return Report(
         title=specification.title or "Assessment of a shuffled collection",
-        question=protocol.describe(reports_per_person=exposure.reports),
+        question=described(protocol, grid, error=mean, reports_per_person=exposure.reports),
         population=people.population,
         targets=targets(
             specification,
@@ -145,7 +148,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         specification=specification.effective(),
         software=software("polars", "cryptography"),
         citations=protocol.randomizer.sources,
-        tables=(*order.tables, *(() if mean is None else (mean,))),
+        tables=(*order.tables, *(() if mean is None or grid is None else (number_table(mean, grid),))),
         maps=order.maps,
         unanswered=tuple(questions.unanswered),
     )

@@ -10,6 +10,7 @@ from typing import Final
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import SHUFFLER, Questions
+from hushuffle.assessment.numbers import described
 from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
@@ -31,7 +32,7 @@ from hushuffle.model.report import software
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
 from hushuffle.report.formatting import attained
-from hushuffle.specification import Collection, Specification, build_adversaries, build_protocol
+from hushuffle.specification import Collection, ReachPopulation, Specification, build_adversaries, build_protocol
 from hushuffle.specification.warnings import total_warnings
 
 _ALL: Final = "Anyone who sees the releases of all columns"
@@ -49,6 +50,7 @@ class _Column:
     unanswered: tuple[Unanswered, ...]
     warnings: tuple[Warned, ...]
     utility: Utility | None
+    words: str
 
     @property
     def error(self) -> float | None:
@@ -107,7 +109,7 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
     tell("done", 1.0)
     return Report(
         title=collection.title or "Assessment of several columns",
-        question=" ".join(f"{column.name}: {column.protocol.describe()}" for column in columns),
+        question=" ".join(f"{column.name}: {column.words}" for column in columns),
         population=population,
         targets=targets(whole, people=people, findings=rows, unanswered=unanswered, error=worst, alone=False),
         statement=statement(
@@ -133,7 +135,8 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
 
 
 def _assessed(name: str, specification: Specification, base_folder: Path) -> _Column:
-    people, run = specification.population.read(base_folder), specification.run
+    population, run = specification.population, specification.run
+    people = population.read(base_folder)
     protocol, asked = build_protocol(specification, n=people.n, k=people.k), build_adversaries(specification)
     questions = Questions()
     rows = findings.learned(
@@ -166,6 +169,7 @@ def _assessed(name: str, specification: Specification, base_folder: Path) -> _Co
         unanswered=tuple(replace(row, topic=f"{name}: {row.topic}") for row in questions.unanswered),
         warnings=tuple(_warned(name, warned) for warned in concerns),
         utility=utility,
+        words=described(protocol, None if isinstance(population, ReachPopulation) else population.grid),
     )
 
 

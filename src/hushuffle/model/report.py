@@ -161,7 +161,7 @@ class Utility:
 class Report:
     """What was asked, what came out, and everything it takes to repeat it.
 
-    `question` is one plain sentence: what was asked, or which deployment is assessed; `answers` are plain sentences,
+    `question` is in plain sentences: what was asked, or which deployment is assessed; `answers` are plain sentences,
     the first one the most important. `settings` are names and values of everything that was chosen (sizes, seeds,
     rules), `software` names and versions of what computed it, `citations` the sources beside those of the figures.
 

@@ -295,3 +295,20 @@ def test_datasets_of_a_column_are_told_in_its_own_categories(once: Report) -> No
     (first,) = [row for row in made.findings if row.adversary == "habit: Anyone who sees the release"]
     assert 'target "no" against "yes"' in first.proof or 'target "yes" against "no"' in first.proof
     assert 'against "town"' not in output.html(made)
+
+
+def test_a_column_of_numbers_says_what_they_are_rounded_to(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("age,town\n" + "31,a\n52,b\n" * 20, encoding="utf-8")
+    made = assess_columns(
+        parse_collection(
+            '[population]\ndata = "people.csv"\n[shuffler]\nkind = "uniform"\n[targets]\ndelta = 1e-3\n'
+            '[[columns]]\ncolumn = "age"\nkind = "number"\nlow = 0\nhigh = 80\nlevels = 3\n'
+            'randomizer = { kind = "randomized-response", epsilon = 1.0 }\n'
+            '[[columns]]\ncolumn = "town"\ncategories = ["a", "b"]\n'
+            'randomizer = { kind = "randomized-response", epsilon = 1.0 }\n'
+        ),
+        base_folder=tmp_path,
+    )
+    age, town = made.question.split(" town: ")
+    assert "Values are 3 levels, 40 apart, to which a coin rounds numbers from 0 to 80" in age
+    assert "levels" not in town

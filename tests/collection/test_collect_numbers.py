@@ -65,6 +65,12 @@ def test_numbers_are_collected_and_their_mean_and_quantiles_estimated(
     assert "Mean" in out
     assert "Median" in out
     assert "Standard error of the mean" in out
+    assert "If 40 fake users (one in a hundred) were among them, they could move the mean up by at most " in (
+        " ".join(out.split())
+    )
+    assert found["fake_users"]["following_the_protocol"] == pytest.approx(0.1)
+    assert found["fake_users"]["raised"] == pytest.approx(found["fake_users"]["lowered"])
+    assert 0.1 < found["fake_users"]["raised"] < 0.2
 
 
 def test_collections_of_different_people_add_up_if_their_levels_are_the_same(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations, product
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.estimation.numbers import NumberEstimate
 from hushuffle.estimation.poisoning import usual_fakes
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.randomizers.subset_selection import Sets
+from oracles.number_enumeration import outcomes
 from oracles.poisoning import moves, moves_by_matrix
 from plain_protocols import Opaque
 
@@ -184,3 +187,40 @@ def test_numbers_that_cannot_be() -> None:
     with pytest.raises(UnsupportedProtocolError):
         hs.poisoning_gain(opaque, fakes=1)
     assert [usual_fakes(n) for n in (1, 99, 250)] == [1, 1, 2]
+
+
+GRID = hs.NumberGrid(low=-2, high=6, levels=3)
+
+
+@pytest.mark.parametrize("fakes", [0, 1, 2])
+@pytest.mark.parametrize("dummies", [0, 1])
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        hs.RoundedResponse(levels=3, epsilon=1.2, low=-2, high=6),
+        hs.MatrixRandomizer(channel=hs.Channel(matrix=[[0.5, 0.25, 0.125, 0.125], [0.25] * 4, [0.0, 0.25, 0.25, 0.5]])),
+    ],
+    ids=["response", "matrix"],
+)
+def test_no_report_moves_the_mean_of_numbers_further(
+    randomizer: hs.RoundedResponse | hs.MatrixRandomizer, dummies: int, fakes: int
+) -> None:
+    """All reports of fake users, beside two honest people of every level, whose coins are all tried."""
+    rows = [[Fraction(entry) for entry in row] for row in randomizer.channel().matrix.tolist()]
+    survey = hs.Protocol(randomizer=randomizer, shuffler=hs.Scrambler(dummies=dummies), n=2 + fakes)
+    blanket, outputs = [Fraction(part) for part in randomizer.law().blanket().law.tolist()], len(rows[0])
+
+    @lru_cache
+    def estimated(reports: tuple[int, ...]) -> NumberEstimate:
+        counts = hs.Histogram(counts=np.bincount(reports, minlength=outputs))
+        return hs.estimate_numbers(counts, protocol=survey, grid=GRID)
+
+    moved = []
+    for held in product(range(3), repeat=2):
+        truth, laws = float(GRID.points[list(held)].mean()), [*(rows[level] for level in held), *[blanket] * dummies]
+        for sent in product(range(outputs), repeat=fakes):
+            cases = outcomes(laws)
+            mean = sum(float(weight) * estimated(tuple(sorted((*own, *sent)))).mean for own, weight in cases)
+            moved.append(mean - truth)
+    lowered, raised = estimated((0,) * (2 + fakes + dummies)).moved(fakes)
+    assert (-lowered, raised) == pytest.approx((min(moved), max(moved)), abs=1e-9)

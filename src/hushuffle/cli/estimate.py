@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from hushuffle.collection.estimate import Count, Tally
     from hushuffle.estimation import HeavyHitters, PoisoningGain
+    from hushuffle.estimation.numbers import NumberEstimate
     from hushuffle.model import Estimate
 
 _Flag = Parameter(negative=(), show_default=False)
@@ -209,7 +210,9 @@ def _facts(
     if tally.grid is not None:
         try:
             found = tally.numbers()
-            facts["numbers"] = None if found is None else found.facts(confidence)
+            assert found is not None
+            fakes = _moved(found, gain.fakes, each=min(most, found.n), who=_who(gain, most))
+            facts["numbers"] = {**found.facts(confidence), "fake_users": fakes}
         except UnsupportedProtocolError as error:
             facts["numbers"] = {"unanswered": str(error)}
     if simplex is not None:
@@ -221,9 +224,28 @@ def _facts(
 
 def _of_fakes(gain: PoisoningGain, most: int) -> str:
     """Say what fake users could do, where nobody says how many there are."""
+    return f"If {_who(gain, most)} were among them, they could move {gain.words}."
+
+
+def _who(gain: PoisoningGain, most: int) -> str:
     each = "" if most == 1 else f", with {most:,} reports each,"
-    who = f"{gain.fakes:,} fake user{'' if gain.fakes == 1 else 's'} (one in a hundred){each}"
-    return f"If {who} were among them, they could move {gain.words}."
+    return f"{gain.fakes:,} fake user{'' if gain.fakes == 1 else 's'} (one in a hundred){each}"
+
+
+def _moved(found: NumberEstimate, fakes: int, *, each: int, who: str) -> dict[str, Any]:
+    """Return how far fake users could move the mean of numbers."""
+    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+
+    lowered, raised = found.moved(fakes * each)
+    honest = fakes * each / found.n * (found.grid.high - found.grid.low)
+    up, down, following = (number(end, up=True, digits=3) for end in (raised, lowered, honest))
+    words = f"If {who} were among them, they could move the mean up by at most {up} or down by at most {down}"
+    return {
+        "raised": raised,
+        "lowered": lowered,
+        "following_the_protocol": honest,
+        "in_words": f"{words} ({following} if they follow the protocol).",
+    }
 
 
 def _significant(table: pl.DataFrame, shown: HeavyHitters, people: int) -> pl.DataFrame:
@@ -306,7 +328,8 @@ def _print_numbers(facts: dict[str, Any]) -> None:
         f"Standard error of the mean: {found['standard_error']:.3g}. Each interval holds by itself, for the numbers "
         "inside the bounds. Below, the shares of the levels that numbers were rounded to."
     )
-    sys.stdout.write(printed([shown, meaning], width(), color=color()) + "\n")
+    fakes = item(found["fake_users"]["in_words"])
+    sys.stdout.write(printed([shown, fakes, meaning], width(), color=color()) + "\n")
 
 
 def _of_others(rows: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:

@@ -30,9 +30,9 @@ class NumberEstimate:
     discrete Laplace) and at most a known number elsewhere. `standard_error` is that of the mean over all coins, the
     people's numbers held fixed. Nothing is clipped to the bounds. On average the variance is not too small, and too
     large by at most a quarter of a squared step over n. `counts`, shape (reports,), is how often each report came,
-    `dummies` of them for no person.
+    `dummies` of them for no person; `scores`, same shape, is what each adds to n times the mean, from `low` on.
 
-    Source: docs/theory/numbers.md, Theorem 3, Theorem 7 and Theorem 8.
+    Source: docs/theory/numbers.md, Theorem 3, Theorem 7, Theorem 8 and Theorem 9.
     """
 
     grid: NumberGrid
@@ -43,6 +43,7 @@ class NumberEstimate:
     counts: Histogram = field(repr=False)
     dummies: int = 0
     reports: Expectations = field(repr=False)
+    scores: Floats = field(repr=False)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the ends of an interval for the mean (normal approximation, any bias included), inside the bounds.
@@ -109,6 +110,27 @@ class NumberEstimate:
             high = self.grid.high if above == 0 else self.grid.points[codes[codes.size - above] + 1]
             found.append((float(low), float(high)))
         return np.array(found).reshape(-1, 2)
+
+    def moved(self, fakes: int) -> tuple[float, float]:
+        """Return how far `fakes` of the n reports can move the expected mean, down and up, from that of honest people.
+
+        At most, in the unit of the numbers, whatever is sent and whatever honest people hold; a bias comes besides.
+
+        Raises:
+            InvalidInputError: more fake reports than n.
+
+        Source: docs/theory/numbers.md, Theorem 9.
+
+        >>> import hushuffle as hs
+        >>> ages = hs.RoundedResponse(levels=12, epsilon=3.0, low=0, high=110)
+        >>> survey = hs.Protocol(randomizer=ages, shuffler=hs.UniformShuffle(), n=100)
+        >>> found = estimate_numbers(np.full(100, 5), protocol=survey, grid=ages.grid)
+        >>> [round(far, 2) for far in found.moved(1)]
+        [1.45, 1.45]
+        """
+        share = _checks.integer("fakes", fakes, low=0, high=self.n) / self.n
+        least, most = float(self.scores.min()), float(self.scores.max())
+        return share * (self.grid.high - self.grid.low - least), share * most
 
     def facts(self, confidence: float = 0.95) -> dict[str, Any]:
         """Return mean, quantiles and smoothed shares as JSON can say them; quantiles are moved into their intervals.
@@ -182,6 +204,7 @@ def estimate_numbers(
         counts=counts,
         dummies=dummies,
         reports=scores.reports,
+        scores=scores.score,
     )
 
 

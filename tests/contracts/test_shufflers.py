@@ -86,3 +86,9 @@ def test_sums_are_no_messages(shuffler: Shuffler) -> None:
     with pytest.raises(UnsupportedProtocolError, match="releases no reports"):
         shuffler.release(np.arange(3), rng=hs.secure())
     assert "\n" not in shuffler.describe()
+
+
+def test_who_adds_no_coins_leaves_sums_alone() -> None:
+    shuffler, sums = hs.UniformShuffle(), np.array([3, 0, 7])
+    assert (shuffler.all_coins, shuffler.secret_coins) == (0, 0)
+    assert shuffler.noisy(sums, rng=hs.reproducible(1)).tolist() == [3, 0, 7]

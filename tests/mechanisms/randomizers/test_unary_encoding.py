@@ -245,3 +245,7 @@ def test_the_law_of_heads(trials: int, chance: Fraction) -> None:
     many = binomial(10**5, F(1, 3))
     assert len(many) < 20_000
     assert float(1 - sum(mass for _, mass in many)) == pytest.approx(0, abs=1e-25)
+
+
+def test_the_law_knows_how_many_values_there_are() -> None:
+    assert hs.UnaryEncoding(k=1000, epsilon=1.0).law().values == 1000

@@ -12,6 +12,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.questions.qif import bounds
 from oracles.subset_selection import guess, mean, subset_law
 from plain_protocols import Opaque
 
@@ -159,6 +160,26 @@ def test_a_gain_needs_a_matrix_or_a_guarantee() -> None:
         hs.qif.gain_vulnerability(survey(wide, 10_000, hs.NoShuffle()), gain=np.eye(300), frequencies=prior)
     with pytest.raises(UnsupportedProtocolError, match="matrix"):
         hs.qif.gain_vulnerability(survey(Opaque(), 10), gain=np.eye(4), frequencies=np.full(4, 0.25))
+
+
+def test_an_order_tells_no_more_of_a_value_than_the_report_next_to_its_name() -> None:
+    order = hs.MallowsShuffle(reference=list(range(5)), theta=0.5)
+    figures = [
+        hs.qif.gain_vulnerability(survey(OTHERS[-1], 5, how), gain=np.eye(3), frequencies=[0.2, 0.5, 0.3])
+        for how in (order, hs.NoShuffle())
+    ]
+    assert figures[0].upper == pytest.approx(figures[1].upper)
+    assert [figure.kind for figure in figures] == ["upper", "exact"]
+
+
+def test_without_a_central_guarantee_the_report_next_to_its_name_bounds_a_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(protocol: hs.Protocol) -> None:
+        raise UnsupportedProtocolError(str(protocol))
+
+    monkeypatch.setattr(bounds, "divergence", none)
+    prior = [0.2, 0.5, 0.3]
+    found = hs.qif.gain_vulnerability(survey(OTHERS[-1], 5), gain=np.eye(3), frequencies=prior)
+    assert found.upper == pytest.approx(gained(OTHERS[-1], np.eye(3), prior, ()))
 
 
 def test_priors_and_gains_are_checked() -> None:

@@ -10,7 +10,6 @@ from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism
@@ -171,6 +170,8 @@ class RoundedGaussian(LevelNoise):
         return self._sigma(self.epsilon)
 
     def _sigma(self, epsilon: float) -> float:
+        from scipy import special  # noqa: PLC0415 - a mistyped key waits for nothing heavy
+
         def quiet(width: float) -> bool:
             near, far = special.log_ndtr(np.array([0.5, 1.5 - self.levels]) / width)
             return bool(near - far <= epsilon)
@@ -178,6 +179,8 @@ class RoundedGaussian(LevelNoise):
         return halved(quiet, good=2.0 * self.levels / min(epsilon, 1.0), bad=1e-3, times=100)
 
     def _law(self, epsilon: float) -> npt.NDArray[np.float64]:
+        from scipy import special  # noqa: PLC0415 - a mistyped key waits for nothing heavy
+
         place, sigma = np.arange(self.levels), self._sigma(epsilon)
         away = np.abs(place[:, None] - place)
         matrix = np.asarray(special.ndtr((0.5 - away) / sigma) - special.ndtr((-0.5 - away) / sigma))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +11,21 @@ import pytest
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.mechanisms.randomizers.report_law import Matrix
 from hushuffle.questions import pie
 from plain_protocols import Opaque
 
 SETS = hs.SubsetSelection(k=6, w=2, epsilon=1.0)
 MATRIX = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[0.5, 0.2, 0.3], [0.1, 0.7, 0.2]]))
+
+
+class Pairs(hs.SubsetSelection):
+    """Sets that are known by their matrix alone."""
+
+    def law(self) -> Any:
+        return Matrix(table=super().law().channel())
+
+    counts = Mechanism.counts
 
 
 def survey(randomizer: Mechanism, n: int = 20) -> hs.Protocol:
@@ -26,6 +37,15 @@ def test_counts_are_those_of_each_value() -> None:
     supported = SETS.supports(reports, np.arange(6))
     assert Mechanism.counts(SETS, reports).counts.tolist() == supported.sum(axis=1).tolist()
     assert supported.sum() == 2 * 7
+
+
+def test_reports_of_several_columns_have_their_place_in_the_matrix() -> None:
+    pairs = Pairs(k=6, w=2, epsilon=1.0)
+    reports = pairs.randomize([0, 1, 2, 3, 4, 5, 5], rng=hs.reproducible(1))
+    labels: list[Any] = [tuple(report) for report in reports.tolist()]
+    assert pairs.counts(reports).counts.tolist() == [labels.count(output) for output in pairs.channel().outputs]
+    with pytest.raises(InvalidInputError, match="`reports` must be reports that the mechanism makes"):
+        pairs.counts(np.array([[5, 5]]))
 
 
 def test_settings_are_the_arguments() -> None:

@@ -170,3 +170,9 @@ def test_bad_parameters(arguments: dict[str, float], message: str) -> None:
 def test_responses_of_one_size_have_the_same_reports() -> None:
     first, second = (hs.HadamardResponse(k=5, epsilon=epsilon).law().classes for epsilon in (1.0, 2.0))
     assert first == second != hs.HadamardResponse(k=6, epsilon=1.0).law().classes
+
+
+def test_the_value_is_told_on_purpose_as_often_as_a_report_is_no_dummys() -> None:
+    law = hs.HadamardResponse(k=3, epsilon=1.0).law()
+    assert law.support is not None
+    assert float(law.told or 0) == pytest.approx(law.support.told)

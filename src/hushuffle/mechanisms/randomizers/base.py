@@ -140,7 +140,10 @@ class Mechanism(ABC):
             return _checks.codes("reports", reports, k=len(outputs))
         columns: dict[Hashable, int] = {label: place for place, label in enumerate(outputs)}
         labels = reports.tolist() if reports.ndim == 1 else map(tuple, reports.tolist())
-        return np.array([columns[label] for label in labels], dtype=np.int64)
+        try:
+            return np.array([columns[label] for label in labels], dtype=np.int64)
+        except KeyError:
+            _checks.reject("reports", "reports that the mechanism makes", "<another>")
 
     def likelihood_totals(self, reports: Integers) -> npt.NDArray[np.float64]:
         """Return the sums of `likelihoods` over all values, shape (reports,)."""

@@ -52,8 +52,7 @@ class FrequencyVariance:
         share = np.asarray(frequency, dtype=np.float64)
         own = self.intercept + self.slope * share
         if self.matrix is not None:
-            holder = np.diag(self.matrix)
-            other = np.where(np.eye(holder.size, dtype=bool), -np.inf, self.matrix).max(axis=1)
+            holder, other = np.diag(self.matrix), _largest_of_others(self.matrix)
             own = own + (share[..., None] * holder + (1 - share[..., None]) * other).max(axis=-1)
         return np.maximum(own, 0.0)
 
@@ -65,6 +64,11 @@ class Extremes:
     least: Fraction
     most: Fraction
     at_once: int
+
+
+def _largest_of_others(matrix: Floats) -> Floats:
+    """Return the largest entry of each row beside the diagonal, shape (k,)."""
+    return np.asarray(np.where(np.eye(matrix.shape[0], dtype=bool), -np.inf, matrix).max(axis=1))
 
 
 class Readout(Protocol):
@@ -233,12 +237,14 @@ class ByChannel:
         return np.asarray((counts @ self.weights - dummies * self.centre) / n)
 
     def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
+        return FrequencyVariance(intercept=0.0, slope=0.0, matrix=self._variances(n=n, dummies=dummies))
+
+    def _variances(self, *, n: int, dummies: float) -> Floats:
+        """Return the variance of the estimate for x (row) if everybody held z (column), shape (k, k)."""
         squares = self.weights**2
         people = (self.matrix @ squares).T - np.eye(self.matrix.shape[0])
         of_dummy = self.blanket @ squares - self.centre**2
-        return FrequencyVariance(
-            intercept=0.0, slope=0.0, matrix=people / n + (dummies * np.maximum(of_dummy, 0.0) / n**2)[:, None]
-        )
+        return np.asarray(people / n + (dummies * np.maximum(of_dummy, 0.0) / n**2)[:, None])
 
     def extremes(self) -> Extremes:
         most = float(self.weights.max())
@@ -246,8 +252,7 @@ class ByChannel:
         return Extremes(least=Fraction(float(self.weights.min())), most=Fraction(most), at_once=at_once)
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
-        others = np.where(np.eye(self.matrix.shape[0], dtype=bool), 0.0, self.matrix @ self.weights**2).max(axis=0)
-        spread = others + dummies / n * np.maximum(self.blanket @ self.weights**2 - self.centre**2, 0.0)
+        spread = n * _largest_of_others(self._variances(n=n, dummies=dummies))
         needed = -math.log(chance) / n
         middle = np.sqrt(2 * needed / np.maximum(spread, np.finfo(float).tiny))
         least = np.full(middle.size, np.inf)
@@ -260,7 +265,7 @@ class ByChannel:
         """Return ln E exp(tilt_x weight_x) of a person who does not hold x (the largest), and of so many dummies."""
         highest = self.weights.max(axis=0)
         grown = np.exp(tilt * (self.weights - highest))
-        of_people = np.where(np.eye(tilt.size, dtype=bool), 0.0, self.matrix @ grown).max(axis=0)
+        of_people = _largest_of_others((self.matrix @ grown).T)
         person = np.log(np.maximum(of_people, np.finfo(float).tiny)) + tilt * highest
         if not dummies:
             return np.asarray(person)

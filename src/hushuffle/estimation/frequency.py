@@ -57,8 +57,8 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
         protocol = protocol.with_dummies(array.shape[0] - protocol.n)
         dummies = protocol.shuffler.dummies
         counts = protocol.randomizer.counts(array)
-    variance = frequency_variance(protocol)
     read, others = counted(protocol, dummies=dummies)
+    variance = read.variance(n=protocol.n, dummies=others)
     frequencies = read.frequencies(counts.counts, n=protocol.n, dummies=int(others))
     return Estimate(
         frequencies=frequencies,

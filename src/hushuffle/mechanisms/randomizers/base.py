@@ -118,7 +118,8 @@ class Mechanism(ABC):
         Where reports do not support values it is how often each report of the matrix occurs.
         """
         if self.law().support is None:
-            return Histogram(counts=np.bincount(self._places(reports), minlength=self.counted))
+            outputs = self.channel().outputs
+            return Histogram(counts=np.bincount(_places(reports, outputs), minlength=len(outputs)))
         counts, values = np.zeros(self.inputs, dtype=np.int64), np.arange(self.inputs)
         together = max(1, _CELLS // self.inputs)
         for start in range(0, reports.shape[0], together):
@@ -130,20 +131,8 @@ class Mechanism(ABC):
         support = self.law().support
         if support is not None:
             return np.where(self.supports(reports, values), support.inside, support.outside).astype(np.float64)
-        matrix = np.asarray(self.channel().matrix, dtype=np.float64)
-        return matrix[np.ix_(values, self._places(reports))]
-
-    def _places(self, reports: Integers) -> Integers:
-        """Return the column of the matrix of each report, shape (reports,)."""
-        outputs = self.channel().outputs
-        if reports.ndim == 1 and outputs == tuple(range(len(outputs))):
-            return _checks.codes("reports", reports, k=len(outputs))
-        columns: dict[Hashable, int] = {label: place for place, label in enumerate(outputs)}
-        labels = reports.tolist() if reports.ndim == 1 else map(tuple, reports.tolist())
-        try:
-            return np.array([columns[label] for label in labels], dtype=np.int64)
-        except KeyError:
-            _checks.reject("reports", "reports that the mechanism makes", "<another>")
+        channel = self.channel()
+        return np.asarray(channel.matrix, dtype=np.float64)[np.ix_(values, _places(reports, channel.outputs))]
 
     def likelihood_totals(self, reports: Integers) -> npt.NDArray[np.float64]:
         """Return the sums of `likelihoods` over all values, shape (reports,)."""
@@ -232,6 +221,18 @@ def in_blocks(step: Callable[[Integers, Randomness], Integers], values: Integers
         block = slice(start, start + _BLOCK)
         reports[block] = step(values[block], rng)
     return reports
+
+
+def _places(reports: Integers, outputs: tuple[Hashable, ...]) -> Integers:
+    """Return the column of the matrix of each report, shape (reports,); `outputs` are the columns' labels."""
+    if reports.ndim == 1 and outputs == tuple(range(len(outputs))):
+        return _checks.codes("reports", reports, k=len(outputs))
+    columns: dict[Hashable, int] = {label: place for place, label in enumerate(outputs)}
+    labels = reports.tolist() if reports.ndim == 1 else map(tuple, reports.tolist())
+    try:
+        return np.array([columns[label] for label in labels], dtype=np.int64)
+    except KeyError:
+        _checks.reject("reports", "reports that the mechanism makes", "<another>")
 
 
 def _refuse(mechanism: Mechanism, *, for_what: str, needs: str) -> NoReturn:

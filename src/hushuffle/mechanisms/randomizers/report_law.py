@@ -190,6 +190,10 @@ class ReportLaw(ABC):
         shared = Fraction(float(self._matrix().min(axis=0).sum()))
         return min(self._up(max(1 - shared, Fraction(0))) + Fraction(EPS), Fraction(1)), False
 
+    def _held(self, people: int) -> int:
+        """Return how many values so many people can hold at once."""
+        return min(_checks.integer("people", people, low=1), self.values)
+
     def _matrix(self) -> npt.NDArray[np.float64]:
         return np.asarray(self.channel().matrix, dtype=np.float64)
 
@@ -339,10 +343,6 @@ class Symmetric(ReportLaw):
     def contraction(self) -> tuple[Fraction, bool]:
         """Two inputs decide: (mu - nu)**2/(mu + nu)."""
         return self.theta**2 / (self.truth + self.lie), True
-
-    def _held(self, people: int) -> int:
-        """Return how many values so many people can hold at once."""
-        return min(_checks.integer("people", people, low=1), self.k)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -384,10 +384,6 @@ class Sets(ReportLaw):
             chance *= Decimal(top - many - i) / Decimal(top - i)
         return chance
 
-    def _held(self, people: int) -> int:
-        """Return how many values so many people can hold at once."""
-        return min(_checks.integer("people", people, low=1), self.k)
-
     def _share(self, others: int, chosen: int) -> Fraction:
         """Return C(others, chosen)/C(k - 1, w - 1): how many sets there are, over how many have one value."""
         return Fraction(math.comb(others, chosen) if chosen >= 0 else 0, math.comb(self.k - 1, self.w - 1))

@@ -329,10 +329,6 @@ class OneHotReports(OneHot, ReportLaw):
                 held += here
             return Fraction(total + to_decimal(self.gamma * largest) * unset**held)
 
-    def _held(self, people: int) -> int:
-        """Return how many values so many people can hold at once."""
-        return min(_checks.integer("people", people, low=1), self.k)
-
 
 def _threshold(epsilon: float) -> int:
     """Return 2**64/(e**epsilon + 1), rounded up."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,23 @@ import pytest
 from hushuffle import papers as tools
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
-from hushuffle.model import Report
+from hushuffle.model import Claim, Report
 from hushuffle.papers import Request, Target
 
 
 def quick(request: Request) -> Report:
     request.tell("half", 0.5)
-    return Report(key="jurado2023/figure-1", title="Quick", question="Is it?", answers=(f"Seed {request.seed}.",))
+    claims = (Claim(place="Figure 1", sentence="A is below B.", ours="It is.", verdict="confirmed"),)
+    seed = f"Seed {request.seed}."
+    return Report(key="jurado2023/figure-1", title="Quick", question="Is it?", claims=claims, answers=(seed,))
+
+
+def other(request: Request) -> Report:
+    return replace(quick(request), key="murakami2021/table-2")
+
+
+def smaller(request: Request) -> Report:
+    return replace(quick(request), title="Small")
 
 
 def needs_data(request: Request) -> Report:
@@ -26,8 +37,8 @@ def needs_data(request: Request) -> Report:
 
 MADE = (
     Target(name="jurado2023/figure-10a", title="A long title " * 12, build=needs_data, data=("adult",), seconds=600.0),
-    Target(name="jurado2023/figure-1", title="A quick one", build=quick, seconds=0.1),
-    Target(name="murakami2021/table-2", title="Another paper", build=quick),
+    Target(name="jurado2023/figure-1", title="A quick one", build=quick, seconds=0.1, quick=smaller),
+    Target(name="murakami2021/table-2", title="Another paper", build=other),
 )
 
 
@@ -74,7 +85,10 @@ def test_one_target(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     folder = Path("hushuffle-out/reproduce/jurado2023-figure-1")
     assert said.err == ""
-    assert said.out == f"Quick\nIs it?\n\n- Seed 7.\n\nWrote {folder}/study.html\nWrote {folder}/study.json\n"
+    assert said.out == (
+        "Quick\nIs it?\n\n1 claim: 1 confirmed.\nCONFIRMED A is below B (Figure 1). Here: It is.\n\n- Seed 7.\n\n"
+        f"Wrote {folder}/study.html\nWrote {folder}/study.json\nWrote {folder}\n"
+    )
     assert json.loads((folder / "study.json").read_text())["answers"] == ["Seed 7."]
 
 
@@ -88,7 +102,48 @@ def test_a_whole_paper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["reproduce", "jurado2023", "--data", "data", "--json", "--out", "all"]) == Exit.DONE
     found = json.loads(capsys.readouterr().out)
     assert [one["key"] for one in found] == ["jurado2023/figure-1", "jurado2023/figure-10a"]
-    assert sorted(path.name for path in Path("all").iterdir()) == ["jurado2023-figure-1", "jurado2023-figure-10a"]
+    assert sorted(path.name for path in Path("all").iterdir()) == [
+        "index.html",
+        "jurado2023-figure-1",
+        "jurado2023-figure-10a",
+        "verdicts.json",
+    ]
+
+
+def test_all_papers_end_with_every_claim_and_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "all", "--quick"]) == Exit.FAILED
+    said = capsys.readouterr()
+    assert "hushuffle: skipped jurado2023/figure-10a: this target needs the data set adult." in said.err
+    folder = Path("hushuffle-out/reproduce/all")
+    assert said.out.splitlines() == [
+        "jurado2023/figure-1: 1 claim: 1 confirmed.",
+        "murakami2021/table-2: 1 claim: 1 confirmed.",
+        "",
+        "2 claims: 2 confirmed.",
+        f"Wrote {folder}/index.html",
+        f"Wrote {folder}/verdicts.json",
+    ]
+    assert json.loads((folder / "jurado2023-figure-1" / "study.json").read_text())["title"] == "Small"
+    found = json.loads((folder / "verdicts.json").read_text())
+    assert [(claim["target"], claim["verdict"]) for claim in found["claims"]] == [
+        ("jurado2023/figure-1", "confirmed"),
+        ("murakami2021/table-2", "confirmed"),
+    ]
+    assert found["tables"][0]["rows"] == [["jurado2023", 1, 1, 1, 0, 0, 0], ["murakami2021", 1, 1, 1, 0, 0, 0]]
+    assert "Not run: jurado2023/figure-10a" in found["answers"][0]
+    page = (folder / "index.html").read_text()
+    assert '<a href="jurado2023-figure-1/study.html">jurado2023/figure-1</a>' in page
+
+
+def test_one_data_set_may_be_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "my census").mkdir()
+    (tmp_path / "data").mkdir()
+    assert main(["reproduce", "jurado2023/figure-10a", "--data", "data", "--data", "adult=my census"]) == Exit.DONE
+    assert "- my census" in capsys.readouterr().out
+    assert main(["reproduce", "jurado2023/figure-10a", "--data", "adlut=my census"]) == Exit.USAGE
+    assert "--data: there is no data set adlut; there are adult." in capsys.readouterr().err
+    assert main(["reproduce", "jurado2023/figure-10a", "--data", "adult=nowhere"]) == Exit.USAGE
+    assert "--data: adult must be a folder, nowhere is none." in capsys.readouterr().err
 
 
 def test_data_from_the_environment(
@@ -111,7 +166,8 @@ def test_missing_data(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_paper_with_missing_data_is_done_in_part(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "jurado2023"]) == Exit.FAILED
     said = capsys.readouterr()
-    assert "Wrote hushuffle-out/reproduce/jurado2023-figure-1/study.html" in said.out
+    assert "Wrote hushuffle-out/reproduce/jurado2023/index.html" in said.out
+    assert Path("hushuffle-out/reproduce/jurado2023/jurado2023-figure-1/study.html").exists()
     assert "hushuffle: skipped jurado2023/figure-10a: this target needs" in said.err
 
 

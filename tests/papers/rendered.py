@@ -17,7 +17,9 @@ def rendered(name: str) -> Report:
     shares: list[float] = []
     study = reproduce(name, Request(tell=lambda _, share: shares.append(share)))
     assert study.key == name
-    assert study.answers
+    assert study.answers or study.claims
+    assert all(claim.target == name for claim in study.claims)
+    assert all(len(chart.series) <= 6 for chart in study.charts)
     assert study.tables or study.charts or study.maps or study.heat_maps
     assert study.sources
     assert study.software

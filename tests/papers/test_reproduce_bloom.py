@@ -20,31 +20,32 @@ def test_they_render(studies: dict[str, Report]) -> None:
 
 
 def test_observation_1(studies: dict[str, Report]) -> None:
-    assert (
-        studies["buffling/figure-2"].answers[0].startswith("Confirmed in our family of inputs, for 2, 3, 4, 5 filters")
-    )
-    assert "agree to nine digits" in studies["buffling/figure-2"].answers[2]
+    (claim,) = studies["buffling/figure-2"].claims
+    assert claim.verdict == "confirmed"
+    assert "for 2, 3, 4, 5 filters" in claim.ours
+    assert "agree to nine digits" in studies["buffling/figure-2"].answers[1]
     assert figure_2(Request(), publishers=(2,)).charts[0].title.endswith("2 filters")
 
 
 def test_observation_2(studies: dict[str, Report]) -> None:
     study = studies["buffling/figure-3"]
-    assert study.answers[0].startswith(
-        "Not always. For uniform and for empty filters it is in every case here, and for"
-    )
-    assert "in 9 of the 20 combinations" in study.answers[0]
-    assert "It ends at 1...1 too" in study.answers[0]
-    assert "at most 1.166 times" in study.answers[1]
+    (claim,) = study.claims
+    assert claim.verdict == "contradicted"
+    assert claim.ours.startswith("For uniform and for empty filters it is, and for three filters")
+    assert "in 9 of the 20 combinations" in claim.ours
+    assert "It ends at 1...1 too" in claim.ours
+    assert "at most 1.166 times" in study.answers[0]
     assert len(study.heat_maps) == 6
     assert {row[2] for row in study.tables[0].rows if row[0] == 2} == {"nowhere"}
     always = figure_3(Request(), publishers=(2,))
-    assert always.answers[0].startswith("Always.")
+    assert always.claims[0].verdict == "confirmed"
     assert len(always.answers) == len(study.answers) - 1
 
 
 def test_observation_3(studies: dict[str, Report]) -> None:
     study = studies["buffling/figure-4"]
-    assert "checked to nine digits" in study.answers[2]
+    assert study.claims[0].verdict == "confirmed"
+    assert "checked to nine digits" in study.answers[1]
     rows = {row[0]: row[1:] for row in study.tables[0].rows}
     assert rows["111"] == (0.6654, 0.8527, 0.9322, 0.9353)
     assert rows["000"][0] == -0.6654
@@ -53,9 +54,10 @@ def test_observation_3(studies: dict[str, Report]) -> None:
 
 def test_worst_pairs(studies: dict[str, Report]) -> None:
     study = studies["buffling/figure-3-worst-pairs"]
-    assert study.answers[0].startswith("Not always: in 3 of ")
-    assert "0.1370 against 0.1574" in study.answers[0]
-    assert "never below" in study.answers[1]
+    assert study.claims[0].verdict == "contradicted"
+    assert study.claims[0].ours.startswith("In 3 of ")
+    assert "0.1370 against 0.1574" in study.claims[0].ours
+    assert "never below" in study.answers[0]
     for *_, published, worst, certified, where in study.tables[0].rows:
         assert isinstance(published, float)
         assert isinstance(worst, float)
@@ -63,8 +65,9 @@ def test_worst_pairs(studies: dict[str, Report]) -> None:
         assert published <= worst <= certified.upper
         assert (where == "the paper's pair") == (worst <= published * (1 + 1e-9))
     single = worst_pairs(Request(), sizes=(2,), noises=(0.1,), epsilons=(0.5,))
-    assert single.answers[0] == (
-        "In all cases here: in 0 of 1 cases enumerated another pair of datasets has a larger delta at the same epsilon."
+    assert single.claims[0].verdict == "confirmed"
+    assert single.claims[0].ours == (
+        "In 0 of 1 cases enumerated another pair of datasets has a larger delta at the same epsilon."
     )
     assert "no others" in str(next(every_pair(1, 0.1, 0.5)))
 

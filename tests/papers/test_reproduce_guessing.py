@@ -9,9 +9,10 @@ from itertools import pairwise
 
 import pytest
 
-from hushuffle.model import Bound, Chart, Report
+from hushuffle.errors import InvalidInputError
+from hushuffle.model import Bound, Chart, Claim, Report
 from hushuffle.papers import Request, reproduce
-from hushuffle.papers.base import first_below, said, sizes, smallest, verdict
+from hushuffle.papers.base import claim, first_below, said, sizes, smallest
 from hushuffle.papers.jurado2023.channels import normal_maximum
 from oracles.qif_guessing import channel, histogram_law, success
 from oracles.qif_max_load import by_partitions
@@ -79,9 +80,14 @@ def test_the_law_behind_that_check() -> None:
 
 
 def test_figure_3_says_what_the_paper_says() -> None:
-    answers = study("jurado2023/figure-3").answers
-    assert answers[0].startswith("Confirmed: with p = 0.8 the figure is 0.52111 when all others")
-    assert all(answer.startswith("Confirmed") for answer in answers[:3])
+    first, *others = study("jurado2023/figure-3").claims
+    assert (first.printed, first.ours) == ("0.52111 and 0.52116", "0.52111 and 0.52116.")
+    assert [claim.verdict for claim in (first, *others)] == [*["confirmed"] * 3, "contradicted"]
+
+
+def test_the_fall_is_not_exponential() -> None:
+    (claim,) = (one for one in study("jurado2023/figure-2").claims if "exponentially" in one.sentence)
+    assert (claim.verdict, claim.place) == ("contradicted", "section IV-B")
 
 
 @pytest.mark.parametrize(("k", "p", "n"), [(5, 0.7, 8), (5, 1.0, 30), (10, 0.5, 12), (10, 0.2, 20)])
@@ -127,7 +133,7 @@ def test_tables_are_channels_and_everything_printed_is_confirmed(number: int) ->
             entries = [Fraction(str(cell)) for cell in row[1:]]
             assert sum(entries) == 1
             assert [float(entry) for entry in entries] == list(values)
-    assert all(answer.startswith(("Confirmed", "N and N^r")) for answer in made.answers)
+    assert {claim.verdict for claim in made.claims} == {"confirmed"}
 
 
 def test_table_3_against_enumeration() -> None:
@@ -156,7 +162,22 @@ def test_where_the_shuffle_passes_below_noise(p: float, k: int) -> None:
 
 
 def test_words() -> None:
-    assert (verdict(holds=True), verdict(holds=False)) == ("Confirmed", "Not confirmed")
+    yes, no = (True, False)
+    assert claim("Figure 1", "A.", yes, "B.").verdict == "confirmed"
+    assert claim("Figure 1", "A.", no, "B.").verdict == "contradicted"
+    elsewhere = claim("Figure 1", "A.", no, "B.", data="9 people.", stand_in="Another city.")
+    assert (elsewhere.verdict, elsewhere.reason, elsewhere.data) == (
+        "differs on other data",
+        "Another city.",
+        "9 people.",
+    )
+    held = claim("Figure 1", "A.", yes, "B.", data="9 people.", stand_in="Another city.")
+    assert (held.verdict, held.data) == ("confirmed", "9 people. Another city.")
+    assert claim("Figure 1", "A.", None, "B.", reason="Too few.").verdict == "not testable here"
+    with pytest.raises(InvalidInputError, match="must be one of confirmed"):
+        Claim(place="", sentence="", ours="", verdict="sort of")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="must be given"):
+        claim("Figure 1", "A.", None, "B.")
     assert said(Bound(lower=0.25, upper=0.26, kind="bracket", unit="")) == "0.2500 to 0.2600"
     assert said(Bound.exact(0.25, unit="")) == "0.2500"
     assert smallest(lambda n: n > 41, 0, 1000) == 42

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hushuffle.report.scales import Scale, drawable, scale
+from hushuffle.report.scales import Scale, drawable, scale, tick
 
 
 def test_what_has_a_place_on_an_axis() -> None:
@@ -52,5 +52,28 @@ def test_ticks_of_logarithmic_axes() -> None:
     assert Scale(low=2.0, high=21.0, log=True).ticks(6) == [2.0, 5.0, 10.0, 20.0]
     assert Scale(low=1e-6, high=1e-5, log=True).ticks(6)[0] == 1e-6
     assert len(Scale(low=1e-40, high=1.0, log=True).ticks(6)) <= 7
-    assert Scale(low=3.0, high=4.0, log=True).ticks(6) == []
-    assert Scale(low=0.0, high=4.0, log=False).ticks(6) == []
+    assert Scale(low=3.0, high=4.0, log=True).ticks(6) == [3.0, 3.2, 3.4, 3.6, 3.8, 4.0]
+    assert Scale(low=0.015, high=0.65, log=True).ticks(6) == [0.02, 0.05, 0.1, 0.2, 0.5]
+
+
+def test_ticks_of_other_axes_are_round() -> None:
+    assert Scale(low=0.0, high=4.0, log=False).ticks(6) == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        Scale(low=0.0, high=120_000.0, log=False),
+        Scale(low=10_000.0, high=18_500.0, log=False),
+        Scale(low=1e-12, high=3e4, log=True),
+        Scale(low=99_990.0, high=100_010.0, log=True),
+        Scale(low=0.52111, high=0.52117, log=False),
+    ],
+)
+def test_labels_stand_clear_of_each_other(axis: Scale) -> None:
+    ticks = axis.labelled(300, 8, 6)
+    half = [len(tick(value)) * 8 / 2 for value in ticks]
+    places = [300 * axis.share(value) for value in ticks]
+    assert len(ticks) >= 2
+    for left, right, a, b in zip(places, places[1:], half, half[1:], strict=False):
+        assert left + a < right - b

@@ -13,6 +13,7 @@ from hushuffle.model import Report, Series
 from report.studies import BRACKET, EMPTY, heat_map, panel, study, table
 
 KEYS = [
+    "claims",
     "schema_version",
     "verdict",
     "key",

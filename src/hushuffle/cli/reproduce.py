@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json as json_text
+import os
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,10 +19,11 @@ from hushuffle.errors import DataError, InvalidInputError
 
 if TYPE_CHECKING:
     from hushuffle.model import Report
-    from hushuffle.papers import Target
+    from hushuffle.papers import Request, Target
 
 _Flag = Parameter(negative=(), show_default=False)
 _ROOT = Path("hushuffle-out") / "reproduce"
+_ALL = "all"
 _WIDTH = 80
 _INDENT = 4
 
@@ -30,33 +33,38 @@ def reproduce(
     /,
     *,
     out: Path | None = None,
-    data: Annotated[Path | None, Parameter(env_var="HUSHUFFLE_DATA")] = None,
+    data: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
     seed: int = 1,
+    quick: Annotated[bool, _Flag] = False,
     json: Annotated[bool, _Flag] = False,
     list_: Annotated[bool, Parameter(name="--list", negative=(), show_default=False)] = False,
 ) -> Exit:
-    """Recompute a table or figure of a paper, and say whether it holds.
+    """Recompute tables and figures of papers, and say which claims hold.
 
-    Writes study.html and study.json into one folder, both or neither, and
-    prints a summary. Without a name it lists what there is.
+    Writes study.html and study.json into one folder, with every picture as
+    SVG and PNG and all numbers as CSV and Parquet, and prints a summary. For
+    a paper, or for all, it also writes index.html and verdicts.json: every
+    claim with its verdict. Without a name it lists what there is.
 
     Args:
-        name: a target such as jurado2023/figure-2, or jurado2023 for all targets of that paper.
-        out: the folder to write into (for a whole paper, one folder in it for each target); by default
-            hushuffle-out/reproduce/ and the name of the target.
-        data: the folder of the data sets, each in a folder of its own.
+        name: a target such as jurado2023/figure-2, jurado2023 for all targets of that paper, or all.
+        out: the folder to write into (for several targets, one folder in it for each); by default
+            hushuffle-out/reproduce/ and the name.
+        data: the folder of the data sets, each in a folder of its own (else HUSHUFFLE_DATA), or NAME=FOLDER for
+            one data set that is elsewhere; may be given several times.
         seed: for what is simulated; the same seed, the same numbers.
-        json: print study.json instead of the summary, and nothing else; for a whole paper, a list of them.
+        quick: compute at small sizes, in seconds; verdicts are about those.
+        json: print study.json instead of the summary, and nothing else; for several targets, a list of them.
         list_: list the targets, with the data sets they need and about how long they take.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
-    from hushuffle.papers import find, targets, today  # noqa: PLC0415
+    from hushuffle.papers import Request, find, targets, today  # noqa: PLC0415
 
     if seed < 0:
         message = f"--seed must be a whole number >= 0, got {seed}."
         raise UsageError(message)
     try:
-        chosen = tuple(targets().values()) if name is None else find(name)
+        chosen = tuple(targets().values()) if name in (None, _ALL) else find(str(name))
     except InvalidInputError as error:
         message = f"{error} `hushuffle reproduce` lists all of them."
         raise UsageError(message) from None
@@ -66,47 +74,82 @@ def reproduce(
     if list_ or name is None:
         sys.stdout.write(_listed_json(chosen) if json else "\n".join(_listed(chosen)) + "\n")
         return Exit.DONE
-    single = chosen[0].name == name
-    folders = [_folder(target, out, single=single) for target in chosen]
-    for folder in folders:
-        refuse_file(folder)
-    return _run(chosen, folders, data=data, seed=seed, json=json, single=single)
+    folder, named = _data(data, targets().values())
+    request = Request(data=folder, named=named, seed=seed)
+    where = out or _ROOT / name.replace("/", "-")
+    refuse_file(where)
+    if chosen[0].name == name:
+        return _single(chosen[0], where, request, quick=quick, json=json)
+    return _several(chosen, where, request, quick=quick, json=json)
 
 
-def _run(
-    chosen: Sequence[Target], folders: Sequence[Path], *, data: Path | None, seed: int, json: bool, single: bool
-) -> Exit:
-    """Compute and write one target after the other; those of a paper whose data are missing are skipped."""
+def _data(given: Sequence[str], targets: Iterable[Target]) -> tuple[Path | None, dict[str, Path]]:
+    """Return the folder of the data sets, and those that are elsewhere, by name."""
+    known = sorted({name for target in targets for name in target.data})
+    folder, named = os.environ.get("HUSHUFFLE_DATA"), dict[str, Path]()
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).is_dir():
+            folder = text
+            continue
+        if name not in known:
+            message = f"--data: there is no data set {name}; there are {', '.join(known)}."
+            raise UsageError(message)
+        if not Path(path).is_dir():
+            message = f"--data: {name} must be a folder, {path or 'nothing'} is none."
+            raise UsageError(message)
+        named[name] = Path(path)
+    return (Path(folder) if folder else None), named
+
+
+def _single(target: Target, folder: Path, request: Request, *, quick: bool, json: bool) -> Exit:
     from hushuffle import report  # noqa: PLC0415
 
-    texts, skipped = [], False
+    with progress(enabled=not json and sys.stderr.isatty()) as tell:
+        study = _computed(target, request, _part(tell, target, start=0.0, size=1.0), quick=quick)
+        files = report.write(study, folder, figures=True)
+    sys.stdout.write(document(files) if json else summary(study, [*files[:2], folder]))
+    return Exit.DONE
+
+
+def _several(chosen: Sequence[Target], folder: Path, request: Request, *, quick: bool, json: bool) -> Exit:
+    """Compute and write one target after the other, then all claims; those whose data are missing are skipped."""
+    from hushuffle import report  # noqa: PLC0415
+    from hushuffle.model.claim import count  # noqa: PLC0415
+    from hushuffle.papers import overview  # noqa: PLC0415
+
+    texts, studies, skipped = [], [], {}
     total = sum(target.seconds for target in chosen)
-    for place, (target, folder) in enumerate(zip(chosen, folders, strict=True)):
+    for place, target in enumerate(chosen):
         before = sum(done.seconds for done in chosen[:place])
         with progress(enabled=not json and sys.stderr.isatty()) as tell:
             part = _part(tell, target, start=before / total, size=target.seconds / total)
             try:
-                study = _computed(target, data, seed, part)
+                study = _computed(target, request, part, quick=quick)
             except DataError as error:
-                if single:
-                    raise
                 sys.stderr.write(f"hushuffle: skipped {target.name}: {error}\n")
-                skipped = True
+                skipped[target.name] = str(error).rstrip(".")
                 continue
-            files = report.write(study, folder)
+            files = report.write(study, folder / report.folder_of(target.name), figures=True)
+        studies.append(study)
         if json:
             texts.append(document(files).rstrip("\n"))
         else:
-            sys.stdout.write(("\n" if place else "") + summary(study, files))
+            sys.stdout.write(f"{target.name}: {count(study.claims)}\n")
+    made = overview(studies, skipped)
+    files = report.write(made, folder)
     if json:
-        sys.stdout.write((texts[0] if single else "[" + ",\n".join(texts) + "]") + "\n")
+        sys.stdout.write("[" + ",\n".join(texts) + "]\n")
+    else:
+        lines = ["", count(made.claims), *(f"Wrote {file}" for file in files), ""]
+        sys.stdout.write("\n".join(lines))
     return Exit.FAILED if skipped else Exit.DONE
 
 
-def _computed(target: Target, data: Path | None, seed: int, tell: Tell) -> Report:
+def _computed(target: Target, request: Request, tell: Tell, *, quick: bool) -> Report:
     from hushuffle import papers as tools  # noqa: PLC0415 - only when needed
 
-    return tools.reproduce(target.name, tools.Request(data=data, seed=seed, tell=tell))
+    return tools.reproduce(target.name, replace(request, tell=tell), quick=quick)
 
 
 def _part(tell: Tell | None, target: Target, *, start: float, size: float) -> Tell:
@@ -118,13 +161,6 @@ def _part(tell: Tell | None, target: Target, *, start: float, size: float) -> Te
 
     told("starting", 0.0)
     return told
-
-
-def _folder(target: Target, out: Path | None, *, single: bool) -> Path:
-    own = target.name.replace("/", "-")
-    if out is None:
-        return _ROOT / own
-    return out if single else out / own
 
 
 def _listed(chosen: Sequence[Target]) -> Iterator[str]:

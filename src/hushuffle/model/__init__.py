@@ -3,6 +3,7 @@
 from hushuffle.model.bound import Bound, Bounds, Guarantee, Kind, Witness, number
 from hushuffle.model.channel import Channel
 from hushuffle.model.citation import Citation
+from hushuffle.model.claim import VERDICTS, Claim, Verdict
 from hushuffle.model.domain import Domain
 from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.model.number_grid import NumberGrid
@@ -14,6 +15,7 @@ from hushuffle.model.statement import Anonymity, Assumption, Scenario, Statement
 from hushuffle.model.traces import Traces
 
 __all__ = [
+    "VERDICTS",
     "Anonymity",
     "Assumption",
     "Bound",
@@ -22,6 +24,7 @@ __all__ = [
     "Channel",
     "Chart",
     "Citation",
+    "Claim",
     "Diagram",
     "Domain",
     "Estimate",
@@ -47,6 +50,7 @@ __all__ = [
     "Transcript",
     "Unanswered",
     "Utility",
+    "Verdict",
     "Warned",
     "Witness",
     "number",

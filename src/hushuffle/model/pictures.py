@@ -28,18 +28,31 @@ class Series:
 
     @classmethod
     def through(cls, label: str, x: Iterable[float], figures: Iterable[Bound | float]) -> Self:
-        """Return the line through `figures`: the ends of a `Bound`, or plain numbers.
+        """Return the line through `figures`: plain numbers, or of a `Bound` the ends that say something.
+
+        A bracket and an estimate give a band; an upper bound is a line at its upper end, a lower bound at its lower.
 
         >>> Series.through("error", [1, 2], [0.5, Bound(lower=0.1, upper=0.2, kind="bracket", unit="")]).upper
         (0.5, 0.2)
         """
-        ends = [(f.lower, f.upper) if isinstance(f, Bound) else (float(f), float(f)) for f in figures]
+        ends = [_ends(figure) for figure in figures]
         return cls(
             label=label,
             x=tuple(float(place) for place in x),
             lower=tuple(low for low, _ in ends),
             upper=tuple(high for _, high in ends),
         )
+
+
+def _ends(figure: Bound | float) -> tuple[float, float]:
+    """Return from where to where a figure is drawn."""
+    if not isinstance(figure, Bound):
+        return float(figure), float(figure)
+    if figure.kind == "upper":
+        return figure.upper, figure.upper
+    if figure.kind == "lower":
+        return figure.lower, figure.lower
+    return figure.lower, figure.upper
 
 
 @dataclass(frozen=True, kw_only=True)

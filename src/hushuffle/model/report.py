@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.model.bound import Bound
 from hushuffle.model.citation import Citation
+from hushuffle.model.claim import Claim
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, PointMap
 from hushuffle.model.release import Estimate
 from hushuffle.model.statement import Statement, Target, met
@@ -165,7 +166,8 @@ class Report:
     the first one the most important. `settings` are names and values of everything that was chosen (sizes, seeds,
     rules), `software` names and versions of what computed it, `citations` the sources beside those of the figures.
 
-    `targets` are what was asked, each with what is got; `statement` is the first page of an assessment.
+    `claims` are those of a paper, each with its verdict. `targets` are what was asked, each with what is got;
+    `statement` is the first page of an assessment.
 
     The assessment of a deployment has a `population`, the effective `specification` as TOML text and, where
     frequencies are estimated, `utility`; a study (a figure of a paper, an attack, a plan) has a stable `key` instead.
@@ -175,6 +177,7 @@ class Report:
     title: str
     question: str
     key: str = ""
+    claims: tuple[Claim, ...] = ()
     answers: tuple[str, ...] = ()
     targets: tuple[Target, ...] = ()
     statement: Statement | None = None

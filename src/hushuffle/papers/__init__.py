@@ -11,8 +11,9 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.model import Report
 from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target
+from hushuffle.papers.verdicts import overview
 
-__all__ = ["Request", "Target", "find", "reproduce", "targets", "today"]
+__all__ = ["Request", "Target", "find", "overview", "reproduce", "targets", "today"]
 
 _MODULES: Final[tuple[str, ...]] = (
     "jurado2023.guessing",
@@ -91,8 +92,10 @@ def find(name: str) -> tuple[Target, ...]:
     raise InvalidInputError(message)
 
 
-def reproduce(name: str, request: Request) -> Report:
+def reproduce(name: str, request: Request, *, quick: bool = False) -> Report:
     """Return the study of the target `name`. A name of before (`today`) will do.
+
+    `quick` computes it at small sizes: what it says then is about those.
 
     Raises:
         InvalidInputError: there is no target of this name.
@@ -106,5 +109,7 @@ def reproduce(name: str, request: Request) -> Report:
         find(name)
         message = f'"{name}" is a paper, not one target.'
         raise InvalidInputError(message)
-    study = known[name].build(request)
-    return study if study.software else replace(study, software=software())
+    target = known[name]
+    study = target.quick(request) if quick and target.quick is not None else target.build(request)
+    claims = tuple(replace(claim, target=name) for claim in study.claims)
+    return replace(study, claims=claims, software=study.software or software())

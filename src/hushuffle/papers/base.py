@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ from hushuffle.errors import DataError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import UniformShuffle
-from hushuffle.model import Bound, Report, number
+from hushuffle.model import Bound, Claim, Report, Verdict, number
 from hushuffle.questions import qif
 
 _NAME: Final = re.compile(
@@ -24,9 +24,14 @@ _NAME: Final = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a reproduction may use: the folder of data sets, a seed for what is simulated, who is told of progress."""
+    """What a reproduction may use: data sets, a seed for what is simulated, who is told of progress.
+
+    `data` is the folder that holds the data sets, each in a folder of its own; `named` are folders of data sets that
+    are somewhere else, by name.
+    """
 
     data: Path | None = None
+    named: Mapping[str, Path] = field(default_factory=dict)
     seed: int = 1
     tell: Callable[[str, float], None] = lambda _what, _share: None
 
@@ -36,7 +41,9 @@ class Request:
         Raises:
             DataError: no folder of data sets was given, or it lacks this one.
         """
-        hint = f"Give the folder that holds {name}/ with --data or in HUSHUFFLE_DATA."
+        if name in self.named:
+            return self.named[name]
+        hint = f"Give the folder that holds {name}/ with --data or in HUSHUFFLE_DATA, or itself: --data {name}=FOLDER."
         if self.data is None:
             message = f"this target needs the data set {name}. {hint}"
             raise DataError(message)
@@ -52,7 +59,7 @@ class Target:
     """A table or figure: `name` is PAPER/figure-N or PAPER/table-N, `data` the data sets that it needs.
 
     The name may have a suffix: jurado2023/figure-3a, jurado2023/figure-3-knowledge. `seconds` is about how long it
-    takes on two cores.
+    takes on two cores; `quick` computes the same at sizes that take seconds (None: `build` does).
 
     Raises:
         InvalidInputError: a name of another form.
@@ -63,6 +70,7 @@ class Target:
     build: Callable[[Request], Report]
     data: tuple[str, ...] = ()
     seconds: float = 1.0
+    quick: Callable[[Request], Report] | None = None
 
     def __post_init__(self) -> None:
         if _NAME.fullmatch(self.name) is None:
@@ -135,9 +143,41 @@ def smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
     return high
 
 
-def verdict(*, holds: bool) -> str:
-    """Return the word that opens an answer about a claim of the paper."""
-    return "Confirmed" if holds else "Not confirmed"
+def claim(
+    place: str,
+    sentence: str,
+    holds: bool | None,  # noqa: FBT001 - what every claim turns on
+    ours: str,
+    *,
+    printed: str = "",
+    reason: str = "",
+    data: str = "",
+    stand_in: str = "",
+) -> Claim:
+    """Return the claim with its verdict; `holds` is None where nothing here can decide it.
+
+    `stand_in` says how the data differ from the paper's: what does not hold on them is not contradicted.
+
+    >>> claim("Figure 1", "A is below B.", False, "A is above B.", stand_in="Another city.").verdict
+    'differs on other data'
+    """
+    if holds is None:
+        verdict: Verdict = "not testable here"
+    elif holds:
+        verdict = "confirmed"
+    else:
+        verdict = "differs on other data" if stand_in else "contradicted"
+    told = " ".join(filter(None, (data, stand_in)))
+    why = reason or (stand_in if verdict == "differs on other data" else "")
+    return Claim(
+        place=place,
+        sentence=sentence,
+        ours=ours,
+        verdict=verdict,
+        printed=printed,
+        reason=why,
+        data=data if why == stand_in else told,
+    )
 
 
 def said(bound: Bound, digits: int = 4) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hushuffle.report.document import SCHEMA_VERSION as SCHEMA_VERSION
+    from hushuffle.report.document import folder_of as folder_of
     from hushuffle.report.document import json_schema as json_schema
     from hushuffle.report.document import to_json as to_json
     from hushuffle.report.files import write as write
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # Charts, templates and terminal tables cost half a second to import: each is loaded when used.
 _WHERE = {
     "SCHEMA_VERSION": "document",
+    "folder_of": "document",
     "html": "page",
     "json_schema": "document",
     "terminal": "summary",
@@ -27,7 +29,7 @@ _WHERE = {
     "write": "files",
 }
 
-__all__ = ["SCHEMA_VERSION", "html", "json_schema", "terminal", "to_json", "write"]
+__all__ = ["SCHEMA_VERSION", "folder_of", "html", "json_schema", "terminal", "to_json", "write"]
 
 
 def __getattr__(name: str) -> Any:

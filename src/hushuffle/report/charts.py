@@ -45,7 +45,7 @@ def lines(chart: Chart, *, numbers: str) -> Drawing | None:
     y_scale = scale(ends, log=chart.y_log)
     if x_scale is None or y_scale is None:
         return None
-    x = number("x", x_scale, ruler(x_scale, plain(chart.x_label)))
+    x = number("x", x_scale, ruler(x_scale, plain(chart.x_label), across=True))
     layers = _layers(chart, x, y_scale)
     for here in marked:
         layers += _here(here, x_scale, x)
@@ -160,7 +160,7 @@ def shares(
     room = _COLUMN_WIDTH * max(columns(label) for label in labels.values())
     names = {"labelExpr": f"({json.dumps(labels)})[datum.value]", "minExtent": room, "title": None, "ticks": False}
     y = {"field": "row", "type": "nominal", "sort": list(labels), "axis": names}
-    axis = ruler(x_scale, "share of people")
+    axis = ruler(x_scale, "share of people", across=True)
 
     def marked(mark: str, field: str, encoding: Values | None = None, **properties: Any) -> Values:
         return layer(data, mark, {"x": number(field, x_scale, axis), "y": y, **(encoding or {})}, **properties)

@@ -17,6 +17,7 @@ from hushuffle.model import (
     Bound,
     Chart,
     Citation,
+    Claim,
     Diagram,
     Estimate,
     Finding,
@@ -33,6 +34,8 @@ from hushuffle.model import (
 )
 
 SCHEMA_VERSION: Final = 1
+INDEX: Final = "verdicts"
+"""The key of the report on the claims that several studies test."""
 
 _Count = Annotated[int, Field(ge=0)]
 _Interval = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -168,6 +171,7 @@ class _Study(_Shared):
 
     key: Annotated[str, Field(description="A stable name.")]
     question: str
+    claims: Annotated[tuple[Claim, ...], Field(description="What a paper says, each with what came out and a verdict.")]
     answers: Annotated[tuple[str, ...], Field(description="Plain sentences, the first one the most important.")]
     settings: Annotated[list[_Setting], Field(description="Everything that was chosen.")]
     heat_maps: tuple[HeatMap, ...]
@@ -183,10 +187,21 @@ class Names:
 
     @classmethod
     def of(cls, report: Report) -> Names:
-        """Return the names for an assessment, or for any other report."""
+        """Return the names for an assessment, for the claims of several studies, or for any other report."""
+        if report.key == INDEX:
+            return cls(page="index.html", numbers="verdicts.json")
         if report.population is None:
             return cls(page="study.html", numbers="study.json")
         return cls(page="report.html", numbers="result.json")
+
+
+def folder_of(target: str) -> str:
+    """Return the name of the folder with the study of a target.
+
+    >>> folder_of("jurado2023/figure-2")
+    'jurado2023-figure-2'
+    """
+    return target.replace("/", "-")
 
 
 def to_json(report: Report) -> str:
@@ -239,6 +254,7 @@ def _document(report: Report) -> _Result | _Study:
         **shared,
         key=report.key,
         question=report.question,
+        claims=report.claims,
         answers=report.answers,
         settings=[_Setting(name=name, value=value) for name, value in report.settings],
         heat_maps=report.heat_maps,
@@ -248,7 +264,7 @@ def _document(report: Report) -> _Result | _Study:
 
 @cache
 def _adapter(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter({"result.json": _Result, "study.json": _Study}[name])
+    return TypeAdapter(_Result if name == "result.json" else _Study)
 
 
 class _Schema(GenerateJsonSchema):

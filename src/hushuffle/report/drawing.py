@@ -26,6 +26,8 @@ QUIET = "#595959"
 GRID = "#e3e6ea"
 _LINE_LENGTH = 50
 _TICKS = 6
+_ACROSS = 300
+"""About how wide the inside of a chart is at least."""
 _PADDING = {"left": 10, "top": 4, "right": 10, "bottom": 4}
 # Plain numbers, very small and very large ones as 1e-6 and 1e6.
 _LABEL = (
@@ -85,11 +87,10 @@ def number(field: str, axis: Scale, shown: Values) -> Values:
     return {"field": field, "type": "quantitative", "scale": limits, "axis": shown}
 
 
-def ruler(axis: Scale, title: str = "") -> Values:
-    """Return the ticks and the title of `axis`."""
-    shown, ticks = textwrap.wrap(title, _LINE_LENGTH) or None, axis.ticks(_TICKS)
-    wanted = {"values": ticks} if ticks else {"tickCount": _TICKS}
-    return {"title": shown, "labelExpr": _LABEL, **wanted}
+def ruler(axis: Scale, title: str = "", *, across: bool = False) -> Values:
+    """Return the ticks and the title of `axis`; the labels of one that runs `across` the picture stay apart."""
+    ticks = axis.labelled(_ACROSS, _COLUMN_WIDTH * FONT_SIZE, _TICKS) if across else axis.ticks(_TICKS)
+    return {"title": textwrap.wrap(title, _LINE_LENGTH) or None, "labelExpr": _LABEL, "values": ticks}
 
 
 def finish(layers: Sequence[Values], *, height: int, y_label: str = "", gap: int = 10) -> Values:
@@ -118,7 +119,7 @@ def finish(layers: Sequence[Values], *, height: int, y_label: str = "", gap: int
                 "gridColor": GRID,
                 "domainColor": QUIET,
                 "tickColor": QUIET,
-                "labelOverlap": "greedy",
+                "labelOverlap": False,
             },
         },
     }

@@ -16,10 +16,11 @@ from hushuffle.report.document import Names, to_json
 from hushuffle.report.page import html
 
 
-def write(report: Report, folder: Path) -> list[Path]:
+def write(report: Report, folder: Path, *, figures: bool = False) -> list[Path]:
     """Write the page and the document of `report` into `folder`; return their paths.
 
-    An assessment: `report.html`, `result.json`, `specification.toml`; any other report: `study.html`, `study.json`. If
+    An assessment: `report.html`, `result.json`, `specification.toml`; any other report: `study.html`, `study.json`.
+    With `figures` also each picture as SVG and PNG and all numbers as CSV and Parquet (figure-KEY, table-KEY). If
     anything fails (or Ctrl-C is pressed) the folder is left as it was.
 
     Raises:
@@ -27,14 +28,18 @@ def write(report: Report, folder: Path) -> list[Path]:
         OSError: the folder cannot be made or written.
     """
     names = Names.of(report)
-    texts = {names.page: html(report), names.numbers: to_json(report)}
+    contents = {names.page: html(report).encode(), names.numbers: to_json(report).encode()}
     if report.specification:
-        texts["specification.toml"] = report.specification.rstrip("\n") + "\n"
-    return _write(texts, folder)
+        contents["specification.toml"] = (report.specification.rstrip("\n") + "\n").encode()
+    if figures:
+        from hushuffle.report.figures import figure_files  # noqa: PLC0415 - only when needed
+
+        contents |= figure_files(report)
+    return _write(contents, folder)
 
 
-def _write(texts: dict[str, str], folder: Path) -> list[Path]:
-    """Write `texts` by name of file.
+def _write(contents: dict[str, bytes], folder: Path) -> list[Path]:
+    """Write `contents` by name of file.
 
     All are written beside their places first, then moved there: no part of a file is ever seen, and
     no new file beside old ones.
@@ -44,11 +49,11 @@ def _write(texts: dict[str, str], folder: Path) -> list[Path]:
     with ExitStack() as folders, ExitStack() as temporary, ExitStack() as undo:
         _make(folder, folders)
         moves = []
-        for name, text in texts.items():
+        for name, content in contents.items():
             new = folder / f".{name}.{mark}.new"
             temporary.callback(new.unlink, missing_ok=True)
             with naming(folder / name):
-                _save(new, text)
+                _save(new, content)
             moves.append((new, folder / name))
         for new, path in moves:
             undo.callback(_keep(path, folder / f".{path.name}.{mark}.old", temporary))
@@ -68,10 +73,10 @@ def _make(folder: Path, undo: ExitStack) -> None:
     folder.mkdir(exist_ok=True)  # complains if a file has that name
 
 
-def _save(path: Path, text: str) -> None:
-    """Write `text` to the new file `path`, through to the disk."""
+def _save(path: Path, content: bytes) -> None:
+    """Write `content` to the new file `path`, through to the disk."""
     with path.open("xb") as file:
-        file.write(text.encode())
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
 

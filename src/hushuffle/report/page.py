@@ -10,11 +10,12 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from hushuffle.model import Citation, Finding, PointMap, Report, Table
+from hushuffle.model.claim import count
 from hushuffle.report import charts, drawing, heat, maps
 from hushuffle.report.accuracy import Accuracy, accuracy
 from hushuffle.report.cells import CellColumn, cell_columns
 from hushuffle.report.diagrams import page_diagrams
-from hushuffle.report.document import Names
+from hushuffle.report.document import INDEX, Names, folder_of
 from hushuffle.report.drawing import Drawing, KeyEntry
 from hushuffle.report.first_page import first_page, verdict
 from hushuffle.report.formatting import (
@@ -46,6 +47,21 @@ class _Row:
     proof: str
     mentions: tuple[_Mention, ...]
     witness: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PageClaim:
+    """One claim of a paper; `link` leads from the page of several studies to the one that tests it ("" in that)."""
+
+    place: str
+    sentence: str
+    printed: str
+    ours: str
+    remarks: tuple[str, ...]
+    verdict: str
+    style: str
+    target: str
+    link: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +118,15 @@ def html(report: Report) -> str:
     reading = None if utility is None or population is None else accuracy(population, utility)
     return _template().render(
         assessment=population is not None,
+        index=report.key == INDEX,
         numbers=Names.of(report).numbers,
         key=plain(report.key),
         title=plain(report.title),
         lead=_tied(report.question),
         asked="" if population is None else asked(population),
         verdict=verdict(report),
+        claims=_claims(report),
+        claimed=count(report.claims),
         statement=None if report.statement is None else first_page(report.statement),
         answers=[_tied(answer) for answer in report.answers],
         rows=_rows(report.findings, report.sources, () if population is None else population.labels),
@@ -126,6 +145,25 @@ def html(report: Report) -> str:
         references=_references(report.sources),
         software=[(plain(name), plain(version)) for name, version in report.software],
     )
+
+
+def _claims(report: Report) -> list[_PageClaim]:
+    """Return the claims of a paper; those of several studies each with the way to its study."""
+    several = report.key == INDEX
+    return [
+        _PageClaim(
+            place=plain(claim.place),
+            sentence=_tied(claim.sentence),
+            printed=_tied(claim.printed),
+            ours=_tied(claim.ours),
+            remarks=tuple(_tied(remark) for remark in (claim.reason, claim.data) if remark),
+            verdict=claim.verdict,
+            style={"confirmed": "pass", "contradicted": "fail"}.get(claim.verdict, "open"),
+            target=plain(claim.target) if several else "",
+            link=f"{folder_of(claim.target)}/study.html" if several else "",
+        )
+        for claim in report.claims
+    ]
 
 
 def _pictures(report: Report, reading: Accuracy | None) -> list[_Picture]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 _MARGIN = 0.05
-_FEW_DECADES = 1.5
+_ENOUGH = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,23 +38,47 @@ class Scale:
         return (value - self.low) / (self.high - self.low)
 
     def ticks(self, most: int) -> list[float]:
-        """Return where a logarithmic axis has about `most` ticks (empty: the drawing library chooses).
+        """Return where the axis has about `most` ticks: at round numbers, on a logarithmic axis at powers of ten.
 
-        Powers of ten over many decades, 1, 2, 5 over few.
+        A logarithmic axis over few decades has 1, 2, 5 times them as well; one without two of these is ticked like any
+        other.
 
-        >>> Scale(low=90.0, high=11_000.0, log=True).ticks(6)
-        [100.0, 1000.0, 10000.0]
+        >>> Scale(low=90.0, high=11_000.0, log=True).ticks(6), Scale(low=0.0, high=1.0, log=False).ticks(5)
+        ([100.0, 1000.0, 10000.0], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
         """
         if not self.log:
-            return []
+            return steps(self.low, self.high, most)
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         decades = math.log10(self.high / self.low)
-        steps = (1.0, 2.0, 5.0) if decades < _FEW_DECADES else (1.0,)
         every = math.ceil(decades / most)
         # Written as text first: 10.0 ** -6 is not the float nearest to 1e-6, and would be labelled so.
-        ticks = [float(f"{step}e{power}") for power in range(first, last + 1, every) for step in steps]
-        inside = [tick for tick in ticks if self.low <= tick <= self.high]
-        return inside if len(inside) > 1 else []
+        powers = [float(f"1e{power}") for power in range(first, last + 1, every)]
+        inside = [power for power in powers if self.low <= power <= self.high]
+        for digits in ((2, 5), (3,)) if every == 1 and len(inside) < _ENOUGH else ():
+            between = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
+            finer = sorted([*inside, *(value for value in between if self.low <= value <= self.high)])
+            if 1 < len(finer) <= most:
+                return finer
+        return inside if len(inside) > 1 else steps(self.low, self.high, most)
+
+    def labelled(self, room: float, character: float, most: int) -> list[float]:
+        """Return at most about `most` ticks whose labels stand clear of each other on an axis `room` wide.
+
+        `character` is the width of one character, in the unit of `room`.
+
+        >>> Scale(low=0.0, high=120_000.0, log=False).labelled(300, 8, 6)
+        [0.0, 50000.0, 100000.0]
+        """
+        for count in range(most, 1, -1):
+            ticks = self.ticks(count)
+            half = [(len(tick(value)) + 1) * character / 2 for value in ticks]
+            places = [self.share(value) * room for value in ticks]
+            clear = all(
+                right - left >= a + b for (left, right), (a, b) in zip(pairwise(places), pairwise(half), strict=True)
+            )
+            if clear and len(ticks) > 1:
+                return ticks
+        return self.ticks(1)
 
 
 def drawable(value: float, *, log: bool) -> bool:

@@ -10,15 +10,28 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hushuffle import _checks
-from hushuffle.model import Finding, Report, Table, Unanswered, Warned
+from hushuffle.model import Claim, Finding, Report, Table, Unanswered, Verdict, Warned
+from hushuffle.model.claim import count
 from hushuffle.report.accuracy import Accuracy, accuracy
 from hushuffle.report.cells import CellColumn, CellText, cell_columns
 from hushuffle.report.diagrams import wrapped
-from hushuffle.report.document import Names
+from hushuffle.report.document import INDEX, Names
 from hushuffle.report.first_page import verdict
 from hushuffle.report.formatting import asked, columns, figure, plain, refusal
 from hushuffle.report.printing import item, items, printed, table, text
 
+_SHORT: Final[dict[Verdict, str]] = {
+    "confirmed": "CONFIRMED",
+    "contradicted": "CONTRADICTED",
+    "differs on other data": "OTHER DATA",
+    "not testable here": "NOT TESTED",
+}
+_COLORS: Final[dict[Verdict, str]] = {
+    "confirmed": "green",
+    "contradicted": "yellow",
+    "differs on other data": "cyan",
+    "not testable here": "cyan",
+}
 _MOST_VALUES: Final = 12
 _MOST_ROWS: Final = 20
 _MOST_WORDS: Final = 34
@@ -48,6 +61,7 @@ def _parts(report: Report, width: int) -> Iterable[RenderableType]:
         yield text(asked(population))
     yield Text()
     yield from _verdict(report)
+    yield from _claims(report)
     for answer in report.answers:
         yield item(answer)
     yield from _learned(report)
@@ -81,6 +95,27 @@ def _verdict(report: Report) -> Iterable[RenderableType]:
         for target, row in zip(report.targets, judged.targets, strict=True)
     )
     yield Text()
+
+
+def _claims(report: Report) -> Iterable[RenderableType]:
+    """Yield how many claims of the paper hold, and a line for each."""
+    if not report.claims:
+        return
+    yield text(count(report.claims), "bold")
+    several = report.key == INDEX
+    yield items(
+        (Text(_SHORT[claim.verdict], _COLORS[claim.verdict]), _claimed(claim, several)) for claim in report.claims
+    )
+    if report.answers:
+        yield Text()
+
+
+def _claimed(claim: Claim, several: bool) -> str:  # noqa: FBT001 - whether the claims are those of several studies
+    """Return what is claimed, printed and found, and why the verdict is what it is."""
+    where = f"{claim.place}; {claim.target}" if several else claim.place
+    printed = f" Printed: {claim.printed.rstrip('.')}." if claim.printed else ""
+    remarks = "".join(f" {remark}" for remark in (claim.reason, claim.data) if remark)
+    return f"{claim.sentence.rstrip('.')} ({where}).{printed} Here: {claim.ours}{remarks}"
 
 
 def _learned(report: Report) -> Iterable[RenderableType]:

@@ -9,14 +9,15 @@ from typing import Final
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from hushuffle.model import Cell, Channel, Chart, HeatMap, Report, Series, Table, Warned
+from hushuffle.model import Cell, Channel, Chart, Claim, HeatMap, Report, Series, Table, Warned
 from hushuffle.model.citation import QIF, Citation
-from hushuffle.papers.base import Request, Target, deployment, guessed, sizes, verdict
+from hushuffle.papers.base import Request, Target, claim, deployment, guessed, sizes
 from hushuffle.questions import qif
 
 _N: Final = 3
 _K: Final = 2
 _TRUTH: Final = Fraction(4, 5)
+_ROMAN: Final = ("I", "II", "III", "IV", "V")
 _SETTINGS: Final = (("people", "3"), ("values", "2, named a and b"), ("probability of the truth p", str(_TRUTH)))
 
 
@@ -29,10 +30,13 @@ def single(_request: Request) -> Report:
         "Noise, shuffle and reduced shuffle as channels",
         "What do noise and shuffle do to each data set of three people?",
         (
-            f"{verdict(holds=merged)}: merging the columns of S that are multiples of each other gives the reduced "
-            f"shuffle, so that both leak the same for every prior and gain (Proposition 9).",
-            f"{verdict(holds=_different(noise) == 4)}: N has {_different(noise)} different entries, one for each "
-            f"number of answers that differ.",
+            claim(
+                "Proposition 9",
+                "The shuffle and the reduced shuffle leak the same, for every prior and gain.",
+                merged,
+                "Merging the columns of S that are multiples of each other gives the reduced shuffle.",
+            ),
+            _pattern(1, noise, 4, "one for each number of answers that differ"),
         ),
         (("N", noise), ("S", shuffle), ("S^r", reduced)),
         "Definitions 7, 8 and 10, Proposition 9",
@@ -48,11 +52,14 @@ def combined(_request: Request) -> Report:
         "Noise then shuffle, which is shuffle then noise",
         "Does it matter whether noise or shuffle comes first?",
         (
-            f"{verdict(holds=first == second)}: NS and SN agree in every entry (Proposition 11).",
-            f"{verdict(holds=_different(first) == 6)}: the table has {_different(first)} different entries, in the "
-            f"printed pattern.",
-            f"{verdict(holds=bool(finer))}: NS refines N, so that the shuffle after the noise never leaks more, for "
-            f"any prior and gain; a post-processing that turns N into NS was found by linear programming.",
+            claim("Proposition 11", "Noise and shuffle commute.", first == second, "NS and SN agree in every entry."),
+            _pattern(2, first, 6, "in the printed pattern"),
+            claim(
+                "Theorem 4",
+                "NS refines N: the shuffle after the noise never leaks more, for any prior and gain.",
+                bool(finer),
+                "Linear programming finds a post-processing that turns N into NS.",
+            ),
         ),
         (("NS = SN", first),),
         "Proposition 11, Theorem 4",
@@ -68,10 +75,8 @@ def reduced_cascade(_request: Request) -> Report:
         "Noise, then reduced shuffle",
         "What remains when only the histogram of the noisy answers is kept?",
         (
-            f"{verdict(holds=same)}: NS^r and NS are equivalent: each is the other followed by a post-processing "
-            "(Proposition 12).",
-            f"{verdict(holds=_different(channel) == 8)}: the table has {_different(channel)} different entries, as "
-            "printed.",
+            claim("Proposition 12", "NS^r and NS are equivalent.", same, _BOTH_WAYS),
+            _pattern(3, channel, 8, "as printed"),
         ),
         (("NS^r", channel),),
         "Proposition 12",
@@ -87,13 +92,19 @@ def reduced_noise(_request: Request) -> Report:
         "Noise on histograms",
         "What does the noise do to a histogram, all data sets with that histogram being equally likely?",
         (
-            f"{verdict(holds=ends)}: the first and the last row are those of NS^r, where only one data set has the "
-            "histogram.",
-            f"N and N^r cannot be compared: N takes {len(qif.datasets(_N, _K))} data sets, N^r takes "
-            f"{len(qif.histograms(_N, _K))} histograms.",
+            claim(
+                "Example 24, Table IV",
+                "The first and the last row are those of NS^r.",
+                ends,
+                "Equal in every entry: only one data set has that histogram.",
+            ),
         ),
         (("N^r", reduced),),
         "Definition 23, Example 24",
+        answers=(
+            f"N and N^r cannot be compared: N takes {len(qif.datasets(_N, _K))} data sets, N^r takes "
+            f"{len(qif.histograms(_N, _K))} histograms.",
+        ),
     )
 
 
@@ -107,9 +118,10 @@ def commuting(_request: Request) -> Report:
         "Noise and reduced shuffle commute",
         "Do noise and reduced shuffle commute, if the noise is reduced as well?",
         (
-            f"{verdict(holds=direct == cascade)}: NS^r and S^r N^r agree in every entry (Proposition 26).",
-            f"{verdict(holds=same)}: S^r N^r and SN are equivalent: each is the other followed by a post-processing "
-            "(Proposition 28).",
+            claim(
+                "Proposition 26", "Reduced noise and reduced shuffle commute.", direct == cascade, "All entries equal."
+            ),
+            claim("Proposition 28", "S^r N^r and SN are equivalent.", same, _BOTH_WAYS),
         ),
         (("NS^r = S^r N^r", direct),),
         "Propositions 26 and 28",
@@ -120,19 +132,36 @@ def _study(
     number: int,
     title: str,
     question: str,
-    answers: tuple[str, ...],
+    claims: tuple[Claim, ...],
     channels: tuple[tuple[str, Channel], ...],
     where: str,
+    *,
+    answers: tuple[str, ...] = (),
 ) -> Report:
     return Report(
         key=f"jurado2023/table-{number}",
         title=title,
         question=question,
+        claims=claims,
         answers=answers,
         settings=_SETTINGS,
         tables=tuple(_table(name, channel) for name, channel in channels),
         heat_maps=tuple(_picture(name, channel) for name, channel in channels),
-        citations=(QIF.at(f"Table {('I', 'II', 'III', 'IV', 'V')[number - 1]}"), QIF.at(where)),
+        citations=(QIF.at(f"Table {_ROMAN[number - 1]}"), QIF.at(where)),
+    )
+
+
+_BOTH_WAYS: Final = "Linear programming finds a post-processing from each to the other."
+
+
+def _pattern(number: int, channel: Channel, entries: int, which: str) -> Claim:
+    """Return the claim that the channel has as many different entries as its printed table."""
+    return claim(
+        f"Table {_ROMAN[number - 1]}",
+        "The entries of the table.",
+        _different(channel) == entries,
+        f"{_different(channel)} different entries, {which}.",
+        printed=f"{entries} different entries",
     )
 
 
@@ -205,17 +234,29 @@ def shuffle_limit(request: Request) -> Report:
         key="jurado2023/figure-6",
         title="The shuffle alone: the approximation for many people against exact values",
         question="How close is 1/k + sqrt(2 ln k/(n k)) to what somebody who knows nobody can guess?",
+        claims=(
+            claim(
+                "Figure 6",
+                "The approximation is close to the exact figure from 10 to 1,000 people.",
+                far[100] < 0.05 and far[10] < 0.1,
+                f"Within {far[100]:.3f} of it for 100 values and {far[10]:.3f} for 10; for 2 values there is an offset "
+                f"of up to {far[2]:.3f}.",
+                reason="To the eye: the closeness owes most to the 1/k that both contain.",
+            ),
+            claim(
+                "Theorem 22",
+                "The formulas are asymptotic bounds.",
+                _ratio(100, 1.0, 10) >= 1,
+                "No bound on either side: above the exact figure for many people, below it where people are few "
+                f"compared with k ln k: {_ratio(100, 1.0, 10):.2f} of it with 100 values and 10 people, "
+                f"{_ratio(1000, 1.0, 1000):.2f} with 1,000 and 1,000.",
+            ),
+        ),
         answers=(
-            f"Confirmed to the eye: from 10 to 1,000 people the approximation is within {far[100]:.3f} of the exact "
-            f"figure for 100 values and {far[10]:.3f} for 10; for 2 values there is an offset of up to {far[2]:.3f}. "
-            f"In proportion the closeness owes most to the 1/k that both contain.",
             "The offset does not go away with more people. What the release adds to 1/k is overstated by a factor that "
             f"tends to sqrt(2 ln k)/m_k, m_k the mean of the largest of k normal variables: {_factor(2):.2f} for 2 "
             f"values, {_factor(10):.2f} for 10, {_factor(100):.2f} for 100. At 1,000,000 people it is "
             f"{_excess(2, 10**6):.2f}, {_excess(10, 10**6):.2f} and {_excess(100, 10**6):.2f}.",
-            "It is no bound: above the exact figure for many people, below it where people are few compared with k ln "
-            f"k: {_ratio(100, 1.0, 10):.2f} of it with 100 values and 10 people, {_ratio(1000, 1.0, 1000):.2f} with "
-            f"1,000 and 1,000.",
             "Beyond the figure: 1/k + m_k/sqrt(n k) costs the same and its excess is right in the limit; at 1,000 "
             f"people it is off by {100 * _better_error(2, 1000):.2g} % for 2, {100 * _better_error(10, 1000):.2g} % "
             f"for 10 and {100 * _better_error(100, 1000):.2g} % for 100 values.",
@@ -253,12 +294,19 @@ def noise_limit(request: Request) -> Report:
         key="jurado2023/figure-7",
         title="Noise and shuffle: the approximation for many people against exact values",
         question="How close is the approximation when the reports are noisy as well?",
+        claims=(
+            claim(
+                "Figure 7",
+                "With noise, too, the approximation comes closer with more people.",
+                holds,
+                f"With p = 0.8 its ratio to the exact figure falls from {ratios[2, 0.8][0]:.3f} at 10 people to "
+                f"{ratios[2, 0.8][-1]:.3f} at 1,000 for 2 values, and from {ratios[10, 0.8][0]:.3f} to "
+                f"{ratios[10, 0.8][-1]:.3f} for 10. With 100 values it starts below, at {ratios[100, 0.8][0]:.3f}, and "
+                f"is {ratios[100, 0.8][-1]:.3f} at 1,000 people.",
+                reason="True for 2 and 10 values.",
+            ),
+        ),
         answers=(
-            f"{verdict(holds=holds)} for 2 and 10 values: the approximation lies above the exact figure and comes "
-            f"closer with more people. With p = 0.8 its ratio to the exact figure falls from {ratios[2, 0.8][0]:.3f} "
-            f"at 10 people to {ratios[2, 0.8][-1]:.3f} at 1,000 for 2 values, and from {ratios[10, 0.8][0]:.3f} to "
-            f"{ratios[10, 0.8][-1]:.3f} for 10. With 100 values it starts below, at {ratios[100, 0.8][0]:.3f}, and is "
-            f"{ratios[100, 0.8][-1]:.3f} at 1,000 people.",
             "The lines meet because both go to 1/k. What the release adds to 1/k is off by the same factor as without "
             f"noise, since noise multiplies both by (kp - 1)/(k - 1): {_excess(2, 1000):.2f}, "
             f"{_excess(10, 1000):.2f} and {_excess(100, 1000):.2f} at 1,000 people.",

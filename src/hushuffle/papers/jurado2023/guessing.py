@@ -8,7 +8,7 @@ from typing import Final
 from hushuffle.mechanisms.adversaries import Strong
 from hushuffle.model import Bound, Chart, Histogram, Report, Series, Table, number
 from hushuffle.model.citation import QIF
-from hushuffle.papers.base import Request, Target, deployment, first_below, guessed, said, sizes, verdict
+from hushuffle.papers.base import Request, Target, claim, deployment, first_below, guessed, said, sizes
 from hushuffle.questions import qif
 
 _TRUTHS: Final = (1.0, 0.9, 0.8, 0.7, 0.6)
@@ -38,17 +38,41 @@ def against_people(request: Request) -> Report:
         title="Two values: what noise and shuffling each do to a guesser who knows nobody",
         question="How often does somebody who knows nobody's answer guess one person's answer right, against the "
         "number of people?",
+        claims=(
+            claim(
+                "Figure 2",
+                "Shuffling alone does more than noise alone, unless the noise is next to pure chance.",
+                first_below(0.6, 2) <= 50,
+                f"With 50 people the shuffle without noise leaves {number(shuffle[-1])}, less than noise with p = 0.6; "
+                f"it passes below that noise at {first_below(0.6, 2)} people.",
+            ),
+            claim(
+                "section IV-B",
+                "Shuffling noisy data exponentially decreases the vulnerability.",
+                slope < -1,
+                f"The excess over 1/2 falls like n^(-1/2): the exponent from 1,000 to 1,000,000 people is {slope:.3f}.",
+            ),
+            claim(
+                "section IV-B",
+                "With two people and p = 0.8, noise and shuffle leave less than noise alone.",
+                math.isclose(two, 0.65),
+                f"{number(two)}, noise alone 0.8.",
+                printed="0.65",
+            ),
+            claim(
+                "Figure 2",
+                "The lines fall in steps: 2m and 2m + 1 people give the same figure.",
+                pairs,
+                "The same for every p and m up to 24.",
+            ),
+            claim(
+                "Theorem 4, Figure 2",
+                "Adding noise to the shuffle, or the shuffle to noise, never helps the guesser.",
+                never_worse,
+                "True for every p and up to 50 people.",
+            ),
+        ),
         answers=(
-            f"{verdict(holds=first_below(0.6, 2) <= 50)}: shuffling alone does more than noise alone unless the noise "
-            f"is next to pure chance: with 50 people the shuffle without noise leaves {number(shuffle[-1])}, less than "
-            f"noise with p = 0.6; it passes below that noise at {first_below(0.6, 2)} people.",
-            f"Not as written: the fall is not exponential in the number of people. The excess over 1/2 falls like "
-            f"n^(-1/2): the exponent from 1,000 to 1,000,000 people is {slope:.3f}.",
-            f"{verdict(holds=math.isclose(two, 0.65))}: with two people and p = 0.8 noise alone leaves 0.8, noise and "
-            f"shuffle {number(two)}.",
-            f"{verdict(holds=pairs)}: the lines fall in steps, 2m and 2m + 1 people give the same figure.",
-            f"{verdict(holds=never_worse)}: adding noise to the shuffle, or the shuffle to noise, never helps the "
-            "guesser.",
             f"The lines for different p never meet but converge: at 1,000,000 people p = 1 and p = 0.6 differ by "
             f"{number(apart)}.",
         ),
@@ -76,18 +100,39 @@ def strong_against_composition(request: Request) -> Report:
         title="Two values: a guesser who knows everybody else",
         question="201 people answer yes or no. How often does somebody who knows the 200 other answers guess the last "
         "one right, by how many of the others say a?",
+        claims=(
+            claim(
+                "section V, Figure 3",
+                "p = 0.8: the figure when all others say the same, and when half of them do.",
+                agree,
+                f"{edge:.5f} and {middle:.5f}.",
+                printed="0.52111 and 0.52116",
+            ),
+            claim(
+                "section V",
+                "The shuffle alone does nothing against a guesser who knows all others.",
+                useless,
+                "With p = 1 the guesser is always right." if useless else "With p = 1 the guesser is not always right.",
+            ),
+            claim(
+                "section V",
+                "Noise and shuffle together leave less than noise alone.",
+                protects,
+                f"At p = 0.8: {number(middle)} at most. The same holds for every p < 1 tried, whatever the others say.",
+            ),
+            claim(
+                "section V",
+                "What the others hold changes the vulnerability only marginally.",
+                spread[0.99] < 0.01,
+                f"By {number(spread[0.8])} at p = 0.8; but at p = 0.99 from "
+                f"{number(min(b.upper for b in figures[0.99]))} to {number(max(b.upper for b in figures[0.99]))}.",
+                reason="True where there is much noise, as in the paper's example; not in general.",
+            ),
+        ),
         answers=(
-            f"{verdict(holds=agree)}: with p = 0.8 the figure is {edge:.5f} when all others say the same and "
-            f"{middle:.5f} when half of them do; the paper has 0.52111 and 0.52116.",
-            f"{verdict(holds=useless)}: the shuffle alone (p = 1) does nothing against this guesser, who is always "
-            "right.",
-            f"{verdict(holds=protects)}: noise and shuffle together leave less than either alone, for every p < 1 and "
-            "whatever the others say.",
-            f"What the others say matters little at p = 0.8 (by {number(spread[0.8])}), but not in general: at p = "
-            f"0.99 it moves the figure from {number(min(b.upper for b in figures[0.99]))} to "
-            f"{number(max(b.upper for b in figures[0.99]))}. The figure is 1/2 + (p - 1/2) times the largest "
-            "probability of any count among the others' reports; the variance of that count is 200 p(1 - p) whatever "
-            f"they say, so that only its shape differs, and that shows when the variance is small.",
+            "The figure is 1/2 + (p - 1/2) times the largest probability of any count among the others' reports. The "
+            "variance of that count is 200 p(1 - p) whatever they say: only its shape differs, and that shows when the "
+            "variance is small.",
         ),
         settings=(
             ("people", "201"),
@@ -115,7 +160,7 @@ def strong_against_composition(request: Request) -> Report:
 def more_values(request: Request) -> Report:
     """Return figure 4: 5 and 10 values, noise and shuffle against the number of people."""
     truths, few = {5: (1.0, 0.9, 0.7, 0.5, 0.3), 10: (1.0, 0.9, 0.7, 0.5, 0.2)}, [*range(1, 21), *range(22, 51, 2)]
-    charts, tables, answers = [], [], []
+    charts, tables, claims = [], [], []
     for place, (k, levels) in enumerate(truths.items()):
         request.tell(f"{k} values", place / len(truths))
         charts += [
@@ -126,17 +171,22 @@ def more_values(request: Request) -> Report:
         tables += [_grid(k, levels, (1, 2, 10, 50, 1000, 10**6)), _crossings(k, near)]
         alone = guessed(k, 1.0, 50).upper
         beaten = max(p for p in near if p >= alone or p == near[-1])
-        answers.append(
-            f"{verdict(holds=alone < 0.5 <= beaten)}: with {k} values and 50 people the shuffle alone leaves "
-            f"{number(alone)} (1/k is {1 / k:g}), below noise alone with p = 0.5; it needs "
-            f"{first_below(near[-1], k):,} people to pass below p = {near[-1]:g}, noise that is next to useless."
+        claims.append(
+            claim(
+                "Figure 4",
+                f"With {k} values, too, shuffling alone does more than noise alone.",
+                alone < 0.5 <= beaten,
+                f"With 50 people the shuffle alone leaves {number(alone)} (1/k is {1 / k:g}), below noise alone with "
+                f"p = 0.5; it needs {first_below(near[-1], k):,} people to pass below p = {near[-1]:g}, where the "
+                "reports say next to nothing.",
+            )
         )
     return Report(
         key="jurado2023/figure-4",
         title="More values: what noise and shuffling each do to a guesser who knows nobody",
         question="Does shuffling alone remain better than noise alone with 5 and with 10 values?",
+        claims=tuple(claims),
         answers=(
-            *answers,
             "Beyond the figure: the exact lines go on to 1,000,000 people, where every p is within "
             f"{number(guessed(10, 1.0, 10**6).upper - 0.1)} of 1/10 with 10 values.",
         ),
@@ -167,8 +217,15 @@ def shuffle_alone(request: Request) -> Report:
         key="jurado2023/figure-5",
         title="The shuffle alone against a guesser who knows nobody",
         question="How does the shuffle without noise do as the number of people and of values grows?",
+        claims=(
+            claim(
+                "Figure 5",
+                "Under the shuffle alone the figure falls towards 1/k with the number of people.",
+                falling,
+                f"For every k tried; with 1,000,000 people and 10 values it is {said(figures[10][10**6])}.",
+            ),
+        ),
         answers=(
-            f"{verdict(holds=falling)}: the figure falls with the number of people towards 1/k, for every k tried.",
             f"With 1,000 people it is {said(figures[10][1000])} for 10 values and {said(figures[100][1000])} for 100: "
             f"the more values, the further above 1/k in proportion ({10 * figures[10][1000].upper:.2f} times and "
             f"{100 * figures[100][1000].upper:.2f} times).",

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from hushuffle.model import Bound, Chart, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.papers.base import Request, Target
-from hushuffle.papers.ladjel2021.traffic import verdict
+from hushuffle.papers.base import Request, Target, claim
 from hushuffle.questions import traffic
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -110,20 +109,35 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
         title="Every output of a small scrambler, with its exact probability",
         question=f"{n} messages, {dummies} dummies, {targets} targets, sigma = {sigma:g}: which outputs tell two "
         "inputs apart, and how often do they come?",
+        claims=(
+            claim(
+                "Figure 6",
+                "The largest log-ratios belong to very rare outputs.",
+                rare < 1e-4,
+                f"The largest is {number(worst[first_name])}; outputs above two thirds of it come with probability "
+                f"{rare:.2g}.",
+            ),
+            claim(
+                "Appendix D",
+                "Nearly every output is drawn.",
+                main.unseen(RUNS) < 0.05 * main.first.size,
+                f"There are exactly {main.first.size:,}; in {RUNS:.0e} runs on the {first_name} input "
+                f"{main.unseen(RUNS):,.0f} are expected never to come, and {few:,} less than ten times, so that their "
+                "log-ratios, the largest among them, cannot be read off counts. Enumeration needs no runs.",
+            ),
+            claim(
+                "Appendix D",
+                "The choice of input has a negligible impact.",
+                max(spread[2.0]) < 2 * min(spread[2.0]),
+                "; ".join(
+                    f"Delta at epsilon = {level:g} is "
+                    + ", ".join(f"{value:.2g} ({name})" for value, name in zip(values, pairs, strict=True))
+                    for level, values in spread.items()
+                )
+                + ".",
+            ),
+        ),
         answers=(
-            f"{verdict(holds=rare < 1e-4)}: the largest log-ratios belong to very rare outputs: the largest is "
-            f"{number(worst[first_name])}, and outputs above two thirds of it come with probability {rare:.2g}.",
-            f"{verdict(holds=main.unseen(RUNS) < 0.05 * main.first.size)}: nearly every output is drawn. There are "
-            f"exactly {main.first.size:,}; in {RUNS:.0e} runs on the {first_name} input {main.unseen(RUNS):,.0f} are "
-            f"expected never to come, and {few:,} less than ten times, so that their log-ratios, the largest among "
-            "them, cannot be read off counts. Enumeration needs no runs.",
-            f"{verdict(holds=max(spread[2.0]) < 2 * min(spread[2.0]))}: the choice of input has a negligible impact. "
-            + "; ".join(
-                f"delta at epsilon = {level:g} is "
-                + ", ".join(f"{value:.2g} ({name})" for value, name in zip(values, pairs, strict=True))
-                for level, values in spread.items()
-            )
-            + ".",
             f"Over all inputs: epsilon is {certified[1e-4]} at delta = 1e-4, the pure one "
             f"{number(traffic.sampling_epsilon(targets, sigma).upper)} whatever the dummies.",
         ),

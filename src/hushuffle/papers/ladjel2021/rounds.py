@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from hushuffle.model import Bound, Chart, Report, Table, number
+from hushuffle.model import Bound, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.papers.base import Request, Target
+from hushuffle.papers.base import Request, Target, claim
 from hushuffle.papers.ladjel2021.tradeoffs import USED, Setting, grouped
-from hushuffle.papers.ladjel2021.traffic import DELTA, TARGETS_OF, as_printed, drawn, verdict
+from hushuffle.papers.ladjel2021.traffic import DELTA, TARGETS_OF, as_printed, drawn
 from hushuffle.plans import Plan, cluster_costs, k_means, plan_costs
 from hushuffle.questions import traffic
 
 ITERATIONS: Final = 10
 _NATS: Final = "epsilon (nats) at delta = 1e-4"
+
+_WAYS: Final = {
+    "losses composed": " Certified.",
+    "sum over the sets": " Certified: the paper's Theorem 1, corrected.",
+    "printed formula": " No bound.",
+}
 
 Figures = dict[tuple[int, float, int], tuple[Plan, Bound, Bound, float]]
 Lines = dict[float, list[tuple[int, float, int]]]
@@ -59,14 +65,21 @@ def iteration_study(
         key="ladjel2021/figure-8-k-means",
         title=f"K-means, {rounds} iterations: privacy against network load and load of a node",
         question="What do the messages of ten iterations tell, if the centroids are public?",
-        answers=(
-            f"{verdict(holds=hidden.applies)}: K-means as published has the guarantee of {rounds} times one message. "
-            f"{hidden.refusals()[0].split(':')[0]}. What follows is conditional on public centroids, and says nothing "
-            "about what the centroids themselves tell.",
-            f"Composing the losses of {rounds} rounds gives {min(gain):.1f} to {max(gain):.1f} times less than the sum "
-            "of the rounds' figures at equal shares of delta (the paper's Theorem 1).",
+        claims=(
+            claim(
+                "section V",
+                f"K-means has the guarantee of {rounds} times one message.",
+                hidden.applies,
+                f"{hidden.refusals()[0].split(':')[0]}.",
+                reason="All else on this page is conditional on public centroids, and says nothing about what the "
+                "centroids themselves tell.",
+            ),
             _within(figures, load),
             _batches_matter(figures, node),
+        ),
+        answers=(
+            f"Composing the losses of {rounds} rounds gives {min(gain):.1f} to {max(gain):.1f} times less than the sum "
+            "of the rounds' figures at equal shares of delta (the paper's Theorem 1).",
         ),
         settings=(
             ("people", f"{people:,}"),
@@ -86,8 +99,8 @@ def iteration_study(
             ),
         ),
         charts=(
-            _rounds_chart("network-load", "Network load (figure 8e)", "messages in all", load, figures, _messages),
-            _rounds_chart("individual-load", "Load of a scrambler (figure 8f)", "channels", node, figures, _channels),
+            *_rounds_charts("network-load", "Network load (figure 8e)", "messages in all", load, figures, _messages),
+            *_rounds_charts("individual-load", "Load of a scrambler (figure 8f)", "channels", node, figures, _channels),
         ),
         citations=(LADJEL.at("Figure 8, e and f"), LADJEL.at("Theorem 1, corrected")),
     )
@@ -101,37 +114,46 @@ def _channels(plan: Plan) -> float:
     return float(cluster_costs(plan.clusters[0]).busiest)
 
 
-def _rounds_chart(
+def _rounds_charts(
     key: str, title: str, x_label: str, lines: Lines, figures: Figures, x: Callable[[Plan], float]
-) -> Chart:
-    series = []
+) -> Iterator[Chart]:
     for s, cases in lines.items():
         at = [x(figures[case][0]) for case in cases]
-        for place, name in enumerate(("composed", "sum", "printed (no bound)")):
-            series.append(drawn(f"sigma = {s:g}: {name}", at, [figures[case][1:][place] for case in cases]))
-    caption = "Conditional on public centroids. Composed: certified upper bound; the lower bound is that of one round."
-    return Chart(
-        key=key, title=title, caption=caption, x_label=x_label, y_label=_NATS, series=tuple(series), y_log=True
-    )
+        names = ("composed", "sum", "printed (no bound)")
+        yield Chart(
+            key=f"{key}-{s:g}",
+            title=f"{title}, sigma = {s:g}",
+            caption="Conditional on public centroids. Composed: certified; the lower end is that of one round.",
+            x_label=x_label,
+            y_label=_NATS,
+            series=tuple(
+                drawn(name, at, [figures[case][1:][place] for case in cases]) for place, name in enumerate(names)
+            ),
+            y_log=True,
+        )
 
 
-def _within(figures: Figures, load: Lines) -> str:
+def _within(figures: Figures, load: Lines) -> Claim:
     rate = max(load)
     start, end = (figures[load[rate][place]][1].upper for place in (0, -1))
-    return (
-        f"{verdict(holds=start <= 1)}: at high sampling rates epsilon <= 1 is reached at little load: sigma = {rate:g} "
-        f"gives {number(start)} without a dummy and {number(end)} with {load[rate][-1][2]} for each scrambler."
+    return claim(
+        "Figure 8e",
+        "At high sampling rates epsilon <= 1 is reached at little load.",
+        start <= 1,
+        f"Sigma = {rate:g} gives {number(start)} without a dummy and {number(end)} with {load[rate][-1][2]} for each "
+        "scrambler.",
     )
 
 
-def _batches_matter(figures: Figures, node: Lines) -> str:
+def _batches_matter(figures: Figures, node: Lines) -> Claim:
     rate = max(node)
     line = [(case[0], figures[case][1].upper) for case in node[rate]]
     falls = all(b[1] <= a[1] * (1 + 1e-6) for a, b in pairwise(line))
-    return (
-        f"{verdict(holds=falls)}: larger batches help, less and less: sigma = {rate:g}, 50 dummies each: "
-        + ", ".join(f"{number(value)} for n = {n}" for n, value in line)
-        + "."
+    return claim(
+        "Figure 8f",
+        "Larger batches help, less and less.",
+        falls,
+        f"Sigma = {rate:g}, 50 dummies each: " + ", ".join(f"{number(value)} for n = {n}" for n, value in line) + ".",
     )
 
 
@@ -145,7 +167,8 @@ def grouping_study(
     most: int = 4,
 ) -> Report:
     """Return figure 9: whole plans of 1 to `most` grouping sets, `used` tuples in each, batches of `n`."""
-    rows, series, ratios, low = [], [], [], 0
+    rows, ratios, low = [], [], 0
+    lines: dict[str, list[Series]] = {name: [] for name in _WAYS}
     for sets in range(1, most + 1):
         composed: list[Bound] = []
         sums: list[Bound] = []
@@ -167,20 +190,24 @@ def grouping_study(
             printed.append(claimed)
             if sets > 1:
                 ratios.append(simple.upper / total.upper)
-        series += [
-            drawn(f"G = {sets}: composed", at, composed),
-            drawn(f"G = {sets}: sum", at, sums),
-            drawn(f"G = {sets}: printed (no bound)", at, printed),
-        ]
+        ways: tuple[Sequence[Bound | float], ...] = (composed, sums, printed)
+        for name, figures in zip(_WAYS, ways, strict=True):
+            lines[name].append(drawn(f"G = {sets}", at, figures))
     return Report(
         key="ladjel2021/figure-9",
         title="Aggregate over several grouping sets: privacy against network load",
         question="What does a person who answers G grouping sets give away, against all messages sent?",
+        claims=(
+            claim(
+                "Figure 9",
+                "The printed curve of one grouping set is a bound.",
+                low == 0,
+                f"At {low} of {len(dummies)} numbers of dummies it lies below the certified lower bound.",
+            ),
+        ),
         answers=(
             "The sum over grouping sets (Theorem 1, corrected: over all clusters that an item reaches) holds, but is "
             f"{min(ratios):.1f} to {max(ratios):.1f} times what composing the losses gives.",
-            f"{verdict(holds=low == 0)}: one grouping set's printed curve is a bound; at {low} of {len(dummies)} "
-            "numbers of dummies it lies below the certified lower bound.",
             "If each person answers one grouping set only, chosen without looking at the data, the line of G = 1 holds "
             "for all, at the batches that are then smaller in number.",
         ),
@@ -199,16 +226,17 @@ def grouping_study(
                 rows=tuple(rows),
             ),
         ),
-        charts=(
+        charts=tuple(
             Chart(
-                key="load",
-                title="Grouping sets against network load (figure 9)",
-                caption=f"n = {n}, sigma = {sigma:g}. Composed: certified.",
+                key=f"load-{place}",
+                title=f"Grouping sets against network load, {name} (figure 9)",
+                caption=f"n = {n}, sigma = {sigma:g}.{_WAYS[name]}",
                 x_label="messages in all",
                 y_label=_NATS,
                 series=tuple(series),
                 y_log=True,
-            ),
+            )
+            for place, (name, series) in enumerate(lines.items(), 1)
         ),
         citations=(LADJEL.at("Figure 9"), LADJEL.at("Theorem 1, corrected")),
     )

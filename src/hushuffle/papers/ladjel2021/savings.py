@@ -11,7 +11,7 @@ from typing import Final
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.model import Bound, Cell, Chart, Report, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.papers.base import Request, Target
+from hushuffle.papers.base import Request, Target, claim
 from hushuffle.papers.ladjel2021.traffic import (
     DELTA,
     SAMPLES,
@@ -22,7 +22,6 @@ from hushuffle.papers.ladjel2021.traffic import (
     drawn,
     least,
     meets,
-    verdict,
 )
 from hushuffle.plans import Costs, cluster_costs, k_means, messages, sources_needed
 from hushuffle.questions.traffic import published
@@ -111,13 +110,20 @@ def savings_study(
         key="ladjel2021/table-1-savings",
         title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4",
         question="Over the ranges of Table I, how many dummies or how much sampling does the exact sum save?",
+        claims=(
+            claim(
+                "Theorem 4, Table I",
+                "The printed Bennett form gives the privacy it claims.",
+                not short,
+                f"In {len(short)} of {len(by_dummies)} settings it asks for so few dummies that epsilon is provably "
+                f"above 1; {_worst(short)}",
+            ),
+        ),
         answers=(
             f"Against the paper's best formula that holds (Theorem 4 with Bennett's inequality, corrected) the exact "
             f"sum needs {min(ratios):.0%} to {max(ratios):.0%} of the dummies, and {min(share):.0%} to "
             f"{max(share):.0%} of all messages for {USED:,} used tuples. Hoeffding's form, as in the "
             f"theorem, needs {_times(by_dummies)} times the dummies.",
-            f"{verdict(holds=not short)}: the printed Bennett form gives the privacy it claims. In {len(short)} of "
-            f"{len(by_dummies)} settings it asks for so few dummies that epsilon is provably above 1; {_worst(short)}",
             f"Algorithm 2 asks for {_range(by_dummies)} of the dummies of the exact sum, which it estimates: too few "
             f"in {sum(c.simulated < c.exact for c in by_dummies.values())} of {len(by_dummies)} settings.",
             _rates_answer(by_rate),
@@ -281,14 +287,32 @@ def ranges(request: Request) -> Report:
         key="ladjel2021/table-1",
         title="The ranges of the evaluation",
         question="What do the corners of the parameter ranges give, and what do they cost?",
+        claims=(
+            claim(
+                "Table I",
+                "Over the ranges epsilon lies between 0 and 5.",
+                outside == 0,
+                f"The corners reach from {number(min(f.upper for f in figures))} to no guarantee at all (neither "
+                f"sampling nor dummies); {outside} of {len(figures)} lie above 5.",
+                printed="0 to 5",
+            ),
+            claim(
+                "section III-C",
+                "S/(1 - sigma) sources are needed for S used tuples.",
+                _sources(0.9) == USED * 10,
+                f"With lucky draws it is S/(1 - sigma (1 - 1/T)): at sigma = 0.9 {_sources(0.9):,}.",
+                printed=f"{USED * 10:,} at sigma = 0.9",
+            ),
+            claim(
+                "section V",
+                "K-means with 10 iterations has a guarantee.",
+                hidden.applies,
+                f"As published it gets none. {hidden.refusals()[0].split(':')[0]}.",
+            ),
+        ),
         answers=(
-            f"The corners reach from epsilon {number(min(f.upper for f in figures))} to no guarantee at all (neither "
-            f"sampling nor dummies); {outside} of {len(figures)} lie above the paper's range 0 to 5.",
             f"20 to 100 scramblers for {USED:,} to 20,000 sources are batches of 100 to 1,000; the smallest batch of "
             f"the range, n = 10, takes {costs(10, 0.0, 0).scramblers:,} scramblers for {USED:,} sources.",
-            "The paper needs S/(1 - sigma) sources; with lucky draws it is S/(1 - sigma (1 - 1/T)): at sigma = 0.9 "
-            f"{_sources(0.9):,} in place of {USED * 10:,}.",
-            f"K-means as published, with I = 10, gets no guarantee. {hidden.refusals()[0].split(':')[0]}.",
         ),
         settings=(("targets", "20"), ("delta", "1e-4"), ("used tuples", f"{USED:,}")),
         tables=(

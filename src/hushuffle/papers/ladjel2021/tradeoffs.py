@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Final
 
 from hushuffle.mechanisms.randomizers import TargetSampling
-from hushuffle.model import Bound, Chart, Report, Series, Table, number
+from hushuffle.model import Bound, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.papers.base import Request, Target
-from hushuffle.papers.ladjel2021.traffic import TARGETS_OF, as_printed, bennett, certified, drawn, verdict
+from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.ladjel2021.traffic import TARGETS_OF, as_printed, bennett, certified, drawn
 from hushuffle.plans import Costs, GroupingQuery, GroupingSet, Plan, aggregate, cluster_costs, sources_needed
 
 USED: Final = 10_000
@@ -116,13 +116,17 @@ def aggregate_study(
         key="ladjel2021/figure-8",
         title="Aggregate: privacy against network load, load of a node, consents and utility",
         question=f"What does epsilon cost in messages, channels, consents or tuples, for {used:,} tuples to be used?",
-        answers=(
-            _load_answer(load),
-            _node_answer(node),
-            _consents_answer(consents),
-            _utility_answer(utility),
-            f"{verdict(holds=not below)}: the printed refinement of Theorem 4 promises what holds. In {len(below)} of "
-            f"the {len(points)} points of (a), (b) and (d) it lies below the certified lower bound.",
+        claims=(
+            _load_claim(load),
+            _node_claim(node),
+            _consents_claim(consents),
+            _utility_claim(utility),
+            claim(
+                "Figure 8, a, b and d",
+                "The refinement of Theorem 4, as printed, promises what holds.",
+                not below,
+                f"In {len(below)} of {len(points)} points it lies below the certified lower bound.",
+            ),
         ),
         settings=(
             ("targets", "20"),
@@ -132,25 +136,33 @@ def aggregate_study(
         ),
         tables=(_load_table(load), _consents_table(consents)),
         charts=(
-            _chart(
-                "network-load",
-                "Network load (figure 8a)",
-                "messages added by the protection, in all",
-                [
-                    line
-                    for (n, s), settings in load.items()
-                    for line in _three(f"n = {n}, sigma = {s:g}", settings, lambda p: p.costs.messages - used)
-                ],
+            *(
+                _chart(
+                    f"network-load-{size}",
+                    f"Network load, n = {size} (figure 8a)",
+                    "messages added by the protection, in all",
+                    [
+                        line
+                        for (n, s), settings in load.items()
+                        for line in _three(f"sigma = {s:g}", settings, lambda p: p.costs.messages - used)
+                        if n == size
+                    ],
+                )
+                for size in (few, many)
             ),
-            _chart(
-                "individual-load",
-                "Load of a scrambler (figure 8b)",
-                "channels of a scrambler",
-                [
-                    line
-                    for (share, s), settings in node.items()
-                    for line in _three(f"d = {share:g} n, sigma = {s:g}", settings, lambda p: p.costs.busiest)
-                ],
+            *(
+                _chart(
+                    f"individual-load-{each:g}",
+                    f"Load of a scrambler, d = {each:g} n (figure 8b)",
+                    "channels of a scrambler",
+                    [
+                        line
+                        for (share, s), settings in node.items()
+                        for line in _three(f"sigma = {s:g}", settings, lambda p: p.costs.busiest)
+                        if share == each
+                    ],
+                )
+                for each in (0.5, 1.0)
             ),
             _chart(
                 "consents",
@@ -161,15 +173,14 @@ def aggregate_study(
                     for (n, budget), line in consents.items()
                 ],
             ),
-            _chart(
-                "utility",
-                f"Tuples used by {used:,} sources (figure 8d)",
-                "tuples used, in expectation",
-                [
-                    line
-                    for d, settings in utility.items()
-                    for line in _three(f"d = {d}", settings, lambda p: p.costs.used)
-                ],
+            *(
+                _chart(
+                    f"utility-{d}",
+                    f"Tuples used by {used:,} sources, d = {d} (figure 8d)",
+                    "tuples used, in expectation",
+                    _three("", settings, lambda p: p.costs.used),
+                )
+                for d, settings in utility.items()
             ),
         ),
         citations=(LADJEL.at("Figure 8, a to d"),),
@@ -189,11 +200,11 @@ def _at_fixed_load(used: int, n: int, budget: int, steps: int) -> list[Setting]:
 
 
 def _three(name: str, settings: Sequence[Setting], x: Callable[[Setting], float]) -> list[Series]:
-    at = [x(setting) for setting in settings]
+    at, start = [x(setting) for setting in settings], f"{name}: " if name else ""
     return [
-        drawn(f"{name}: certified", at, [setting.exact for setting in settings]),
-        drawn(f"{name}: printed (no bound)", at, [setting.printed for setting in settings]),
-        drawn(f"{name}: Bennett corrected", at, [setting.formula for setting in settings]),
+        drawn(f"{start}certified", at, [setting.exact for setting in settings]),
+        drawn(f"{start}printed (no bound)", at, [setting.printed for setting in settings]),
+        drawn(f"{start}Bennett corrected", at, [setting.formula for setting in settings]),
     ]
 
 
@@ -204,7 +215,7 @@ def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Char
     )
 
 
-def _load_answer(load: dict[tuple[int, float], list[Setting]]) -> str:
+def _load_claim(load: dict[tuple[int, float], list[Setting]]) -> Claim:
     good = {key: next((p for p in line if p.exact.upper <= 1), None) for key, line in load.items()}
     by_formula = {key: next((p for p in line if p.formula.upper <= 1), None) for key, line in load.items()}
     said = [
@@ -213,25 +224,29 @@ def _load_answer(load: dict[tuple[int, float], list[Setting]]) -> str:
         for ((n, s), p), other in zip(good.items(), by_formula.values(), strict=True)
         if p is not None
     ]
-    return (
-        f"{verdict(holds=bool(said))}: epsilon <= 1 at an acceptable load exists. The first of the numbers of dummies "
-        f"tried that reaches it: {'; '.join(said)}."
+    return claim(
+        "Figure 8a",
+        "Epsilon <= 1 can be had at an acceptable load of the network.",
+        bool(said),
+        f"The first of the numbers of dummies tried that reaches it: {'; '.join(said) or 'none'}.",
     )
 
 
-def _node_answer(node: dict[tuple[float, float], list[Setting]]) -> str:
+def _node_claim(node: dict[tuple[float, float], list[Setting]]) -> Claim:
     line = node[1.0, 0.2]
     ends = [setting.exact.upper for setting in line]
     falls = all(later <= earlier * (1 + 1e-6) for earlier, later in pairwise(ends))
-    return (
-        f"{verdict(holds=falls)}: more load on each scrambler gives better privacy, less and less so. One dummy for "
-        "each source, sigma = 0.2: "
+    return claim(
+        "Figure 8b",
+        "More load on each scrambler gives better privacy, less and less so.",
+        falls,
+        "One dummy for each source, sigma = 0.2: "
         + ", ".join(f"{number(p.exact.upper)} with {p.costs.busiest} channels" for p in (line[0], line[3], line[-1]))
-        + ". The total of messages stays the same."
+        + ". The total of messages stays the same.",
     )
 
 
-def _consents_answer(consents: dict[tuple[int, int], list[Setting]]) -> str:
+def _consents_claim(consents: dict[tuple[int, int], list[Setting]]) -> Claim:
     parts, every = [], True
     for (n, budget), line in consents.items():
         best = min(line, key=lambda setting: setting.exact.upper)
@@ -240,22 +255,26 @@ def _consents_answer(consents: dict[tuple[int, int], list[Setting]]) -> str:
             f"n = {n}, {budget:,} messages: {number(line[0].exact.upper)} without sampling, "
             f"{number(best.exact.upper)} with {best.sources:,} sources (sigma = {best.sigma:.2f}, d = {best.dummies})"
         )
-    return (
-        f"{verdict(holds=every)}: at a fixed network load it is better to ask more people than to add dummies. "
-        f"{'; '.join(parts)}."
+    return claim(
+        "Figure 8c",
+        "At a fixed network load it is better to ask more people than to add dummies.",
+        every,
+        f"{'; '.join(parts)}.",
     )
 
 
-def _utility_answer(utility: dict[int, list[Setting]]) -> str:
+def _utility_claim(utility: dict[int, list[Setting]]) -> Claim:
     ratios = {d: line[1].exact.upper / line[len(line) // 2].exact.upper for d, line in utility.items()}
     line = next(iter(utility.values()))
     little, more = line[1], line[len(line) // 2]
-    return (
-        f"{verdict(holds=ratios[min(ratios)] > ratios[max(ratios)])}: sampling has a drastic effect, most with "
-        f"few dummies. Using {more.costs.used / more.sources:.0%} of the tuples (sigma = {more.sigma:.2f}) in place of "
+    return claim(
+        "Figure 8d",
+        "Sampling has a drastic effect, most with few dummies.",
+        ratios[min(ratios)] > ratios[max(ratios)],
+        f"Using {more.costs.used / more.sources:.0%} of the tuples (sigma = {more.sigma:.2f}) in place of "
         f"{little.costs.used / little.sources:.0%} divides epsilon by "
         + ", ".join(f"{ratio:.1f} at d = {d}" for d, ratio in ratios.items())
-        + "."
+        + ".",
     )
 
 

@@ -12,9 +12,9 @@ from hushuffle.curves.divergence import divergence
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Convention, TargetSampling
 from hushuffle.mechanisms.shufflers import Scrambler
-from hushuffle.model import Bound, Chart, Report, Series, Table, number
+from hushuffle.model import Bound, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.papers.base import Request, Target
+from hushuffle.papers.base import Request, Target, claim
 from hushuffle.questions import traffic
 from hushuffle.questions.traffic import published
 
@@ -62,10 +62,9 @@ def drawn(label: str, x: Sequence[float], figures: Iterable[Bound | float]) -> S
     >>> drawn("line", [1, 2], [0.5, math.inf]).x
     (1.0,)
     """
-    ends = [(f.lower, f.upper) if isinstance(f, Bound) else (f, f) for f in figures]
-    kept = [(float(at), *pair) for at, pair in zip(x, ends, strict=True) if math.isfinite(pair[1])]
-    at, lower, upper = zip(*kept, strict=True) if kept else ((), (), ())
-    return Series(label=label, x=at, lower=lower, upper=upper)
+    ends = [(figure, figure.upper if isinstance(figure, Bound) else figure) for figure in figures]
+    kept = [(at, figure) for at, (figure, end) in zip(x, ends, strict=True) if math.isfinite(end)]
+    return Series.through(label, (at for at, _ in kept), (figure for _, figure in kept))
 
 
 def least(holds: Callable[[int], bool], most: int) -> int | None:
@@ -87,11 +86,6 @@ def least(holds: Callable[[int], bool], most: int) -> int | None:
     return high
 
 
-def verdict(*, holds: bool) -> str:
-    """Return the word that opens an answer about a claim of the paper."""
-    return "Confirmed" if holds else "Contradicted"
-
-
 _RATES: Final = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _NATS: Final = "epsilon (nats, pure)"
 _CONVENTIONS: Final[tuple[Convention, ...]] = ("exclusive", "uniform")
@@ -111,15 +105,32 @@ def sampling_and_flooding(request: Request) -> Report:
         key="ladjel2021/figure-3",
         title="Sampling and flooding without scramblers",
         question="What epsilon do random targets and further messages give, when it is seen who sends?",
+        claims=(
+            claim(
+                "Figure 3a",
+                "Sampling alone gives epsilon <= ln 3 only if nearly all messages are redirected.",
+                all(s > 0.9 for t, s in needed.items() if t >= 20),
+                "It takes sigma >= T/(T + 2): "
+                + ", ".join(f"{s:.3f} for T = {t}" for t, s in needed.items())
+                + ". True from 20 targets on.",
+            ),
+            claim(
+                "Figure 3b",
+                "The first dummies do most.",
+                bulk > 0.5,
+                f"The first 4 of 18 bring at least {bulk:.0%} of what all 18 bring.",
+            ),
+            claim(
+                "Figure 3b",
+                "The larger sigma, the faster epsilon falls with the dummies.",
+                faster,
+                "The first dummy leaves "
+                + ", ".join(f"{share:.0%} of it at sigma = {s:g}" for s, share in shares.items())
+                + ".",
+            ),
+        ),
         answers=(
             "The paper's formula (Theorem 2) is exact: the curves are the paper's.",
-            f"{verdict(holds=all(s > 0.9 for t, s in needed.items() if t >= 20))} from 20 targets on: epsilon <= ln 3 "
-            f"takes sigma >= T/(T + 2): {', '.join(f'{s:.3f} for T = {t}' for t, s in needed.items())}.",
-            f"{verdict(holds=bulk > 0.5)}: the first dummies do most: the first 4 of 18 bring at least {bulk:.0%} of "
-            "what all 18 bring.",
-            f"{verdict(holds=faster)}: the larger sigma, the faster epsilon falls with d: the first dummy leaves "
-            + ", ".join(f"{share:.0%} at sigma = {s:g}" for s, share in shares.items())
-            + " of it.",
             f"The two conventions differ: sigma = 0.2, T = 20 is {number(uniform)} if the random target may be the "
             f"true one (the algorithm), {number(exclusive)} if not (the paper's Theorem 3).",
         ),
@@ -168,12 +179,12 @@ def cap_study(
     """Return figure 5: pure epsilon with a cap, for batches of `n` (a, b) and for `batches` with 50 dummies (c)."""
     request.tell("against sigma", 0.0)
     middle, most = dummies[len(dummies) // 2], dummies[-1]
-    by_sigma = [_three_lines(f"d = {d}, ", rates, [(n, s, d) for s in rates]) for d in (middle, most)]
+    by_sigma = {d: _three_lines("", rates, [(n, s, d) for s in rates]) for d in (middle, most)}
     local = drawn("no scrambler, no dummies", rates, [traffic.sampling_epsilon(TARGETS_OF, s) for s in rates])
     one_each = drawn(f"no scrambler, {n} dummies in all", rates, [_one_each(s) for s in rates])
     request.tell("against dummies", 0.3)
     shown = (0.2, 0.5, 0.8)
-    by_dummies = [_three_lines(f"sigma = {s:g}, ", dummies, [(n, s, d) for d in dummies]) for s in shown]
+    by_dummies = {s: _three_lines("", dummies, [(n, s, d) for d in dummies]) for s in shown}
     request.tell("against batches", 0.6)
     fixed = batches[0] - 1
     by_batch = [_three_lines(f"sigma = {s:g}, ", batches, [(m, s, fixed) for m in batches]) for s in (0.2, 0.5)]
@@ -182,7 +193,11 @@ def cap_study(
         key="ladjel2021/figure-5",
         title="A scrambler with a cap, pure epsilon: as printed and as it is",
         question="What does a scrambler whose targets get at most n messages promise without any delta?",
-        answers=_cap_answers(n, most, shown, batches),
+        claims=_cap_claims(n, most, shown, batches),
+        answers=(
+            "Pure epsilon is the wrong question for a scrambler: see ladjel2021/figure-7 for what a delta of 1e-4 "
+            "changes.",
+        ),
         settings=(("targets", "20"), ("sources of a scrambler", f"{n} unless said")),
         tables=(
             Table(
@@ -194,17 +209,23 @@ def cap_study(
             ),
         ),
         charts=(
-            _chart(
-                "sigma",
-                f"Against sampling, n = {n} (figure 5a)",
-                "sampling rate sigma",
-                [*by_sigma[0], *by_sigma[1], local, one_each],
+            *(
+                _chart(
+                    f"sigma-{d}",
+                    f"Against sampling, n = {n}, d = {d} (figure 5a)",
+                    "sampling rate sigma",
+                    [*lines, local, one_each],
+                )
+                for d, lines in by_sigma.items()
             ),
-            _chart(
-                "dummies",
-                f"Against dummies, n = {n} (figure 5b)",
-                "dummies d of the scrambler",
-                [s for lines in by_dummies for s in lines],
+            *(
+                _chart(
+                    f"dummies-{s:g}",
+                    f"Against dummies, n = {n}, sigma = {s:g} (figure 5b)",
+                    "dummies d of the scrambler",
+                    lines,
+                )
+                for s, lines in by_dummies.items()
             ),
             _chart(
                 "batch",
@@ -217,7 +238,7 @@ def cap_study(
     )
 
 
-def _cap_answers(n: int, d: int, rates: Sequence[float], batches: Sequence[int]) -> tuple[str, ...]:
+def _cap_claims(n: int, d: int, rates: Sequence[float], batches: Sequence[int]) -> tuple[Claim, ...]:
     truth = {s: capped(n, s, d).upper for s in rates}
     own = {s: capped(n, s, d, "exclusive").upper for s in rates}
     printed = {s: published.printed_capped_epsilon(TARGETS_OF, n, s, d) for s in rates}
@@ -229,23 +250,40 @@ def _cap_answers(n: int, d: int, rates: Sequence[float], batches: Sequence[int])
     )
     first, last = (capped(m, rates[0], batches[0] - 1).upper for m in (batches[0], batches[-1]))
     return (
-        f"{verdict(holds=not low)}: the formula of Theorem 3 is a guarantee. With {d} dummies it prints "
-        + ", ".join(f"{number(printed[s])} at sigma = {s:g}" for s in rates)
-        + "; exact in its own convention "
-        + ", ".join(number(own[s]) for s in rates)
-        + ", in the algorithm's "
-        + ", ".join(number(truth[s]) for s in rates)
-        + ".",
-        f"{verdict(holds=better)}: at the same sigma and number of dummies the scrambler is more private than local "
-        f"flooding. One further message of each source ({n} dummies in all) gives "
-        + ", ".join(number(_one_each(s).upper) for s in rates)
-        + (", which only the printed formula undercuts." if claimed and not better else "."),
-        f"{verdict(holds=falls)}: epsilon falls with sigma and with d; but the dummies do next to nothing: with {d} of "
-        f"them {min(truth[s] / traffic.sampling_epsilon(TARGETS_OF, s).upper for s in rates):.0%} of the local figure "
-        "or more is left.",
-        f"{verdict(holds=last - first < 0.1 * first)}: the number of sources has no significant impact: from "
-        f"{number(first)} at n = {batches[0]} up to {number(last)} at n = {batches[-1]} (sigma = {rates[0]:g}).",
-        "Pure epsilon is the wrong question for a scrambler: see ladjel2021/figure-7 for what a delta of 1e-4 changes.",
+        claim(
+            "Theorem 3",
+            "The formula is a guarantee.",
+            not low,
+            f"With {d} dummies the exact figure is, in the theorem's convention, "
+            + ", ".join(f"{number(own[s])} at sigma = {s:g}" for s in rates)
+            + "; in the algorithm's "
+            + ", ".join(number(truth[s]) for s in rates)
+            + ".",
+            printed=", ".join(number(printed[s]) for s in rates),
+        ),
+        claim(
+            "Figure 5",
+            "At the same sigma and number of dummies the scrambler is more private than local flooding.",
+            better,
+            f"One further message of each source ({n} dummies in all) gives "
+            + ", ".join(number(_one_each(s).upper) for s in rates)
+            + (", which only the printed formula undercuts." if claimed and not better else "."),
+        ),
+        claim(
+            "Figure 5, a and b",
+            "Epsilon falls with sigma and with the number of dummies.",
+            falls,
+            f"But the dummies do next to nothing: with {d} of them "
+            f"{min(truth[s] / traffic.sampling_epsilon(TARGETS_OF, s).upper for s in rates):.0%} of the local figure "
+            "or more is left.",
+        ),
+        claim(
+            "Figure 5c",
+            "The number of sources has no significant impact.",
+            last - first < 0.1 * first,
+            f"From {number(first)} at n = {batches[0]} up to {number(last)} at n = {batches[-1]} (sigma = "
+            f"{rates[0]:g}).",
+        ),
     )
 
 

@@ -349,6 +349,4 @@ def _kind(lower: Floats) -> Kind:
 
 
 def _band(label: str, x: Floats, found: Bounds) -> Series:
-    return Series(
-        label=label, x=tuple(x.tolist()), lower=tuple(found.lower.tolist()), upper=tuple(found.upper.tolist())
-    )
+    return Series.through(label, x.tolist(), found)

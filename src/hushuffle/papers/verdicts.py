@@ -1,0 +1,56 @@
+"""The claims of several studies in one report: what `hushuffle reproduce all` ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hushuffle.model import VERDICTS, Report, Table
+from hushuffle.model.report import software
+from hushuffle.report.document import INDEX
+
+
+def overview(studies: Sequence[Report], skipped: Mapping[str, str] | None = None) -> Report:
+    """Return all claims of `studies`, by paper, with counts; `skipped` are targets that did not run, and why.
+
+    >>> overview([], {"meehan2022/figure-8": "no data"}).answers
+    ('Not run: meehan2022/figure-8 (no data).',)
+    """
+    papers = list(dict.fromkeys(study.key.partition("/")[0] for study in studies))
+    counts = {
+        paper: [
+            sum(claim.verdict == verdict for study in studies if _of(study, paper) for claim in study.claims)
+            for verdict in VERDICTS
+        ]
+        for paper in papers
+    }
+    return Report(
+        key=INDEX,
+        title="Claims of the papers, and what came out",
+        question="Which claims of the papers hold?",
+        claims=tuple(claim for study in studies for claim in study.claims),
+        answers=tuple(f"Not run: {name} ({reason})." for name, reason in (skipped or {}).items()),
+        tables=(
+            Table(
+                key="verdicts",
+                title="Verdicts by paper",
+                caption="A claim that does not hold is contradicted only where it was tested as the paper makes it.",
+                columns=("paper", "studies", "claims", *VERDICTS),
+                rows=tuple(
+                    (paper, sum(_of(study, paper) for study in studies), sum(numbers), *numbers)
+                    for paper, numbers in counts.items()
+                ),
+            ),
+            Table(
+                key="studies",
+                title="Studies",
+                caption="Each in a folder beside this page.",
+                columns=("study", "title", "claims"),
+                rows=tuple((study.key, study.title, len(study.claims)) for study in studies),
+            ),
+        ),
+        software=software(),
+    )
+
+
+def _of(study: Report, paper: str) -> bool:
+    return study.key.partition("/")[0] == paper

@@ -1,0 +1,206 @@
+"""Each picture of a report as SVG and PNG, and the numbers behind pictures and tables as CSV and Parquet."""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import vl_convert
+
+from hushuffle.model import Bound, Chart, HeatMap, PointMap, Report, Table
+from hushuffle.report import charts, drawing, heat, maps
+from hushuffle.report.diagrams import inline
+from hushuffle.report.document import Names
+from hushuffle.report.drawing import FONT_SIZE, WIDTH, KeyEntry, short, stroke, text
+from hushuffle.report.formatting import plain
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_VIEW: Final = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+_LINE: Final = 18
+_TITLE_COLUMNS: Final = 52
+_MARGIN: Final = 10
+_SWATCH: Final = 32
+_SCALE: Final = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sheet:
+    """One picture to be: its title, panels as (label, inline SVG) and the key."""
+
+    title: str
+    panels: tuple[tuple[str, str], ...]
+    key: tuple[KeyEntry, ...] = ()
+
+
+def figure_files(report: Report) -> dict[str, bytes]:
+    """Return the content of every file by name: figure-KEY.svg, .png, .csv, .parquet; table-KEY.csv, .parquet.
+
+    A chart's numbers are series, x, lower, upper; a figure that says what it is takes three columns of a table: lower,
+    upper, kind. A picture without a finite point has no file.
+    """
+    files: dict[str, bytes] = {}
+    for name, sheet in _sheets(report):
+        svg = _whole(sheet)
+        files[f"{name}.svg"] = svg.encode()
+        files[f"{name}.png"] = vl_convert.svg_to_png(svg, scale=_SCALE)
+    for name, columns in _numbers(report):
+        files |= _data(name, columns)
+    return files
+
+
+def _sheets(report: Report) -> Iterator[tuple[str, _Sheet]]:
+    names, taken = Names.of(report), set[str]()
+    for chart in report.charts:
+        drawn = charts.lines(chart, numbers=names.numbers)
+        if drawn is not None:
+            svg = drawing.svg(drawn, "c")
+            yield _name("figure", chart.key, taken), _Sheet(title=chart.title, panels=(("", svg),), key=drawn.key)
+    for made in report.heat_maps:
+        cells = heat.draw(made)
+        if cells is not None:
+            yield _name("figure", made.key, taken), _Sheet(title=made.title, panels=(("", cells.svg),))
+    for point_map in report.maps:
+        points = maps.draw(point_map)
+        if points is not None:
+            sheet = _Sheet(title=point_map.title, panels=points.panels, key=points.key)
+            yield _name("figure", point_map.key, taken), sheet
+    for diagram in report.diagrams:
+        sheet = _Sheet(title=diagram.title, panels=(("", inline(diagram, "d")),))
+        yield _name("figure", diagram.key, taken), sheet
+
+
+def _numbers(report: Report) -> Iterator[tuple[str, Mapping[str, Sequence[Any]]]]:
+    taken = set[str]()
+    for chart in report.charts:
+        yield _name("figure", chart.key, taken), _of_chart(chart)
+    for made in report.heat_maps:
+        yield _name("figure", made.key, taken), _of_heat_map(made)
+    for point_map in report.maps:
+        yield _name("figure", point_map.key, taken), _of_map(point_map)
+    for table in report.tables:
+        yield _name("table", table.key, taken), _of_table(table)
+
+
+def _name(kind: str, key: str, taken: set[str]) -> str:
+    """Return a name of letters, digits and hyphens that nothing else has."""
+    base = f"{kind}-{re.sub(r'[^a-z0-9.]+', '-', key.lower()).strip('-')}"
+    name, number = base, 2
+    while name in taken:
+        name, number = f"{base}-{number}", number + 1
+    taken.add(name)
+    return name
+
+
+def _of_chart(chart: Chart) -> dict[str, list[Any]]:
+    points = [
+        (series.label, *point)
+        for series in chart.series
+        for point in zip(series.x, series.lower, series.upper, strict=True)
+    ]
+    return _columns(("series", "x", "lower", "upper"), points)
+
+
+def _of_heat_map(made: HeatMap) -> dict[str, list[Any]]:
+    cells = [
+        (row, column, value)
+        for row, values in zip(made.y, made.values, strict=True)
+        for column, value in zip(made.x, values, strict=True)
+    ]
+    return _columns(("row", "column", "value"), cells)
+
+
+def _of_map(made: PointMap) -> dict[str, list[Any]]:
+    points = [
+        (panel.label, x, y, made.labels[value])
+        for panel in made.panels
+        for x, y, value in zip(panel.x, panel.y, panel.values, strict=True)
+    ]
+    return _columns(("panel", "x", "y", "value"), points)
+
+
+def _of_table(table: Table) -> dict[str, list[Any]]:
+    made: dict[str, list[Any]] = {}
+    for place, heading in enumerate(table.columns):
+        cells = [row[place] for row in table.rows]
+        name = heading if heading not in made else f"{heading} ({place + 1})"
+        if any(isinstance(cell, Bound) for cell in cells):
+            ends = [_ends(cell) for cell in cells]
+            made |= {f"{name}, {part}": [end[i] for end in ends] for i, part in enumerate(("lower", "upper", "kind"))}
+        elif any(isinstance(cell, str) for cell in cells):
+            made[name] = [str(cell) for cell in cells]
+        else:
+            whole = all(isinstance(cell, int) for cell in cells)
+            made[name] = cells if whole else [float(str(cell)) for cell in cells]
+    return made
+
+
+def _ends(cell: object) -> tuple[float | None, float | None, str]:
+    if isinstance(cell, Bound):
+        return cell.lower, cell.upper, cell.kind
+    return (None, None, cell) if isinstance(cell, str) else (float(str(cell)), float(str(cell)), "number")
+
+
+def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+def _data(name: str, columns: Mapping[str, Sequence[Any]]) -> dict[str, bytes]:
+    """Return the numbers as CSV and as Parquet."""
+    import polars as pl  # noqa: PLC0415 - slow to load
+
+    table: pl.DataFrame = pl.DataFrame({key: pl.Series(values, strict=False) for key, values in columns.items()})
+    parquet = io.BytesIO()
+    table.write_parquet(parquet)
+    return {f"{name}.csv": table.write_csv().encode(), f"{name}.parquet": parquet.getvalue()}
+
+
+def _whole(sheet: _Sheet) -> str:
+    """Return an SVG document: the title, the panels side by side, the key below."""
+    parts, y = [], 0.0
+    for line in textwrap.wrap(plain(sheet.title), _TITLE_COLUMNS):
+        y += _LINE
+        parts.append(text(0, y, line))
+    below, x = y + _LINE / 2, 0.0
+    bottom = below
+    for label, svg in sheet.panels:
+        top = below
+        if label:
+            parts.append(text(x, top + FONT_SIZE, label))
+            top += _LINE
+        width, height = _size(svg)
+        parts.append(svg.replace("<svg ", f'<svg x="{short(x)}" y="{short(top)}" {_box(width, height)} ', 1))
+        x, bottom = x + width + 2 * _MARGIN, max(bottom, top + height)
+    for entry in sheet.key:
+        bottom += _LINE
+        parts += [*_swatch(entry, bottom - FONT_SIZE / 3), text(_SWATCH + 8, bottom, entry.text)]
+    width, height = max(x - 2 * _MARGIN, WIDTH), bottom + _LINE / 2
+    box = f"{-_MARGIN} 0 {short(width + 2 * _MARGIN)} {short(height)}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" {_box(width + 2 * _MARGIN, height)} '
+        f'font-family="sans-serif"><rect x="{-_MARGIN}" width="100%" height="100%" fill="#fff"/>'
+        f"{''.join(parts)}</svg>\n"
+    )
+
+
+def _size(svg: str) -> tuple[float, float]:
+    found = _VIEW.search(svg)
+    assert found is not None
+    return float(found[1]), float(found[2])
+
+
+def _box(width: float, height: float) -> str:
+    return f'width="{short(width)}" height="{short(height)}"'
+
+
+def _swatch(entry: KeyEntry, y: float) -> Iterable[str]:
+    """Return the mark of one line of the key."""
+    if entry.mark == "dot":
+        return [f'<circle cx="{_SWATCH / 2}" cy="{short(y)}" r="5" fill="{entry.color}"/>']
+    line = stroke(f"M0 {short(y)}H{_SWATCH}", entry.color, 3)
+    return [line if entry.dash in ("", "1 0") else line.replace("/>", f' stroke-dasharray="{entry.dash}"/>')]

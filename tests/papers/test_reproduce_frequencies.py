@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -10,15 +11,16 @@ from hushuffle import report
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.papers import Request
 from hushuffle.papers.murakami2021.buckets import losses_by_buckets
+from hushuffle.papers.murakami2021.crowds import Crowd, losses, zipf
 from hushuffle.papers.murakami2021.frequencies import (
-    Crowd,
+    PEOPLE,
+    VALUES,
     checkins,
     epsilons_for,
     errors,
-    losses,
     shares_of_the_top,
-    zipf,
 )
+from hushuffle.questions import pie
 
 
 @pytest.fixture(scope="module")
@@ -48,26 +50,34 @@ def test_losses_are_those_of_a_plain_loop(people: Crowd, kind: str) -> None:
 
 
 def test_errors_fall_with_epsilon_and_the_page_renders(people: Crowd) -> None:
-    study = errors(people, key="murakami2021/figure-10", g=64, epsilons=(2.0, 9.0), request=Request())
+    study = errors(people, key="murakami2021/figure-10", g=64, epsilons=(2.0, 9.0), request=Request(), stand_in="Few.")
     table = study.tables[0]
     assert [row[0] for row in table.rows] == ["randomized response", "local hashing"] * 2
     predicted = [row[table.columns.index("predicted")] for row in table.rows]
     assert isinstance(predicted[0], float)
     assert isinstance(predicted[2], float)
     assert predicted[2] < predicted[0]
-    assert "No epsilon tried" in study.answers[0]
+    assert [claim.verdict for claim in study.claims] == ["not testable here"] * 2
+    assert "No epsilon tried" in study.claims[0].reason
+    assert [chart.key for chart in study.charts] == ["top", "all", "promise", "promise-all"]
     assert len(report.html(study)) < 2_000_000
 
 
 def test_a_small_loss_is_found(people: Crowd) -> None:
-    study = errors(people, key="murakami2021/figure-10", g=64, epsilons=(16.0,), request=Request())
-    assert "first reached at epsilon = 16" in study.answers[0]
+    study = errors(people, key="murakami2021/figure-10", g=64, epsilons=(16.0,), request=Request(), stand_in="Few.")
+    needs, promises = study.claims
+    assert needs.verdict == "confirmed"
+    assert "First reached at epsilon = 16" in needs.ours
+    assert promises.verdict == "differs on other data"
+    assert promises.reason == "Few."
 
 
 def test_the_most_frequent_values_come_out_right_without_noise(people: Crowd) -> None:
     study = shares_of_the_top(people, {"little": 3.0, "almost all": 30.0}, Request())
     for row in study.tables[0].rows[:5]:
         assert row[3] == pytest.approx(row[1], rel=1e-6)
+    assert [claim.printed for claim in study.claims] == ["1.05", "0.10"]
+    assert [series.label for series in study.charts[0].series] == ["true share", "little", "almost all"]
 
 
 def test_the_promise_fixes_epsilon() -> None:
@@ -77,8 +87,14 @@ def test_the_promise_fixes_epsilon() -> None:
 
 def test_more_buckets_at_the_same_promise(people: Crowd) -> None:
     study = losses_by_buckets(people, (16, 128, 1024), Request())
-    assert study.answers[0].startswith("Confirmed")
-    assert "Contradicted" in losses_by_buckets(people, (1024, 16), Request()).answers[0]
+    assert [claim.verdict for claim in study.claims] == ["confirmed", "contradicted"]
+    assert losses_by_buckets(people, (1024, 16), Request()).claims[0].verdict == "contradicted"
+
+
+def test_half_of_theta_is_not_half_of_the_error() -> None:
+    half = math.log2(min(PEOPLE, VALUES)) / 2
+    assert 0.4508 < pie.fano_error(half, PEOPLE).lower < 0.451
+    assert pie.fano_error(half, PEOPLE).lower == pytest.approx(0.5 - 1 / math.log2(PEOPLE))
 
 
 @pytest.mark.data

@@ -13,7 +13,7 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.model import Bound, Chart, Claim, Report
 from hushuffle.papers import Request, reproduce
 from hushuffle.papers.base import claim, first_below, said, sizes, smallest
-from hushuffle.papers.jurado2023.channels import normal_maximum
+from hushuffle.papers.jurado2023.limits import normal_maximum
 from oracles.qif_guessing import channel, histogram_law, success
 from oracles.qif_max_load import by_partitions
 

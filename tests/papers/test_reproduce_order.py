@@ -55,8 +55,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def told(study: Report, key: str, charts: int, tables: int) -> None:
     assert study.key == key
-    assert study.answers
+    assert study.answers or study.claims
     assert all(answer.endswith(".") for answer in study.answers)
+    assert all(len(chart.series) <= 6 for chart in study.charts)
     assert (len(study.charts), len(study.tables)) == (charts, tables)
     assert study.settings
     assert study.citations
@@ -93,7 +94,30 @@ def test_the_exact_comparison(folder: Path) -> None:
 def test_crescents() -> None:
     study = order_exact.syn_study(Request(), people=600, radii=(0.02, 0.3), repetitions=2, wide=0.3, trees=4)
     told(study, "meehan2022/figure-5", 3, 1)
-    assert study.answers[0].startswith("Confirmed")
+    assert study.claims[0].verdict == "confirmed"
+    assert {claim.verdict for claim in study.claims[1:]} <= {
+        "confirmed",
+        "differs on other data",
+        "not testable here",
+    }
+
+
+def test_no_radius_is_read_off_where_accuracy_does_not_fall() -> None:
+    def at(radius: float) -> order_runs.Step:
+        groups = order.column_groups(np.array([0, 0, 1]))
+        return order_runs.step(radius, groups, np.arange(3), alpha=1.0, basis="exact", label=order_exact.COMMON)
+
+    def measured(*shares: float) -> dict[int, order_runs.Measured]:
+        return {ways: order_runs.Measured(each=(share,)) for ways, share in zip((8, 4, 2), shares, strict=True)}
+
+    steps = [at(0.1), at(0.2), at(0.4)]
+    names = [each.label for each in steps]
+    found = {names[0]: measured(0.9, 0.9, 0.9), names[1]: measured(0.4, 0.9, 0.9), names[2]: measured(0.1, 0.5, 0.9)}
+    assert order_exact._granularity(steps, found, order_exact.COMMON, "").verdict == "confirmed"
+    found[names[1]] = measured(0.95, 0.9, 0.9)
+    told = order_exact._granularity(steps, found, order_exact.COMMON, "")
+    assert told.verdict == "not testable here"
+    assert "no largest radius can be read off" in told.reason
 
 
 def test_map() -> None:
@@ -108,14 +132,14 @@ def test_preservation() -> None:
         Request(), people=100, samples=40, alphas=(1.0, 10.0), widths=(30, 100)
     )
     told(study, "meehan2022/figure-7", 3, 1)
-    assert len(study.answers) == 5
+    assert len(study.claims) == 5
     assert len(study.bounds) == 5 * len(study.tables[0].rows) == 30
 
 
 def test_a_trend_that_is_not_there() -> None:
     line = Series(label="a", x=(1.0, 2.0), lower=(0.5, 0.1), upper=(0.6, 0.2))
-    assert order_preservation._trend("it grows", [line], rising=True).startswith("Contradicted")
-    assert order_preservation._trend("it falls", [line], rising=False).startswith("Confirmed")
+    assert order_preservation._trend("it grows", [line], rising=True).verdict == "contradicted"
+    assert order_preservation._trend("it falls", [line], rising=False).verdict == "confirmed"
 
 
 def test_every_target_names_its_data() -> None:
@@ -204,9 +228,9 @@ def test_no_group_size_is_free() -> None:
     end = order_runs.Score(rho=low, by_value=(low, low), error=high, cleared=high)
     step = order_runs.step(2, order.column_groups(values), np.arange(3), alpha=1.0, basis="exact")
     scores = {order_runs.LOCAL: start, order_runs.UNIFORM: end, step.label: end}
-    assert order_attack._trade(case, [step], scores).startswith("No group size")
+    assert order_attack._trade(case, [step], scores).verdict == "not testable here"
     scores[step.label] = start
-    assert order_attack._trade(case, [step], scores).startswith("Contradicted")
+    assert order_attack._trade(case, [step], scores).verdict == "contradicted"
 
 
 def test_the_exact_sensitivity_is_said_to_help_where_it_does() -> None:

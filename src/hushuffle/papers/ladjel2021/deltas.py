@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from hushuffle.curves.divergence import divergence
@@ -214,6 +215,7 @@ TARGETS: Final = (
         name="ladjel2021/figure-7",
         title="A scrambler at delta = 1e-4: Theorems 3 and 4, Algorithm 2 and the certified figure",
         build=amplification_study,
+        quick=partial(amplification_study, batches=(10, 400), dummies=(0, 300), rates=(0.1, 0.5), samples=500),
         seconds=40.0,
     ),
 )

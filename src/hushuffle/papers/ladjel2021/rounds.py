@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -247,12 +248,14 @@ TARGETS: Final = (
         name="ladjel2021/figure-8-k-means",
         title="K-means with public centroids: privacy against network load and load of a node",
         build=iteration_study,
+        quick=partial(iteration_study, people=600, rates=(0.9,), rounds=2, dummies=(0, 50), batches=(100, 300)),
         seconds=60.0,
     ),
     Target(
         name="ladjel2021/figure-9",
         title="Aggregate over 1 to 4 grouping sets: privacy against network load",
         build=grouping_study,
+        quick=partial(grouping_study, used=1000, n=200, dummies=(0, 400), most=2),
         seconds=60.0,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -140,10 +141,12 @@ def _worst(rows: Sequence[tuple[Any, ...]], size: int) -> float:
     return float(max(row[6] for row in rows if row[1] == size))
 
 
-def digits(request: Request) -> Report:
-    """Return K-means on MNIST: K = 10, I = 10, Rand index on the test images."""
+def digits(request: Request, *, images: int | None = None, **sizes: Any) -> Report:
+    """Return K-means on MNIST: K = 10, I = 10, Rand index on the test images; on the first `images` if given."""
     folder = request.folder("mnist")
-    return digits_study(request, load_digits(folder), load_digits(folder, part="t10k"))
+    train, test = (load_digits(folder, part=part) for part in ("train", "t10k"))
+    first = [Digits(images=part.images[:images], labels=part.labels[:images]) for part in (train, test)]
+    return digits_study(request, *first, **sizes)
 
 
 def digits_study(
@@ -251,12 +254,14 @@ TARGETS: Final = (
         name="ladjel2021/figure-8-aggregate",
         title="Aggregate run over generated records: costs, used tuples and errors of the answers",
         build=generated_study,
+        quick=partial(generated_study, sizes=(1000, 20_000), rates=(0.5,)),
         seconds=60.0,
     ),
     Target(
         name="ladjel2021/figure-8-mnist",
         title="K-means on MNIST with and without sampling: Rand index on the test images",
         build=digits,
+        quick=partial(digits, images=1000, draws=1, iterations=2, rates=(0.9,), scales=(50.0,)),
         data=("mnist",),
         seconds=180.0,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Final
 
@@ -301,6 +301,7 @@ TARGETS: Final = (
         name="ladjel2021/figure-8",
         title="Aggregate: privacy against network load, load of a node, consents and utility",
         build=aggregate_study,
+        quick=partial(aggregate_study, used=1000, batches=(20, 50, 100, 200), dummies=(200, 700), steps=3),
         seconds=60.0,
     ),
 )

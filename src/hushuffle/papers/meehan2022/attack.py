@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from hushuffle.attacks.inference import ATTACK
-from hushuffle.model import Chart, Report
+from hushuffle.model import Chart, Claim, Report
 from hushuffle.model.report import software
-from hushuffle.papers.base import Request, Target
+from hushuffle.papers.base import Request, Target, claim
 from hushuffle.papers.meehan2022.cases import Case, adult, closest_friends, next_in_line, twitch
 from hushuffle.papers.meehan2022.runs import (
     ALPHA,
@@ -41,6 +42,8 @@ _LINES: Final = (
     "lines",
     "as published: breadth-first order, theta = alpha / (w(w+1)/2); others: best order, exact sensitivity",
 )
+_AT_LEAST: Final = 1.6
+"""A factor that is 1.7 when rounded up to one digit."""
 _FRIENDS: Final = (2, 3, 5, 10, 100, 5000)
 _YEARS: Final = (0, 1, 5)
 _AGES: Final = (3, 10, 30, 100, 300, 600)
@@ -73,9 +76,11 @@ def twitch_study(
         key="meehan2022/figure-4",
         title="Friends: inference attack and learnability",
         question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
+        claims=(
+            *_spans(sized, scores, EXACT, data=_people(case), stand_in=_OWN_GROUPS),
+            *_spans(sized, scores, PUBLISHED, data=_people(case), stand_in=_OWN_GROUPS),
+        ),
         answers=(
-            *_verdict(sized, scores, EXACT),
-            *_verdict(sized, scores, PUBLISHED),
             _alpha_verdict(weaker, scores),
             _spread(case, sized[1]),
             UNAVAILABLE,
@@ -123,13 +128,14 @@ def adult_study(
         key="meehan2022/figure-8",
         title="Ages: inference attack and learnability",
         question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
-        answers=(
+        claims=(
+            *_spans(yearly, scores, EXACT, data=_people(case)),
+            *_spans(sized, scores, BY_SIZE, data=_people(case), stand_in="The paper's groups are by years of age."),
+            *_reduces(case, yearly, scores),
             _trade(case, sized, scores),
-            *_verdict(sized, scores, BY_SIZE),
-            *_verdict(yearly, scores, EXACT),
             _direction(case, scores),
-            _alpha_verdict(weaker, scores),
         ),
+        answers=(_alpha_verdict(weaker, scores),),
         settings=(
             *settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
             ("groups", "within r years of age; or the r people next in age, of one age in the order of records"),
@@ -193,22 +199,58 @@ def rarest(case: Case) -> int:
     return min(range(case.k), key=lambda value: int((case.values == value).sum()))
 
 
-def _verdict(steps: Sequence[Step], scores: Mapping[str, Score], basis: str) -> tuple[str, ...]:
-    """Say whether the steps span the way between the two ends."""
+_OWN_GROUPS: Final = "The paper gives neither the attacker's radius nor the rule of the groups: both are ours."
+
+
+def _people(case: Case) -> str:
+    return f"{case.name}: {case.n:,} people."
+
+
+def _spans(
+    steps: Sequence[Step], scores: Mapping[str, Score], basis: str, *, data: str, stand_in: str = ""
+) -> tuple[Claim, ...]:
+    """Return the claims that the steps span the way between the two ends."""
     chosen = [each for each in steps if each.basis == basis]
     first, last = chosen[0], chosen[-1]
     found = []
-    for what, name in (("rho", "The share of vulnerable people"), ("error", "The learner's error")):
+    for what, name, figure in (("rho", "The share of vulnerable people", "a"), ("error", "The learner's error", "c")):
         ways = [way(scores[each.label], scores, what="rho" if what == "rho" else "error") for each in (first, last)]
         spans = ways[0] <= 0.5 and ways[1] >= 0.9
         start, end = (getattr(scores[name_of], what).mean for name_of in (LOCAL, UNIFORM))
         found.append(
-            f"{'Confirmed' if spans else 'Contradicted'} ({basis}): {name[0].lower()}{name[1:]} goes from "
-            f"{getattr(scores[first.label], what)} at r = {first.x:g} ({_percent(ways[0])} of the way from no shuffle, "
-            f"{start:.3f}, to the uniform shuffle, {end:.3f}) to {getattr(scores[last.label], what)} at r = {last.x:g} "
-            f"({_percent(ways[1])})."
+            claim(
+                f"section 5.1, Figures 4 and 8{figure}",
+                f"{name} goes from that of no shuffle to that of the uniform one as groups grow ({basis}).",
+                spans,
+                f"From {getattr(scores[first.label], what)} at r = {first.x:g} ({_percent(ways[0])} of the way from no "
+                f"shuffle, {start:.3f}, to the uniform shuffle, {end:.3f}) to {getattr(scores[last.label], what)} at "
+                f"r = {last.x:g} ({_percent(ways[1])}).",
+                data=data,
+                stand_in=stand_in,
+            )
         )
     return tuple(found)
+
+
+def _reduces(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> tuple[Claim, ...]:
+    """Return what the paper says of groups within one year: fewer vulnerable people at no cost to the learner."""
+    near = [each for each in steps if each.basis == EXACT and each.x == 1]
+    if not near:
+        return ()
+    local, within = scores[LOCAL], scores[near[0].label]
+    factor = local.rho.mean / within.rho.mean
+    same = abs(within.error.mean - local.error.mean) <= 2 * max(within.error.deviation, local.error.deviation)
+    return (
+        claim(
+            "section 5.1, Figure 8",
+            "Groups within 1 year reduce the share of vulnerable people by a factor of 1.7, the learner's error as "
+            "before.",
+            same and factor >= _AT_LEAST,
+            f"By a factor of {factor:.2f}; the learner's error is {within.error}, {local.error} without a shuffle.",
+            printed="1.7",
+            data=_people(case),
+        ),
+    )
 
 
 def _percent(share: float) -> str:
@@ -224,18 +266,21 @@ def _spread(case: Case, narrowest: Step) -> str:
     )
 
 
-def _direction(case: Case, scores: Mapping[str, Score]) -> str:
-    """Say which way rho goes, and for whom."""
+def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:
+    """Return the claim about which way rho goes, and for whom."""
     start, end = scores[LOCAL], scores[UNIFORM]
-    word = "Confirmed" if end.rho.mean < start.rho.mean else "Contradicted"
     parts = ", ".join(
         f"{before.mean:.3f} to {after.mean:.3f} of those {label}"
         for label, before, after in zip(case.labels, start.by_value, end.by_value, strict=True)
     )
-    return (
-        f"{word}: that a uniform shuffle leaves fewer people vulnerable. Rho goes from {start.rho.mean:.3f} to "
-        f"{end.rho.mean:.3f}: {parts}. After a uniform shuffle the vote is a blind guess of the most frequent value, "
-        "which is right for everybody who holds it."
+    return claim(
+        "section 5.1, Figure 8a",
+        "A uniform shuffle leaves fewer people vulnerable than none.",
+        end.rho.mean < start.rho.mean,
+        f"Rho goes from {start.rho.mean:.3f} to {end.rho.mean:.3f}: {parts}.",
+        reason="After a uniform shuffle the vote is a blind guess of the most frequent value, which is right for "
+        "everybody who holds it.",
+        data=_people(case),
     )
 
 
@@ -246,19 +291,24 @@ def _alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
     return f"A larger alpha, {steps[0].basis}: the learner's error is back to that of no shuffle by {ways}."
 
 
-def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
-    """Say what the largest groups that cost the learner nothing (5 % of the way) do for the rarest value."""
+def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Claim:
+    """Return what the largest groups that cost the learner nothing (5 % of the way) do for the rarest value."""
     rare = rarest(case)
     free = [each for each in steps if way(scores[each.label], scores, what="error") <= 0.05]
+    place, sentence = "section 5.1", "The attack is weakened at little cost to the learner."
     if not free:
-        return "No group size leaves the learner's error as it is without a shuffle."
+        nothing = "No group size leaves the learner's error as it is without a shuffle."
+        return claim(place, sentence, None, nothing, reason=nothing, data=_people(case))
     most = free[-1]
     before, after = scores[LOCAL].by_value[rare], scores[most.label].by_value[rare]
-    return (
-        f"{'Confirmed' if after.mean < before.mean else 'Contradicted'}: the attack is weakened at little cost to the "
-        f"learner. With groups of {most.x:g} next in age the learner's error is {scores[most.label].error} "
+    return claim(
+        place,
+        sentence,
+        after.mean < before.mean,
+        f"With groups of {most.x:g} next in age the learner's error is {scores[most.label].error} "
         f"({scores[LOCAL].error} without a shuffle), and the vulnerable among those {case.labels[rare]} go from "
-        f"{before} to {after}."
+        f"{before} to {after}.",
+        data=_people(case),
     )
 
 
@@ -267,6 +317,7 @@ TARGETS: Final = (
         name="meehan2022/figure-4",
         title="inference attack and learnability on a friendship graph",
         build=twitch_study,
+        quick=partial(twitch_study, people=800, sizes=(2, 200), alphas=(4.0, 1e6), repetitions=1, trees=4),
         data=("twitch_musae",),
         seconds=150,
     ),
@@ -274,6 +325,9 @@ TARGETS: Final = (
         name="meehan2022/figure-8",
         title="inference attack and learnability on a census",
         build=adult_study,
+        quick=partial(
+            adult_study, people=800, years=(1, 80), sizes=(2, 300), alphas=(4.0, 1e6), repetitions=1, trees=4
+        ),
         data=("adult",),
         seconds=150,
     ),

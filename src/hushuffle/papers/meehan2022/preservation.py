@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from hushuffle.attacks.inference import ATTACK
 from hushuffle.mechanisms.shufflers import MallowsShuffle
-from hushuffle.model import Bound, Chart, Report, Series, Table
+from hushuffle.model import Bound, Chart, Claim, Report, Series, Table
 from hushuffle.model.groups import Groups
-from hushuffle.papers.base import Request, Target
+from hushuffle.papers.base import Request, Target, claim
 from hushuffle.questions.order.preservation import preserved_share
 from hushuffle.randomness import reproducible
 
@@ -54,7 +55,7 @@ def preservation_study(
         key="meehan2022/figure-7",
         title="Preservation of a subset",
         question=f"What share of a subset stays inside it, but with probability {DELTA:g}?",
-        answers=_answers(by_alpha, by_width, by_size, found, widths),
+        claims=_claims(by_alpha, by_width, by_size, found, widths),
         settings=(
             ("people", f"{people:,}; subsets in the middle of the reference"),
             ("groups", "contiguous windows: exact and published sensitivity are both w(w+1)/2"),
@@ -82,35 +83,43 @@ def _shares(people: int, theta: float, samples: int, seed: int) -> tuple[Bound, 
     return preserved_share(shuffler, groups, delta=DELTA, samples=samples, rng=reproducible(seed))
 
 
-def _answers(
+def _claims(
     by_alpha: Sequence[Series],
     by_width: Sequence[Series],
     by_size: Sequence[Series],
     found: dict[tuple[float, int], dict[float, Bound]],
     widths: Sequence[int],
-) -> tuple[str, ...]:
+) -> tuple[Claim, ...]:
     widest, narrow = found[ALPHA, widths[-1]], found[ALPHA, _SWEPT[0]]
     uniform = all(abs(widest[share].upper - share) <= 0.1 for share in _LINES)
     gain = narrow[0.8].upper - narrow[0.25].upper
     return (
-        _trend("preservation grows with alpha", by_alpha, rising=True),
-        _trend("it falls as groups get wider", by_width, rising=False),
-        _trend("it grows with the size of the subset", by_size, rising=True),
-        f"{'Confirmed' if uniform else 'Contradicted'}: at width {widths[-1]} the shuffle is nearly uniform: of all "
-        f"{', '.join(f'{share:.0%} keep {widest[share]}' for share in _LINES)}.",
-        f"{'Confirmed' if gain <= 0.1 else 'Contradicted'}: at width {_SWEPT[0]} subsets larger than a quarter gain "
-        f"little: {narrow[0.25]} of a quarter, {narrow[0.8]} of 80 %.",
+        _trend("Preservation grows with alpha.", by_alpha, rising=True),
+        _trend("Preservation falls as groups get wider.", by_width, rising=False),
+        _trend("Preservation grows with the size of the subset.", by_size, rising=True),
+        claim(
+            "appendix A.14.1, Figure 7",
+            f"At width {widths[-1]} the shuffle is nearly uniform.",
+            uniform,
+            f"Of all, {', '.join(f'{share:.0%} keep {widest[share]}' for share in _LINES)}.",
+        ),
+        claim(
+            "appendix A.14.1, Figure 7",
+            f"At width {_SWEPT[0]} subsets larger than a quarter gain little.",
+            gain <= 0.1,
+            f"{narrow[0.25]} of a quarter, {narrow[0.8]} of 80 %.",
+        ),
     )
 
 
-def _trend(claim: str, lines: Sequence[Series], *, rising: bool) -> str:
-    """Say whether every line goes that way, as far as the intervals tell."""
+def _trend(sentence: str, lines: Sequence[Series], *, rising: bool) -> Claim:
+    """Return the claim that every line goes that way, as far as the intervals tell."""
     holds = True
     for line in lines:
         low, high = (line.lower, line.upper) if rising else (line.lower[::-1], line.upper[::-1])
         holds = holds and all(before <= after for before, after in zip(low[:-1], high[1:], strict=True))
     ends = "; ".join(f"{line.label}: {line.lower[0]:.3f} to {line.lower[-1]:.3f}" for line in lines)
-    return f"{'Confirmed' if holds else 'Contradicted'}: {claim}. Lower bounds from left to right: {ends}."
+    return claim("appendix A.14.1, Figure 7", sentence, holds, f"Lower bounds from left to right: {ends}.")
 
 
 def _chart(key: str, x_label: str, lines: Sequence[Series], *, x_log: bool) -> Chart:
@@ -140,6 +149,7 @@ TARGETS: Final = (
         name="meehan2022/figure-7",
         title="preservation over alpha, width, subset size",
         build=preservation_study,
+        quick=partial(preservation_study, people=200, samples=60, alphas=(1.0, 10.0), widths=(30, 100)),
         seconds=90,
     ),
 )

@@ -3,98 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.estimation import estimate, heavy_hitters
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
-from hushuffle.model import Chart, Report, Series, Table
+from hushuffle.model import Chart, Claim, Report, Series, Table
 from hushuffle.model.citation import PIE
-from hushuffle.papers.base import Request, Target
+from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.murakami2021.crowds import Crowd, Losses, crowd, losses, zipf
 from hushuffle.questions import pie
-from hushuffle.randomness import reproducible
 from hushuffle.tables.published import load_checkins
 
 PEOPLE: Final = 1_370_637
 VALUES: Final = 10_500_393
 EXPONENT: Final = 0.8
-_TOP: Final = 100
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Crowd:
-    """n people with one value each, `counts` by value, shape (k,); `top` are the most frequent values, first first."""
-
-    values: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-    top: npt.NDArray[np.int64]
-    source: str
-
-    @property
-    def shares(self) -> npt.NDArray[np.float64]:
-        """True frequencies, shape (k,)."""
-        return np.asarray(self.counts / self.values.size, dtype=np.float64)
-
-
-def crowd(values: npt.NDArray[np.int64], k: int, source: str) -> Crowd:
-    """Return the people who hold `values`, codes 0..k-1."""
-    counts = np.bincount(values, minlength=k)
-    return Crowd(values=values, counts=counts, top=np.argsort(-counts, kind="stable")[:_TOP], source=source)
-
-
-def zipf(n: int, k: int, exponent: float, seed: int) -> Crowd:
-    """Return n people who draw from k values, the x-th with probability proportional to x**-exponent.
-
-    >>> zipf(1000, 50, 1.0, seed=1).counts.sum()
-    np.int64(1000)
-    """
-    weights = np.cumsum(np.arange(1, k + 1, dtype=np.float64) ** -exponent)
-    draws = np.random.default_rng(seed).random(n) * weights[-1]
-    values = np.minimum(np.searchsorted(weights, draws, side="right"), k - 1).astype(np.int64)
-    return crowd(values, k, f"simulated: {n:,} people, {k:,} values, the x-th proportional to x**-{exponent:g}")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Losses:
-    """Sums of squared errors of one run, over the top values and over all, as estimated and above the threshold.
-
-    `predicted` are the exact expectations of the first two; `shares` what is left of the top values above the
-    threshold.
-    """
-
-    top: float
-    every: float
-    top_kept: float
-    every_kept: float
-    predicted: tuple[float, float]
-    shares: npt.NDArray[np.float64]
-
-
-def losses(people: Crowd, randomizer: Mechanism, seed: int) -> Losses:
-    """Return what one collection from `people` estimates wrong."""
-    protocol = Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=people.values.size)
-    # Counting does not look at the order: shuffling would change nothing here.
-    found = estimate(protocol.collect(people.values, rng=reproducible(seed)), protocol=protocol)
-    significant = heavy_hitters(found, protocol=protocol)
-    kept = np.zeros(found.k)
-    kept[significant.values] = significant.frequencies
-    shares, top = people.shares, people.top
-    wrong, wrong_kept = (found.frequencies - shares) ** 2, (kept - shares) ** 2
-    variance = found.variance_intercept + found.variance_slope * shares
-    return Losses(
-        top=float(wrong[top].sum()),
-        every=float(wrong.sum()),
-        top_kept=float(wrong_kept[top].sum()),
-        every_kept=float(wrong_kept.sum()),
-        predicted=(float(variance[top].sum()), float(variance.sum())),
-        shares=kept[top],
-    )
 
 
 def chart(key: str, title: str, caption: str, axes: tuple[str, str], series: Sequence[Series]) -> Chart:
@@ -113,21 +42,37 @@ def chart(key: str, title: str, caption: str, axes: tuple[str, str], series: Seq
 
 BUCKETS: Final = 10**8
 PROMISED: Final = 0.92
+_LOSS: Final = 1e-6
+_LARGE: Final = 0.5
+_SMALL: Final = 0.15
+_NEEDED: Final = 12.0
+_SIMULATED: Final = "The paper's are real check-ins, of as many people and places."
 _EPSILONS: Final = (4.0, 8.0, 10.0, 11.0, 12.0, 13.0, 14.0, 16.0, 18.0, 20.0)
 _EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
-def against_epsilon(request: Request) -> Report:
+def against_epsilon(
+    request: Request, *, n: int = PEOPLE, k: int = VALUES, epsilons: Sequence[float] = _EPSILONS
+) -> Report:
     """Return figure 10: errors at each epsilon and at each promised error of identification, simulated check-ins."""
-    people = zipf(PEOPLE, VALUES, EXPONENT, request.seed)
-    return errors(people, key="murakami2021/figure-10", g=BUCKETS, epsilons=_EPSILONS, request=request)
+    people = zipf(n, k, EXPONENT, request.seed)
+    return errors(
+        people, key="murakami2021/figure-10", g=BUCKETS, epsilons=epsilons, request=request, stand_in=_SIMULATED
+    )
 
 
 def checkins(request: Request) -> Report:
     """Return figure 10 on the real check-ins of one city: each check-in reported once."""
     visits = load_checkins(request.folder("foursquare_nyc"))
     people = crowd(visits.events, visits.k, f"{visits.events.size:,} check-ins at {visits.k:,} places in New York")
-    return errors(people, key="murakami2021/figure-10-checkins", g=2**8, epsilons=_EPSILONS_FEW, request=request)
+    return errors(
+        people,
+        key="murakami2021/figure-10-checkins",
+        g=2**8,
+        epsilons=_EPSILONS_FEW,
+        request=request,
+        stand_in=f"The paper's are {PEOPLE:,} people and {VALUES:,} places of the whole world.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -141,8 +86,11 @@ class Row:
     exact: float
 
 
-def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], request: Request) -> Report:
-    """Return the errors of randomized response and local hashing (g buckets) at each epsilon."""
+def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], request: Request, stand_in: str) -> Report:
+    """Return the errors of randomized response and local hashing (g buckets) at each epsilon.
+
+    `stand_in` says how the people differ from the paper's.
+    """
     n, k = people.values.size, people.counts.size
     kinds: tuple[tuple[str, float, Mechanism], ...] = tuple(
         pair
@@ -164,8 +112,8 @@ def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], reques
         key=key,
         title="Accuracy of frequencies at each local epsilon and at each promised error of identification",
         question="What does accuracy cost under local differential privacy, and under a promise about identification?",
+        claims=_cheapest([row for row in rows if row.name == "randomized response"], people, stand_in),
         answers=(
-            _cheapest([row for row in rows if row.name == "randomized response"]),
             "At the same loss the exact Bayes error promises more than Theorem 4.2 with Fano's inequality.",
             f"Measured over predicted sum of squared errors: {min(every):.3f} to {max(every):.3f} over all values, "
             f"{min(top):.2f} to {max(top):.2f} over the top 100, a noisier sum.",
@@ -219,15 +167,37 @@ def promised(protocol: Protocol) -> tuple[float, float]:
     return fano.lower, pie.bayes_error(protocol).lower
 
 
-def _cheapest(rows: Sequence[Row]) -> str:
-    """Say where a loss of 1e-6 over the top values is reached, and what is promised there."""
-    reached = next((row for row in rows if row.loss.top_kept <= 1e-6), None)
+def _cheapest(rows: Sequence[Row], people: Crowd, stand_in: str) -> tuple[Claim, ...]:
+    """Return the claims about where a loss of 1e-6 over the top values is reached, and what is promised there."""
+    reached = next((row for row in rows if row.loss.top_kept <= _LOSS), None)
+    needs = "Randomized response needs epsilon > 12 for a loss of 1e-6 over the 100 most frequent values."
+    promises = f"At that loss an error of identification above {PROMISED} is promised."
+    data = f"{people.source[0].upper()}{people.source[1:]}."
     if reached is None:
-        return "No epsilon tried reaches a loss of 1e-6 over the top 100."
+        nothing = "No epsilon tried reaches that loss."
+        return (
+            claim("section 5.3, Figure 10", needs, None, nothing, printed="12", reason=nothing, data=data),
+            claim("section 5.3, Figure 10", promises, None, nothing, printed=f"{PROMISED}", reason=nothing, data=data),
+        )
     return (
-        f"A loss of 1e-6 over the top 100 is first reached at epsilon = {reached.epsilon:.4g} "
-        f"({reached.loss.top_kept:.2g}), where local differential privacy says nothing; identification still fails "
-        f"with probability {reached.published:.3f} at least (published bound), {reached.exact:.3f} (exact bound)."
+        claim(
+            "section 5.3, Figure 10",
+            needs,
+            reached.epsilon > _NEEDED,
+            f"First reached at epsilon = {reached.epsilon:.4g} of those tried ({reached.loss.top_kept:.2g}).",
+            printed="12",
+            data=data,
+            stand_in=stand_in,
+        ),
+        claim(
+            "section 5.3, Figure 10",
+            promises,
+            reached.published > PROMISED,
+            f"There the published bound promises {reached.published:.3f}, the exact one {reached.exact:.3f}.",
+            printed=f"{PROMISED}",
+            data=data,
+            stand_in=stand_in,
+        ),
     )
 
 
@@ -248,23 +218,24 @@ def _charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
         caption = "Kept: estimates below the significance threshold set to 0."
         return chart(key, title, caption, ("local epsilon (nats)", loss), series)
 
-    promise = [drawn(name, f"{name}, {how} bound", how, "top_kept") for name in names for how in ("published", "exact")]
+    def against_promise(key: str, title: str, kept: str) -> Chart:
+        bounds = ("published", "exact")
+        series = [drawn(name, f"{name}, {how} bound", how, kept) for name in names for how in bounds]
+        caption = "With threshold. Further right at the same height is better."
+        axes = ("promised Bayes error of identification", loss)
+        return chart(key, f"{title}, against the promised error of identification", caption, axes, series)
+
     return (
         against_epsilon("top", "The 100 most frequent values", "top"),
         against_epsilon("all", "All values", "every"),
-        chart(
-            "promise",
-            "The 100 most frequent values, against the promised error of identification",
-            "With threshold. Further right at the same height is better.",
-            ("promised Bayes error of identification", loss),
-            promise,
-        ),
+        against_promise("promise", "The 100 most frequent values", "top_kept"),
+        against_promise("promise-all", "All values", "every_kept"),
     )
 
 
-def most_frequent(request: Request) -> Report:
+def most_frequent(request: Request, *, n: int = PEOPLE, k: int = VALUES) -> Report:
     """Return figure 11: the 20 most frequent values at epsilon = 10 and where 0.92 is promised."""
-    people = zipf(PEOPLE, VALUES, EXPONENT, request.seed)
+    people = zipf(n, k, EXPONENT, request.seed)
     return shares_of_the_top(people, {"epsilon = 10": 10.0, **epsilons_for(PROMISED)}, request)
 
 
@@ -281,8 +252,34 @@ def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Requ
         key="murakami2021/figure-11",
         title="The 20 most frequent values",
         question=f"How accurate are the 20 most frequent values where an error above {PROMISED} is promised?",
+        claims=tuple(
+            claim(
+                "section 5.3, Figure 11",
+                sentence,
+                holds(error),
+                f"{error:.3f}, at epsilon = {epsilon:.4g}.",
+                printed=printed,
+                data=f"{people.source[0].upper()}{people.source[1:]}.",
+                stand_in=_SIMULATED,
+            )
+            for (sentence, printed, holds), (_, epsilon, error) in zip(_SHARES, rows, strict=False)
+        ),
         answers=tuple(
-            f"{name} (epsilon {epsilon:.4g}): mean relative error {error:.3f}." for name, epsilon, error in rows
+            f"{name} (epsilon {epsilon:.4g}): mean relative error {error:.3f}."
+            for name, epsilon, error in rows[len(_SHARES) :]
+        ),
+        charts=(
+            Chart(
+                key="shares",
+                title="Shares of the 20 most frequent values",
+                caption="One run. Estimates below the significance threshold are set to 0.",
+                x_label="rank",
+                y_label="share of people",
+                series=(
+                    Series.through("true share", range(1, 21), truth.tolist()),
+                    *(Series.through(name, range(1, 21), shares.tolist()) for name, shares in found.items()),
+                ),
+            ),
         ),
         settings=(("population", people.source), ("seed", str(request.seed))),
         tables=(
@@ -299,6 +296,21 @@ def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Requ
         ),
         citations=(PIE.at("figure 11"),),
     )
+
+
+_SHARES: Final[tuple[tuple[str, str, Callable[[float], bool]], ...]] = (
+    (
+        "At epsilon = 10 the mean relative error of the 20 most frequent values is large.",
+        "1.05",
+        lambda error: error > _LARGE,
+    ),
+    (
+        f"Where the published bound promises an error of identification above {PROMISED} it is small.",
+        "0.10",
+        lambda error: error < _SMALL,
+    ),
+)
+"""What figure 11 shows: the sentence, the printed error, and whether an error agrees with it."""
 
 
 def epsilons_for(error: float) -> dict[str, float]:
@@ -319,6 +331,7 @@ TARGETS: Final = (
         name="murakami2021/figure-10",
         title="Accuracy against epsilon and identification",
         build=against_epsilon,
+        quick=partial(against_epsilon, n=20_000, k=100_000, epsilons=(8.0, 12.0, 16.0)),
         seconds=40,
     ),
     Target(
@@ -328,5 +341,11 @@ TARGETS: Final = (
         data=("foursquare_nyc",),
         seconds=5,
     ),
-    Target(name="murakami2021/figure-11", title="The 20 most frequent values", build=most_frequent, seconds=6),
+    Target(
+        name="murakami2021/figure-11",
+        title="The 20 most frequent values",
+        build=most_frequent,
+        seconds=6,
+        quick=partial(most_frequent, n=20_000, k=100_000),
+    ),
 )

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from hushuffle.attacks import linkage
-from hushuffle.model import Chart, Report, Series
+from hushuffle.model import Chart, Claim, Report, Series
 from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
-from hushuffle.papers.base import Request, Target, said
+from hushuffle.papers.base import Request, Target, claim, said
 from hushuffle.papers.murakami2021 import attempts as linkage_detection
 from hushuffle.papers.murakami2021 import noise as linkage_noise
 from hushuffle.papers.murakami2021.sources import (
@@ -19,11 +19,11 @@ from hushuffle.papers.murakami2021.sources import (
     LIKELIHOOD,
     PER_EVENT,
     RATINGS,
+    STAND_IN,
     Measured,
     Source,
     biometrics,
     checkins,
-    judged,
     level,
     matched,
     matrices,
@@ -37,7 +37,12 @@ from hushuffle.papers.murakami2021.sources import (
 _SENT: Final = (1, 2, 3, 4, 5)
 _PLACES_KNOWN: Final = (5, 10, 20, 30, 40, 50)
 _MOVIES_KNOWN: Final = (1, 2, 3, 4, 5)
+_THREE: Final = 3
 _BITS: Final = "D(genuine || impostor), bits"
+_PARTIAL: Final = (
+    f"{STAND_IN} The paper's attacker knows 100 to 500 check-ins of people with 1,000 or more, and its people rate 500 "
+    "films or more."
+)
 _ESTIMATE: Final = "Points are the estimate for this number of people, settled or not."
 
 
@@ -65,7 +70,8 @@ def maximum(request: Request) -> Report:
         key="murakami2021/figure-5",
         title="Traces, ratings, a face, a fingerprint: an attacker who knows everything",
         question="How identifying are unprotected traces, if the attacker was trained on these very events?",
-        answers=_maximum_answers(found, lines, people),
+        claims=_maximum_claims(found, lines, _people(places, movies)),
+        answers=_maximum_answers(found),
         settings=settings(request, places=places, movies=movies, scores=scores),
         tables=(table(list(found.values()), key="maximum", title="Maximum knowledge"),),
         charts=(chart, _trends([*list(found.values())[:2], *(found[name] for name in _names(_whole(places, movies)))])),
@@ -98,7 +104,11 @@ def _names(sources: Sequence[Source]) -> list[str]:
     return [source.label for source in sources]
 
 
-def _maximum_answers(found: dict[str, Measured], lines: dict[str, list[Measured]], people: int) -> tuple[str, ...]:
+def _people(places: Traces, movies: Traces) -> str:
+    return f"{places.n:,} people of one city, {movies.n:,} people who rate."
+
+
+def _maximum_claims(found: dict[str, Measured], lines: dict[str, list[Measured]], data: str) -> tuple[Claim, ...]:
     finger = found["fingerprint"].compared
     whole = {name: found[f"{name}, all, {LIKELIHOOD}"].compared for name in lines}
     needed = {
@@ -106,24 +116,57 @@ def _maximum_answers(found: dict[str, Measured], lines: dict[str, list[Measured]
         for name, line in lines.items()
     }
     places, movies = needed["check-ins"], needed["ratings"]
-    moving = sum(one.moving for one in found.values())
-    by_counts = {how: found[f"check-ins, all, {how}"].counts for how in (LIKELIHOOD, PER_EVENT)}
+    moving, people = sum(one.moving for one in found.values()), found["fingerprint"].trend.sizes[-1]
     least = {name: _least(value) for name, value in needed.items()}
     return (
-        f"{judged(holds=places is not None and places <= 3)}: three places identify like a fingerprint. At {people:,} "
-        f"people D is {finger:.1f} bits for the fingerprint, and "
-        f"{', '.join(f'{one.compared:.1f}' for one in lines['check-ins'][:3])} bits for the first one, two and three "
-        f"check-ins; {least['check-ins']} reach the fingerprint.",
-        f"{judged(holds=_later(places, movies))}: ratings need more events; {least['ratings']} reach the fingerprint "
-        f"({', '.join(f'{one.compared:.1f}' for one in lines['ratings'])} bits for the first one to five).",
-        f"{judged(holds=min(whole.values()) >= finger)} as estimated by nearest neighbours: whole traces identify no "
-        f"less than a fingerprint; {whole['check-ins']:.1f} bits for check-ins and {whole['ratings']:.1f} for ratings. "
-        f"From merged counts, which can only lose, check-ins have {said(by_counts[LIKELIHOOD], 3)} with the paper's "
-        f"score, {said(by_counts[PER_EVENT], 3)} with the likelihood per event, and the fingerprint "
-        f"{said(found['fingerprint'].counts, 3)} bits: with the paper's score the estimator decides.",
-        f"Contradicted at these sizes: that the estimate converges as people are added. {moving} of {len(found)} "
-        "have not settled; where genuine and impostor scores hardly overlap, a sample of people shows only that D is "
-        "large. Among these people PSE is at most log2 of their number, whatever D.",
+        claim(
+            "section 5.2, Figure 5",
+            "Three places identify a person like a fingerprint.",
+            places is not None and places <= _THREE,
+            f"At {people:,} people D is {finger:.1f} bits for the fingerprint, and "
+            f"{', '.join(f'{one.compared:.1f}' for one in lines['check-ins'][:3])} bits for the first one, two and "
+            f"three check-ins; {least['check-ins']} reach the fingerprint.",
+            data=data,
+            stand_in=STAND_IN,
+        ),
+        claim(
+            "section 5.2, Figure 5",
+            "Ratings need more events than places.",
+            _later(places, movies),
+            f"{least['ratings'].capitalize()} reach the fingerprint "
+            f"({', '.join(f'{one.compared:.1f}' for one in lines['ratings'])} bits for the first one to five).",
+            data=data,
+            stand_in=STAND_IN,
+        ),
+        claim(
+            "section 5.2, Figure 5",
+            "Whole traces identify no less than a fingerprint.",
+            min(whole.values()) >= finger,
+            f"{whole['check-ins']:.1f} bits for check-ins and {whole['ratings']:.1f} for ratings, as estimated by "
+            "nearest neighbours.",
+            data=data,
+            stand_in=STAND_IN,
+        ),
+        claim(
+            "section 5.1",
+            "The estimate of D converges as people are added.",
+            moving == 0,
+            f"{moving} of {len(found)} have not settled at {people:,} people. Where genuine and impostor scores hardly "
+            "overlap, a sample of people shows only that D is large.",
+            data=data,
+            stand_in=f"{STAND_IN} With more people it may settle.",
+        ),
+    )
+
+
+def _maximum_answers(found: dict[str, Measured]) -> tuple[str, ...]:
+    by_counts = {how: found[f"check-ins, all, {how}"].counts for how in (LIKELIHOOD, PER_EVENT)}
+    return (
+        "From merged counts, which can only lose, whole traces of check-ins have "
+        f"{said(by_counts[LIKELIHOOD], 3)} bits with the paper's score, {said(by_counts[PER_EVENT], 3)} with the "
+        f"likelihood per event, and the fingerprint {said(found['fingerprint'].counts, 3)}: with the paper's score the "
+        "estimator decides.",
+        "Among these people PSE is at most log2 of their number, whatever D.",
     )
 
 
@@ -225,12 +268,17 @@ def partial(request: Request) -> Report:
         )
         for name, sizes in sweeps.items()
     )
-    answers = [_grows(found, name, sizes, how) for name, sizes in sweeps.items() for how in (LIKELIHOOD, PER_EVENT)]
     return Report(
         key="murakami2021/figure-6",
         title="Traces, ratings, a face, a fingerprint: an attacker who knows some events",
         question="How identifying are unprotected traces, if the attacker knows only some events of each person?",
-        answers=(*answers, _score_matters(found)),
+        claims=tuple(
+            made
+            for name, sizes in sweeps.items()
+            for how in (LIKELIHOOD, PER_EVENT)
+            for made in _grows(found, name, sizes, how)
+        ),
+        answers=(_score_matters(found),),
         settings=settings(request, places=places, movies=movies, scores=scores),
         tables=(table(list(found.values()), key="partial", title="Partial knowledge"),),
         charts=charts,
@@ -245,16 +293,30 @@ def _sweep(name: str, places: Traces, movies: Traces, known: int) -> linkage.Sce
     return linkage.scene(movies, split="none", training=known, events=None)
 
 
-def _grows(found: dict[str, Measured], name: str, sizes: Sequence[int], how: str) -> str:
-    """Say whether bits grow with what is known, and when they pass the face."""
+def _grows(found: dict[str, Measured], name: str, sizes: Sequence[int], how: str) -> tuple[Claim, Claim]:
+    """Return the claims that bits grow with what is known, and pass the face; with one score for the traces."""
     bits = [found[f"{name}, {known} known, {how}"].compared for known in sizes]
     face = found["face"].compared
     growing = all(after > before for before, after in itertools.pairwise(bits))
     passed = next((known for known, value in zip(sizes, bits, strict=True) if value >= face), None)
+    where, data = f"{name.capitalize()}, {how}", f"{sizes[0]} to {sizes[-1]} events known of each person."
     return (
-        f"{name.capitalize()}, score: {how}. {judged(holds=growing)}: D grows with every step of what is known "
-        f"({', '.join(f'{value:.1f}' for value in bits)} bits). {judged(holds=passed is not None)}: it passes the face "
-        f"({face:.1f} bits){'.' if passed is None else f' at {passed} events known.'}"
+        claim(
+            "section 5.2, Figure 6",
+            f"{where}: D grows with every step of what the attacker knows.",
+            growing,
+            f"{', '.join(f'{value:.1f}' for value in bits)} bits.",
+            data=data,
+            stand_in=_PARTIAL,
+        ),
+        claim(
+            "section 5.2, Figure 6",
+            f"{where}: it passes the face.",
+            passed is not None,
+            f"The face has {face:.1f} bits{', never reached.' if passed is None else f': at {passed} events known.'}",
+            data=data,
+            stand_in=_PARTIAL,
+        ),
     )
 
 

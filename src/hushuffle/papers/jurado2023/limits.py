@@ -1,0 +1,221 @@
+"""What the approximation for many people is worth: the paper's figures 6 and 7."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from scipy.integrate import quad
+from scipy.special import ndtr
+
+from hushuffle.model import Cell, Chart, Report, Series, Table, Warned
+from hushuffle.model.citation import QIF, Citation
+from hushuffle.papers.base import Request, Target, claim, deployment, guessed, sizes
+from hushuffle.questions import qif
+
+_VALUES: Final = (2, 10, 100)
+_RIGHT: Final = "probability of a right guess"
+_RAAB: Final = Citation(
+    key="raab1998",
+    text='M. Raab, A. Steger, "Balls into bins": a simple and tight analysis, RANDOM (1998)',
+    where="Theorem 1",
+)
+
+
+def shuffle_limit(request: Request) -> Report:
+    """Return figure 6: the shuffle alone, exact and by the approximation."""
+    people = sizes(10, 1000, 8)
+    request.tell("lines", 0.1)
+    far = {k: max(abs(_approximate(k, 1.0, n) - guessed(k, 1.0, n).upper) for n in people) for k in _VALUES}
+    return Report(
+        key="jurado2023/figure-6",
+        title="The shuffle alone: the approximation for many people against exact values",
+        question="How close is 1/k + sqrt(2 ln k/(n k)) to what somebody who knows nobody can guess?",
+        claims=(
+            claim(
+                "Figure 6",
+                "The approximation is close to the exact figure from 10 to 1,000 people.",
+                far[100] < 0.05 and far[10] < 0.1,
+                f"Within {far[100]:.3f} of it for 100 values and {far[10]:.3f} for 10; for 2 values there is an offset "
+                f"of up to {far[2]:.3f}.",
+                reason="To the eye: the closeness owes most to the 1/k that both contain.",
+            ),
+            claim(
+                "Theorem 22",
+                "The formulas are asymptotic bounds.",
+                _ratio(100, 1.0, 10) >= 1,
+                "No bound on either side: above the exact figure for many people, below it where people are few "
+                f"compared with k ln k: {_ratio(100, 1.0, 10):.2f} of it with 100 values and 10 people, "
+                f"{_ratio(1000, 1.0, 1000):.2f} with 1,000 and 1,000.",
+            ),
+        ),
+        answers=(
+            "The offset does not go away with more people. What the release adds to 1/k is overstated by a factor that "
+            f"tends to sqrt(2 ln k)/m_k, m_k the mean of the largest of k normal variables: {_factor(2):.2f} for 2 "
+            f"values, {_factor(10):.2f} for 10, {_factor(100):.2f} for 100. At 1,000,000 people it is "
+            f"{_excess(2, 10**6):.2f}, {_excess(10, 10**6):.2f} and {_excess(100, 10**6):.2f}.",
+            "Beyond the figure: 1/k + m_k/sqrt(n k) costs the same and its excess is right in the limit; at 1,000 "
+            f"people it is off by {100 * _better_error(2, 1000):.2g} % for 2, {100 * _better_error(10, 1000):.2g} % "
+            f"for 10 and {100 * _better_error(100, 1000):.2g} % for 100 values.",
+        ),
+        settings=(("values", ", ".join(map(str, _VALUES))), ("noise", "none"), ("exact values", "certified to 1e-12")),
+        tables=(_ratios(1.0),),
+        charts=(
+            _both("exact-and-approximate", "Exact and approximate", people, dict.fromkeys(_VALUES, 1.0)),
+            Chart(
+                key="ratio",
+                title="Approximate divided by exact: what the release adds to 1/k",
+                caption="Each line goes to a constant above 1: the approximation overstates the gain in the end.",
+                x_label="people",
+                y_label="ratio of V - 1/k",
+                series=tuple(
+                    Series.through(f"{k} values", sizes(10, 10**6, 4), [_excess(k, n) for n in sizes(10, 10**6, 4)])
+                    for k in _VALUES
+                ),
+                x_log=True,
+            ),
+        ),
+        warnings=(_NO_BOUND,),
+        citations=(QIF.at("Figure 6"), QIF.at("section VI-C"), _RAAB),
+    )
+
+
+def noise_limit(request: Request) -> Report:
+    """Return figure 7: noise and shuffle, exact and by the approximation, for several p."""
+    people, truths = sizes(10, 1000, 8), (0.8, 0.6)
+    request.tell("lines", 0.1)
+    ratios = {(k, p): [_ratio(k, p, n) for n in people] for k in _VALUES for p in truths}
+    few = [ratios[k, p] for k in (2, 10) for p in truths]
+    holds = all(ratio > 1 for row in few for ratio in row) and all(row[-1] < row[0] for row in few)
+    return Report(
+        key="jurado2023/figure-7",
+        title="Noise and shuffle: the approximation for many people against exact values",
+        question="How close is the approximation when the reports are noisy as well?",
+        claims=(
+            claim(
+                "Figure 7",
+                "With noise, too, the approximation comes closer with more people.",
+                holds,
+                f"With p = 0.8 its ratio to the exact figure falls from {ratios[2, 0.8][0]:.3f} at 10 people to "
+                f"{ratios[2, 0.8][-1]:.3f} at 1,000 for 2 values, and from {ratios[10, 0.8][0]:.3f} to "
+                f"{ratios[10, 0.8][-1]:.3f} for 10. With 100 values it starts below, at {ratios[100, 0.8][0]:.3f}, and "
+                f"is {ratios[100, 0.8][-1]:.3f} at 1,000 people.",
+                reason="True for 2 and 10 values.",
+            ),
+        ),
+        answers=(
+            "The lines meet because both go to 1/k. What the release adds to 1/k is off by the same factor as without "
+            f"noise, since noise multiplies both by (kp - 1)/(k - 1): {_excess(2, 1000):.2f}, "
+            f"{_excess(10, 1000):.2f} and {_excess(100, 1000):.2f} at 1,000 people.",
+        ),
+        settings=(
+            ("values", ", ".join(map(str, _VALUES))),
+            ("probability of the truth p", ", ".join(f"{p:g}" for p in truths)),
+        ),
+        tables=tuple(_ratios(p) for p in truths),
+        charts=tuple(
+            _both(
+                f"exact-and-approximate-{p:g}", f"Exact and approximate, p = {p:g}", people, dict.fromkeys(_VALUES, p)
+            )
+            for p in truths
+        ),
+        warnings=(_NO_BOUND,),
+        citations=(QIF.at("Figure 7"), QIF.at("Theorem 22"), _RAAB),
+    )
+
+
+_NO_BOUND: Final = Warned(
+    key="approximation",
+    sentence="The approximation is no bound: it errs to either side.",
+    advice="Use qif.vulnerability, which is exact and as fast, wherever a figure matters.",
+)
+
+
+def normal_maximum(k: int) -> float:
+    """Return the mean of the largest of k independent standard normal variables.
+
+    >>> round(normal_maximum(2), 6)
+    0.56419
+    """
+    above, _ = quad(lambda x: -math.expm1(k * math.log(ndtr(x))), 0, 12)
+    below, _ = quad(lambda x: ndtr(x) ** k, -12, 0)
+    return float(above - below)
+
+
+def _approximate(k: int, p: float, n: int) -> float:
+    return qif.asymptotic_vulnerability(deployment(k, p, n))
+
+
+def _ratio(k: int, p: float, n: int) -> float:
+    return _approximate(k, p, n) / guessed(k, p, n).upper
+
+
+def _excess(k: int, n: int) -> float:
+    """Return approximate over exact V - 1/k; the same for every p."""
+    return (_approximate(k, 1.0, n) - 1 / k) / (guessed(k, 1.0, n).upper - 1 / k)
+
+
+def _factor(k: int) -> float:
+    return math.sqrt(2 * math.log(k)) / normal_maximum(k)
+
+
+def _better(k: int, n: int) -> float:
+    return 1 / k + normal_maximum(k) / math.sqrt(n * k)
+
+
+def _better_error(k: int, n: int) -> float:
+    exact = guessed(k, 1.0, n).upper
+    return abs(_better(k, n) / exact - 1)
+
+
+def _both(key: str, title: str, people: list[int], truths: dict[int, float]) -> Chart:
+    pairs = [
+        (
+            Series.through(f"{k} values, exact", people, [guessed(k, p, n) for n in people]),
+            Series.through(f"{k} values, approximate", people, [_approximate(k, p, n) for n in people]),
+        )
+        for k, p in truths.items()
+    ]
+    return Chart(
+        key=key,
+        title=title,
+        caption="Somebody who knows nobody guesses one person's answer.",
+        x_label="people",
+        y_label=_RIGHT,
+        series=tuple(series for pair in pairs for series in pair),
+        x_log=True,
+        y_log=True,
+    )
+
+
+def _ratios(p: float) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for k in (*_VALUES, 1000):
+        for n in (10, 100, 1000, 10**6):
+            exact = guessed(k, p, n)
+            excess = (_approximate(k, p, n) - 1 / k) / (exact.upper - 1 / k)
+            cells = (exact, _approximate(k, p, n), f"{_ratio(k, p, n):.4f}", f"{excess:.3f}")
+            rows.append((k, n, *cells))
+    return Table(
+        key=f"ratios-{p:g}",
+        title=f"Approximate against exact, {f'p = {p:g}' if p < 1 else 'no noise'}",
+        caption="Ratio: approximate divided by exact. Ratio of the gain: the same for V - 1/k.",
+        columns=("values", "people", "exact", "approximate", "ratio", "ratio of the gain"),
+        rows=tuple(rows),
+    )
+
+
+TARGETS: Final = (
+    Target(
+        name="jurado2023/figure-6",
+        title="The shuffle alone: the approximation for many people against exact values",
+        build=shuffle_limit,
+        seconds=2.0,
+    ),
+    Target(
+        name="jurado2023/figure-7",
+        title="Noise and shuffle: the approximation for many people against exact values",
+        build=noise_limit,
+        seconds=2.0,
+    ),
+)

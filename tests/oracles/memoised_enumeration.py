@@ -9,12 +9,15 @@ Rows = Sequence[Sequence[float]]
 Seen = tuple[tuple[int, ...], ...]
 
 
-def law(histories: Sequence[Sequence[int]], permanent: Rows, instantaneous: Rows) -> dict[Seen, float]:
+def law(
+    histories: Sequence[Sequence[int]], permanent: Rows, instantaneous: Rows, *, by_value: bool = False
+) -> dict[Seen, float]:
     """Return the law of the sorted reports of all waves.
 
-    `histories[i][t]` is person i's value in wave t; a new permanent report is drawn whenever it changes.
+    `histories[i][t]` is person i's value in wave t; a new permanent report is drawn whenever it changes, or
+    (`by_value`) whenever it is one that the person never had.
     """
-    people = [each_person(history, permanent, instantaneous) for history in histories]
+    people = [each_person(history, permanent, instantaneous, by_value=by_value) for history in histories]
     found: dict[Seen, float] = {}
     for choice in itertools.product(*[list(person.items()) for person in people]):
         chance = 1.0
@@ -25,18 +28,20 @@ def law(histories: Sequence[Sequence[int]], permanent: Rows, instantaneous: Rows
     return found
 
 
-def each_person(history: Sequence[int], permanent: Rows, instantaneous: Rows) -> dict[tuple[int, ...], float]:
+def each_person(
+    history: Sequence[int], permanent: Rows, instantaneous: Rows, *, by_value: bool = False
+) -> dict[tuple[int, ...], float]:
     """Return the law of what one person sends, wave by wave."""
-    kept: dict[tuple[tuple[int, ...], int], float] = {}
-    for wave, value in enumerate(history):
-        drawn: dict[tuple[tuple[int, ...], int], float] = {}
-        before = kept or {((), -1): 1.0}
-        for (sent, report), mass in before.items():
-            fresh = wave == 0 or history[wave - 1] != value
-            for held, chance in enumerate(permanent[value]) if fresh else [(report, 1.0)]:
-                for given, coin in enumerate(instantaneous[held]):
+    kept: dict[tuple[tuple[int, ...], tuple[tuple[int, int], ...]], float] = {((), ()): 1.0}
+    for value in history:
+        drawn: dict[tuple[tuple[int, ...], tuple[tuple[int, int], ...]], float] = {}
+        for (sent, memory), mass in kept.items():
+            held = dict(memory)
+            for report, chance in [(held[value], 1.0)] if value in held else enumerate(permanent[value]):
+                for given, coin in enumerate(instantaneous[report]):
                     if chance * coin:
-                        key = ((*sent, given), held)
+                        after = {**(held if by_value else {}), value: report}
+                        key = ((*sent, given), tuple(sorted(after.items())))
                         drawn[key] = drawn.get(key, 0.0) + mass * chance * coin
         kept = drawn
     found: dict[tuple[int, ...], float] = {}

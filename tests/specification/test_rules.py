@@ -242,3 +242,88 @@ def test_what_a_mechanism_chooses_goes_into_its_table() -> None:
     section = parse(HEAD + text.replace('"inf"', "1.0")).randomizer
     assert section.settled(section.build(20)) == {"kind": "subset-selection", "epsilon": 1.0, "w": 5}
     assert parse(HEAD + text).randomizer.settled(section.build(20))["epsilon"] == "inf"
+
+
+KEPT = "rounds = 12\nmemoised = true\n"
+
+
+@pytest.mark.parametrize(
+    ("keys", "population", "expected"),
+    [
+        (KEPT + "changes = 11\n", "k = 4", []),
+        ("memoised = false\n", "k = 4", []),
+        (
+            "memoised = true\n",
+            "k = 4",
+            [
+                (
+                    "memoised: must go with rounds of 2 or more, got true. For example rounds = 12: how often the same "
+                    "people are asked."
+                )
+            ],
+        ),
+        (
+            "rounds = 3\nchanges = 0\n",
+            "k = 4",
+            [
+                (
+                    "changes: must go with memoised = true, got 0. Fresh reports in every round hide changes: their "
+                    "figure is for any values."
+                )
+            ],
+        ),
+        (
+            KEPT + "changes = 12\n",
+            "k = 4",
+            ["changes: must be below rounds = 12, got 12. A value can change between two rounds, not within one."],
+        ),
+        (
+            KEPT,
+            "k = 4, reports_per_person = 2",
+            [
+                (
+                    "population.reports_per_person: must be 1 with memoised reports, got 2. Two equal answers of a "
+                    "person would be one report twice."
+                )
+            ],
+        ),
+        (
+            KEPT,
+            'kind = "number", low = 0, high = 10, levels = 4',
+            [
+                (
+                    'population.kind: must be left out with memoised reports, got "number". A number hardly stays the '
+                    "same. Give bins: people then keep a report for each bin."
+                )
+            ],
+        ),
+    ],
+)
+def test_reports_that_are_kept(keys: str, population: str, expected: list[str]) -> None:
+    assert problems(keys + COUNT.format(population) + PLAIN) == expected
+
+
+@pytest.mark.parametrize(
+    ("shuffler", "expected"),
+    [
+        ('kind = "uniform"', []),
+        ('kind = "none"', []),
+        ('kind = "secure-aggregation"', []),
+        ('kind = "secure-aggregation", coins = 4', ["shuffler.coins: must be 0 with memoised reports, got 4."]),
+        (
+            'kind = "scrambler", dummies = 5',
+            ['shuffler.kind: must add no dummies to memoised reports, got "scrambler".'],
+        ),
+    ],
+)
+def test_noise_that_is_fresh_in_every_round_does_not_go_with_kept_reports(shuffler: str, expected: list[str]) -> None:
+    bits = RANDOMIZER.replace("randomized-response", "unary-encoding").format("epsilon = 1.0")
+    head = HEAD.replace('kind = "uniform"', shuffler)
+    text = KEPT + head + COUNT.format("k = 4") + bits
+    hint = " What is fresh in every round is averaged out over many of them."
+    if not expected:
+        assert parse(text).memoised is True
+        return
+    with pytest.raises(SpecificationError) as error:
+        parse(text)
+    assert [str(problem) for problem in error.value.problems] == [expected[0] + hint]

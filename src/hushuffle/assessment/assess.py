@@ -7,6 +7,7 @@ from pathlib import Path
 from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.memoised import change, kept_or_fresh
 from hushuffle.assessment.numbers import described, number_table
 from hushuffle.assessment.order.report import OrderReport, order_report
 from hushuffle.assessment.reach.study import assess_reach
@@ -75,6 +76,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
                 delta=delta,
                 exposure=exposure,
             )
+            + change(questions, protocol, exposure)
         )
     else:
         order = order_report(
@@ -97,6 +99,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     cases = scenarios(
         [protocol], delta=delta, colluders=specification.statement.colluders, exposure=exposure, planned=central
     )
+    kept = kept_or_fresh(questions, protocol, delta=delta, exposure=exposure)
     tell("running the collection", 0.6)
     utility = questions.ask(
         "accuracy",
@@ -148,7 +151,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         specification=specification.effective(),
         software=software("polars", "cryptography"),
         citations=protocol.randomizer.sources,
-        tables=(*order.tables, *(() if mean is None or grid is None else (number_table(mean, grid),))),
+        tables=(*order.tables, *kept, *(() if mean is None or grid is None else (number_table(mean, grid),))),
         maps=order.maps,
         unanswered=tuple(questions.unanswered),
     )

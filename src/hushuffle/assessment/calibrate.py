@@ -109,6 +109,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         hint = "For example epsilon = 0.5: the central epsilon that is wanted, at most."
         unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
     exposure = Exposure.of(specification)
+    rounds = exposure.composed
     tell("counting people", 0.0)
     people = specification.population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
@@ -124,7 +125,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
             epsilon=targets.epsilon,
             delta=targets.delta,
             reports_per_person=exposure.reports,
-            rounds=exposure.rounds,
+            rounds=rounds,
         )
     except InvalidInputError:
         rule = "must be a target that some local epsilon meets"
@@ -174,7 +175,7 @@ def _at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposu
 
 def _learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
     """Return what the adversaries learn who have a target, from one report: nothing where a person gives several."""
-    if not Exposure.of(specification).alone:
+    if Exposure.of(specification).total > 1:
         return ()
     asked, adversaries = specification.targets, build_adversaries(specification)
     guessers = adversaries.guessers if asked.guessing is not None else ()
@@ -205,7 +206,7 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
         binding, most = "local_epsilon", asked.local_epsilon / exposure.total * (1 - 1e-12)
     for key, questions in (("guessing", GUESSES), ("reidentification", ("re-identification",))):
         limit = getattr(asked, key)
-        if limit is None or not exposure.alone:
+        if limit is None or exposure.total > 1:
             continue
 
         def meets(exponent: float, limit: float = limit, questions: tuple[str, ...] = questions) -> bool:
@@ -249,7 +250,7 @@ def _people(
             epsilon,
             delta,
             reports_per_person=exposure.reports,
-            rounds=exposure.rounds,
+            rounds=exposure.composed,
         )
 
     try:

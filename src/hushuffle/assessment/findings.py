@@ -68,7 +68,7 @@ def learned(
         questions.ask("central-dp", RELEASE, lambda: central(protocol, delta=delta, exposure=exposure)),
         questions.ask("local-dp", SHUFFLER, lambda: local(protocol, exposure=exposure)),
     ]
-    if exposure.rounds > 1:
+    if exposure.rounds > 1 and not exposure.memoised:
         once = replace(exposure, rounds=1)
         single = questions.ask(
             "central-dp-one-round", ONE_RELEASE, lambda: central(protocol, delta=delta, exposure=once)
@@ -87,8 +87,8 @@ def learned(
 
 
 def _of_one_report(row: Finding, exposure: Exposure) -> Finding:
-    """Say what a figure about one report leaves out where a person gives several."""
-    if exposure.alone or row.question in ("central-dp", "central-dp-one-round", "local-dp"):
+    """Say what a figure about one report leaves out where a person gives several different ones."""
+    if exposure.total == 1 or row.question in ("central-dp", "central-dp-one-round", "local-dp"):
         return row
     return replace(row, sentence=f"{row.sentence} That is one report alone: all of yours together may say more.")
 
@@ -103,8 +103,7 @@ def _of_people(protocol: Protocol, exposure: Exposure) -> Protocol:
 
 def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> Finding:
     """Return the guarantee against somebody who knows everyone else's answer and sees the release."""
-    curve = exposure.curve(protocol)
-    bound = curve.epsilon(delta)
+    bound, proof = exposure.guarantee(protocol, delta=delta)
     if math.isinf(bound.upper):
         sentence = "No differential privacy: somebody who knows everyone else's answer reads yours off the release."
     else:
@@ -118,7 +117,7 @@ def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> F
         adversary=RELEASE,
         sentence=sentence,
         bound=bound,
-        proof=curve.proof,
+        proof=proof,
     )
 
 

@@ -14,7 +14,6 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Scenario, number
 from hushuffle.numerics.exact import sum_upwards
-from hushuffle.questions import dp
 
 ROUNDS: Final = 5
 _PLANNED: Final = "as-planned"
@@ -84,7 +83,8 @@ def _cases(sizes: Sequence[int], colluders: int | None, exposure: Exposure) -> I
     what = "people" if exposure.reports == 1 else "reports"
     for part, name in ((4, "A quarter"), (10, "A tenth")):
         if min(sizes) // part:
-            words = f"{name} of the {what} take part: {n // part:,}"
+            does = "take part" if not exposure.memoised else "take part in all rounds, and their values stay"
+            words = f"{name} of the {what} {does}: {n // part:,}"
             yield _Case(key=f"one-in-{part}", words=words, part=part, times=planned)
     told = colluders or usual_fakes(n)
     words = f"{told:,} {'person tells' if told == 1 else 'people tell'} the reader their reports"
@@ -102,8 +102,8 @@ def _scenario(
         if min(case.crowd(protocol.n) for protocol in protocols) < 1:
             message = "Nobody is left to hide among: only the noise on the device protects."
             raise UnsupportedProtocolError(message)
-        left = (replace(protocol, n=case.crowd(protocol.n)) for protocol in protocols)
-        return dp.compose([(exposure.once(protocol), case.times) for protocol in left], delta=delta)
+        left = [replace(protocol, n=case.crowd(protocol.n)) for protocol in protocols]
+        return replace(exposure, rounds=case.times).together(left, delta=delta)
 
     figure, refused = _asked(central)
     error, no_error = _asked(

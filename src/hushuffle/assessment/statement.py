@@ -80,8 +80,8 @@ def _factor(bound: Bound) -> str:
 
 
 def _unit(specification: Specification, population: Population) -> str:
-    rounds = Exposure.of(specification).rounds
-    again = f", in all {rounds:,} rounds" if rounds > 1 else ""
+    exposure = Exposure.of(specification)
+    again = f", in all {exposure.rounds:,} rounds" if exposure.rounds > 1 else ""
     if population.label_of == "column":
         of_data = "; in which columns they are missing stays as it is. One row of data is taken for one person."
         return (
@@ -102,8 +102,17 @@ def _unit(specification: Specification, population: Population) -> str:
     )
     return (
         f"One person, whose {population.label_of} is replaced by any other{again}; the number of people, "
-        f"{population.n:,}, is public.{row}"
+        f"{population.n:,}, is public.{_pattern(exposure)}{row}"
     )
+
+
+def _pattern(exposure: Exposure) -> str:
+    """Return what of one person's values is no secret where reports are kept."""
+    if not exposure.memoised:
+        return ""
+    if exposure.changes == 0:
+        return " In no round does it change: that it stays is public, too."
+    return f" It {exposure.stays}; in which rounds, and in which it is an earlier one again, is public, too."
 
 
 def _threats(
@@ -147,6 +156,13 @@ def _assumptions(specification: Specification, reveals: Reveals, population: Pop
         )
     if exposure.rounds > 1:
         sentences["no_repeats"] = f"Nobody is asked the same more than {exposure.rounds:,} times."
+    if exposure.memoised:
+        sentences["participation"] += (
+            f" All {population.n:,} people take part in every round, and their values stay: who comes, goes or changes "
+            "hides nobody."
+        )
+        sentences["devices"] += " They keep each report, and send it whenever its value is theirs."
+        sentences["no_repeats"] += f" Each person's value {exposure.stays}."
     if reveals is Reveals.SUMS:
         sentences["shuffler"] = "At least one of the servers that add reports up does not work with the others."
     for key, sentence in sentences.items():
@@ -159,14 +175,20 @@ def _respondents(
 ) -> Iterator[str]:
     if population.label_of not in ("value", "column"):
         return
+    exposure = Exposure.of(specification)
     if local is None or math.isinf(local.upper):
         yield "Your device sends your answer as it is."
     else:
         several = population.label_of == "column"
-        alone = Exposure.of(specification).alone and not several
+        alone = exposure.alone and not several
         sent = "your message were" if alone else "everything that you send were"
         what = "each of your answers" if several else "your answer"
         yield f"Your device changes {what} at random before it sends it."
+        if exposure.memoised:
+            yield (
+                "It does so once, keeps the result and sends it every time. If your answer changes it draws another, "
+                "and whoever compares two releases may notice."
+            )
         yield (
             f"Even if {sent} read with your name on it, it would change the odds of any conclusion about you by at "
             f"most {_factor(local)}."
@@ -182,7 +204,6 @@ def _respondents(
             f"What is released changes the odds of any conclusion about you by at most {_factor(central)}, but for a "
             f"chance of {specification.targets.delta:g}, even for somebody who knows all other answers."
         )
-    exposure = Exposure.of(specification)
     if not exposure.alone:
         yield f"That covers {exposure.words}."
     yield "That you take part is not hidden."
@@ -219,6 +240,8 @@ def _unprotected(
     yield "What is true of the people as a whole: to publish it is the purpose."
     yield "That somebody takes part, when, and from which address: the traffic of this collection was not analysed."
     yield "Other collections about the same people: their epsilons add up with this one."
+    if Exposure.of(specification).memoised:
+        yield "That somebody's value changes, and in which rounds: reports are kept, so that two releases show it."
     questions = {finding.question for finding in findings}
     refused = {row.question for row in unanswered}
     if not {"vulnerability", "membership"} & (questions | refused):

@@ -27,10 +27,10 @@ def targets(
 ) -> tuple[Target, ...]:
     """Return what is asked of the privacy, the people and the accuracy, in this order.
 
-    `error` is the standard error that targets.standard_error is about; None: nobody knows it. `alone`: whether a person
-    gives one report in all; None: as the specification says.
+    `error` is the standard error that targets.standard_error is about; None: nobody knows it. `alone`: whether one
+    report of a person is drawn in all; None: as the specification says.
     """
-    asked, single = specification.targets, Exposure.of(specification).alone if alone is None else alone
+    asked, single = specification.targets, Exposure.of(specification).total == 1 if alone is None else alone
     reasons = {row.question: row.reason for row in unanswered}
 
     def target(key: str, topic: str, limit: float, got: Bound | None, question: str) -> Target:

@@ -122,7 +122,7 @@ def _of_file(path: Path) -> tuple[Protocol, dict[str, Any]]:
         "epsilon": targets.epsilon,
         "delta": targets.delta,
         "reports_per_person": exposure.reports,
-        "rounds": exposure.rounds,
+        "rounds": exposure.composed,
     }
 
 

@@ -23,7 +23,7 @@ from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, batches_of, release
 from hushuffle.collection.released import ColumnsManifest, Manifest, figure, number
 from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Keys, Request, rounds_of
-from hushuffle.errors import DataError
+from hushuffle.errors import DataError, UnsupportedProtocolError
 from hushuffle.files.private_files import publish, workplace
 from hushuffle.model import Bound, Progress
 from hushuffle.numerics.exact import sum_upwards, times_upwards
@@ -243,6 +243,9 @@ def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
     """Write the releases of all columns, and their manifest, into a new folder inside the private folder `place`."""
     if request.column is not None and collection.several:
         fail("A column is named by specifications of one column without data only: this one has [[columns]].")
+    if collection.whole.memoised:
+        message = "Memoised reports are assessed, and not collected yet: leave memoised out to draw fresh ones."
+        raise UnsupportedProtocolError(message)
     _refuse_local(collection, request)
     folder = place / "release"
     folder.mkdir()

@@ -26,6 +26,7 @@ def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _population(population)
     yield from _persons(raw, population)
     yield from _rounds(raw)
+    yield from _memoised(raw, population)
     yield from _adversaries(raw)
     yield from _targets(raw)
     yield from reach_problems(raw)
@@ -145,6 +146,37 @@ def _rounds(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(key="rounds", rule=rule, value=f"{rounds}", hint=hint)
         if about_reach(raw):
             yield Problem(key="rounds", rule="must be left out in a reach study", value=f"{rounds}", hint=hint)
+
+
+def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield where reports that are kept have no figure, or keep nothing."""
+    rounds, changes = _integer(raw, "rounds") or 1, _integer(raw, "changes")
+    if raw.get("memoised") is not True:
+        if changes is not None:
+            hint = "Fresh reports in every round hide changes: their figure is for any values."
+            yield Problem(key="changes", rule="must go with memoised = true", value=f"{changes}", hint=hint)
+        return
+    if rounds < 2:
+        hint = "For example rounds = 12: how often the same people are asked."
+        yield Problem(key="memoised", rule="must go with rounds of 2 or more", value="true", hint=hint)
+    elif changes is not None and changes >= rounds:
+        hint = "A value can change between two rounds, not within one."
+        yield Problem(key="changes", rule=f"must be below rounds = {rounds}", value=f"{changes}", hint=hint)
+    if population.get("kind") == "number":
+        hint = "A number hardly stays the same. Give bins: people then keep a report for each bin."
+        yield Problem(key="population.kind", rule="must be left out with memoised reports", value='"number"', hint=hint)
+    most = _integer(population, "reports_per_person")
+    if most is not None and most > 1:
+        hint = "Two equal answers of a person would be one report twice."
+        rule = "must be 1 with memoised reports"
+        yield Problem(key="population.reports_per_person", rule=rule, value=f"{most}", hint=hint)
+    shuffler, averaged = _table(raw, "shuffler"), "What is fresh in every round is averaged out over many of them."
+    if shuffler.get("kind") == "scrambler":
+        rule = "must add no dummies to memoised reports"
+        yield Problem(key="shuffler.kind", rule=rule, value='"scrambler"', hint=averaged)
+    if shuffler.get("kind") == "secure-aggregation" and _integer(shuffler, "coins"):
+        rule, value = "must be 0 with memoised reports", f"{shuffler['coins']}"
+        yield Problem(key="shuffler.coins", rule=rule, value=value, hint=averaged)
 
 
 def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:

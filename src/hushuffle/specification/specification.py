@@ -73,8 +73,13 @@ class Specification(Section):
     title: Name | None = None
     """What the report is called."""
     rounds: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    """How often the same people are asked, each time with fresh coins: 1 by default. Figures and targets.epsilon are
-    for all rounds together."""
+    """How often the same people are asked, each time with fresh coins unless `memoised`: 1 by default. Figures and
+    targets.epsilon are for all rounds together."""
+    memoised: bool | None = None
+    """Whether people draw one report for each value of theirs, keep it, and send it again in every round: false by
+    default. Figures are for people whose value changes at most `changes` times."""
+    changes: Annotated[int, Field(ge=0, le=10**6)] | None = None
+    """With memoised = true: how often one person's value may change over all rounds, at most; 0 by default."""
     population: AnyPopulation
     """Who is asked."""
     randomizer: AnyRandomizer

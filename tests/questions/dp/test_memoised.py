@@ -9,6 +9,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import Mechanism
 from oracles.memoised_enumeration import Rows, divergence, law
 
 AS_IT_IS = [[1.0, 0.0], [0.0, 1.0]]
@@ -109,7 +110,64 @@ def test_what_cannot_be_meant_is_refused(changed: dict[str, Any], message: str) 
         hs.dp.waves(**{"protocol": survey(10, 1.0), "waves": 3, "delta": 1e-6, **changed})
 
 
-def test_dummies_are_refused() -> None:
-    protocol = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.Scrambler(dummies=3), n=10)
-    with pytest.raises(UnsupportedProtocolError, match="without dummies"):
-        hs.dp.waves(protocol, waves=3, delta=1e-6)
+@pytest.mark.parametrize("shuffler", [hs.Scrambler(dummies=3), hs.SecureAggregation(coins=8)])
+def test_noise_that_is_fresh_in_every_wave_is_refused(shuffler: Any) -> None:
+    randomizer = hs.UnaryEncoding(k=2, epsilon=1.0, kind="symmetric")
+    with pytest.raises(UnsupportedProtocolError, match="without dummies and servers without coins"):
+        hs.dp.waves(hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=10), waves=3, delta=1e-6)
+
+
+def response(k: int, epsilon: float) -> list[list[float]]:
+    lie = 1 / (k - 1 + math.exp(epsilon))
+    return [[math.exp(epsilon) * lie if x == y else lie for y in range(k)] for x in range(k)]
+
+
+def test_reports_kept_by_value_cost_a_local_epsilon_for_each_value_where_the_pattern_stays() -> None:
+    """The value comes back, and its report with it: every pair of histories with one pattern, among three people."""
+    rows, as_it_is = response(3, 0.8), np.eye(3).tolist()
+    crowd = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=0.8), shuffler=hs.UniformShuffle(), n=3)
+    bound = hs.dp.waves(crowd, waves=3, delta=0.0, changes=1)
+    for first, second in itertools.permutations(itertools.permutations(range(3), 2), 2):
+        one, other = (law([[a, b, a], [0, 0, 0], [1, 2, 2]], rows, as_it_is, by_value=True) for a, b in (first, second))
+        assert divergence(one, other, math.exp(bound.upper)) <= 1e-12
+    back, on = (law([[0, 1, last]], rows, as_it_is, by_value=True) for last in (0, 2))
+    assert divergence(on, back, math.exp(3 * 0.8)) > 0.05, "who comes back, and who goes on, is not hidden"
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        hs.RandomizedResponse(k=4, epsilon=1.0),
+        hs.UnaryEncoding(k=3, epsilon=2.0, kind="optimized"),
+        hs.SubsetSelection(k=4, w=2, epsilon=1.0),
+        hs.MatrixRandomizer([[0.75, 0.25, 0], [0.25, 0.5, 0.25]]),
+    ],
+)
+def test_how_often_a_change_shows_is_that_of_two_waves_that_differ(randomizer: Mechanism) -> None:
+    rows = randomizer.channel().matrix.tolist()
+    as_it_is, k = np.eye(len(rows[0])).tolist(), randomizer.inputs
+    shown = []
+    for before, after in itertools.permutations(range(k), 2):
+        waves = law([[before, after], [0, 0]], rows, as_it_is)
+        shown.append(sum(mass for (first, second), mass in waves.items() if first != second))
+        still = law([[before, before], [0, 0]], rows, as_it_is)
+        assert all(first == second for first, second in still)
+    crowd = hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=2)
+    bound = hs.dp.change_shows(crowd)
+    assert bound.kind == "exact"
+    assert bound.upper == pytest.approx(max(shown), rel=1e-9)
+
+
+def test_a_change_of_a_hashed_value_shows_at_least_as_often_as_its_bucket_changes() -> None:
+    randomizer = hs.LocalHashing(k=5, g=3, epsilon=1.0)
+    bound = hs.dp.change_shows(hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=2))
+    matrix = randomizer.channel().matrix
+    alike = (matrix @ matrix.T)[~np.eye(5, dtype=bool)]
+    assert (bound.kind, bound.upper) == ("bracket", 1.0)
+    assert bound.lower <= 1 - alike.max() <= 1 - alike.min() <= bound.upper
+
+
+def test_a_mechanism_without_matrix_has_no_figure_of_changes() -> None:
+    bits = hs.BitFlipping(width=40, p=0.1)
+    with pytest.raises(UnsupportedProtocolError, match="Bits of width 40"):
+        hs.dp.change_shows(hs.Protocol(randomizer=bits, shuffler=hs.UniformShuffle(), n=2))

@@ -1,9 +1,10 @@
 """Central differential privacy of what the shuffler releases.
 
 `epsilon` and `delta` are certified brackets; `compose` and `parallel` combine rounds (`per_person`: with several
-reports of each person), `waves` asks the same people for memoised reports; `profile` is the whole curve and what tests
-and guesses can do; `calibrate` solves for a parameter. No guarantees: `approximate` answers at once, `instance` looks
-at one given dataset, `published` holds the literature's bounds, to compare.
+reports of each person), `waves` asks the same people for memoised reports (`change_shows`: a change of a value in
+them); `profile` is the whole curve and what tests and guesses can do; `calibrate` solves for a parameter. No
+guarantees: `approximate` answers at once, `instance` looks at one given dataset, `published` holds the literature's
+bounds, to compare.
 """
 
 from hushuffle.questions.dp import published
@@ -13,12 +14,13 @@ from hushuffle.questions.dp.calibration import Calibration, calibrate
 from hushuffle.questions.dp.central import delta, epsilon, instance, local_epsilon, per_person
 from hushuffle.questions.dp.composition import compose, compose_delta, parallel
 from hushuffle.questions.dp.curve import profile
-from hushuffle.questions.dp.memoised import waves
+from hushuffle.questions.dp.memoised import change_shows, waves
 
 __all__ = [
     "Calibration",
     "approximate",
     "calibrate",
+    "change_shows",
     "compose",
     "compose_delta",
     "delta",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Final
+
+import numpy as np
 
 from hushuffle import _checks
 from hushuffle.curves.base import bracket
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism
+from hushuffle.mechanisms.randomizers.report_law import Symmetric
 from hushuffle.model import Bound
 from hushuffle.numerics.exact import times_upwards
 from hushuffle.questions.dp.central import epsilon, local_epsilon
@@ -26,24 +30,25 @@ def waves(
 
     Everybody draws a permanent report once and keeps it while the own value stays. In every wave everybody sends
     it, or a report on it with fresh coins, and the wave is shuffled by itself. Relation: replace one person's values in
-    all waves; at which waves they change, at most `changes` times, stays. Without changes no number of waves says more
-    than one shuffle of the permanent reports. A change draws a new one, and is seen: the others' reports stay, so
-    that two waves show the old report and the new one, and no crowd hides them; only fresh coins do. With fresh answers
-    in every wave instead, the figure is `dp.compose([(protocol, waves)])`, and grows without end.
+    all waves; at which waves they change, at most `changes` times, stays, and so does at which they go back to an
+    earlier value, where its report is taken up again. Without changes no number of waves says more
+    than one shuffle of the permanent reports. A change draws a new one, and is seen (`change_shows`): the others'
+    reports stay, so that two waves show the old report and the new one, and no crowd hides them; only fresh coins do.
+    With fresh answers in every wave instead, the figure is `dp.compose([(protocol, waves)])`, and grows without end.
 
     Args:
-        protocol: the permanent reports: randomizer, shuffler (without dummies) and n, the people who take part in every
-            wave and whose values stay. Others may come, go and change; they are not counted.
+        protocol: the permanent reports: randomizer, shuffler (without dummies, or coins of servers) and n, the people
+            who take part in every wave and whose values stay. Others may come, go and change; they are not counted.
         waves: how often people are asked.
         delta: in [0, 1); at 0 the figure is what the waves say if the shuffler is broken.
         instantaneous: the coin of a wave, a randomizer of the permanent report's number; None: it is sent as it is.
-        changes: how often one person's value may change, at most; each time a new permanent report is drawn, also for
-            a value held before.
+        changes: how often one person's value may change, at most; each time a new permanent report is drawn, or that
+            of a value held before is taken up again.
 
     Raises:
         InvalidInputError: fewer than one wave, a negative number of changes, delta out of range, or an instantaneous
             coin for another number of reports.
-        UnsupportedProtocolError: dummies, or no law for a randomizer and shuffler.
+        UnsupportedProtocolError: dummies, coins of servers, or no law for a randomizer and shuffler.
 
     Source: docs/theory/composition.md, Theorem 11 and Remark 12; Erlingsson, Pihur, Korolova 2014 (the two coins).
 
@@ -58,9 +63,10 @@ def waves(
     times = _checks.integer("waves", waves, low=1)
     level = _checks.probability("delta", delta, high_open=True)
     changed = min(_checks.integer("changes", changes, low=0), times - 1)
-    if protocol.shuffler.expected_dummies:
+    if protocol.shuffler.expected_dummies or protocol.shuffler.all_coins:
         message = (
-            "Waves of memoised reports are known for shufflers without dummies: fresh dummies in every wave add up."
+            "Waves of memoised reports are known for shufflers without dummies and servers without coins: what is "
+            "fresh in every wave is averaged out."
         )
         raise UnsupportedProtocolError(message)
     once = epsilon(protocol, delta=level)
@@ -78,3 +84,42 @@ def waves(
     upper = min(upper, fresh.upper)
     lower = min(first.lower * (1 - _ROUNDED), upper)
     return bracket(lower, upper, unit="nats", sources=(*once.sources, *fresh.sources), witness=first.witness)
+
+
+def change_shows(protocol: Protocol) -> Bound:
+    """Return how often a change of one person's value shows in two waves of memoised reports, sent as they are.
+
+    Nobody else's report changes, and everybody's is sent in both waves. What is released differs then exactly if the
+    person's old and new report do. The figure is for the two values whose reports differ most often; without a change
+    nothing ever shows. Where a report is a bucket of a fresh hash it is between the chance of another bucket, and one.
+
+    Raises:
+        UnsupportedProtocolError: the mechanism has too many reports for a matrix, and no closed form.
+
+    Source: docs/theory/composition.md, Remark 13.
+
+    >>> import hushuffle as hs
+    >>> coin = hs.RandomizedResponse.from_truth_probability(k=2, p=0.75)
+    >>> print(change_shows(hs.Protocol(randomizer=coin, shuffler=hs.UniformShuffle(), n=1000)))
+    0.6250 (exact)
+    """
+    _checks.of_type("protocol", protocol, Protocol)
+    law = protocol.randomizer.law()
+    if law.symmetric is not None:
+        return Bound.exact(float(1 - _same(law.symmetric)), unit="probability")
+    if law.bucket is not None:
+        bucket = law.bucket
+        together = bucket.truth**2 + (bucket.k - 1) * bucket.lie**2  # the two values share the bucket
+        return bracket(float(1 - max(together, _same(bucket))), 1.0, unit="probability", sources=())
+    if law.one_hot is not None:
+        one, zero = law.one_hot.kept, law.one_hot.raised
+        own, other = one * zero + (1 - one) * (1 - zero), zero**2 + (1 - zero) ** 2
+        return Bound.exact(float(1 - own**2 * other ** (law.one_hot.k - 2)), unit="probability")
+    matrix = np.asarray(law.channel().matrix, dtype=np.float64)
+    alike = (matrix @ matrix.T)[~np.eye(matrix.shape[0], dtype=np.bool_)]
+    return Bound.exact(float(1 - alike.min()), unit="probability")
+
+
+def _same(law: Symmetric) -> Fraction:
+    """Return the chance that the reports on two values are the same."""
+    return 2 * law.truth * law.lie + (law.k - 2) * law.lie**2

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hushuffle as hs
+from hushuffle.assessment.assess import assess
+from hushuffle.assessment.calibrate import calibrate
+from hushuffle.cli import main
+from hushuffle.cli.console import Exit
+from hushuffle.errors import SpecificationError
+from hushuffle.model import Bound, Finding, Report
+from hushuffle.specification import Specification, parse
+
+pytestmark = pytest.mark.usefixtures("few_points")
+
+
+def weekly(*, n: int = 1000, changes: int = 0, targets: str = "", kind: str = "randomized-response") -> Specification:
+    return parse(f"""
+        rounds = 52
+        memoised = true
+        changes = {changes}
+        population = {{ n = {n}, k = 3 }}
+        randomizer = {{ kind = "{kind}", epsilon = 1.0 }}
+        shuffler = {{ kind = "uniform" }}
+        targets = {{ delta = 1e-6{targets} }}
+        run = {{ repetitions = 0 }}
+    """)
+
+
+def protocol(n: int = 1000, epsilon: float = 1.0) -> hs.Protocol:
+    return hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=epsilon), shuffler=hs.UniformShuffle(), n=n)
+
+
+def row(report: Report, question: str) -> Finding:
+    return next(finding for finding in report.findings if finding.question == question)
+
+
+def table(report: Report) -> dict[str, tuple[Any, Any]]:
+    (made,) = (made for made in report.tables if made.key == "memoised")
+    return {str(case): (central, local) for case, central, local in made.rows}
+
+
+def test_all_rounds_of_a_value_that_stays_tell_what_one_tells() -> None:
+    report = assess(weekly(targets=", epsilon = 0.2, local_epsilon = 1.5, guessing = 0.5, reidentification = 0.01"))
+    once = hs.dp.epsilon(protocol(), delta=1e-6)
+    assert row(report, "central-dp").bound == once == hs.dp.waves(protocol(), waves=52, delta=1e-6)
+    assert row(report, "local-dp").bound.upper == 1.0
+    assert {target.key: target.word for target in report.targets} == dict.fromkeys(
+        ("epsilon", "delta", "local_epsilon", "guessing", "reidentification"), "pass"
+    )
+    assert "more." not in row(report, "re-identification").sentence
+    assert report.statement is not None
+    assert "That covers all 52 rounds, for people whose value stays." in report.statement.claim
+    assert "that it stays is public" in report.statement.unit
+    cases = {case.key: case for case in report.statement.scenarios}
+    assert cases["rounds"].central == once
+    assert cases["one-in-4"].case == "A quarter of the people take part in all rounds, and their values stay: 250"
+    assert cases["one-in-4"].central == hs.dp.epsilon(protocol(n=250), delta=1e-6)
+    sentences = {assumption.key: assumption.sentence for assumption in report.statement.assumptions}
+    assert "All 1,000 people take part in every round, and their values stay" in sentences["participation"]
+    assert "value stays" in sentences["no_repeats"]
+
+
+def test_a_value_that_changes_costs_local_epsilons_and_the_target_is_held_against_them() -> None:
+    report = assess(weekly(changes=2, targets=", epsilon = 2.0, guessing = 0.9"))
+    assert row(report, "central-dp").bound == hs.dp.waves(protocol(), waves=52, delta=1e-6, changes=2)
+    assert row(report, "local-dp").bound.upper == 3.0
+    assert {target.key: target.word for target in report.targets} == {
+        "epsilon": "not shown",
+        "delta": "pass",
+        "guessing": "not known",
+    }
+    assert row(report, "vulnerability").sentence.endswith("all of yours together may say more.")
+    assert "all 3 different reports that you may send" in row(report, "local-dp").sentence
+    assert report.statement is not None
+    assert "for people whose value changes 2 times at most" in report.statement.claim
+    assert "in which it is an earlier one again, is public" in report.statement.unit
+    assert list(table(report)) == [
+        "kept, value stays",
+        "kept, value changes once at most",
+        "kept, value changes 2 times at most",
+        "drawn anew in every round, whatever values do",
+    ]
+
+
+def test_the_table_has_the_figures_of_kept_and_of_fresh_reports() -> None:
+    found = table(assess(weekly()))
+    fresh = hs.dp.compose([(protocol(), 52)], delta=1e-6)
+    assert found["kept, value stays"] == (hs.dp.epsilon(protocol(), delta=1e-6), Bound.exact(1.0, unit="nats"))
+    assert found["kept, value changes once at most"][0].upper == 2.0
+    central, local = found["drawn anew in every round, whatever values do"]
+    assert (central.upper, local.upper) == (fresh.upper, 52.0)
+
+
+def test_how_often_a_change_shows_is_a_row_of_its_own() -> None:
+    finding = row(assess(weekly()), "change-shows")
+    assert finding.bound == hs.dp.change_shows(protocol())
+    assert f"{100 * finding.bound.upper:.2f} %" in finding.sentence
+    hashed = row(assess(weekly(kind="local-hashing")), "change-shows")
+    assert hashed.bound.kind == "bracket"
+    assert "at least" in hashed.sentence
+
+
+def test_one_round_has_no_such_rows() -> None:
+    report = assess(parse(weekly().effective().replace("rounds = 52\nmemoised = true\nchanges = 0\n", "rounds = 2\n")))
+    assert not any(made.key == "memoised" for made in report.tables)
+    assert not any(finding.question == "change-shows" for finding in report.findings)
+
+
+def test_calibration_is_for_values_that_stay() -> None:
+    choice = calibrate(weekly(targets=", epsilon = 0.15"))
+    assert choice.most.central.upper <= 0.15
+    one_round = hs.dp.calibrate(protocol(), parameter="epsilon", epsilon=0.15, delta=1e-6)
+    assert choice.most.local_epsilon == one_round.value
+    with pytest.raises(SpecificationError, match=r"changes: must be 0 for this, got 1. Whatever the crowd"):
+        calibrate(weekly(changes=1, targets=", epsilon = 0.15"))
+
+
+def test_the_smallest_batch_is_that_of_one_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "weekly.toml").write_text(weekly(targets=", epsilon = 0.15").effective(), encoding="utf-8")
+    assert main(["minimum-batch", str(tmp_path / "weekly.toml"), "--json"]) == Exit.DONE
+    size = json.loads(capsys.readouterr().out)["min_batch_size"]
+    assert hs.dp.epsilon(protocol(n=size), delta=1e-6).upper <= 0.15
+    (tmp_path / "weekly.toml").write_text(weekly(changes=1, targets=", epsilon = 0.15").effective(), encoding="utf-8")
+    assert main(["minimum-batch", str(tmp_path / "weekly.toml")]) == Exit.USAGE

@@ -271,7 +271,8 @@ class KeyedRandomness(Randomness):
 
     Word j of record r is half of the AES-256 block of (r, j), under a key derived from the secret
     key and the round. An *edited* value under the same key, record and round shares coins with the
-    old one, which can reveal both: take a new round for new values.
+    old one, which can reveal both: take a new round for new values, or give `values`, integers below 2**31, each of
+    which then has coins of its own.
 
     Raises:
         InvalidInputError: two threads draw at once.
@@ -279,7 +280,14 @@ class KeyedRandomness(Randomness):
 
     sequential = False
 
-    def __init__(self, *, key: bytes, records: npt.NDArray[np.uint64], round_number: int) -> None:
+    def __init__(
+        self,
+        *,
+        key: bytes,
+        records: npt.NDArray[np.uint64],
+        round_number: int,
+        values: npt.NDArray[np.int64] | None = None,
+    ) -> None:
         if not isinstance(key, bytes) or len(key) < 32:
             size = f"<{len(key)} bytes>" if isinstance(key, bytes) else f"<{type(key).__name__}>"
             _checks.reject("key", "at least 32 secret bytes", size, "Make one with os.urandom(32).")
@@ -296,7 +304,9 @@ class KeyedRandomness(Randomness):
         # ECB on blocks that never repeat is a pseudorandom function of (record, counter).
         self._encryptor = Cipher(algorithms.AES(subkey), modes.ECB()).encryptor()  # noqa: S305
         self._records = identifiers.astype(np.uint64)
-        self._drawn = np.zeros(identifiers.size, dtype=np.uint64)
+        # Words of a value are numbered from 2**32 times the value on.
+        first = np.zeros(identifiers.size, dtype=np.uint64) if values is None else values.astype(np.uint64)
+        self._drawn = first << np.uint64(32)
         self._one_thread = _OneThread()
 
     def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:

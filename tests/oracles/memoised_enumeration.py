@@ -15,7 +15,7 @@ def law(
     """Return the law of the sorted reports of all waves.
 
     `histories[i][t]` is person i's value in wave t; a new permanent report is drawn whenever it changes, or
-    (`by_value`) whenever it is one that the person never had.
+    (`by_value`) whenever it is one that the person never had. A negative value: the person takes no part.
     """
     people = [each_person(history, permanent, instantaneous, by_value=by_value) for history in histories]
     found: dict[Seen, float] = {}
@@ -23,7 +23,8 @@ def law(
         chance = 1.0
         for _, mass in choice:
             chance *= mass
-        seen = tuple(tuple(sorted(reports)) for reports in zip(*[sent for sent, _ in choice], strict=True))
+        waves = zip(*[sent for sent, _ in choice], strict=True)
+        seen = tuple(tuple(sorted(report for report in reports if report >= 0)) for reports in waves)
         found[seen] = found.get(seen, 0.0) + chance
     return found
 
@@ -36,6 +37,9 @@ def each_person(
     for value in history:
         drawn: dict[tuple[tuple[int, ...], tuple[tuple[int, int], ...]], float] = {}
         for (sent, memory), mass in kept.items():
+            if value < 0:
+                drawn[(*sent, -1), memory] = mass
+                continue
             held = dict(memory)
             for report, chance in [(held[value], 1.0)] if value in held else enumerate(permanent[value]):
                 for given, coin in enumerate(instantaneous[report]):

@@ -81,6 +81,8 @@ def collect(
     from hushuffle.specification.reading import load_collection  # noqa: PLC0415 - only when needed
 
     collection = load_collection(specification)
+    if key_file is not None and ids is None and collection.whole.memoised:
+        ids = collection.whole.population.whose
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
     from hushuffle.collection.collect import run  # noqa: PLC0415 - a mistake in the file shows before
     from hushuffle.collection.request import Request  # noqa: PLC0415
@@ -165,7 +167,9 @@ def _of_one(made: Release) -> list[str]:
     lines = [made.protocol.describe(reports_per_person=made.reports)]
     lines.append(_epsilons("Local", made.local_of_person, made.central))
     if made.total is not None:
-        lines.append(f"All rounds together: central epsilon {made.total}.")
+        kept = made.protocol.n if made.manifest.facts["central"]["rounds"].get("memoised") else None
+        stay = "" if kept is None else f", as long as {kept:,} people take part in all of them with the same value"
+        lines.append(f"All rounds together: central epsilon {made.total}{stay}.")
     if made.persons is None:
         lines.append("One row is taken for one person.")
     else:
@@ -192,11 +196,28 @@ def _of_one(made: Release) -> list[str]:
 def _of_key(rounds: KeyRounds | None) -> list[str]:
     if rounds is None:
         return []
+    if rounds.kept is not None:
+        return _of_kept(rounds, rounds.kept)
     what = "1 collection" if rounds.collections == 1 else f"all {rounds.collections:,} collections"
     lines = [f"With this key so far, {what} (rounds, columns) together: central epsilon {rounds.epsilon}."]
     if rounds.unknown:
         lines.append(
             "That leaves out what an earlier version of hushuffle collected with this key: it noted no figures."
+        )
+    return lines
+
+
+def _of_kept(rounds: KeyRounds, kept: int) -> list[str]:
+    if rounds.collections == 1:
+        return ["With this key so far, 1 round of reports that are kept."]
+    lines = [
+        f"With this key so far, {rounds.collections:,} rounds of reports that are kept: {kept:,} people have sent the "
+        f"same one in all of them (the files do not record this number). Central epsilon for them: {rounds.epsilon}."
+    ]
+    if rounds.changed:
+        lines.append(
+            f"{rounds.changed:,} people gave another answer in an earlier round: of a person each answer counts with "
+            "its local epsilon (the files do not record this number)."
         )
     return lines
 

@@ -77,6 +77,8 @@ def collect_batch(
         interrupted: see `Interrupted`; None: the run stops with an error that says so. Not asked for where key, round
             and ids are those of the interrupted run: the batch is repeated as it was.
     """
+    if collection.whole.memoised:
+        fail("Where reports are kept (memoised) a round is collected at once, and not in batches: say --round.")
     if any(one.population.whose is not None for one in collection.columns.values()):
         fail(
             "Records of which a person has several are not collected in batches: a person could be in several of them. "

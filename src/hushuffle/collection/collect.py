@@ -19,11 +19,12 @@ from hushuffle.collection.budget import opened as opened_budget
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import MEMORY
 from hushuffle.collection.engines.spark_session import started
+from hushuffle.collection.kept import kept_rounds, refuse_unkept
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, batches_of, release
 from hushuffle.collection.released import ColumnsManifest, Manifest, figure, number
 from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Keys, Request, rounds_of
-from hushuffle.errors import DataError, UnsupportedProtocolError
+from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, workplace
 from hushuffle.model import Bound, Progress
 from hushuffle.numerics.exact import sum_upwards, times_upwards
@@ -136,6 +137,7 @@ def run(collection: Collection, *, out: Path, request: Request) -> Collected:
     Parquet file nothing else is read). With a key the coins of each come from a key of its own. Where missing answers
     are dropped, columns have different numbers of people.
     """
+    refuse_unkept(collection.whole, request)
     if request.budget is not None:
         _check_budget(request.budget)  # before the work
     with workplace(out) as place:
@@ -201,10 +203,14 @@ class Prepared:
             fresh = ledger.check(candidates)
             new = [candidate for candidate, is_new in zip(candidates, fresh, strict=True) if is_new]
             request.tell("the guarantee of all rounds with this key", 1.0)
-            known = (*ledger.batches, *(candidate.batch for candidate in new))
-            rounds = rounds_of(known, delta=float(self.manifest.facts["central"]["delta"]))
-            manifest = replace(self.manifest, facts={**self.manifest.facts, "key": rounds.facts()})
-            (self.folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
+            known, manifest = (*ledger.batches, *(candidate.batch for candidate in new)), self.manifest
+            if candidates[0].batch.deployment is None:
+                rounds = rounds_of(known, delta=float(manifest.facts["central"]["delta"]))
+                manifest = replace(manifest, facts={**manifest.facts, "key": rounds.facts()})
+                (self.folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
+            else:  # how many people stayed is written nowhere
+                (made,) = self.releases.values()
+                rounds = kept_rounds(made, ledger.kept(candidates[0]), len({batch.scope for batch in known}))
             if new:
                 ledger.admit(new)
         releases = {
@@ -243,9 +249,6 @@ def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
     """Write the releases of all columns, and their manifest, into a new folder inside the private folder `place`."""
     if request.column is not None and collection.several:
         fail("A column is named by specifications of one column without data only: this one has [[columns]].")
-    if collection.whole.memoised:
-        message = "Memoised reports are assessed, and not collected yet: leave memoised out to draw fresh ones."
-        raise UnsupportedProtocolError(message)
     _refuse_local(collection, request)
     folder = place / "release"
     folder.mkdir()
@@ -270,7 +273,8 @@ def _refuse_local(collection: Collection, request: Request) -> None:
         times_upwards(one.randomizer.build(Asked.of(one, request).answers.k).local_epsilon, one.population.most)
         for one in collection.columns.values()
     ]
-    total = times_upwards(sum_upwards(parts), collection.rounds)
+    times = 1 + (collection.whole.changes or 0) if collection.whole.memoised else collection.rounds
+    total = times_upwards(sum_upwards(parts), times)
     if total > wanted:
         fail(
             f"The local epsilon of all that one person sends is {total:.4g}, above targets.local_epsilon = {wanted:g}: "

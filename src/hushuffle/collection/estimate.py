@@ -51,6 +51,11 @@ class Tally:
         return self.specification.population.read(Path()).population.labels
 
     def __add__(self, other: Tally) -> Tally:
+        if self.specification.memoised:
+            fail(
+                "Reports that are kept (memoised) have the same noise in every round: what is added up is not what "
+                "more people are. Estimate each round by itself."
+            )
         if _alike(self.specification) != _alike(other.specification):
             fail("The reports were collected with different randomizers or categories: they cannot be added up.")
         people = self.manifest.people + other.manifest.people

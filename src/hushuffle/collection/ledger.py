@@ -3,7 +3,9 @@
 Under one key and round a record has one set of coins. Two reports from the same coins, of two values, two
 randomizers or two columns, can reveal the values; two releases whose people overlap in part, or with different
 dummies, can be subtracted from each other. So in each round a record is in one batch, which may only be repeated as
-it was. The ledger lies where the key's fingerprint says (`hushuffle.files.secret_keys`), wherever the key file lies.
+it was. Reports that are kept (memoised) have coins for each value, the same in all rounds: their key is for one
+deployment alone, with one batch in each round. The ledger lies where the key's fingerprint says
+(`hushuffle.files.secret_keys`), wherever the key file lies.
 
 A ledger is a list of batches, ledger.json, and a file of sorted tags for each. A file of tags is written under a
 name that says it is pending, then the list that names it, then it gets its name: the list decides.
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from hushuffle._checks import fail
 from hushuffle.collection.record_tags import (
@@ -47,7 +50,8 @@ class LedgerBatch:
     """What a ledger says of a batch: `scope`, `digest` and `people` as `Entries`, and what was done with the reports.
 
     `shuffler` says with which dummies they were shuffled; `specification` is that of the manifest. All three are None
-    where the ledger of an earlier version did not say: `scope`, `shuffler`, `specification`.
+    where the ledger of an earlier version did not say: `scope`, `shuffler`, `specification`. `deployment` names what
+    reports that are kept were drawn by; None: they were fresh.
     """
 
     digest: str
@@ -55,6 +59,11 @@ class LedgerBatch:
     scope: str | None = None
     shuffler: str | None = None
     specification: str | None = None
+    deployment: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return what is written of it."""
+        return {key: value for key, value in asdict(self).items() if key != "deployment" or value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +83,7 @@ class Candidate:
             scope=self.entries.scope,
             shuffler=self.shuffler,
             specification=self.specification,
+            deployment=self.entries.deployment,
         )
 
 
@@ -154,6 +164,28 @@ class Ledger:
                 known.append((batch, candidate.entries.file))
         return tuple(fresh)
 
+    def kept(self, candidate: Candidate) -> tuple[int, int]:
+        """Say of how many people the report in a round is the one that they sent in all other rounds of the deployment.
+
+        And how many have sent another one in any of them.
+        """
+        own = candidate.entries
+        others = [self._tags(number) for number, batch in enumerate(self.batches) if batch.scope != own.scope]
+        same = changed = 0
+        for start in range(0, own.people, _CHUNK):
+            mine = read_pairs(own.file, start, min(_CHUNK, own.people - start))
+            stays, moves = np.ones(mine.shape[0], dtype=np.bool_), np.zeros(mine.shape[0], dtype=np.bool_)
+            for path in others:
+                met = np.zeros_like(stays)
+                with path.open("rb", buffering=0) as file:
+                    for theirs in _near(mine, path, file, path.stat().st_size // PAIR, sparse=False):
+                        here, alike = _compared(mine, theirs)
+                        met |= here & alike
+                        moves |= here & ~alike
+                stays &= met
+            same, changed = same + int(np.count_nonzero(stays)), changed + int(np.count_nonzero(moves))
+        return same, changed
+
     def admit(self, candidates: Sequence[Candidate]) -> None:
         """Write new batches down, through to the disk: all or none.
 
@@ -175,7 +207,7 @@ class Ledger:
 
     def save(self) -> None:
         """Write the list of batches."""
-        write_memory(self._folder / "ledger.json", _CONTENT, {"batches": [asdict(batch) for batch in self.batches]})
+        write_memory(self._folder / "ledger.json", _CONTENT, {"batches": [batch.document() for batch in self.batches]})
 
     def settle(self) -> None:
         """Give files of tags their names, remove what was never admitted, and see that nothing is missing.
@@ -216,6 +248,7 @@ def _is_new(batch: LedgerBatch, file: Path, known: Sequence[tuple[LedgerBatch, P
     """Say whether a batch, whose tags are in `file`, has no record in common with the known ones."""
     met = changed = unknown = 0
     for other, tags in known:
+        _refuse_other_use(batch, other)
         if other.scope == batch.scope and other.digest == batch.digest:
             if other.shuffler != batch.shuffler:
                 fail(
@@ -243,7 +276,27 @@ def _is_new(batch: LedgerBatch, file: Path, known: Sequence[tuple[LedgerBatch, P
             f"{met:,} people are in an earlier batch of this key and round, and this batch is another one. What "
             "both have in common could be subtracted. Repeat the batch as it was, or take a new --round."
         )
+    if batch.deployment is not None and any(other.scope == batch.scope for other, _ in known):
+        fail(
+            "This round was collected with this key, from other people. Where reports are kept a round is collected at "
+            "once: its people hide each other. Take a new --round."
+        )
     return True
+
+
+def _refuse_other_use(batch: LedgerBatch, other: LedgerBatch) -> None:
+    """Refuse a key that keeps reports for anything but them."""
+    if batch.deployment == other.deployment:
+        return
+    if batch.deployment is None:
+        fail("This key keeps people's reports (memoised) and is good for nothing else. Take another key.")
+    if other.deployment is None:
+        fail("With this key fresh reports were collected. Take a new key for reports that are kept (memoised).")
+    fail(
+        "The reports that are kept under this key were drawn of another column, other categories or with another "
+        "randomizer: people would send a second one. Put the specification back as it was; another deployment takes "
+        "another key."
+    )
 
 
 def _in_both(one: Path, other: Path) -> tuple[int, int]:
@@ -255,11 +308,16 @@ def _in_both(one: Path, other: Path) -> tuple[int, int]:
         for start in range(0, count, _CHUNK):
             mine = read_pairs(small, start, min(_CHUNK, count - start))
             for theirs in _near(mine, large, file, total, sparse=count * _SPARSE < total):
-                places = np.minimum(np.searchsorted(theirs[:, 0], mine[:, 0]), theirs.shape[0] - 1)
-                same = theirs[places, 0] == mine[:, 0]
+                same, alike = _compared(mine, theirs)
                 met += int(np.count_nonzero(same))
-                changed += int(np.count_nonzero(theirs[places[same], 1] != mine[same, 1]))
+                changed += int(np.count_nonzero(same & ~alike))
     return met, changed
+
+
+def _compared(mine: Words, theirs: Words) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Say of each pair in `mine` whether its record is in `theirs`, and whether with the same value."""
+    places = np.minimum(np.searchsorted(theirs[:, 0], mine[:, 0]), theirs.shape[0] - 1)
+    return theirs[places, 0] == mine[:, 0], theirs[places, 1] == mine[:, 1]
 
 
 def _near(mine: Words, path: Path, file: BinaryIO, total: int, *, sparse: bool) -> Iterator[Words]:

@@ -34,7 +34,10 @@ PAIR: Final = 16
 _HALF: Final = 1 << 63
 _BUCKETS: Final = 256
 _MEMORY: Final = 1 << 26  # bytes of tags that are held before they are written to the disk
-_TWICE: Final = "an id is there twice: two records would share their coins. Give every record an id of its own."
+_TWICE: Final = (
+    "an id is there twice: two records would share their coins. Give every record an id of its own, or where reports "
+    "are kept (memoised) leave one record of each person."
+)
 
 
 def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
@@ -66,13 +69,18 @@ class Tags:
 
     `mechanism` says how values become reports: column, categories, randomizer. `scope` names the coins that records
     are given: the same for the same key and round, and only then can two tags of records be the same.
+
+    `memoised`: the key is that of reports that are kept. Tags are then the same in all rounds, and `deployment` names
+    the key; `scope` still names the round.
     """
 
-    def __init__(self, *, key: bytes, round_number: int, mechanism: str) -> None:
+    def __init__(self, *, key: bytes, round_number: int, mechanism: str, memoised: bool = False) -> None:
         what = hashlib.sha256(mechanism.encode()).hexdigest()
-        self._record = _encryptor(derived(key, f"ledger 1 records, round {round_number}"))
-        self._value = _encryptor(derived(key, f"ledger 1 values, round {round_number}, {what}"))
+        of = "every round" if memoised else f"round {round_number}"
+        self._record = _encryptor(derived(key, f"ledger 1 records, {of}"))
+        self._value = _encryptor(derived(key, f"ledger 1 values, {of}, {what}"))
         self.scope = derived(key, f"ledger 2 scope, round {round_number}")[:16].hex()
+        self.deployment = derived(key, "ledger 2 deployment")[:16].hex() if memoised else None
 
     def of(self, records: Words, values: npt.NDArray[np.int64]) -> Words:
         """Return the tag of each record and of its value, shape (n, 2)."""
@@ -88,14 +96,15 @@ class Tags:
 class Entries:
     """The tags of one batch, sorted by record, in a private `file`.
 
-    `digest` is the same exactly for the same records with the same values under one mechanism; `scope` is that of
-    the tags.
+    `digest` is the same exactly for the same records with the same values under one mechanism; `scope` and
+    `deployment` are those of the tags.
     """
 
     file: Path
     people: int
     digest: bytes
     scope: str
+    deployment: str | None = None
 
     def __repr__(self) -> str:
         return f"Entries({self.people} records)"
@@ -109,6 +118,7 @@ class TagSorter:
     Args:
         folder: a private one that is there; in the end it holds one file, of 16 bytes for each record.
         scope: `Tags.scope`.
+        deployment: `Tags.deployment`.
         memory: bytes of tags to hold before they are written into the folder.
 
     >>> import tempfile
@@ -120,8 +130,8 @@ class TagSorter:
     Entries(2 records)
     """
 
-    def __init__(self, folder: Path, *, scope: str, memory: int = _MEMORY) -> None:
-        self._folder, self._scope = folder, scope
+    def __init__(self, folder: Path, *, scope: str, deployment: str | None = None, memory: int = _MEMORY) -> None:
+        self._folder, self._scope, self._deployment = folder, scope, deployment
         self._buckets = Buckets[Words](folder, dtype=_PAIR_TYPE, count=_BUCKETS, memory=memory)
 
     def add(self, pairs: Words) -> None:
@@ -144,7 +154,7 @@ class TagSorter:
                 digest.update(block)
                 target.write(block)
                 people += len(block) // PAIR
-        return Entries(file=file, people=people, digest=digest.digest(), scope=self._scope)
+        return Entries(file=file, people=people, digest=digest.digest(), scope=self._scope, deployment=self._deployment)
 
 
 def read_pairs(path: Path, start: int = 0, count: int = -1) -> Words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +32,11 @@ from hushuffle.specification.population import ONE_ROW, relation
 from hushuffle.tables.people import FewOfEach
 from hushuffle.tables.private import BATCH, Batch, ColumnBatches
 
+_SHARED: Final = ("title", "rounds", "memoised", "changes", "shuffler", "targets")
+_KEPT: Final = (
+    "replace one person's values in all rounds; in which rounds they change, and in which they are an earlier one "
+    "again, stays as it is"
+)
 _READING: Final = 0.6  # the share of the time that reading and randomizing take, about
 
 
@@ -100,12 +106,17 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         key=derived(key, f"column 1, {asked.column}") if key is not None and name else key,
         round=0 if keys is None else keys.round,
     )
+    if key is not None and asked.memoised:
+        # Coins of one column, categories and randomizer say nothing about those of others, and are those of all rounds.
+        drawn_by = hashlib.sha256(asked.mechanism(kernel).encode()).hexdigest()
+        kernel = replace(kernel, key=derived(key, f"memoised 1, {drawn_by}"), round=0, memoised=True)
     ordered = specification.shuffler.kind == "mallows"
     none = _counted(kernel, np.empty(0, dtype=kernel.layout.dtype)) if _only_sums(specification) else None
     if batches is None:
         gathered = spark.gathered(asked, kernel, request, spill)
     else:
-        gathered = _gathered(batches, asked, kernel, request, spill, ordered=ordered)
+        wave = kernel.round if keys is None else keys.round
+        gathered = _gathered(batches, asked, kernel, request, spill, ordered=ordered, wave=wave)
     _refuse_few(gathered.people, request.min_batch, specification.targets.people)
     facts: dict[str, Any] = {}
     if ordered:
@@ -200,12 +211,12 @@ def batches_of(asked: Asked) -> ColumnBatches:
 
 
 def _gathered(
-    batches: ColumnBatches, asked: Asked, kernel: Kernel, request: Request, spill: Path, *, ordered: bool
+    batches: ColumnBatches, asked: Asked, kernel: Kernel, request: Request, spill: Path, *, ordered: bool, wave: int
 ) -> Gathered:
     """Randomize everybody on this machine."""
     total = batches.count() if request.progress else 0
     engine = OrderedCollection(kernel) if ordered else LocalCollection(kernel, spill, memory=request.memory)
-    tags = None if kernel.key is None else _Tags(kernel.key, kernel, asked, spill / "tags")
+    tags = None if kernel.key is None else _Tags(kernel.key, kernel, asked, spill / "tags", wave)
     chosen = None if asked.person is None else _Chosen(kernel, asked)
     dropped = seen = clipped = 0
 
@@ -232,7 +243,7 @@ def _gathered(
         dropped=dropped,
         blocks=engine.blocks,
         entries=None if tags is None else tags.entries,
-        persons=None if chosen is None else chosen.keep.people,
+        persons=engine.people if asked.memoised else None if chosen is None else chosen.keep.people,
         beyond=0 if chosen is None else chosen.keep.left_out,
         clipped=clipped,
     )
@@ -267,6 +278,9 @@ def total_of(specification: Specification, protocol: Protocol) -> Bound | None:
     rounds = specification.rounds or 1
     if rounds == 1:
         return None
+    if specification.memoised:
+        delta, changes = specification.targets.delta, specification.changes or 0
+        return dp.waves(protocol, waves=rounds, delta=delta, changes=changes)
     once = dp.per_person(protocol, reports=specification.population.most)
     return dp.compose([(once, rounds)], delta=specification.targets.delta)
 
@@ -302,7 +316,7 @@ def _manifest(
     if grid is not None:
         categories = {"kind": "number", "low": grid.low, "high": grid.high, "levels": grid.levels}
     randomizer = specification.randomizer.settled(protocol.randomizer)
-    tables = {key: plain[key] for key in ("title", "rounds", "shuffler", "targets") if key in plain}
+    tables = {key: plain[key] for key in _SHARED if key in plain}
     if more:
         # An order is described by what it says, under "order": its groups are made from data that do not leave.
         tables["shuffler"] = {"kind": "none"}
@@ -311,7 +325,13 @@ def _manifest(
     released = Specification.model_validate(
         {**tables, "population": {"n": protocol.n, **categories, **several}, "randomizer": randomizer}
     )
-    rounds = {} if total is None else {"rounds": {"times": specification.rounds, "epsilon": figure(total)}}
+    rounds: dict[str, Any] = {}
+    if total is not None:
+        rounds["rounds"] = {"times": specification.rounds, "epsilon": figure(total)}
+    if total is not None and asked.memoised:
+        crowd = f"all {protocol.n:,} people take part in every round, and their values stay"
+        changes = specification.changes or 0
+        rounds["rounds"] |= {"memoised": True, "changes": changes, "relation": _KEPT, "assumed": crowd}
     facts = {
         "deployment": protocol.describe(reports_per_person=most),
         "local_epsilon": number(protocol.randomizer.local_epsilon),
@@ -320,7 +340,7 @@ def _manifest(
             "delta": specification.targets.delta,
             "relation": relation(most),
             "per": "person",
-            **({} if asked.person is not None else {"assumed": ONE_ROW}),
+            **({} if asked.person is not None or asked.memoised else {"assumed": ONE_ROW}),
             **several,
             **rounds,
         },
@@ -333,11 +353,11 @@ def _manifest(
 class _Tags:
     """What tells whether coins are used again, for the same column, categories and randomizer only."""
 
-    def __init__(self, key: bytes, kernel: Kernel, asked: Asked, folder: Path) -> None:
+    def __init__(self, key: bytes, kernel: Kernel, asked: Asked, folder: Path, wave: int) -> None:
         folder.mkdir(mode=0o700)
         self._key = key
-        self._tags = Tags(key=key, round_number=kernel.round, mechanism=asked.mechanism(kernel))
-        self._sorter = TagSorter(folder, scope=self._tags.scope)
+        self._tags = Tags(key=key, round_number=wave, mechanism=asked.mechanism(kernel), memoised=kernel.memoised)
+        self._sorter = TagSorter(folder, scope=self._tags.scope, deployment=self._tags.deployment)
         self.entries = self._sorter.entries
 
     def numbers(self, batch: Batch) -> npt.NDArray[np.uint64]:

@@ -100,6 +100,7 @@ class Asked:
     """Which column of which files is collected, and what its values mean; relative files start at `base_folder`.
 
     Messages name a file as `called` says, if it does. Where `person` says whose a record is, `most` of each are kept.
+    Where reports are `memoised` a record is a person's, and `ids` says whose.
     """
 
     files: Sequence[str]
@@ -111,6 +112,7 @@ class Asked:
     called: Mapping[str, str]
     person: str | None = None
     most: int = 1
+    memoised: bool = False
 
     def __post_init__(self) -> None:
         if self.ids == self.column:
@@ -130,8 +132,9 @@ class Asked:
             ids=None if request.keys is None else request.keys.ids,
             base_folder=Path() if sources else request.base_folder,
             called=request.called,
-            person=found.person,
+            person=None if specification.memoised else found.person,
             most=found.most,
+            memoised=specification.memoised is True,
         )
 
     def mechanism(self, kernel: Kernel) -> str:
@@ -171,12 +174,16 @@ class KeyRounds:
     """What a key was used for: `collections` (a column in a round is one), and their central epsilon at `delta`.
 
     `unknown` batches were collected by an earlier version, which did not note how: the figure leaves them out.
+    Where reports are kept, `kept` people have sent the same one in all rounds, and `changed` of this one gave
+    another answer in another.
     """
 
     collections: int
     epsilon: Bound
     delta: float
     unknown: int = 0
+    kept: int | None = None
+    changed: int = 0
 
     def facts(self) -> dict[str, Any]:
         """Return it for a manifest."""

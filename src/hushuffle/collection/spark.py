@@ -43,6 +43,9 @@ _WRONG: Final = {
 
 def check(specification: Specification) -> None:
     """Refuse what is not collected with Spark."""
+    if specification.memoised:
+        message = "Reports that are kept (memoised) are not collected with Spark: take --engine local."
+        raise UnsupportedProtocolError(message)
     if specification.population.whose is not None:
         message = "Records of which each person has several are not collected with Spark yet: take --engine local."
         raise UnsupportedProtocolError(message)

@@ -60,6 +60,21 @@ def test_enumeration_of_a_change_lies_below_the_upper_end(coin: float | None) ->
     assert worst(3, pairs, binary(1.2), AS_IT_IS, 2, math.exp(still.upper)) > 0.05
 
 
+@pytest.mark.parametrize("other", [[1, -1], [-1, 0], [0, 1]])
+@pytest.mark.parametrize("delta", [0.01, 0.05])
+def test_who_comes_goes_or_changes_hides_nobody(other: list[int], delta: float) -> None:
+    """The crowd is of those who take part in all waves with the same value: two here, and not three."""
+    bound, three = (hs.dp.waves(survey(n, 1.2), waves=2, delta=delta) for n in (2, 3))
+    largest = 0.0
+    for stays in range(2):
+        one, two = (law([[x, x], [stays, stays], other], binary(1.2), AS_IT_IS) for x in range(2))
+        for growth in (bound.upper, three.upper):
+            shown = max(divergence(one, two, math.exp(growth)), divergence(two, one, math.exp(growth)))
+            largest = max(largest, shown)
+            assert growth != bound.upper or shown <= delta + 1e-9
+    assert largest > delta
+
+
 def test_when_a_value_changes_is_not_hidden() -> None:
     permanent = binary(0.2)
     first, second = law([[0, 0, 0], [0, 0, 0]], permanent, AS_IT_IS), law([[0, 1, 0], [0, 0, 0]], permanent, AS_IT_IS)

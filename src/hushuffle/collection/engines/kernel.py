@@ -11,7 +11,7 @@ from hushuffle import _checks
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import NumberGrid
 from hushuffle.model.report_layout import Packed, ReportLayout
-from hushuffle.randomness import Randomness, keyed, secure
+from hushuffle.randomness import KeyedRandomness, Randomness, keyed, secure
 
 _BLOCK = 1 << 16  # records per step: the working arrays stay in the processor's cache
 
@@ -26,6 +26,7 @@ class Kernel:
         key: at least 32 secret bytes, or None. With a key, a record's coins depend on (key, record, round) alone, so
             that an engine that executes a record twice repeats its report.
         round: of the key; a new number whenever values may have changed.
+        memoised: with a key: coins depend on the value, too, so that each value of a record has a report of its own.
 
     >>> import hushuffle as hs
     >>> kernel = Kernel(randomizer=hs.RandomizedResponse(k=100, epsilon=2.0), key=bytes(32))  # a secret key, really
@@ -39,6 +40,7 @@ class Kernel:
     grid: NumberGrid | None = None
     key: bytes | None = field(default=None, repr=False)
     round: int = 0
+    memoised: bool = False
     layout: ReportLayout = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -65,7 +67,12 @@ class Kernel:
         for start in range(0, values.size, _BLOCK):
             block = slice(start, start + _BLOCK)
             if self.key is not None and records is not None:
-                source = keyed(key=self.key, records=records[block], round=self.round)
+                source = KeyedRandomness(
+                    key=self.key,
+                    records=records[block],
+                    round_number=self.round,
+                    values=values[block] if self.memoised else None,
+                )
             codes = values[block] if self.grid is None else self.grid.rounded(values[block], rng=source)
             packed[block] = self.layout.pack(self.randomizer.randomize(codes, rng=source))
         return packed

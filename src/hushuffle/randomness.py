@@ -335,7 +335,8 @@ class KeyedRandomness(Randomness):
 def secure() -> SecureRandomness:
     """Return a generator seeded by the operating system: unpredictable, not repeatable.
 
-    >>> secure().integers(6, 3).shape
+    >>> import hushuffle as hs
+    >>> hs.secure().integers(6, 3).shape
     (3,)
     """
     return SecureRandomness()
@@ -344,7 +345,8 @@ def secure() -> SecureRandomness:
 def reproducible(seed: int) -> ReproducibleRandomness:
     """Return a generator that repeats for the same integer seed >= 0: for tests and simulation only.
 
-    >>> reproducible(1).integers(6, 8).tolist() == reproducible(1).integers(6, 8).tolist()
+    >>> import hushuffle as hs
+    >>> hs.reproducible(1).integers(6, 8).tolist() == hs.reproducible(1).integers(6, 8).tolist()
     True
     """
     return ReproducibleRandomness(seed)
@@ -358,9 +360,10 @@ def keyed(*, key: bytes, records: npt.ArrayLike, round: int = 0) -> KeyedRandomn
         records: distinct integers, shape (n,), one for each record.
         round: a new number for every collection in which values may have changed.
 
+    >>> import hushuffle as hs
     >>> key = bytes(32)  # for this example only
-    >>> first = keyed(key=key, records=[7, 9]).words(2)
-    >>> bool(first[1] == keyed(key=key, records=[9]).words(1)[0])
+    >>> first = hs.keyed(key=key, records=[7, 9]).words(2)
+    >>> bool(first[1] == hs.keyed(key=key, records=[9]).words(1)[0])
     True
     """
     return KeyedRandomness(key=key, records=np.asarray(records), round_number=round)

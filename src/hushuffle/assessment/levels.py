@@ -55,7 +55,8 @@ def best_levels(*, n: int, epsilon: float, delta: float, low: float = 0.0, high:
 
     Source: docs/theory/numbers.md, Theorem 4.
 
-    >>> best = best_levels(n=100, epsilon=1.0, delta=1e-3)
+    >>> import hushuffle as hs
+    >>> best = hs.best_levels(n=100, epsilon=1.0, delta=1e-3)
     >>> best.levels, round(best.error, 4), round(best.protocol.randomizer.local_epsilon, 2)
     (3, 0.0436, 2.27)
     """

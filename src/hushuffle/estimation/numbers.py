@@ -124,7 +124,7 @@ class NumberEstimate:
         >>> import hushuffle as hs
         >>> ages = hs.RoundedResponse(levels=12, epsilon=3.0, low=0, high=110)
         >>> survey = hs.Protocol(randomizer=ages, shuffler=hs.UniformShuffle(), n=100)
-        >>> found = estimate_numbers(np.full(100, 5), protocol=survey, grid=ages.grid)
+        >>> found = hs.estimate_numbers(np.full(100, 5), protocol=survey, grid=ages.grid)
         >>> [round(far, 2) for far in found.moved(1)]
         [1.45, 1.45]
         """
@@ -177,7 +177,7 @@ def estimate_numbers(
     >>> survey = hs.Protocol(randomizer=ages, shuffler=hs.UniformShuffle(), n=10_000)
     >>> rng, numbers = hs.reproducible(1), np.linspace(10, 90, 10_000)
     >>> reports = survey.collect(ages.encode(numbers, rng=rng), rng=rng)
-    >>> found = estimate_numbers(reports, protocol=survey, grid=ages.grid)
+    >>> found = hs.estimate_numbers(reports, protocol=survey, grid=ages.grid)
     >>> round(found.mean, 2), round(found.standard_error, 2)
     (50.91, 0.4)
     >>> round(found.quantile(0.5), 1), found.quantile_intervals(0.5).tolist()
@@ -224,9 +224,9 @@ def mean_error(protocol: Protocol, *, grid: NumberGrid, numbers: npt.ArrayLike |
     >>> import hushuffle as hs
     >>> ages = hs.RoundedResponse(levels=12, epsilon=3.0, low=0, high=110)
     >>> survey = hs.Protocol(randomizer=ages, shuffler=hs.UniformShuffle(), n=10_000)
-    >>> round(mean_error(survey, grid=ages.grid), 3)
+    >>> round(hs.mean_error(survey, grid=ages.grid), 3)
     0.559
-    >>> round(mean_error(survey, grid=ages.grid, numbers=[40] * 10_000), 3)
+    >>> round(hs.mean_error(survey, grid=ages.grid, numbers=[40] * 10_000), 3)
     0.369
     """
     scores = Scores.of(protocol.randomizer, grid, protocol.n)

@@ -64,7 +64,7 @@ def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 
     >>> survey = hs.Protocol(
     ...     randomizer=hs.RandomizedResponse(k=10, epsilon=1.0), shuffler=hs.UniformShuffle(), n=10_000
     ... )
-    >>> gain = poisoning_gain(survey, fakes=100)
+    >>> gain = hs.poisoning_gain(survey, fakes=100)
     >>> print(gain.words)
     any share up by at most 0.06238 (0.01000 if they follow the protocol), or down by at most 0.005820
     """

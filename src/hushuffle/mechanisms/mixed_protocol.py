@@ -36,7 +36,7 @@ class MixedProtocol:
 
     >>> import hushuffle as hs
     >>> cautious, open_ = hs.RandomizedResponse(k=5, epsilon=1.0), hs.RandomizedResponse(k=5, epsilon=4.0)
-    >>> crowd = MixedProtocol(groups=[(9000, cautious), (1000, open_)], shuffler=hs.UniformShuffle())
+    >>> crowd = hs.MixedProtocol(groups=[(9000, cautious), (1000, open_)], shuffler=hs.UniformShuffle())
     >>> print(hs.dp.epsilon(crowd, delta=1e-6))
     0.1298 to 0.1300 nats (certified bracket)
     >>> print(hs.dp.epsilon(crowd.member(0), delta=1e-6))

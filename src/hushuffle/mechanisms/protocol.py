@@ -27,9 +27,8 @@ class Protocol:
         shuffler: what hides who sent what.
         n: number of people, >= 1.
 
-    >>> from hushuffle.mechanisms.randomizers import RandomizedResponse
-    >>> from hushuffle.mechanisms.shufflers import UniformShuffle
-    >>> survey = Protocol(randomizer=RandomizedResponse(k=5, epsilon=2.0), shuffler=UniformShuffle(), n=3)
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=3)
     >>> len(survey.collect([0, 4, 2]).reports)
     3
     """

@@ -62,7 +62,8 @@ class Bound:
 
     Source: docs/explanation/kinds-of-figures.md.
 
-    >>> print(Bound(lower=0.25, upper=0.26, kind="bracket", unit="nats"))
+    >>> import hushuffle as hs
+    >>> print(hs.Bound(lower=0.25, upper=0.26, kind="bracket", unit="nats"))
     0.2500 to 0.2600 nats (certified bracket)
     """
 
@@ -132,7 +133,8 @@ class Bounds:
     Raises:
         InvalidInputError: arrays of two shapes, or ends out of order.
 
-    >>> print(Bounds(lower=np.array([0.25]), upper=np.array([0.26]), kind="bracket", unit="nats")[0])
+    >>> import hushuffle as hs
+    >>> print(hs.Bounds(lower=np.array([0.25]), upper=np.array([0.26]), kind="bracket", unit="nats")[0])
     0.2500 to 0.2600 nats (certified bracket)
     """
 

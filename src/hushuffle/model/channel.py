@@ -27,9 +27,10 @@ class Channel:
         InvalidInputError: not a matrix, a negative entry, a row that does not sum to 1
             (within 1e-12 for floats, exactly for rationals), or labels of the wrong number.
 
+    >>> import hushuffle as hs
     >>> from fractions import Fraction as F
-    >>> Channel(matrix=[[F(3, 4), F(1, 4)], [F(1, 4), F(3, 4)]]).cascade(
-    ...     Channel(matrix=[[F(3, 4), F(1, 4)], [F(1, 4), F(3, 4)]])).matrix[0, 0]
+    >>> hs.Channel(matrix=[[F(3, 4), F(1, 4)], [F(1, 4), F(3, 4)]]).cascade(
+    ...     hs.Channel(matrix=[[F(3, 4), F(1, 4)], [F(1, 4), F(3, 4)]])).matrix[0, 0]
     Fraction(5, 8)
     """
 
@@ -75,7 +76,8 @@ class Channel:
     def table(self) -> str:
         """Return the matrix as plain text with its labels, one line for each input.
 
-        >>> print(Channel(matrix=[[1, 0], [0, 1]], inputs="ab", outputs=("a:1", "b:1")).table())
+        >>> import hushuffle as hs
+        >>> print(hs.Channel(matrix=[[1, 0], [0, 1]], inputs="ab", outputs=("a:1", "b:1")).table())
            a:1  b:1
         a    1    0
         b    0    1

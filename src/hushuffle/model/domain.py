@@ -16,7 +16,8 @@ from hushuffle import _checks
 class Domain:
     """k >= 2 distinct labels in a fixed order; value `labels[i]` has code i.
 
-    >>> Domain(labels=("no", "yes")).encode(["yes", "no", "yes"]).tolist()
+    >>> import hushuffle as hs
+    >>> hs.Domain(labels=("no", "yes")).encode(["yes", "no", "yes"]).tolist()
     [1, 0, 1]
     """
 

@@ -35,7 +35,8 @@ class Groups:
 
     Source: Meehan et al. 2022, section 4.2.
 
-    >>> groups = Groups.of([[0, 1], [1, 0], [2, 1]])
+    >>> import hushuffle as hs
+    >>> groups = hs.Groups.of([[0, 1], [1, 0], [2, 1]])
     >>> groups.n, len(groups), groups[2].tolist(), groups.group_of.tolist()
     (3, 3, [1, 2], [0, 1, 2])
     """
@@ -81,7 +82,8 @@ class Groups:
         Raises:
             InvalidInputError: as the class, or a `Groups` of another number of people.
 
-        >>> Groups.of((np.array([0, 2, 3]), np.array([0, 2, 1]))).sizes.tolist()
+        >>> import hushuffle as hs
+        >>> hs.Groups.of((np.array([0, 2, 3]), np.array([0, 2, 1]))).sizes.tolist()
         [2, 1]
         """
         if isinstance(groups, cls):

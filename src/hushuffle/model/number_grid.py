@@ -43,9 +43,9 @@ class NumberGrid:
 
     Source: Balle, Bell, Gascon, Nissim 2019, section 3; docs/theory/numbers.md, Theorem 1.
 
-    >>> from hushuffle import reproducible
-    >>> grid = NumberGrid(low=0, high=100, levels=5)
-    >>> grid.points.tolist(), grid.encode([0, 60, 60, 250], rng=reproducible(1)).tolist()
+    >>> import hushuffle as hs
+    >>> grid = hs.NumberGrid(low=0, high=100, levels=5)
+    >>> grid.points.tolist(), grid.encode([0, 60, 60, 250], rng=hs.reproducible(1)).tolist()
     ([0.0, 25.0, 50.0, 75.0, 100.0], [0, 2, 2, 4])
     """
 

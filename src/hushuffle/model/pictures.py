@@ -32,7 +32,8 @@ class Series:
 
         A bracket and an estimate give a band; an upper bound is a line at its upper end, a lower bound at its lower.
 
-        >>> Series.through("error", [1, 2], [0.5, Bound(lower=0.1, upper=0.2, kind="bracket", unit="")]).upper
+        >>> import hushuffle as hs
+        >>> Series.through("error", [1, 2], [0.5, hs.Bound(lower=0.1, upper=0.2, kind="bracket", unit="")]).upper
         (0.5, 0.2)
         """
         ends = [_ends(figure) for figure in figures]

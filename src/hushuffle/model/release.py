@@ -15,7 +15,8 @@ from hushuffle import _checks
 class Histogram:
     """Counts by value, shape (k,): integers >= 0. Histograms of disjoint people add up.
 
-    >>> print(Histogram(counts=[3, 4]) + Histogram(counts=[1, 0]))
+    >>> import hushuffle as hs
+    >>> print(hs.Histogram(counts=[3, 4]) + hs.Histogram(counts=[1, 0]))
     Histogram(4, 4)
     """
 

@@ -24,7 +24,8 @@ class Target:
     Raises:
         InvalidInputError: another rule, or neither a figure nor a reason.
 
-    >>> bound = Bound(lower=0.1117, upper=0.1119, kind="bracket", unit="nats")
+    >>> import hushuffle as hs
+    >>> bound = hs.Bound(lower=0.1117, upper=0.1119, kind="bracket", unit="nats")
     >>> Target(key="epsilon", topic="Central epsilon", rule="at most", asked=0.5, got=bound).met
     True
     """

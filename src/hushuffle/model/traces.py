@@ -28,7 +28,8 @@ class Traces:
 
     Source: Murakami, Takahashi 2021, section 5.1.
 
-    >>> walks = Traces.of([[2, 0, 0], [1, 2]], k=3)
+    >>> import hushuffle as hs
+    >>> walks = hs.Traces.of([[2, 0, 0], [1, 2]], k=3)
     >>> walks, walks.trace(1).tolist()
     (Traces(k=3, n=2), [1, 2])
     >>> training, rest = walks.split(1)
@@ -83,7 +84,8 @@ class Traces:
 
         Events of one user at the same time stay in the order of the rows; users are sorted.
 
-        >>> Traces.from_table([7, 5, 7], [0, 1, 2], [30, 10, 20], k=3).events.tolist()
+        >>> import hushuffle as hs
+        >>> hs.Traces.from_table([7, 5, 7], [0, 1, 2], [30, 10, 20], k=3).events.tolist()
         [1, 2, 0]
         """
         names, codes, when = _integers("users", users), _checks.codes("events", events, k=k), np.asarray(times)
@@ -143,7 +145,8 @@ class Traces:
         Raises:
             InvalidInputError: not positions or a mask, or nobody is left.
 
-        >>> walks = Traces.of([[0], [1, 1], [2, 2, 2]], k=3)
+        >>> import hushuffle as hs
+        >>> walks = hs.Traces.of([[0], [1, 1], [2, 2, 2]], k=3)
         >>> walks.select(walks.lengths >= 2).users.tolist()
         [1, 2]
         """

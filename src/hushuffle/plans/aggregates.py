@@ -29,7 +29,8 @@ class GroupingSet:
     Raises:
         InvalidInputError: no column, a repeated one, not one size for each, or more than 10^7 groups.
 
-    >>> GroupingSet(columns=("age", "bmi"), sizes=(20, 5)).codes({"age": [0, 19], "bmi": [3, 4]}).tolist()
+    >>> import hushuffle as hs
+    >>> hs.plans.GroupingSet(columns=("age", "bmi"), sizes=(20, 5)).codes({"age": [0, 19], "bmi": [3, 4]}).tolist()
     [3, 99]
     """
 
@@ -83,8 +84,10 @@ class GroupingQuery:
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (the Aggregate query).
 
-    >>> age = GroupingSet(columns=("age",), sizes=(20,))
-    >>> GroupingQuery(grouping_sets=(age,), values=("insulin",), functions=("avg",), partitions=4).nodes(0, [0, 19])
+    >>> import hushuffle as hs
+    >>> age = hs.plans.GroupingSet(columns=("age",), sizes=(20,))
+    >>> hs.plans.GroupingQuery(grouping_sets=(age,), values=("insulin",), functions=("avg",), partitions=4).nodes(0,
+    ...     [0, 19])
     array([0, 3])
     """
 
@@ -124,8 +127,9 @@ class GroupingQuery:
     def clipped(self, table: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         """Return a table whose values lie in their ranges: what is outside is moved to its end.
 
-        >>> age = GroupingSet(columns=("age",), sizes=(20,))
-        >>> query = GroupingQuery(grouping_sets=(age,), values=("x",), partitions=4, ranges=((0.0, 9.0),))
+        >>> import hushuffle as hs
+        >>> age = hs.plans.GroupingSet(columns=("age",), sizes=(20,))
+        >>> query = hs.plans.GroupingQuery(grouping_sets=(age,), values=("x",), partitions=4, ranges=((0.0, 9.0),))
         >>> query.clipped({"age": np.array([3, 4]), "x": np.array([-1.0, 1e308])})["x"].tolist()
         [0.0, 9.0]
         """
@@ -211,9 +215,10 @@ def group_statistics(
     Raises:
         InvalidInputError: a column is missing, of another length, or not made of finite numbers.
 
-    >>> size = GroupingSet(columns=("size",), sizes=(3,))
-    >>> query = GroupingQuery(grouping_sets=(size,), values=("x",), functions=("avg",), partitions=1)
-    >>> group_statistics(query, 0, {"size": [0, 2, 0], "x": [1.0, 5.0, 2.0]}).avg["x"].tolist()
+    >>> import hushuffle as hs
+    >>> size = hs.plans.GroupingSet(columns=("size",), sizes=(3,))
+    >>> query = hs.plans.GroupingQuery(grouping_sets=(size,), values=("x",), functions=("avg",), partitions=1)
+    >>> hs.plans.group_statistics(query, 0, {"size": [0, 2, 0], "x": [1.0, 5.0, 2.0]}).avg["x"].tolist()
     [1.5, nan, 5.0]
     """
     grouping = query.grouping_sets[position]
@@ -264,9 +269,10 @@ def generate_table(
 
     "uniform": every interval equally likely. "skewed": interval i with probability proportional to 1/(i + 1).
 
-    >>> age = GroupingSet(columns=("age",), sizes=(20,))
-    >>> query = GroupingQuery(grouping_sets=(age,), partitions=20)
-    >>> int(np.bincount(generate_table(query, 1000, distribution="skewed", seed=1)["age"]).argmax())
+    >>> import hushuffle as hs
+    >>> age = hs.plans.GroupingSet(columns=("age",), sizes=(20,))
+    >>> query = hs.plans.GroupingQuery(grouping_sets=(age,), partitions=20)
+    >>> int(np.bincount(hs.plans.generate_table(query, 1000, distribution="skewed", seed=1)["age"]).argmax())
     0
     """
     if distribution not in ("uniform", "skewed"):

@@ -27,7 +27,9 @@ def messages(
 
     Source: docs/theory/traffic.md, Theorems 1 to 3.
 
-    >>> messages("ages", sources=1000, targets=20, sigma=0.2, reads=("people",), dummies=50, batch=100).scramblers
+    >>> import hushuffle as hs
+    >>> hs.plans.messages("ages", sources=1000, targets=20, sigma=0.2, reads=("people",), dummies=50,
+    ...     batch=100).scramblers
     10
     """
     return Traffic(**traffic).cluster(name, sources=sources, targets=targets, reads=reads)
@@ -51,11 +53,11 @@ def aggregate(
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (examples 5 and 6); docs/theory/traffic.md, Theorem 6.
 
-    >>> from hushuffle.plans.aggregates import GroupingSet
-    >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
-    >>> query = GroupingQuery(grouping_sets=sets, partitions=20)
-    >>> every = aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=100)
-    >>> one = aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=100, per_person="one")
+    >>> import hushuffle as hs
+    >>> sets = tuple(hs.plans.GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
+    >>> query = hs.plans.GroupingQuery(grouping_sets=sets, partitions=20)
+    >>> every = hs.plans.aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=100)
+    >>> one = hs.plans.aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=100, per_person="one")
     >>> [len(plan.reachable(plan.data[0].name)) for plan in (every, one)]
     [2, 1]
     """
@@ -115,10 +117,11 @@ def k_means(
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (K-means, corrected); docs/theory/traffic.md, Theorem 7.
 
-    >>> hidden = k_means(people=200, centroids=2, iterations=2, variant="hidden", sigma=0.2)
+    >>> import hushuffle as hs
+    >>> hidden = hs.plans.k_means(people=200, centroids=2, iterations=2, variant="hidden", sigma=0.2)
     >>> hidden.applies, len(hidden.refusals())
     (False, 1)
-    >>> public = k_means(people=200, centroids=2, iterations=2, variant="public-centroids", sigma=0.2)
+    >>> public = hs.plans.k_means(people=200, centroids=2, iterations=2, variant="public-centroids", sigma=0.2)
     >>> public.applies, len(public.reachable("people"))
     (True, 2)
     """

@@ -42,9 +42,10 @@ class CentroidNoise:
     Source: Bun, Steinke 2016, proposition 1.6 (Gaussian); Dwork, McSherry, Nissim, Smith 2006 (Laplace);
     docs/theory/traffic.md, Theorem 7.
 
-    >>> CentroidNoise(kind="gaussian", radius=10.0, scale=200.0).release(name="c", start="update").rho
+    >>> import hushuffle as hs
+    >>> hs.plans.CentroidNoise(kind="gaussian", radius=10.0, scale=200.0).release(name="c", start="update").rho
     0.005
-    >>> CentroidNoise(kind="laplace", radius=1.0, scale=8.0).release(name="c", start="update").epsilon
+    >>> hs.plans.CentroidNoise(kind="laplace", radius=1.0, scale=8.0).release(name="c", start="update").epsilon
     0.5
     """
 
@@ -141,10 +142,11 @@ def noisy_means(
 
     Source: docs/theory/traffic.md, Theorem 7.
 
-    >>> from hushuffle.randomness import reproducible
-    >>> noise = CentroidNoise(kind="gaussian", radius=1.0, scale=0.01)
+    >>> import hushuffle as hs
+    >>> noise = hs.plans.CentroidNoise(kind="gaussian", radius=1.0, scale=0.01)
     >>> previous = np.zeros((1, 1))
-    >>> noisy_means(np.array([[50.0]]), np.array([100.0]), previous, noise=noise, rng=reproducible(1)).round(2).tolist()
+    >>> noisy_means(np.array([[50.0]]), np.array([100.0]), previous, noise=noise,
+    ...     rng=hs.reproducible(1)).round(2).tolist()
     [[0.5]]
     """
     source = secure() if rng is None else rng

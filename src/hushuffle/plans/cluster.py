@@ -47,9 +47,10 @@ class Cluster:
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (definitions 3 and 4); docs/theory/traffic.md, Theorems 2 and 6.
 
-    >>> sampling = TargetSampling(targets=20, sigma=0.2)
-    >>> ages = Cluster(name="ages", sources=10_050, targets=20, reads=("people",), sampling=sampling,
-    ...                scrambler=Scrambler(dummies=50), batch=100)
+    >>> import hushuffle as hs
+    >>> sampling = hs.TargetSampling(targets=20, sigma=0.2)
+    >>> ages = hs.plans.Cluster(name="ages", sources=10_050, targets=20, reads=("people",), sampling=sampling,
+    ...                scrambler=hs.Scrambler(dummies=50), batch=100)
     >>> ages.scramblers, ages.smallest, ages.protocol.n
     (101, 99, 99)
     """
@@ -190,7 +191,8 @@ class Traffic:
         min_batch: sources without which a scrambler releases nothing (default: all).
         capped: no target gets more messages from a scrambler than it has sources; batches must be of one size.
 
-    >>> hidden = Traffic(sigma=0.2, dummies=50, batch=100)
+    >>> import hushuffle as hs
+    >>> hidden = hs.plans.Traffic(sigma=0.2, dummies=50, batch=100)
     >>> hidden.cluster("ages", sources=1000, targets=20, reads=("people",)).scramblers
     10
     """

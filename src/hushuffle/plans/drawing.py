@@ -42,8 +42,8 @@ class Drawing:
 def layout(plan: Plan) -> Drawing:
     """Return where to draw what: data on the left, then the rounds from left to right.
 
-    >>> from hushuffle.plans.builders import k_means
-    >>> drawing = layout(k_means(people=200, centroids=2, iterations=1, variant="hidden", sigma=0.2))
+    >>> import hushuffle as hs
+    >>> drawing = hs.plans.layout(hs.plans.k_means(people=200, centroids=2, iterations=1, variant="hidden", sigma=0.2))
     >>> [(box.name, box.x) for box in drawing.boxes]
     [('people', 12), ('assign 1', 302), ('update 1', 592), ('result', 882)]
     """
@@ -83,8 +83,9 @@ def _labels(cluster: Cluster) -> tuple[str, tuple[str, ...], str]:
 def svg(plan: Plan) -> str:
     """Return the plan as an SVG document.
 
-    >>> from hushuffle.plans.builders import k_means
-    >>> svg(k_means(people=200, centroids=2, iterations=1, variant="hidden", sigma=0.2)).count("<rect")
+    >>> import hushuffle as hs
+    >>> hs.plans.svg(hs.plans.k_means(people=200, centroids=2, iterations=1, variant="hidden",
+    ...     sigma=0.2)).count("<rect")
     4
     """
     drawing = layout(plan)
@@ -124,8 +125,8 @@ def _short(text: str, most: int = 34) -> str:
 def describe(plan: Plan) -> str:
     """Return the plan in lines for a terminal.
 
-    >>> from hushuffle.plans.builders import k_means
-    >>> print(describe(k_means(people=200, centroids=2, iterations=1, variant="hidden", sigma=0.2)))
+    >>> import hushuffle as hs
+    >>> print(hs.plans.describe(hs.plans.k_means(people=200, centroids=2, iterations=1, variant="hidden", sigma=0.2)))
     k-means, 2 centroids, 1 iteration, hidden
       data people: 200 items
     1 assign 1 <- people

@@ -74,7 +74,7 @@ class Plan:
     How to state its guarantee (Theorem 1, made precise): if `refusals()` is empty, then changing one item of
     data `d` is hidden by the composition of
 
-    - `cluster.protocol` of every cluster in `reachable(d)`: **all** of them, not those on the longest path;
+    - `cluster.protocol` of every cluster in `reachable(d)`: all of them, not those on the longest path;
       where `coins_known(cluster)`, with a figure that still holds if the watcher is told which sources were
       redirected (the local epsilon, or the privacy blanket's bound), not with the exact figure;
     - every release in `releases_reached(d)`.
@@ -97,12 +97,13 @@ class Plan:
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (Theorem 1, corrected); docs/theory/traffic.md, Theorem 6.
 
+    >>> import hushuffle as hs
     >>> from hushuffle.mechanisms.randomizers import TargetSampling, support_law
-    >>> sampling = TargetSampling(targets=2, sigma=0.5)
-    >>> ask = Cluster(name="ask", sources=9, targets=2, reads=("people",), sampling=sampling)
-    >>> compute = Cluster(name="compute", sources=2, targets=1)
-    >>> plan = Plan(name="count", data=(Data(name="people", items=9),), clusters=(ask, compute),
-    ...             edges=(Edge(start="ask", end="compute"),))
+    >>> sampling = hs.TargetSampling(targets=2, sigma=0.5)
+    >>> ask = hs.plans.Cluster(name="ask", sources=9, targets=2, reads=("people",), sampling=sampling)
+    >>> compute = hs.plans.Cluster(name="compute", sources=2, targets=1)
+    >>> plan = hs.plans.Plan(name="count", data=(hs.plans.Data(name="people", items=9),), clusters=(ask, compute),
+    ...             edges=(hs.plans.Edge(start="ask", end="compute"),))
     >>> [cluster.name for cluster in plan.reachable("people")], plan.refusals()
     (['ask'], ())
     """
@@ -301,11 +302,11 @@ def cluster_costs(cluster: Cluster, *, only_honest: bool = False) -> Costs:
 
     Source: docs/theory/traffic.md, Theorem 8.
 
-    >>> sampling = TargetSampling(targets=20, sigma=0.2)
-    >>> from hushuffle.mechanisms.shufflers import Scrambler
-    >>> ages = Cluster(name="ages", sources=10_000, targets=20, reads=("people",), sampling=sampling,
-    ...                scrambler=Scrambler(dummies=50), batch=100)
-    >>> costs = cluster_costs(ages)
+    >>> import hushuffle as hs
+    >>> sampling = hs.TargetSampling(targets=20, sigma=0.2)
+    >>> ages = hs.plans.Cluster(name="ages", sources=10_000, targets=20, reads=("people",), sampling=sampling,
+    ...                scrambler=hs.Scrambler(dummies=50), batch=100)
+    >>> costs = hs.plans.cluster_costs(ages)
     >>> costs.messages, costs.channels, costs.busiest, round(costs.used)
     (25000, 12000, 120, 8100)
     """
@@ -330,9 +331,10 @@ def cluster_costs(cluster: Cluster, *, only_honest: bool = False) -> Costs:
 def plan_costs(plan: Plan) -> Costs:
     """Return the costs of a whole plan: sums over its clusters, the largest load of one of its nodes.
 
-    >>> from hushuffle.plans.builders import k_means
-    >>> kept = k_means(people=1000, centroids=10, iterations=2, variant="hidden", sigma=0.2, dummies=5, batch=100)
-    >>> plan_costs(kept).messages  # 2 (2 S + 10 d), S + 10 K with the centroids back, K to the result
+    >>> import hushuffle as hs
+    >>> kept = hs.plans.k_means(people=1000, centroids=10, iterations=2, variant="hidden", sigma=0.2, dummies=5,
+    ...     batch=100)
+    >>> hs.plans.plan_costs(kept).messages  # 2 (2 S + 10 d), S + 10 K with the centroids back, K to the result
     5210
     """
     every = [cluster_costs(cluster, only_honest=plan.coins_known(cluster)) for cluster in plan.clusters]
@@ -356,9 +358,10 @@ def use_chance(sampling: TargetSampling, *, only_honest: bool = False) -> float:
 
     Source: docs/theory/traffic.md, Theorem 8.
 
-    >>> round(use_chance(TargetSampling(targets=20, sigma=0.2)), 6)
+    >>> import hushuffle as hs
+    >>> round(hs.plans.use_chance(hs.TargetSampling(targets=20, sigma=0.2)), 6)
     0.81
-    >>> use_chance(TargetSampling(targets=20, sigma=0.2), only_honest=True)
+    >>> hs.plans.use_chance(hs.TargetSampling(targets=20, sigma=0.2), only_honest=True)
     0.8
     """
     return float(sampling.first.theta) if only_honest else support_law(sampling, for_what="The use of messages").true
@@ -374,7 +377,8 @@ def sources_needed(used: int, sampling: TargetSampling) -> int:
 
     Source: docs/theory/traffic.md, Theorem 8 (published: S/(1 - sigma), which ignores lucky draws).
 
-    >>> sources_needed(8100, TargetSampling(targets=20, sigma=0.2))
+    >>> import hushuffle as hs
+    >>> hs.plans.sources_needed(8100, hs.TargetSampling(targets=20, sigma=0.2))
     10000
     """
     wanted, chance = _checks.integer("used", used, low=1), use_chance(sampling)

@@ -41,7 +41,8 @@ class BitFlipping(Mechanism):
 
     Source: docs/theory/columns.md, Theorem 1.
 
-    >>> columns = BitFlipping(width=3, p=0.1)
+    >>> import hushuffle as hs
+    >>> columns = hs.BitFlipping(width=3, p=0.1)
     >>> round(columns.local_epsilon, 6), round(columns.weight, 6)
     (6.591674, 0.008)
     """

@@ -49,7 +49,8 @@ class HadamardResponse(Mechanism):
 
     Source: Acharya, Sun, Zhang 2019; docs/theory/one-hot.md, Theorem 6.
 
-    >>> survey = HadamardResponse(k=1000, epsilon=1.0)
+    >>> import hushuffle as hs
+    >>> survey = hs.HadamardResponse(k=1000, epsilon=1.0)
     >>> survey.layout.limits, round(survey.law().support.true, 6), survey.local_epsilon
     ((1024,), 0.731059, 1.0)
     """

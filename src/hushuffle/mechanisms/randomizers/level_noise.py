@@ -108,7 +108,8 @@ class DiscreteLaplace(LevelNoise):
 
     Source: Ghosh, Roughgarden, Sundararajan 2009; docs/theory/numbers.md, Theorem 6.
 
-    >>> noise = DiscreteLaplace(levels=11, epsilon=2.0)
+    >>> import hushuffle as hs
+    >>> noise = hs.DiscreteLaplace(levels=11, epsilon=2.0)
     >>> round(noise.local_epsilon, 9), noise.channel().matrix[0, :3].round(4).tolist()
     (2.0, [0.5498, 0.0816, 0.0668])
     """
@@ -151,7 +152,8 @@ class RoundedGaussian(LevelNoise):
 
     Source: docs/theory/numbers.md, Theorem 6.
 
-    >>> noise = RoundedGaussian(levels=11, epsilon=4.0)
+    >>> import hushuffle as hs
+    >>> noise = hs.RoundedGaussian(levels=11, epsilon=4.0)
     >>> round(noise.sigma, 3), round(noise.local_epsilon, 6)
     (4.087, 4.0)
     """

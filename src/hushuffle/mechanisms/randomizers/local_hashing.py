@@ -64,7 +64,8 @@ class LocalHashing(Mechanism):
     Source: Wang, Blocki, Li, Jha 2017 (optimized local hashing); docs/theory/blanket.md, Theorem 5;
     docs/theory/estimation.md, Theorem 2.
 
-    >>> hashing = LocalHashing(k=100_000, g=4, epsilon=1.0)
+    >>> import hushuffle as hs
+    >>> hashing = hs.LocalHashing(k=100_000, g=4, epsilon=1.0)
     >>> round(hashing.law().support.true, 6), hashing.collision
     (0.475367, Fraction(1, 4))
     """
@@ -125,7 +126,8 @@ class LocalHashing(Mechanism):
 
         Source: Murakami, Takahashi 2021, Theorem 4.4 (theta_GLH).
 
-        >>> round(LocalHashing.from_theta(k=100_000, g=4, theta=0.5).epsilon, 6)
+        >>> import hushuffle as hs
+        >>> round(hs.LocalHashing.from_theta(k=100_000, g=4, theta=0.5).epsilon, 6)
         1.609438
         """
         buckets = _checks.integer("g", g, low=2, high=_LARGEST_BUCKET)
@@ -147,7 +149,8 @@ class LocalHashing(Mechanism):
     def best_g(epsilon: float) -> int:
         """Return the number of buckets with the least variance for a rare value: e**epsilon + 1 or next to it.
 
-        >>> LocalHashing.best_g(1.0), LocalHashing.best_g(3.0)
+        >>> import hushuffle as hs
+        >>> hs.LocalHashing.best_g(1.0), hs.LocalHashing.best_g(3.0)
         (4, 21)
         """
         growth = math.exp(min(_checks.positive("epsilon", epsilon), 40.0))
@@ -161,7 +164,8 @@ class LocalHashing(Mechanism):
 
         Powers of two have the hashes that count in n g + k log k; the variance is at most 8 % above that of `best_g`.
 
-        >>> LocalHashing.best_fast_g(1.0), LocalHashing.best_fast_g(3.0), LocalHashing.best_fast_g(6.0)
+        >>> import hushuffle as hs
+        >>> hs.LocalHashing.best_fast_g(1.0), hs.LocalHashing.best_fast_g(3.0), hs.LocalHashing.best_fast_g(6.0)
         (4, 16, 404)
         """
         best = LocalHashing.best_g(epsilon)

@@ -38,7 +38,8 @@ class MatrixRandomizer(Mechanism):
 
     Source: Balle, Bell, Gascon, Nissim 2019 (blanket of any randomizer); docs/theory/blanket.md, Theorem 1.
 
-    >>> randomizer = MatrixRandomizer([[0.75, 0.25, 0], [0.25, 0.5, 0.25]])
+    >>> import hushuffle as hs
+    >>> randomizer = hs.MatrixRandomizer([[0.75, 0.25, 0], [0.25, 0.5, 0.25]])
     >>> randomizer.local_epsilon, randomizer.law().blanket().weight
     (inf, 0.5)
     """

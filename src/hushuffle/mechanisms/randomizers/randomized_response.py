@@ -41,7 +41,8 @@ class RandomizedResponse(Mechanism):
 
     Source: Warner 1965 (k = 2), Kairouz, Bonawitz, Ramage 2016.
 
-    >>> survey = RandomizedResponse(k=5, epsilon=2.0)
+    >>> import hushuffle as hs
+    >>> survey = hs.RandomizedResponse(k=5, epsilon=2.0)
     >>> round(float(survey.law().truth), 6), survey.local_epsilon
     (0.648786, 2.0)
     """
@@ -87,7 +88,8 @@ class RandomizedResponse(Mechanism):
     def from_truth_probability(cls, k: int, p: float) -> Self:
         """Return the randomizer that reports the true value with probability p, 1/k < p <= 1.
 
-        >>> round(RandomizedResponse.from_truth_probability(k=2, p=0.8).epsilon, 6)
+        >>> import hushuffle as hs
+        >>> round(hs.RandomizedResponse.from_truth_probability(k=2, p=0.8).epsilon, 6)
         1.386294
         """
         size = _checks.integer("k", k, low=2, high=2**40)

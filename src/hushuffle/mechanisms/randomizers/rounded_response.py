@@ -33,10 +33,10 @@ class RoundedResponse(Mechanism):
 
     Source: Balle, Bell, Gascon, Nissim 2019, section 3; docs/theory/numbers.md, Theorem 1 and Theorem 2.
 
-    >>> from hushuffle import reproducible
-    >>> ages = RoundedResponse(levels=12, epsilon=3.0, low=0, high=110)
-    >>> codes = ages.encode([17.5, 80, 42], rng=reproducible(1))
-    >>> codes.tolist(), ages.randomize(codes, rng=reproducible(2)).tolist()
+    >>> import hushuffle as hs
+    >>> ages = hs.RoundedResponse(levels=12, epsilon=3.0, low=0, high=110)
+    >>> codes = ages.encode([17.5, 80, 42], rng=hs.reproducible(1))
+    >>> codes.tolist(), ages.randomize(codes, rng=hs.reproducible(2)).tolist()
     ([2, 8, 4], [2, 8, 4])
     """
 

@@ -43,7 +43,8 @@ class SquareWave(Mechanism):
 
     Source: Li, Wang, Lopuhaa-Zwakenberg, Skoric, Li 2020, section 5; docs/theory/numbers.md, Theorem 5.
 
-    >>> wave = SquareWave(bins=32, epsilon=1.0)
+    >>> import hushuffle as hs
+    >>> wave = hs.SquareWave(bins=32, epsilon=1.0)
     >>> wave.width, wave.places, wave.local_epsilon
     (8, 48, 1.0)
     """
@@ -91,7 +92,8 @@ class SquareWave(Mechanism):
     def best_width(cls, bins: int, epsilon: float) -> int:
         """Return the width at which a place may say most about a number (Li et al. 2020), in whole bins.
 
-        >>> [SquareWave.best_width(100, epsilon) for epsilon in (0.1, 1.0, 4.0)]
+        >>> import hushuffle as hs
+        >>> [hs.SquareWave.best_width(100, epsilon) for epsilon in (0.1, 1.0, 4.0)]
         [46, 25, 3]
         """
         share = 0.5 if epsilon < 1 else 0.0

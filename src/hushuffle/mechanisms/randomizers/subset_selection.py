@@ -162,7 +162,8 @@ class SubsetSelection(SetReports):
 
     Source: Ye, Barg 2018; docs/theory/sets.md, Theorem 1.
 
-    >>> survey = SubsetSelection(k=20, w=5, epsilon=1.0)
+    >>> import hushuffle as hs
+    >>> survey = hs.SubsetSelection(k=20, w=5, epsilon=1.0)
     >>> round(survey.law().support.true, 6), survey.local_epsilon
     (0.475367, 1.0)
     """
@@ -204,7 +205,8 @@ class SubsetSelection(SetReports):
     def best_w(k: int, epsilon: float) -> int:
         """Return the size with the least variance for a rare value: k/(e**epsilon + 1) or next to it.
 
-        >>> SubsetSelection.best_w(20, 1.0), SubsetSelection.best_w(20, 5.0)
+        >>> import hushuffle as hs
+        >>> hs.SubsetSelection.best_w(20, 1.0), hs.SubsetSelection.best_w(20, 5.0)
         (5, 1)
         """
         size, growth = (

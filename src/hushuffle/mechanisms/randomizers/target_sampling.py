@@ -41,7 +41,8 @@ class TargetSampling(SetReports):
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (sampling and flooding); docs/theory/traffic.md, Theorem 1.
 
-    >>> sampling = TargetSampling(targets=20, sigma=0.2)
+    >>> import hushuffle as hs
+    >>> sampling = hs.TargetSampling(targets=20, sigma=0.2)
     >>> round(float(sampling.law().symmetric.truth), 3), round(sampling.local_epsilon, 4)
     (0.81, 4.3944)
     """
@@ -123,9 +124,9 @@ class TargetSampling(SetReports):
 
         Source: docs/theory/traffic.md, Theorem 2.
 
-        >>> from hushuffle.randomness import reproducible
-        >>> sampling = TargetSampling(targets=2, sigma=0.5)
-        >>> reports, on_purpose = sampling.sample([1] * 1000, rng=reproducible(1))
+        >>> import hushuffle as hs
+        >>> sampling = hs.TargetSampling(targets=2, sigma=0.5)
+        >>> reports, on_purpose = sampling.sample([1] * 1000, rng=hs.reproducible(1))
         >>> int(reports.sum()), int(on_purpose.sum())
         (762, 530)
         """

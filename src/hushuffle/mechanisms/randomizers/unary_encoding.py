@@ -61,7 +61,8 @@ class UnaryEncoding(Mechanism):
     Source: Erlingsson, Pihur, Korolova 2014 (RAPPOR); Wang, Blocki, Li, Jha 2017 (optimized unary encoding);
     docs/theory/one-hot.md, Theorem 1.
 
-    >>> survey = UnaryEncoding(k=1000, epsilon=1.0, kind="optimized")
+    >>> import hushuffle as hs
+    >>> survey = hs.UnaryEncoding(k=1000, epsilon=1.0, kind="optimized")
     >>> round(survey.law().support.false, 6), survey.local_epsilon
     (0.268941, 1.0)
     """

@@ -60,7 +60,8 @@ class DummyLaw:
 
     Source: docs/theory/dummies.md, Theorem 2 and Theorem 3.
 
-    >>> law = DummyLaw.binomial(trials=1000, p=0.5)
+    >>> import hushuffle as hs
+    >>> law = hs.DummyLaw.binomial(trials=1000, p=0.5)
     >>> law, round(law.mean, 9), int(law.numbers[0])
     (DummyLaw.binomial(trials=1000, p=0.5), 500.0, 357)
     """
@@ -129,7 +130,8 @@ class DummyLaw:
         Raises:
             InvalidInputError: no probabilities, one that is negative, a sum that is not 1, or a number out of range.
 
-        >>> DummyLaw.of({0: 0.5, 100: 0.5}).mean
+        >>> import hushuffle as hs
+        >>> hs.DummyLaw.of({0: 0.5, 100: 0.5}).mean
         50.0
         """
         if not isinstance(probabilities, Mapping) or not probabilities:
@@ -227,7 +229,8 @@ class DummyLaw:
             share: how much of the mean may be lost, relatively.
             most: how many numbers may be looked at.
 
-        >>> law = DummyLaw.of({0: 0.5, 100: 0.5})
+        >>> import hushuffle as hs
+        >>> law = hs.DummyLaw.of({0: 0.5, 100: 0.5})
         >>> law.falling_mean(lambda dummies: (1 / (1 + dummies),) * 2)[2]
         (0, 100)
         """
@@ -259,7 +262,8 @@ class DummyLaw:
         These occur, rise, and the smallest and the largest are among them. A number between two of them counts as the
         smaller one in the upper end, as the larger one in the lower end.
 
-        >>> law = DummyLaw.of({0: 0.25, 1: 0.5, 2: 0.25})
+        >>> import hushuffle as hs
+        >>> law = hs.DummyLaw.of({0: 0.25, 1: 0.5, 2: 0.25})
         >>> [round(end, 9) for end in law.mean_between((0, 2), [(1.0, 1.0), (0.0, 0.0)])]
         [0.25, 0.75]
         """

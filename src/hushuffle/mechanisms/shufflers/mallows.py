@@ -50,8 +50,8 @@ def sample_mallows(
 
     Source: docs/theory/order.md, Theorems 8 and 9; Mallows 1957; Doignon, Pekec, Regenwetter 2004 (repeated insertion).
 
-    >>> from hushuffle import reproducible
-    >>> sample_mallows(12, theta=1.0, rng=reproducible(1)).tolist()
+    >>> import hushuffle as hs
+    >>> sample_mallows(12, theta=1.0, rng=hs.reproducible(1)).tolist()
     [0, 2, 1, 4, 3, 5, 6, 7, 8, 9, 10, 11]
     """
     size = _checks.integer("n", n, low=1, high=_MOST)
@@ -88,7 +88,7 @@ class MallowsShuffle(Shuffler):
     this is).
 
     >>> import hushuffle as hs
-    >>> shuffler = MallowsShuffle(reference=[2, 0, 1], theta=0.5)
+    >>> shuffler = hs.MallowsShuffle(reference=[2, 0, 1], theta=0.5)
     >>> shuffler
     MallowsShuffle(3 people, theta=0.5, distance='kendall')
     >>> sorted(shuffler.release(np.array([7, 8, 9]), rng=hs.reproducible(1)).tolist())

@@ -27,9 +27,10 @@ class Scrambler(Shuffler):
 
     Source: docs/theory/traffic.md, Theorems 2 and 3; docs/theory/dummies.md, Theorem 2.
 
-    >>> Scrambler(dummies=50).dummies
+    >>> import hushuffle as hs
+    >>> hs.Scrambler(dummies=50).dummies
     50
-    >>> Scrambler(dummies=DummyLaw.binomial(trials=100, p=0.5)).with_dummies(48)
+    >>> hs.Scrambler(dummies=hs.DummyLaw.binomial(trials=100, p=0.5)).with_dummies(48)
     Scrambler(dummies=48)
     """
 

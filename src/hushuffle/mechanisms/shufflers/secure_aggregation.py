@@ -45,7 +45,7 @@ class SecureAggregation(Shuffler):
 
     >>> import hushuffle as hs
     >>> votes = hs.RandomizedResponse(k=3, epsilon=float("inf"))
-    >>> hs.Protocol(randomizer=votes, shuffler=SecureAggregation(), n=4).sums([0, 2, 2, 2])
+    >>> hs.Protocol(randomizer=votes, shuffler=hs.SecureAggregation(), n=4).sums([0, 2, 2, 2])
     Histogram(1, 0, 3)
     """
 

@@ -46,7 +46,8 @@ class BloomEncoder:
 
     Source: J.-P. Aumasson and others, BLAKE2 (2013).
 
-    >>> encoder = BloomEncoder(bits=1000, key=bytes(32))  # a key for this example only
+    >>> import hushuffle as hs
+    >>> encoder = hs.BloomEncoder(bits=1000, key=bytes(32))  # a key for this example only
     >>> encoder.encode(["ann@example.org", "bob@example.org"]).ones
     2
     """

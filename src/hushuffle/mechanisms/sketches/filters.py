@@ -56,7 +56,8 @@ class BloomFilter:
 
     Source: B. H. Bloom (1970).
 
-    >>> small = BloomFilter(bits=4, hashes=1, key_check="0" * 16, packed=np.array([0b10100000], dtype=np.uint8))
+    >>> import hushuffle as hs
+    >>> small = hs.BloomFilter(bits=4, hashes=1, key_check="0" * 16, packed=np.array([0b10100000], dtype=np.uint8))
     >>> small.ones, small.is_flipped, small.columns().tolist()
     (2, False, [True, False, True, False])
     """
@@ -155,8 +156,8 @@ def align(filters: Sequence[BloomFilter]) -> npt.NDArray[np.int64]:
     Raises:
         InvalidInputError: no filter, more than 62, different designs, or flipped in different ways.
 
-    >>> from hushuffle.mechanisms.sketches import BloomEncoder
-    >>> encoder = BloomEncoder(bits=1000, key=bytes(32))  # a key for this example only
+    >>> import hushuffle as hs
+    >>> encoder = hs.BloomEncoder(bits=1000, key=bytes(32))  # a key for this example only
     >>> first, second = encoder.encode(["ann", "bob"]), encoder.encode(["bob"])
     >>> sorted(set(align([first, second]).tolist()))
     [0, 1, 3]

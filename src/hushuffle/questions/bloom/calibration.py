@@ -60,7 +60,8 @@ def estimate_flip_prob(
 
     Source: buffling, part III, section 2.
 
-    >>> found = estimate_flip_prob(filters=2, bits=10_000, epsilon=0.1, delta=1e-3)
+    >>> import hushuffle as hs
+    >>> found = hs.bloom.estimate_flip_prob(filters=2, bits=10_000, epsilon=0.1, delta=1e-3)
     >>> print(round(found.p, 5), found.certified, found.pair, sep=" | ")
     0.13307 | 0.09984 to 0.10000 nats (certified bracket) | 0.09984 to 0.09985 nats (certified bracket)
     """

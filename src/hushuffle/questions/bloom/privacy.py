@@ -47,9 +47,10 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
 
     Source: docs/theory/pool.md, Corollary 3; docs/theory/columns.md, Theorem 4; Balle, Bell, Gascon, Nissim 2019.
 
-    >>> print(epsilon(filters=1, bits=1000, p=0.05, delta=1e-3))
+    >>> import hushuffle as hs
+    >>> print(hs.bloom.epsilon(filters=1, bits=1000, p=0.05, delta=1e-3))
     0.3081 nats (certified bracket)
-    >>> print(epsilon(filters=2, bits=10_000, p=0.25, delta=1e-3))
+    >>> print(hs.bloom.epsilon(filters=2, bits=10_000, p=0.25, delta=1e-3))
     0.02737 to 0.02748 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
@@ -62,7 +63,8 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
 def guarantee(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1) -> Guarantee:
     """Return `epsilon` with its delta, its relation, and what it is per: a column, or a person (several columns).
 
-    >>> promise = guarantee(filters=1, bits=1000, p=0.05, delta=1e-3, hashes=2)
+    >>> import hushuffle as hs
+    >>> promise = hs.bloom.guarantee(filters=1, bits=1000, p=0.05, delta=1e-3, hashes=2)
     >>> promise.per, promise.relation
     ('person', 'one person added or removed: up to 2 of the columns change, their number fixed')
     """
@@ -84,7 +86,8 @@ def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -
 
     Source: buffling, part III; docs/theory/columns.md, Theorem 3.
 
-    >>> print(published_pair_epsilon(filters=6, bits=100_000, p=0.145, delta=1e-3))
+    >>> import hushuffle as hs
+    >>> print(hs.bloom.published_pair_epsilon(filters=6, bits=100_000, p=0.145, delta=1e-3))
     0.8826 to 0.8827 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
@@ -102,7 +105,8 @@ def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tup
 
     Source: docs/theory/columns.md, Theorem 3.
 
-    >>> print(pair_epsilon(filters=2, bits=1000, p=0.25, delta=1e-3, target=(0b00, 0b01)))
+    >>> import hushuffle as hs
+    >>> print(hs.bloom.pair_epsilon(filters=2, bits=1000, p=0.25, delta=1e-3, target=(0b00, 0b01)))
     0.05766 to 0.05768 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
@@ -127,7 +131,8 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
 
     Source: docs/theory/two-values.md, Theorem 1.
 
-    >>> print(filling_epsilon(bits=100_000, p=0.05, delta=1e-3, ones=0))
+    >>> import hushuffle as hs
+    >>> print(hs.bloom.filling_epsilon(bits=100_000, p=0.05, delta=1e-3, ones=0))
     0.01378 nats, this filling only (certified bracket)
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)

@@ -52,7 +52,9 @@ def ratio_of_hypergeometric_mgf(
 
     Source: buffling, part II, section 2.
 
-    >>> ratio_of_hypergeometric_mgf(count_input_ones=1, count_output_ones=[0, 1, 2], p=0.25, bits=2).round(6).tolist()
+    >>> import hushuffle as hs
+    >>> hs.bloom.ratio_of_hypergeometric_mgf(count_input_ones=1, count_output_ones=[0, 1, 2], p=0.25,
+    ...     bits=2).round(6).tolist()
     [1.0, 1.8, 9.0]
     """
     m = _checks.integer("bits", bits, low=1)
@@ -85,7 +87,8 @@ def evaluate_gauss_continued_fraction(
 
     Source: Gauss 1813; buffling, part II, section 3 (whose last display repeats the first coefficients).
 
-    >>> evaluate_gauss_continued_fraction(-2, -1, 1, 9.0).round(6).tolist()  # (1 + 9/2)/(1 + 18)
+    >>> import hushuffle as hs
+    >>> hs.bloom.evaluate_gauss_continued_fraction(-2, -1, 1, 9.0).round(6).tolist()  # (1 + 9/2)/(1 + 18)
     0.289474
     """
     rate = _checks.non_negative("z", z)
@@ -163,7 +166,8 @@ def evaluate_privacy_for_one_bloom_filter(
 
     Source: buffling, part II, section 1, its sign corrected.
 
-    >>> print(evaluate_privacy_for_one_bloom_filter(count_input_ones=0, bits=20, p=0.1, delta=0.01))
+    >>> import hushuffle as hs
+    >>> print(hs.bloom.evaluate_privacy_for_one_bloom_filter(count_input_ones=0, bits=20, p=0.1, delta=0.01))
     2.197 with standard error 0: 2.198 nats, probabilistic DP of one pair of datasets (95% interval)
     """
     level, draws = _levels(delta, n_simu)
@@ -192,7 +196,8 @@ def evaluate_privacy_for_bloom_filter(
 
     Source: buffling, part III, section 1, its sign corrected; docs/theory/columns.md, Theorem 6.
 
-    >>> print(evaluate_privacy_for_bloom_filter(filters=2, bits=1000, p=0.25, delta=0.01).interval)
+    >>> import hushuffle as hs
+    >>> print(hs.bloom.evaluate_privacy_for_bloom_filter(filters=2, bits=1000, p=0.25, delta=0.01).interval)
     0.1596 to 0.1639 nats, probabilistic DP of one pair of datasets (95% interval)
     """
     level, draws = _levels(delta, n_simu)

@@ -81,7 +81,8 @@ def transition_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
 
     Source: docs/theory/columns.md, Theorem 1 (buffling's exponent m - H should read k - H).
 
-    >>> transition_matrix(2, 0.1)[0].round(4).tolist()
+    >>> import hushuffle as hs
+    >>> hs.bloom.transition_matrix(2, 0.1)[0].round(4).tolist()
     [0.81, 0.09, 0.09, 0.01]
     """
     k, flip = checked(filters, p)
@@ -108,7 +109,8 @@ def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
 
     Source: docs/theory/columns.md, Theorem 1.
 
-    >>> ones_matrix(2, 0.1).round(4).tolist()
+    >>> import hushuffle as hs
+    >>> hs.bloom.ones_matrix(2, 0.1).round(4).tolist()
     [[0.81, 0.18, 0.01], [0.09, 0.82, 0.09], [0.01, 0.18, 0.81]]
     """
     k, flip = checked(filters, p)

@@ -46,7 +46,7 @@ def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool =
 
     >>> import hushuffle as hs
     >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=0.5), shuffler=hs.NoShuffle(), n=1)
-    >>> round(to_pld([(local, 3)]).get_epsilon_for_delta(1e-2), 4)
+    >>> round(hs.dp.to_pld([(local, 3)]).get_epsilon_for_delta(1e-2), 4)
     1.4577
     """
     try:
@@ -88,7 +88,7 @@ def from_pld(pld: Any) -> Release:
 
     >>> import hushuffle as hs
     >>> from dp_accounting.pld import privacy_loss_distribution
-    >>> noisy = from_pld(privacy_loss_distribution.from_laplace_mechanism(2.0))
+    >>> noisy = hs.dp.from_pld(privacy_loss_distribution.from_laplace_mechanism(2.0))
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000)
     >>> print(hs.dp.compose([survey, noisy], delta=1e-6))
     0.1266 to 0.6236 nats (certified bracket)

@@ -38,7 +38,7 @@ def information(protocol: Protocol) -> float:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> round(information(survey) ** 0.5, 6)
+    >>> round(hs.dp.information(survey) ** 0.5, 6)
     0.014738
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -65,7 +65,7 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(approximate(survey, delta=1e-6))
+    >>> print(hs.dp.approximate(survey, delta=1e-6))
     0.05113 nats (approximation, never a guarantee)
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)

@@ -98,7 +98,7 @@ def calibrate(
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=1000)
-    >>> print(calibrate(survey, parameter="epsilon", epsilon=0.1, delta=1e-6))
+    >>> print(hs.dp.calibrate(survey, parameter="epsilon", epsilon=0.1, delta=1e-6))
     epsilon = 0.820233: epsilon 0.10000 nats (certified bracket) at delta = 1e-06
     """
     _checks.of_type("protocol", protocol, Protocol)

@@ -152,7 +152,7 @@ def instance(protocol: Protocol, *, histogram: Histogram, delta: float) -> Bound
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=4.0), shuffler=hs.UniformShuffle(), n=999)
-    >>> print(instance(survey, histogram=hs.Histogram(counts=[333, 333, 333]), delta=1e-6))
+    >>> print(hs.dp.instance(survey, histogram=hs.Histogram(counts=[333, 333, 333]), delta=1e-6))
     0.8924 nats, this dataset only (certified bracket)
     """
     _checks.of_type("protocol", protocol, Protocol)

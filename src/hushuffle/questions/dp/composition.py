@@ -52,7 +52,7 @@ def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -
 
     >>> import hushuffle as hs
     >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=0.1), shuffler=hs.NoShuffle(), n=1)
-    >>> print(compose([(local, 100)], delta=1e-6))
+    >>> print(hs.dp.compose([(local, 100)], delta=1e-6))
     4.775 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
@@ -84,7 +84,7 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
-    >>> print(compose_delta([(local, 2)], epsilon=1.0))
+    >>> print(hs.dp.compose_delta([(local, 2)], epsilon=1.0))
     0.3379 (certified bracket)
     """
     level = _checks.non_negative("epsilon", epsilon)
@@ -116,10 +116,10 @@ def parallel(protocols: Sequence[Round | tuple[Round, int] | Rounds], *, delta: 
     ...     hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=n)
     ...     for n in (100, 10_000)
     ... )
-    >>> parallel([small, large], delta=1e-6) == hs.dp.epsilon(small, delta=1e-6)
+    >>> hs.dp.parallel([small, large], delta=1e-6) == hs.dp.epsilon(small, delta=1e-6)
     True
     >>> odd_weeks, even_weeks = [(large, 26), small], [(large, 26)]
-    >>> parallel([odd_weeks, even_weeks], delta=1e-6) == hs.dp.compose(odd_weeks, delta=1e-6)
+    >>> hs.dp.parallel([odd_weeks, even_weeks], delta=1e-6) == hs.dp.compose(odd_weeks, delta=1e-6)
     True
     """
     level = _checks.probability("delta", delta, high_open=True)

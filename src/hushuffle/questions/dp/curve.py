@@ -319,7 +319,7 @@ def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) ->
 
     >>> import hushuffle as hs
     >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
-    >>> print(profile(local).advantage)
+    >>> print(hs.dp.profile(local).advantage)
     0.4621 (exact)
     """
     places = _checks.integer("points", points, low=3)

@@ -57,7 +57,7 @@ def hoeffding_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(hoeffding_delta(survey, epsilon=0.05))
+    >>> print(hs.dp.published.hoeffding_delta(survey, epsilon=0.05))
     at most 0.001117 (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -69,7 +69,7 @@ def hoeffding_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(hoeffding_epsilon(survey, delta=1e-6))
+    >>> print(hs.dp.published.hoeffding_epsilon(survey, delta=1e-6))
     at most 0.09718 nats (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -90,7 +90,7 @@ def bennett_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(bennett_delta(survey, epsilon=0.05))
+    >>> print(hs.dp.published.bennett_delta(survey, epsilon=0.05))
     at most 1.581e-05 (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -102,7 +102,7 @@ def bennett_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(bennett_epsilon(survey, delta=1e-6))
+    >>> print(hs.dp.published.bennett_epsilon(survey, delta=1e-6))
     at most 0.06044 nats (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -123,7 +123,7 @@ def any_randomizer_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(any_randomizer_delta(survey, epsilon=0.1))
+    >>> print(hs.dp.published.any_randomizer_delta(survey, epsilon=0.1))
     at most 3.437e-05 (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -135,7 +135,7 @@ def any_randomizer_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(any_randomizer_epsilon(survey, delta=1e-6))
+    >>> print(hs.dp.published.any_randomizer_epsilon(survey, delta=1e-6))
     at most 0.1364 nats (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -158,7 +158,7 @@ def clones_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(clones_delta(survey, epsilon=0.05))
+    >>> print(hs.dp.published.clones_delta(survey, epsilon=0.05))
     at most 1.166e-04 (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -170,7 +170,7 @@ def clones_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(clones_epsilon(survey, delta=1e-6))
+    >>> print(hs.dp.published.clones_epsilon(survey, delta=1e-6))
     at most 0.08170 nats (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -193,7 +193,7 @@ def clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(clones_closed_form(survey, delta=1e-6))
+    >>> print(hs.dp.published.clones_closed_form(survey, delta=1e-6))
     at most 0.3052 nats (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -217,7 +217,7 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
-    >>> print(stronger_clones_closed_form(survey, delta=1e-6))
+    >>> print(hs.dp.published.stronger_clones_closed_form(survey, delta=1e-6))
     at most 0.2380 nats (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)

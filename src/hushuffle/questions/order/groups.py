@@ -31,7 +31,8 @@ def on_sphere(coordinates: npt.ArrayLike) -> Floats:
     Raises:
         InvalidInputError: not two finite columns, a latitude outside [-90, 90] or a longitude outside [-180, 360].
 
-    >>> on_sphere([[0.0, 90.0], [90.0, 0.0]]).round(12).tolist()
+    >>> import hushuffle as hs
+    >>> hs.order.on_sphere([[0.0, 90.0], [90.0, 0.0]]).round(12).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     degrees = points(coordinates)
@@ -72,10 +73,12 @@ def radius_groups(coordinates: npt.ArrayLike, radius: npt.ArrayLike, *, metric: 
 
     Source: Meehan et al. 2022, section 4.2.
 
-    >>> groups = radius_groups([30, 31, 31, 40], 1)
+    >>> import hushuffle as hs
+    >>> groups = hs.order.radius_groups([30, 31, 31, 40], 1)
     >>> [groups[group].tolist() for group in groups.group_of]
     [[0, 1, 2], [0, 1, 2], [0, 1, 2], [3]]
-    >>> radius_groups([[48.86, 2.35], [51.51, -0.13], [40.71, -74.01]], 350, metric="great-circle").sizes.tolist()
+    >>> hs.order.radius_groups([[48.86, 2.35], [51.51, -0.13], [40.71, -74.01]], 350,
+    ...     metric="great-circle").sizes.tolist()
     [2, 2, 1]
     """
     where, reach = _located(coordinates, metric), _reach(radius, metric)
@@ -108,7 +111,8 @@ def nearest_groups(coordinates: npt.ArrayLike, size: int, *, metric: Metric = "e
 
     Source: Meehan et al. 2022, section 4.2.
 
-    >>> nearest_groups([0.0, 1.0, 3.0, 7.0], 2).members.reshape(-1, 2).tolist()
+    >>> import hushuffle as hs
+    >>> hs.order.nearest_groups([0.0, 1.0, 3.0, 7.0], 2).members.reshape(-1, 2).tolist()
     [[0, 1], [0, 1], [1, 2], [2, 3]]
     """
     where = _located(coordinates, metric)
@@ -132,7 +136,8 @@ def path_groups(edges: npt.ArrayLike, *, n: int, radius: int) -> Groups:
 
     Source: Meehan et al. 2022, section 4.2, figure 3.
 
-    >>> path_groups([[0, 1], [1, 2], [2, 3]], n=5, radius=2).sizes.tolist()
+    >>> import hushuffle as hs
+    >>> hs.order.path_groups([[0, 1], [1, 2], [2, 3]], n=5, radius=2).sizes.tolist()
     [3, 4, 4, 3, 1]
     """
     n, radius = _checks.integer("n", n, low=1), _checks.integer("radius", radius, low=0)
@@ -159,7 +164,8 @@ def column_groups(labels: npt.ArrayLike) -> Groups:
     Raises:
         InvalidInputError: not one column, or nobody in it.
 
-    >>> column_groups(["north", "south", "north"]).group_of.tolist()
+    >>> import hushuffle as hs
+    >>> hs.order.column_groups(["north", "south", "north"]).group_of.tolist()
     [0, 1, 0]
     """
     column = np.asarray(labels)

@@ -27,7 +27,8 @@ def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
 
     Source: Meehan et al. 2022, Theorem 4.1; docs/theory/order.md, Theorem 6.
 
-    >>> print(posterior_odds(1.0, prior_odds=0.5))
+    >>> import hushuffle as hs
+    >>> print(hs.order.posterior_odds(1.0, prior_odds=0.5))
     0.1839 to 1.360 (certified bracket)
     """
     known, odds = _checks.non_negative("alpha", alpha), _checks.non_negative("prior_odds", prior_odds)
@@ -47,7 +48,8 @@ def posterior_probability(alpha: float, *, prior: float) -> Bound:
 
     Source: Meehan et al. 2022, Theorem 4.1, a against everything else.
 
-    >>> print(posterior_probability(1.0, prior=0.5))
+    >>> import hushuffle as hs
+    >>> print(hs.order.posterior_probability(1.0, prior=0.5))
     0.2689 to 0.7311 (certified bracket)
     """
     known, before = _checks.non_negative("alpha", alpha), _checks.probability("prior", prior)
@@ -75,7 +77,8 @@ def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -
 
     Source: Meehan et al. 2022, Theorem 4.2, with this condition; docs/theory/order.md, Theorem 7.
 
-    >>> print(reidentification(0.5, epsilon=0.2, group=60, wanted=4))
+    >>> import hushuffle as hs
+    >>> print(hs.order.reidentification(0.5, epsilon=0.2, group=60, wanted=4))
     at most 0.3685 (upper bound)
     """
     known = _checks.non_negative("alpha", alpha)
@@ -98,7 +101,8 @@ def composed_alpha(alphas: Iterable[float]) -> Bound:
 
     Source: Meehan et al. 2022, Theorem A.2; docs/theory/order.md, Theorem 5.
 
-    >>> print(composed_alpha([0.5, 0.25]))
+    >>> import hushuffle as hs
+    >>> print(hs.order.composed_alpha([0.5, 0.25]))
     at most 0.7500 nats (upper bound)
     """
     total = up(sum(map(Fraction, _alphas(alphas)), Fraction(0)))
@@ -113,7 +117,8 @@ def mixed_alpha(alphas: Iterable[float]) -> Bound:
 
     Source: Meehan et al. 2022, Lemma 2 (convexity).
 
-    >>> print(mixed_alpha([0.5, 0.25]))
+    >>> import hushuffle as hs
+    >>> print(hs.order.mixed_alpha([0.5, 0.25]))
     at most 0.5000 nats (upper bound)
     """
     most = max(_alphas(alphas))
@@ -131,7 +136,8 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
 
     Source: Meehan et al. 2022, Theorems 4.1 and 4.2.
 
-    >>> findings(1.0, epsilon=0.2, group=60, wanted=4)[0].sentence.split(", ")[1]
+    >>> import hushuffle as hs
+    >>> hs.order.findings(1.0, epsilon=0.2, group=60, wanted=4)[0].sentence.split(", ")[1]
     'the order moves a belief of 50 % to at most 73.2 %.'
     """
     belief = posterior_probability(alpha, prior=0.5)

@@ -42,7 +42,8 @@ def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = 
 
     Source: Meehan et al. 2022, Algorithm 1.
 
-    >>> orders, chances = mallows_law([0, 1], theta=1.0)
+    >>> import hushuffle as hs
+    >>> orders, chances = hs.order.mallows_law([0, 1], theta=1.0)
     >>> orders.tolist(), chances.round(4).tolist()
     ([[0, 1], [1, 0]], [0.7311, 0.2689])
     """
@@ -78,9 +79,10 @@ def inferential_loss(
 
     Source: Meehan et al. 2022, Definition A.1 and Theorem 4.1.
 
-    >>> channel = Channel(matrix=[[0.75, 0.25], [0.25, 0.75]])
+    >>> import hushuffle as hs
+    >>> channel = hs.Channel(matrix=[[0.75, 0.25], [0.25, 0.75]])
     >>> together = [[0.5, 0.0], [0.0, 0.5]]  # two people who always agree
-    >>> print(inferential_loss(together, channel=channel))  # their reports add up: 2 ln 3
+    >>> print(hs.order.inferential_loss(together, channel=channel))  # their reports add up: 2 ln 3
     2.197 nats (exact)
     """
     before = _prior(prior, channel)

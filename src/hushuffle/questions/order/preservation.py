@@ -160,7 +160,8 @@ def preservation(
 
     Source: Meehan et al. 2022, definition A.4; docs/theory/order.md, Corollary 10.
 
-    >>> shuffler = MallowsShuffle(reference=range(100), theta=6.0, distance="hamming")
+    >>> import hushuffle as hs
+    >>> shuffler = hs.MallowsShuffle(reference=range(100), theta=6.0, distance="hamming")
     >>> print(preservation(shuffler, [range(20)], eta=Fraction(9, 10))[0])
     1.663e-06 (certified bracket)
     """
@@ -208,8 +209,9 @@ def preserved_share(
 
     Source: Meehan et al. 2022, definition A.4 and appendix A.14.1 (figure 7); order statistics and binomial tails.
 
-    >>> shuffler = MallowsShuffle(reference=range(100), theta=6.0, distance="hamming")
-    >>> print(preserved_share(shuffler, [range(20)], delta=0.01)[0])
+    >>> import hushuffle as hs
+    >>> shuffler = hs.MallowsShuffle(reference=range(100), theta=6.0, distance="hamming")
+    >>> print(hs.order.preserved_share(shuffler, [range(20)], delta=0.01)[0])
     0.9500 (exact)
     """
     known, level = Groups.of(groups, n=shuffler.people), _checks.probability("delta", delta, high_open=True)

@@ -49,7 +49,8 @@ def reference_order(groups: GroupsLike, coordinates: npt.ArrayLike | None = None
 
     Source: Meehan et al. 2022, Algorithm 1; E. Cuthill, J. McKee 1969.
 
-    >>> reference_order([[0, 2], [1, 3], [2, 0, 3], [3, 1, 2]], method="bfs").tolist()
+    >>> import hushuffle as hs
+    >>> hs.order.reference_order([[0, 2], [1, 3], [2, 0, 3], [3, 1, 2]], method="bfs").tolist()
     [2, 0, 3, 1]
     """
     if method not in METHODS:

@@ -42,7 +42,8 @@ def kendall_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
 
     Source: docs/theory/order.md, Theorem 2. Meehan et al. 2022 (Property 4) has an upper bound.
 
-    >>> kendall_sensitivity(range(101), [[0, 100]])
+    >>> import hushuffle as hs
+    >>> hs.order.kendall_sensitivity(range(101), [[0, 100]])
     199
     """
     return sensitivity(reference, groups)
@@ -71,7 +72,8 @@ def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dis
 
     Source: docs/theory/order.md, Theorems 2 and 4.
 
-    >>> sensitivities([2, 0, 1, 3], [[0, 1], [1, 2], [0, 2, 3], [3]]).tolist()
+    >>> import hushuffle as hs
+    >>> hs.order.sensitivities([2, 0, 1, 3], [[0, 1], [1, 2], [0, 2, 3], [3]]).tolist()
     [1, 3, 5, 0]
     """
     if distance not in DISTANCES:
@@ -95,7 +97,8 @@ def published_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
 
     Source: Meehan et al. 2022, Property 4.
 
-    >>> published_sensitivity(range(101), [[0, 100]])
+    >>> import hushuffle as hs
+    >>> hs.order.published_sensitivity(range(101), [[0, 100]])
     5050
     """
     widest = width(reference, groups)
@@ -110,7 +113,8 @@ def width(reference: npt.ArrayLike, groups: GroupsLike) -> int:
 
     Source: Meehan et al. 2022, section 4.4.
 
-    >>> width([0, 2, 6, 7, 5, 3, 4, 1, 8, 9], [[0, 6, 7, 1, 4, 5]])
+    >>> import hushuffle as hs
+    >>> hs.order.width([0, 2, 6, 7, 5, 3, 4, 1, 8, 9], [[0, 6, 7, 1, 4, 5]])
     7
     """
     return int(widths(reference, groups).max())
@@ -122,7 +126,8 @@ def widths(reference: npt.ArrayLike, groups: GroupsLike) -> Integers:
     Raises:
         InvalidInputError: not a permutation of 0..n-1, or bad groups.
 
-    >>> widths([2, 0, 1, 3], [[0, 1], [1, 2], [3]]).tolist()
+    >>> import hushuffle as hs
+    >>> hs.order.widths([2, 0, 1, 3], [[0, 1], [1, 2], [3]]).tolist()
     [1, 2, 0]
     """
     rank = ranks(reference)
@@ -153,7 +158,8 @@ def ranks(reference: npt.ArrayLike) -> Integers:
 def outermost(rank: Integers, groups: Groups) -> tuple[Integers, Integers]:
     """Return the lowest and the highest rank in each group, shapes (g,).
 
-    >>> [ends.tolist() for ends in outermost(np.array([1, 2, 0]), Groups.of([[0, 1], [1, 2]]))]
+    >>> import hushuffle as hs
+    >>> [ends.tolist() for ends in outermost(np.array([1, 2, 0]), hs.Groups.of([[0, 1], [1, 2]]))]
     [[1, 0], [2, 2]]
     """
     held, first = rank[groups.members], groups.offsets[:-1]
@@ -194,7 +200,8 @@ def alpha_for_theta(
 
     Source: Meehan et al. 2022, Property 3 and Theorem 4.4, with the exact sensitivity; docs/theory/order.md, Theorem 5.
 
-    >>> print(alpha_for_theta(0.01, reference=range(101), groups=[[0, 100]]))
+    >>> import hushuffle as hs
+    >>> print(hs.order.alpha_for_theta(0.01, reference=range(101), groups=[[0, 100]]))
     1.990 nats (exact)
     """
     known = _theta(theta)
@@ -219,7 +226,8 @@ def theta_for_alpha(
 
     Source: Meehan et al. 2022, Algorithm 1, with the exact sensitivity; docs/theory/order.md, Theorem 5.
 
-    >>> theta_for_alpha(1.0, reference=range(9), groups=[[0, 1, 2]])
+    >>> import hushuffle as hs
+    >>> hs.order.theta_for_alpha(1.0, reference=range(9), groups=[[0, 1, 2]])
     0.3333333333333333
     """
     wanted = _checks.non_negative("alpha", alpha)
@@ -248,7 +256,8 @@ def alpha_for_groups(
     Source: Meehan et al. 2022, Theorem 4.4 (whose proof prints a division for the product);
     docs/theory/order.md, Theorem 5.
 
-    >>> print(alpha_for_groups(1.0, reference=range(9), groups=[[0, 1]], others=[[0, 1, 2]]))
+    >>> import hushuffle as hs
+    >>> print(hs.order.alpha_for_groups(1.0, reference=range(9), groups=[[0, 1]], others=[[0, 1, 2]]))
     3.000 nats (exact)
     """
     known = _checks.non_negative("alpha", alpha)
@@ -273,7 +282,8 @@ def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> 
 
     Source: Meehan et al. 2022, appendix A.3; docs/theory/order.md, Theorem 5.
 
-    >>> print(everybody_alpha(0.001, n=100))
+    >>> import hushuffle as hs
+    >>> print(hs.order.everybody_alpha(0.001, n=100))
     4.950 nats (exact)
     """
     n = _checks.integer("n", n, low=1)

@@ -47,7 +47,8 @@ def variance_by_buckets(
     Source: Murakami, Takahashi 2021, Proposition 4.7 and Theorem 4.8, for the collision probability of the hashes
     actually used; docs/theory/estimation.md, Theorem 2.
 
-    >>> variance_by_buckets(0.5, k=1000, n=100, buckets=[2, 16, 128], frequency=0.1).round(4).tolist()
+    >>> import hushuffle as hs
+    >>> hs.pie.variance_by_buckets(0.5, k=1000, n=100, buckets=[2, 16, 128], frequency=0.1).round(4).tolist()
     [0.039, 0.0035, 0.0013]
     """
     share, sizes = _checks.probability("frequency", frequency), np.atleast_1d(np.asarray(buckets)).tolist()
@@ -68,7 +69,8 @@ def best_hashing_for_theta(
 
     Source: Murakami, Takahashi 2021, Theorem 4.8.
 
-    >>> best_hashing_for_theta(0.5, k=1000, n=10_000, largest=10**6).g
+    >>> import hushuffle as hs
+    >>> hs.pie.best_hashing_for_theta(0.5, k=1000, n=10_000, largest=10**6).g
     1000000
     """
     most, share = _limits(largest, frequency)
@@ -92,7 +94,8 @@ def best_hashing_for_error(
 
     Source: docs/theory/identity.md, Theorem 3; docs/theory/estimation.md, Theorem 2.
 
-    >>> best_hashing_for_error(0.92, k=10_500_393, n=1_370_637, frequency=1e-3).g
+    >>> import hushuffle as hs
+    >>> hs.pie.best_hashing_for_error(0.92, k=10_500_393, n=1_370_637, frequency=1e-3).g
     109650
     """
     most, share = _limits(largest, frequency)

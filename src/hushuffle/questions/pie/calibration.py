@@ -85,7 +85,7 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
     >>> import hushuffle as hs
     >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)
     >>> survey = hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)
-    >>> for route in calibrate(survey, bayes_error=0.92):
+    >>> for route in hs.pie.calibrate(survey, bayes_error=0.92):
     ...     print(route)
     exact Bayes error: epsilon_0 = 13.72, standard error of a rare value 3.161e-06
     exact alpha* and Fano: epsilon_0 = 12.91, standard error of a rare value 6.966e-06
@@ -186,7 +186,8 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
 
     Source: docs/theory/identity.md, Theorem 3, solved for epsilon_0.
 
-    >>> round(epsilon_for_error(0.5, n=100, k=1000), 4), epsilon_for_error(0.9, n=100, k=5)
+    >>> import hushuffle as hs
+    >>> round(hs.pie.epsilon_for_error(0.5, n=100, k=1000), 4), hs.pie.epsilon_for_error(0.9, n=100, k=5)
     (6.8886, inf)
     """
     wanted = Fraction(_checks.probability("bayes_error", bayes_error))
@@ -212,7 +213,8 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
 
     Source: docs/theory/identity.md, Theorem 1, by bisection over the thresholds that can be implemented.
 
-    >>> round(epsilon_for_alpha(1.0, n=1_370_637, k=10_500_393), 4)
+    >>> import hushuffle as hs
+    >>> round(hs.pie.epsilon_for_alpha(1.0, n=1_370_637, k=10_500_393), 4)
     13.3611
     """
     wanted = to_decimal(Fraction(_checks.non_negative("alpha_bits", alpha_bits)))

@@ -41,10 +41,10 @@ def alpha(protocol: Protocol) -> Bound:
 
     >>> import hushuffle as hs
     >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)
-    >>> print(alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
+    >>> print(hs.pie.alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     1.374e-07 bits (exact)
     >>> hashed = hs.LocalHashing(k=10_500_393, g=4, epsilon=1.0)
-    >>> print(alpha(hs.Protocol(randomizer=hashed, shuffler=hs.UniformShuffle(), n=1_370_637)))
+    >>> print(hs.pie.alpha(hs.Protocol(randomizer=hashed, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 0.1703 bits (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -88,7 +88,7 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     >>> import hushuffle as hs, math
     >>> incomes = hs.RandomizedResponse(k=5, epsilon=math.inf)
     >>> survey = hs.Protocol(randomizer=incomes, shuffler=hs.UniformShuffle(), n=10**8)
-    >>> bayes_error(survey).lower, bayes_error(survey, largest_prior=0.01).lower
+    >>> hs.pie.bayes_error(survey).lower, hs.pie.bayes_error(survey, largest_prior=0.01).lower
     (0.99999995, 0.95)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -115,7 +115,7 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
-    >>> print(composed_alpha(survey, reports=3))
+    >>> print(hs.pie.composed_alpha(survey, reports=3))
     at most 1.419 bits (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -141,7 +141,7 @@ def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | N
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
-    >>> print(composed_error(survey, reports=3))
+    >>> print(hs.pie.composed_error(survey, reports=3))
     at least 0.3925 (lower bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -183,7 +183,7 @@ def contraction(protocol: Protocol) -> Bound:
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
-    >>> print(contraction(survey))
+    >>> print(hs.pie.contraction(survey))
     0.5800 (exact)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -208,7 +208,7 @@ def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: 
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=9)
-    >>> print(contracted_alpha(survey, 0.1))
+    >>> print(hs.pie.contracted_alpha(survey, 0.1))
     at most 0.05801 bits (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)

@@ -39,7 +39,7 @@ def ldp_alpha(protocol: Protocol) -> Bound:
 
     >>> import hushuffle as hs
     >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)
-    >>> print(ldp_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
+    >>> print(hs.pie.published.ldp_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 1.443 bits (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -68,7 +68,7 @@ def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
     >>> import hushuffle as hs
     >>> places = hs.RandomizedResponse(k=10_500_393, epsilon=1.0)
-    >>> print(rr_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
+    >>> print(hs.pie.published.rr_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 3.337e-06 bits (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -90,7 +90,7 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
     >>> import hushuffle as hs
     >>> places = hs.LocalHashing(k=10_500_393, g=10**8, epsilon=10.0)
-    >>> print(hashing_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
+    >>> print(hs.pie.published.hashing_alpha(hs.Protocol(randomizer=places, shuffler=hs.UniformShuffle(), n=1_370_637)))
     at most 0.004490 bits (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -111,7 +111,7 @@ def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
     >>> import hushuffle as hs
     >>> hashed = hs.LocalHashing(k=1000, g=4, epsilon=1.0)
-    >>> print(published_alpha(hs.Protocol(randomizer=hashed, shuffler=hs.UniformShuffle(), n=500)))
+    >>> print(hs.pie.published.published_alpha(hs.Protocol(randomizer=hashed, shuffler=hs.UniformShuffle(), n=500)))
     at most 1.443 bits (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -152,8 +152,9 @@ def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None)
 
     Source: Murakami, Takahashi 2021, Corollary 3.9; Han, Verdu 1994; docs/theory/identity.md, Theorem 6.
 
+    >>> import hushuffle as hs
     >>> import math
-    >>> print(fano_error(math.log2(5), 10**8))
+    >>> print(hs.pie.published.fano_error(math.log2(5), 10**8))
     at least 0.8750 (lower bound)
     """
     bits = to_decimal(Fraction(_checks.non_negative("alpha_bits", alpha_bits)))
@@ -175,7 +176,8 @@ def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None =
 
     Source: Murakami, Takahashi 2021, Corollary 3.9 (units corrected); docs/theory/identity.md, Theorem 6.
 
-    >>> round(alpha_for_error(0.8, 10**6), 2), round(alpha_for_error(0.5, 10**6), 2)
+    >>> import hushuffle as hs
+    >>> round(hs.pie.published.alpha_for_error(0.8, 10**6), 2), round(hs.pie.published.alpha_for_error(0.5, 10**6), 2)
     (2.99, 8.97)
     """
     wanted = _checks.probability("bayes_error", bayes_error)

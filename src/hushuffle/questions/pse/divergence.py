@@ -97,8 +97,9 @@ def kl_divergence(
     Source: Wang, Kulkarni, Verdu 2009, equation (5); Politis, Romano 1994; Murakami, Takahashi 2021, Theorem 3.2;
     docs/theory/identity.md, Theorem 7 and Lemma 8.
 
+    >>> import hushuffle as hs
     >>> rng = np.random.default_rng(0)
-    >>> print(kl_divergence(rng.normal(1, 1, 50_000), rng.normal(0, 1, 50_000)))  # 0.7213 bits
+    >>> print(hs.pse.kl_divergence(rng.normal(1, 1, 50_000), rng.normal(0, 1, 50_000)))  # 0.7213 bits
     0.6848 to 0.7627 bits (95% interval)
     """
     rng = np.random.default_rng(seed)
@@ -125,8 +126,9 @@ def from_matrix(
 
     Source: as `kl_divergence`.
 
+    >>> import hushuffle as hs
     >>> rng = np.random.default_rng(0)
-    >>> print(from_matrix(rng.normal(0, 1, (500, 500)) + np.eye(500)))  # 0.7213 bits
+    >>> print(hs.pse.from_matrix(rng.normal(0, 1, (500, 500)) + np.eye(500)))  # 0.7213 bits
     0.2461 to 0.9242 bits (95% interval)
     """
     rng = np.random.default_rng(seed)
@@ -153,8 +155,9 @@ def trend(
 
     Source: docs/theory/identity.md, Theorem 7 and Lemma 8.
 
+    >>> import hushuffle as hs
     >>> rng = np.random.default_rng(0)
-    >>> far = trend(rng.normal(5.064, 1, 16_000), rng.normal(0, 1, 16_000), (1000, 4000, 16_000))  # 18.5 bits
+    >>> far = hs.pse.trend(rng.normal(5.064, 1, 16_000), rng.normal(0, 1, 16_000), (1000, 4000, 16_000))  # 18.5 bits
     >>> [round(bits, 1) for bits in far.bits]
     [10.2, 11.7, 13.0]
     """
@@ -173,8 +176,9 @@ def matrix_trend(
 
     Source: docs/theory/identity.md, Theorem 7 and Lemma 8.
 
+    >>> import hushuffle as hs
     >>> rng = np.random.default_rng(0)
-    >>> matrix_trend(rng.normal(0, 1, (400, 400)) + np.eye(400), (100, 400)).draws
+    >>> hs.pse.matrix_trend(rng.normal(0, 1, (400, 400)) + np.eye(400), (100, 400)).draws
     (4, 1)
     """
     rng = np.random.default_rng(seed)

@@ -38,7 +38,8 @@ def knn_divergence(genuine: npt.ArrayLike, impostor: npt.ArrayLike, k: int = 1) 
 
     Source: Wang, Kulkarni, Verdu 2009, equation (5); docs/theory/identity.md, Lemma 8.
 
-    >>> knn_divergence([4.0, 6.0], [1.0, 9.0])
+    >>> import hushuffle as hs
+    >>> hs.pse.knn_divergence([4.0, 6.0], [1.0, 9.0])
     1.584962500721156
     """
     ours = np.sort(scores_of("genuine", genuine))
@@ -125,7 +126,8 @@ def plug_in(genuine_counts: npt.ArrayLike, impostor_counts: npt.ArrayLike, *, co
 
     Source: Miller 1955; the other terms by the delta method; docs/theory/identity.md, Lemma 8.
 
-    >>> print(plug_in([10, 90], [900, 100]))
+    >>> import hushuffle as hs
+    >>> print(hs.pse.plug_in([10, 90], [900, 100]))
     2.079 to 2.966 bits (95% interval)
     """
     ours, others = _counts("genuine_counts", genuine_counts), _counts("impostor_counts", impostor_counts)
@@ -167,7 +169,8 @@ def score_counts(
 
     Source: docs/theory/identity.md, Lemma 8.
 
-    >>> [counts.tolist() for counts in score_counts([3, 7, 9, 9], [1, 1, 2, 3, 3, 3], least=2)]
+    >>> import hushuffle as hs
+    >>> [counts.tolist() for counts in hs.pse.score_counts([3, 7, 9, 9], [1, 1, 2, 3, 3, 3], least=2)]
     [[0, 4], [2, 4]]
     """
     step, fewest = _checks.positive("resolution", resolution), _checks.integer("least", least, low=1)
@@ -195,7 +198,8 @@ def gaussian_divergence(genuine: tuple[float, float], impostor: tuple[float, flo
 
     Source: docs/theory/identity.md, Lemma 8.
 
-    >>> round(gaussian_divergence((5.064, 1.0), (0.0, 1.0)), 1)
+    >>> import hushuffle as hs
+    >>> round(hs.pse.gaussian_divergence((5.064, 1.0), (0.0, 1.0)), 1)
     18.5
     """
     s = _checks.positive("genuine[1]", genuine[1])

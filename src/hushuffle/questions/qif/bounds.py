@@ -111,7 +111,7 @@ def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers)
     ...     n=10_000,
     ... )
     >>> near = [[1, 0.5, 0], [0.5, 1, 0.5], [0, 0.5, 1]]
-    >>> print(gain_vulnerability(survey, gain=near, frequencies=[0.2, 0.5, 0.3]))
+    >>> print(hs.qif.gain_vulnerability(survey, gain=near, frequencies=[0.2, 0.5, 0.3]))
     at most 0.7546 gain (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)

@@ -33,7 +33,8 @@ def datasets(n: int, k: int) -> tuple[Dataset, ...]:
     Raises:
         InvalidInputError: n < 1, k < 2, or more than `DATASETS_LIMIT` of them.
 
-    >>> datasets(2, 2)
+    >>> import hushuffle as hs
+    >>> hs.qif.datasets(2, 2)
     ((0, 0), (0, 1), (1, 0), (1, 1))
     """
     people = _checks.integer("n", n, low=1)
@@ -50,7 +51,8 @@ def histograms(n: int, k: int) -> tuple[Dataset, ...]:
     Raises:
         InvalidInputError: as `datasets`.
 
-    >>> histograms(2, 2)
+    >>> import hushuffle as hs
+    >>> hs.qif.histograms(2, 2)
     ((2, 0), (1, 1), (0, 2))
     """
     return tuple(sorted({_histogram(dataset, k) for dataset in datasets(n, k)}, reverse=True))
@@ -63,7 +65,8 @@ def noise(n: int, k: int, truth: Fraction) -> Channel:
 
     Source: Jurado et al. 2023, Definition 10 and Table I(a).
 
-    >>> str(noise(3, 2, Fraction(3, 4)).matrix[0, 1])
+    >>> import hushuffle as hs
+    >>> str(hs.qif.noise(3, 2, Fraction(3, 4)).matrix[0, 1])
     '9/64'
     """
     right, wrong = _probabilities(k, truth)
@@ -78,7 +81,8 @@ def shuffle(n: int, k: int) -> Channel:
 
     Source: Jurado et al. 2023, Definition 7 and Table I(b).
 
-    >>> str(shuffle(3, 2).matrix[1, 1])
+    >>> import hushuffle as hs
+    >>> str(hs.qif.shuffle(3, 2).matrix[1, 1])
     '1/3'
     """
     table = datasets(n, k)
@@ -92,7 +96,8 @@ def reduced_shuffle(n: int, k: int) -> Channel:
 
     Source: Jurado et al. 2023, Definition 8 and Table I(c).
 
-    >>> reduced_shuffle(3, 2).outputs
+    >>> import hushuffle as hs
+    >>> hs.qif.reduced_shuffle(3, 2).outputs
     ((3, 0), (2, 1), (1, 2), (0, 3))
     """
     table, counts = datasets(n, k), histograms(n, k)
@@ -105,7 +110,8 @@ def reduced_noise(n: int, k: int, truth: Fraction) -> Channel:
 
     Source: Jurado et al. 2023, Definition 23 and Table IV.
 
-    >>> str(reduced_noise(3, 2, Fraction(3, 4)).matrix[0, 1])
+    >>> import hushuffle as hs
+    >>> str(hs.qif.reduced_noise(3, 2, Fraction(3, 4)).matrix[0, 1])
     '27/64'
     """
     cascade, members = noise_then_reduced_shuffle(n, k, truth), _members(n, k)
@@ -118,7 +124,8 @@ def noise_then_shuffle(n: int, k: int, truth: Fraction) -> Channel:
 
     Source: Jurado et al. 2023, Proposition 11 and Table II.
 
-    >>> noise_then_shuffle(2, 2, Fraction(3, 4)) == shuffle_then_noise(2, 2, Fraction(3, 4))
+    >>> import hushuffle as hs
+    >>> hs.qif.noise_then_shuffle(2, 2, Fraction(3, 4)) == hs.qif.shuffle_then_noise(2, 2, Fraction(3, 4))
     True
     """
     table, matrix = datasets(n, k), noise(n, k, truth).matrix.copy()
@@ -132,7 +139,8 @@ def shuffle_then_noise(n: int, k: int, truth: Fraction) -> Channel:
 
     Source: Jurado et al. 2023, Proposition 11.
 
-    >>> shuffle_then_noise(1, 2, Fraction(3, 4)) == noise(1, 2, Fraction(3, 4))
+    >>> import hushuffle as hs
+    >>> hs.qif.shuffle_then_noise(1, 2, Fraction(3, 4)) == hs.qif.noise(1, 2, Fraction(3, 4))
     True
     """
     table, matrix = datasets(n, k), noise(n, k, truth).matrix.copy()
@@ -146,7 +154,8 @@ def noise_then_reduced_shuffle(n: int, k: int, truth: Fraction) -> Channel:
 
     Source: Jurado et al. 2023, Propositions 12 and 26, Tables III and V.
 
-    >>> str(noise_then_reduced_shuffle(3, 2, Fraction(3, 4)).matrix[1, 0])
+    >>> import hushuffle as hs
+    >>> str(hs.qif.noise_then_reduced_shuffle(3, 2, Fraction(3, 4)).matrix[1, 0])
     '9/64'
     """
     noisy, members = noise(n, k, truth), _members(n, k)
@@ -164,7 +173,8 @@ def merge_proportional_columns(channel: Channel) -> Channel:
 
     Source: Jurado et al. 2023, section II-A.
 
-    >>> merge_proportional_columns(shuffle(3, 2)) == reduced_shuffle(3, 2)
+    >>> import hushuffle as hs
+    >>> hs.qif.merge_proportional_columns(hs.qif.shuffle(3, 2)) == hs.qif.reduced_shuffle(3, 2)
     True
     """
     _checks.of_type("channel", channel, Channel)

@@ -38,7 +38,8 @@ def prior_vulnerability(prior: Numbers, gain: Table) -> Number:
 
     Source: Jurado et al. 2023, Definition 1.
 
-    >>> prior_vulnerability(uniform_prior(3), identity_gain(3))
+    >>> import hushuffle as hs
+    >>> hs.qif.prior_vulnerability(hs.qif.uniform_prior(3), hs.qif.identity_gain(3))
     Fraction(1, 3)
     """
     weights = distribution(prior)
@@ -60,8 +61,9 @@ def posterior_vulnerability(channel: Channel, prior: Numbers, gain: Table) -> Nu
 
     Source: Jurado et al. 2023, Definition 2.
 
-    >>> from hushuffle.questions.qif.channels import reduced_shuffle
-    >>> posterior_vulnerability(reduced_shuffle(3, 2), uniform_prior(8), single_target_gain(3, 2))
+    >>> import hushuffle as hs
+    >>> hs.qif.posterior_vulnerability(hs.qif.reduced_shuffle(3, 2), hs.qif.uniform_prior(8),
+    ...     hs.qif.single_target_gain(3, 2))
     Fraction(3, 4)
     """
     _checks.of_type("channel", channel, Channel)
@@ -75,7 +77,8 @@ def posterior_vulnerability(channel: Channel, prior: Numbers, gain: Table) -> Nu
 def uniform_prior(inputs: int) -> npt.NDArray[Any]:
     """Return the uniform distribution as `Fraction`s, shape (inputs,).
 
-    >>> uniform_prior(2).tolist()
+    >>> import hushuffle as hs
+    >>> hs.qif.uniform_prior(2).tolist()
     [Fraction(1, 2), Fraction(1, 2)]
     """
     size = _checks.integer("inputs", inputs, low=1)
@@ -85,7 +88,8 @@ def uniform_prior(inputs: int) -> npt.NDArray[Any]:
 def identity_gain(inputs: int) -> npt.NDArray[Any]:
     """Return the gain of guessing the secret itself: 1 if right, else 0, shape (inputs, inputs).
 
-    >>> identity_gain(2).tolist()
+    >>> import hushuffle as hs
+    >>> hs.qif.identity_gain(2).tolist()
     [[1, 0], [0, 1]]
     """
     return np.eye(_checks.integer("inputs", inputs, low=1), dtype=np.int64)
@@ -101,7 +105,8 @@ def single_target_gain(n: int, k: int, *, target: int = 0) -> npt.NDArray[Any]:
 
     Source: Jurado et al. 2023, Definition 13.
 
-    >>> single_target_gain(2, 2).tolist()
+    >>> import hushuffle as hs
+    >>> hs.qif.single_target_gain(2, 2).tolist()
     [[1, 1, 0, 0], [0, 0, 1, 1]]
     """
     table = datasets(n, k)
@@ -148,7 +153,8 @@ def tries_gain(inputs: int, tries: int) -> npt.NDArray[Any]:
 
     Source: Alvim and others 2012 (g-leakage), k-tries gain.
 
-    >>> tries_gain(3, 2).tolist()
+    >>> import hushuffle as hs
+    >>> hs.qif.tries_gain(3, 2).tolist()
     [[1, 1, 0], [1, 0, 1], [0, 1, 1]]
     """
     size = _checks.integer("inputs", inputs, low=1)
@@ -174,7 +180,9 @@ def distance_gain(distances: Table) -> npt.NDArray[Any]:
 
     Source: Alvim and others 2012 (g-leakage), gains from distances.
 
-    >>> [[str(gain) for gain in row] for row in distance_gain([[abs(w - x) for x in range(3)] for w in range(3)])]
+    >>> import hushuffle as hs
+    >>> gain = hs.qif.distance_gain([[abs(w - x) for x in range(3)] for w in range(3)])
+    >>> [[str(number) for number in row] for row in gain]
     [['1', '1/2', '0'], ['1/2', '1', '1/2'], ['0', '1/2', '1']]
     """
     table = np.array(distances)
@@ -204,7 +212,8 @@ def target_gain(n: int, k: int, gain: Table, *, target: int = 0) -> npt.NDArray[
 
     Source: Jurado et al. 2023, Definition 13, for any gain.
 
-    >>> target_gain(2, 2, [[1, 0], [0, 1]]).tolist()
+    >>> import hushuffle as hs
+    >>> hs.qif.target_gain(2, 2, [[1, 0], [0, 1]]).tolist()
     [[1, 1, 0, 0], [0, 0, 1, 1]]
     """
     rows = datasets(n, k)
@@ -223,7 +232,8 @@ def iid_prior(n: int, frequencies: Numbers) -> npt.NDArray[Any]:
     Raises:
         InvalidInputError: not a distribution, or too many datasets.
 
-    >>> [str(weight) for weight in iid_prior(2, [Fraction(1, 4), Fraction(3, 4)])]
+    >>> import hushuffle as hs
+    >>> [str(weight) for weight in hs.qif.iid_prior(2, [Fraction(1, 4), Fraction(3, 4)])]
     ['1/16', '3/16', '3/16', '9/16']
     """
     shares = _law_of("frequencies", list(frequencies))
@@ -236,7 +246,8 @@ def explicit_prior(inputs: Sequence[Hashable], weights: Mapping[Any, Number]) ->
     Raises:
         InvalidInputError: a weight for something that is no input, or weights that are no distribution.
 
-    >>> explicit_prior(datasets(2, 2), {(0, 0): Fraction(1, 2), (1, 1): Fraction(1, 2)}).tolist()
+    >>> import hushuffle as hs
+    >>> hs.qif.explicit_prior(hs.qif.datasets(2, 2), {(0, 0): Fraction(1, 2), (1, 1): Fraction(1, 2)}).tolist()
     [Fraction(1, 2), Fraction(0, 1), Fraction(0, 1), Fraction(1, 2)]
     """
     labels = tuple(inputs)

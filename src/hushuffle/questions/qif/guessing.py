@@ -67,9 +67,9 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     >>> import hushuffle as hs
     >>> voters = hs.RandomizedResponse.from_truth_probability(k=2, p=0.8)
     >>> survey = hs.Protocol(randomizer=voters, shuffler=hs.UniformShuffle(), n=201)
-    >>> print(vulnerability(survey, adversary=hs.Strong(others=hs.Histogram(counts=[200, 0]))))
+    >>> print(hs.qif.vulnerability(survey, adversary=hs.Strong(others=hs.Histogram(counts=[200, 0]))))
     0.5211 (exact)
-    >>> print(vulnerability(survey))
+    >>> print(hs.qif.vulnerability(survey))
     0.5169 (exact)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -147,7 +147,8 @@ def prior(protocol: Protocol) -> Bound:
     Source: Jurado et al. 2023, Proposition 14.
 
     >>> import hushuffle as hs
-    >>> print(prior(hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.NoShuffle(), n=3)))
+    >>> print(hs.qif.prior(hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.NoShuffle(),
+    ...     n=3)))
     0.2000 (exact)
     """
     _checks.of_type("protocol", protocol, Protocol)
@@ -167,7 +168,8 @@ def asymptotic_vulnerability(protocol: Protocol) -> float:
 
     >>> import hushuffle as hs
     >>> open_ballot = hs.RandomizedResponse(k=100, epsilon=float("inf"))
-    >>> round(asymptotic_vulnerability(hs.Protocol(randomizer=open_ballot, shuffler=hs.UniformShuffle(), n=5000)), 5)
+    >>> round(hs.qif.asymptotic_vulnerability(hs.Protocol(randomizer=open_ballot, shuffler=hs.UniformShuffle(),
+    ...     n=5000)), 5)
     0.01429
     """
     _checks.of_type("protocol", protocol, Protocol)

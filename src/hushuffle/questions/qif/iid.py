@@ -51,7 +51,8 @@ def iid_prior_vulnerability(frequencies: npt.ArrayLike) -> Bound:
     Raises:
         InvalidInputError: not a distribution.
 
-    >>> print(iid_prior_vulnerability([0.5, 0.3, 0.2]))
+    >>> import hushuffle as hs
+    >>> print(hs.qif.iid_prior_vulnerability([0.5, 0.3, 0.2]))
     0.5000 (exact)
     """
     shares = np.asarray(frequencies)
@@ -94,7 +95,8 @@ def iid_vulnerability(
     >>> import hushuffle as hs
     >>> voters = hs.RandomizedResponse.from_truth_probability(k=2, p=0.8)
     >>> survey = hs.Protocol(randomizer=voters, shuffler=hs.UniformShuffle(), n=200)
-    >>> print(iid_vulnerability(survey, frequencies=[0.5, 0.5]), iid_vulnerability(survey, frequencies=[0.45, 0.55]))
+    >>> print(hs.qif.iid_vulnerability(survey, frequencies=[0.5, 0.5]),
+    ...     hs.qif.iid_vulnerability(survey, frequencies=[0.45, 0.55]))
     0.5169 (exact) 0.5501 (exact)
     """
     _checks.of_type("protocol", protocol, Protocol)

@@ -39,9 +39,9 @@ def additive_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
 
     Source: Jurado et al. 2023, section II-A.
 
-    >>> from hushuffle.questions.qif.channels import reduced_shuffle
-    >>> from hushuffle.questions.qif.gain import single_target_gain, uniform_prior
-    >>> print(additive_leakage(reduced_shuffle(3, 2), uniform_prior(8), single_target_gain(3, 2)))
+    >>> import hushuffle as hs
+    >>> print(hs.qif.additive_leakage(hs.qif.reduced_shuffle(3, 2), hs.qif.uniform_prior(8),
+    ...     hs.qif.single_target_gain(3, 2)))
     0.2500 gain (exact)
     """
     _checks.of_type("channel", channel, Channel)
@@ -59,9 +59,9 @@ def multiplicative_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bou
 
     Source: Jurado et al. 2023, section II-A.
 
-    >>> from hushuffle.questions.qif.channels import reduced_shuffle
-    >>> from hushuffle.questions.qif.gain import single_target_gain, uniform_prior
-    >>> print(multiplicative_leakage(reduced_shuffle(3, 2), uniform_prior(8), single_target_gain(3, 2)))
+    >>> import hushuffle as hs
+    >>> print(hs.qif.multiplicative_leakage(hs.qif.reduced_shuffle(3, 2), hs.qif.uniform_prior(8),
+    ...     hs.qif.single_target_gain(3, 2)))
     1.500 times (exact)
     """
     _checks.of_type("channel", channel, Channel)
@@ -80,8 +80,8 @@ def bayes_capacity(channel: Channel) -> Bound:
 
     Source: Braun, Chatzikokolakis, Palamidessi 2009; docs/theory/guessing.md, Theorem 9.
 
-    >>> from hushuffle.questions.qif.channels import reduced_shuffle
-    >>> print(bayes_capacity(reduced_shuffle(3, 2)))
+    >>> import hushuffle as hs
+    >>> print(hs.qif.bayes_capacity(hs.qif.reduced_shuffle(3, 2)))
     4.000 times (exact)
     """
     _checks.of_type("channel", channel, Channel)
@@ -99,9 +99,8 @@ def shannon_leakage(channel: Channel, prior: Numbers) -> Bound:
 
     Source: Shannon 1948.
 
-    >>> from hushuffle.questions.qif.channels import reduced_shuffle
-    >>> from hushuffle.questions.qif.gain import uniform_prior
-    >>> print(shannon_leakage(reduced_shuffle(3, 2), uniform_prior(8)))
+    >>> import hushuffle as hs
+    >>> print(hs.qif.shannon_leakage(hs.qif.reduced_shuffle(3, 2), hs.qif.uniform_prior(8)))
     1.811 bits (exact)
     """
     _checks.of_type("channel", channel, Channel)
@@ -135,7 +134,8 @@ def shannon_capacity(channel: Channel, *, tolerance: float = 1e-9) -> Bound:
 
     Source: Blahut 1972, Arimoto 1972; docs/theory/guessing.md, Theorem 9.
 
-    >>> print(shannon_capacity(Channel(matrix=[[0.89, 0.11], [0.11, 0.89]])))
+    >>> import hushuffle as hs
+    >>> print(hs.qif.shannon_capacity(hs.Channel(matrix=[[0.89, 0.11], [0.11, 0.89]])))
     0.5001 bits (certified bracket)
     """
     _checks.of_type("channel", channel, Channel)
@@ -176,9 +176,9 @@ class Hyper:
         Raises:
             InvalidInputError: a gain whose shape does not fit.
 
-        >>> from hushuffle.questions.qif.channels import reduced_shuffle
-        >>> from hushuffle.questions.qif.gain import single_target_gain, uniform_prior
-        >>> hyper(uniform_prior(8), reduced_shuffle(3, 2)).vulnerability(single_target_gain(3, 2))
+        >>> import hushuffle as hs
+        >>> hs.qif.hyper(hs.qif.uniform_prior(8),
+        ...     hs.qif.reduced_shuffle(3, 2)).vulnerability(hs.qif.single_target_gain(3, 2))
         Fraction(3, 4)
         """
         table = np.array(gain)
@@ -213,9 +213,8 @@ def hyper(prior: Numbers, channel: Channel) -> Hyper:
 
     Source: McIver, Morgan, Smith, Espinoza, Meinicke 2014; Jurado et al. 2023, section II-A.
 
-    >>> from hushuffle.questions.qif.channels import shuffle
-    >>> from hushuffle.questions.qif.gain import uniform_prior
-    >>> [str(weight) for weight in hyper(uniform_prior(8), shuffle(3, 2)).outer]
+    >>> import hushuffle as hs
+    >>> [str(weight) for weight in hs.qif.hyper(hs.qif.uniform_prior(8), hs.qif.shuffle(3, 2)).outer]
     ['1/8', '3/8', '3/8', '1/8']
     """
     _checks.of_type("channel", channel, Channel)
@@ -248,9 +247,10 @@ def parallel(first: Channel, second: Channel) -> Channel:
     Source: Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith, The Science of Quantitative
     Information Flow (2020), chapter 8.
 
+    >>> import hushuffle as hs
     >>> from fractions import Fraction as F
-    >>> coin = Channel(matrix=[[F(3, 4), F(1, 4)], [F(1, 4), F(3, 4)]])
-    >>> [str(entry) for entry in parallel(coin, coin).matrix[0]]
+    >>> coin = hs.Channel(matrix=[[F(3, 4), F(1, 4)], [F(1, 4), F(3, 4)]])
+    >>> [str(entry) for entry in hs.qif.parallel(coin, coin).matrix[0]]
     ['9/16', '3/16', '3/16', '1/16']
     """
     _checks.of_type("first", first, Channel)

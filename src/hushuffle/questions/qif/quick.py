@@ -47,7 +47,7 @@ def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
     >>> import hushuffle as hs
     >>> answers = hs.RandomizedResponse(k=10, epsilon=2.0)
     >>> survey = hs.Protocol(randomizer=answers, shuffler=hs.UniformShuffle(), n=10_000)
-    >>> print(quick_vulnerability(survey, adversary=hs.Strong()))
+    >>> print(hs.qif.quick_vulnerability(survey, adversary=hs.Strong()))
     0.1023 to 0.1025 (certified bracket)
     """
     _checks.of_type("protocol", protocol, Protocol)

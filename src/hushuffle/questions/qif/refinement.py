@@ -101,9 +101,9 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
     Source: Jurado et al. 2023, Theorem 4; McIver, Morgan, Smith, Espinoza, Meinicke 2014; Le Cam 1964.
 
     >>> from fractions import Fraction
-    >>> from hushuffle.questions.qif.channels import noise, noise_then_shuffle
-    >>> N, NS = noise(2, 2, Fraction(3, 4)), noise_then_shuffle(2, 2, Fraction(3, 4))
-    >>> bool(refines(N, NS)), bool(refines(NS, N)), str(refines(NS, N).separation.gap)
+    >>> import hushuffle as hs
+    >>> N, NS = hs.qif.noise(2, 2, Fraction(3, 4)), hs.qif.noise_then_shuffle(2, 2, Fraction(3, 4))
+    >>> bool(hs.qif.refines(N, NS)), bool(hs.qif.refines(NS, N)), str(hs.qif.refines(NS, N).separation.gap)
     (True, False, '1/8')
     """
     _checks.of_type("first", first, Channel)
@@ -146,8 +146,8 @@ def equivalent(first: Channel, second: Channel, *, tolerance: float = TOLERANCE)
 
     Source: McIver, Morgan, Smith, Espinoza, Meinicke 2014 (reduced forms).
 
-    >>> from hushuffle.questions.qif.channels import reduced_shuffle, shuffle
-    >>> equivalent(shuffle(3, 2), reduced_shuffle(3, 2))
+    >>> import hushuffle as hs
+    >>> hs.qif.equivalent(hs.qif.shuffle(3, 2), hs.qif.reduced_shuffle(3, 2))
     True
     """
     _checks.of_type("first", first, Channel)

@@ -110,10 +110,11 @@ def cheapest(
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, section V (trade-offs).
 
-    >>> print(cheapest(targets=5, contributions=1000, epsilon=1.0, delta=1e-4, channels_at_most=105))
+    >>> import hushuffle as hs
+    >>> print(hs.traffic.cheapest(targets=5, contributions=1000, epsilon=1.0, delta=1e-4, channels_at_most=105))
     2,472 sources, sigma = 0.7442, no scramblers, 0 further messages each: 2,472 messages, at most 1 channel at one \
 node, epsilon 0.999997 nats (exact) at delta = 0.0001
-    >>> found = cheapest(targets=20, contributions=200, epsilon=1.0, delta=0.01, sources_at_most=220)
+    >>> found = hs.traffic.cheapest(targets=20, contributions=200, epsilon=1.0, delta=0.01, sources_at_most=220)
     >>> found.cluster.sources, found.costs.scramblers, found.batch, found.dummies, found.costs.messages
     (215, 1, 215, 128, 558)
     """

@@ -43,7 +43,8 @@ def sampling_epsilon(targets: int, sigma: float, flood: int = 0, *, convention: 
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (sampling and flooding); docs/theory/traffic.md, Theorem 1.
 
-    >>> print(sampling_epsilon(targets=20, sigma=0.2, flood=5))
+    >>> import hushuffle as hs
+    >>> print(hs.traffic.sampling_epsilon(targets=20, sigma=0.2, flood=5))
     2.663 nats (exact)
     """
     sampling = TargetSampling(targets=targets, sigma=sigma, flood=flood, convention=convention)
@@ -80,9 +81,10 @@ def scrambler_epsilon(
 
     Source: docs/theory/traffic.md, Theorems 2 to 5.
 
-    >>> print(scrambler_epsilon(targets=3, sources=5, sigma=0.5, dummies=3, cap=5))
+    >>> import hushuffle as hs
+    >>> print(hs.traffic.scrambler_epsilon(targets=3, sources=5, sigma=0.5, dummies=3, cap=5))
     1.233 nats (exact)
-    >>> print(scrambler_epsilon(targets=20, sources=2000, sigma=0.2, dummies=50, delta=1e-6))
+    >>> print(hs.traffic.scrambler_epsilon(targets=20, sources=2000, sigma=0.2, dummies=50, delta=1e-6))
     1.094 to 1.095 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
@@ -113,11 +115,12 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 1, corrected; docs/theory/traffic.md, Theorem 6;
     docs/theory/composition.md, Theorem 3.
 
+    >>> import hushuffle as hs
     >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
     >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
     >>> query = GroupingQuery(grouping_sets=sets, partitions=20)
     >>> plan = aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=1000)
-    >>> print(plan_guarantee(plan, delta=1e-5))
+    >>> print(hs.traffic.plan_guarantee(plan, delta=1e-5))
     epsilon 1.920 to 1.921 nats (certified bracket) at delta = 1e-05, per item (replace one data item)
     """
     level = _checks.probability("delta", delta, high_open=True)
@@ -141,10 +144,11 @@ def theorem_one(plan: Plan, *, delta: float) -> Bound:
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 1, corrected; docs/theory/traffic.md, Theorem 6.
 
+    >>> import hushuffle as hs
     >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
     >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
     >>> plan = aggregate(GroupingQuery(grouping_sets=sets, partitions=20), people=10_000, sigma=0.2)
-    >>> print(theorem_one(plan, delta=0.0))
+    >>> print(hs.traffic.theorem_one(plan, delta=0.0))
     at most 8.789 nats (upper bound)
     """
     level = _checks.probability("delta", delta, high_open=True)
@@ -161,10 +165,11 @@ def theorem_one(plan: Plan, *, delta: float) -> Bound:
 def cluster_guarantees(plan: Plan, *, delta: float) -> tuple[tuple[Cluster, Bound], ...]:
     """Return the figure of one moved message for every cluster with data-dependent targets, each at `delta`.
 
+    >>> import hushuffle as hs
     >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
     >>> query = GroupingQuery(grouping_sets=(GroupingSet(columns=("age",), sizes=(20,)),), partitions=20)
     >>> plan = aggregate(query, people=10_000, sigma=0.2)
-    >>> [(cluster.name, str(bound)) for cluster, bound in cluster_guarantees(plan, delta=0.0)]
+    >>> [(cluster.name, str(bound)) for cluster, bound in hs.traffic.cluster_guarantees(plan, delta=0.0)]
     [('send by age', '4.394 nats (exact)')]
     """
     level = _checks.probability("delta", delta, high_open=True)

@@ -60,10 +60,10 @@ def printed_capped_epsilon(targets: int, sources: int, sigma: float, dummies: in
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 3, refuted; docs/theory/traffic.md, Theorem 3.
 
-    >>> from hushuffle.questions.traffic import scrambler_epsilon
-    >>> round(printed_capped_epsilon(targets=3, sources=5, sigma=0.5, dummies=3), 4)
+    >>> import hushuffle as hs
+    >>> round(hs.traffic.published.printed_capped_epsilon(targets=3, sources=5, sigma=0.5, dummies=3), 4)
     0.4016
-    >>> print(scrambler_epsilon(targets=3, sources=5, sigma=0.5, dummies=3, cap=5, convention="exclusive"))
+    >>> print(hs.traffic.scrambler_epsilon(targets=3, sources=5, sigma=0.5, dummies=3, cap=5, convention="exclusive"))
     0.5510 nats (exact)
     """
     t, n = _checks.integer("targets", targets, low=2), _checks.integer("sources", sources, low=2)
@@ -97,7 +97,8 @@ def theorem_four_epsilon(
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 4, corrected; docs/theory/blanket.md, Theorem 6.
 
-    >>> print(theorem_four_epsilon(20, 500, 0.2, 400, delta=1e-4, inequality="bennett"))
+    >>> import hushuffle as hs
+    >>> print(hs.traffic.published.theorem_four_epsilon(20, 500, 0.2, 400, delta=1e-4, inequality="bennett"))
     at most 1.111 nats (upper bound)
     """
     if inequality not in get_args(Inequality):
@@ -119,7 +120,8 @@ def theorem_five_epsilon(targets: int, sources: int, sigma: float, dummies: int,
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 5; docs/theory/blanket.md, Theorem 6.
 
-    >>> print(theorem_five_epsilon(20, 500, 0.9, 1000, delta=1e-4))
+    >>> import hushuffle as hs
+    >>> print(hs.traffic.published.theorem_five_epsilon(20, 500, 0.9, 1000, delta=1e-4))
     at most 0.2285 nats (upper bound)
     """
     case = _Case.of(targets, sources, _checks.probability("sigma", sigma, low_open=True), dummies)
@@ -143,10 +145,10 @@ def printed_bennett_epsilon(targets: int, sources: int, sigma: float, dummies: i
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Lemmas 3 and 5, refuted; docs/theory/blanket.md, Theorem 6.
 
-    >>> from hushuffle.questions.traffic import scrambler_epsilon
-    >>> print(scrambler_epsilon(20, 500, 0.2, 400, delta=1e-4))
+    >>> import hushuffle as hs
+    >>> print(hs.traffic.scrambler_epsilon(20, 500, 0.2, 400, delta=1e-4))
     0.7180 to 0.7182 nats (certified bracket)
-    >>> round(printed_bennett_epsilon(20, 500, 0.2, 400, delta=1e-4), 4)
+    >>> round(hs.traffic.published.printed_bennett_epsilon(20, 500, 0.2, 400, delta=1e-4), 4)
     0.4585
     """
 
@@ -180,7 +182,8 @@ def simulated_delta(
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Algorithm 2; docs/theory/blanket.md, Theorem 6.
 
-    >>> simulated_delta(20, 100, 0.2, 50, epsilon=1.0) > 0.015
+    >>> import hushuffle as hs
+    >>> hs.traffic.published.simulated_delta(20, 100, 0.2, 50, epsilon=1.0) > 0.015
     True
     """
     level = _checks.non_negative("epsilon", epsilon)
@@ -194,9 +197,9 @@ def simulated_epsilon(
 
     Arguments, Raises and Source as in `simulated_delta`; at most the local epsilon.
 
-    >>> from hushuffle.questions.traffic import scrambler_epsilon
-    >>> certified = scrambler_epsilon(20, 100, 0.2, 50, delta=1e-2).upper
-    >>> abs(simulated_epsilon(20, 100, 0.2, 50, delta=1e-2) / certified - 1) < 0.05
+    >>> import hushuffle as hs
+    >>> certified = hs.traffic.scrambler_epsilon(20, 100, 0.2, 50, delta=1e-2).upper
+    >>> abs(hs.traffic.published.simulated_epsilon(20, 100, 0.2, 50, delta=1e-2) / certified - 1) < 0.05
     True
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)

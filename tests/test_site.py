@@ -1,0 +1,162 @@
+"""The pages as a reader gets them: built, and looked at as HTML."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag
+
+import pytest
+
+import hushuffle as hs
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("dp", "qif", "pie", "pse", "order", "bloom", "traffic", "plans")
+
+
+class Page(HTMLParser):
+    """What a page says, where it leads and what it loads."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.quotations = self.deepest = 0
+        self._words: list[str] = []
+        self.feed(file.read_text(encoding="utf-8"))
+        self.text = "".join(self._words)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.ids |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if "src" in given:
+            self.loads.append(given["src"])
+        if tag == "link" and given["rel"] not in {"canonical", "next", "prev"}:
+            self.loads.append(given["href"])
+        self.quotations += tag == "blockquote"
+        self.deepest = max(self.deepest, self.quotations)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.quotations -= tag == "blockquote"
+        if tag in {"p", "td", "th", "li", "pre", "div", "h1", "h2", "h3", "h4"}:
+            self._words.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        self._words.append(data)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Page]:
+    """Every page by its file; anything mkdocs warns of (a missing page or heading) fails here."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    done = subprocess.run(
+        command, cwd=ROOT, check=False, capture_output=True, text=True, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    )
+    assert done.returncode == 0, done.stderr
+    return {file: Page(file) for file in folder.rglob("*.html") if file.name != "404.html"}
+
+
+def library(site: dict[Path, Page]) -> Page:
+    return next(page for file, page in site.items() if file.parent.name == "library")
+
+
+def test_every_link_leads_to_a_page_and_a_heading(site: dict[Path, Page]) -> None:
+    for file, page in site.items():
+        for link in page.links:
+            target, anchor = urldefrag(unquote(link))
+            if re.match(r"\w+:", target):
+                continue
+            there = (file.parent / target).resolve() if target else file
+            there = there / "index.html" if there.is_dir() else there
+            assert there.exists(), f"{file} links to {link}"
+            assert not anchor or there not in site or anchor in site[there].ids, f"{file} links to {link}"
+
+
+def test_pages_load_nothing_from_elsewhere(site: dict[Path, Page]) -> None:
+    for file, page in site.items():
+        for place in page.loads:
+            assert (file.parent / place.partition("?")[0]).exists(), f"{file} loads {place}"
+    styles = [style for file in site for style in file.parent.glob("assets/**/*.css")]
+    assert styles
+    assert not [
+        style for style in styles if re.search(r"(?:@import|url\()\s*[\"']?(?:\w+:)?//", style.read_text("utf-8"))
+    ]
+
+
+def test_no_page_has_quotations_in_quotations_or_unfinished_text(site: dict[Path, Page]) -> None:
+    for file, page in site.items():
+        assert page.deepest < 2, file
+        assert not re.search(r"\b(?:TODO|FIXME|TBD|XXX)\b|lorem ipsum|```", page.text), file
+
+
+def described(name: str) -> Any:
+    """Return what a heading of the reference describes."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            thing: Any = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        try:
+            for part in parts[cut:]:
+                thing = getattr(thing, part)
+        except AttributeError:
+            continue
+        return thing
+    raise AssertionError(name)
+
+
+def words(text: str) -> set[str]:
+    """Return the words of a text with what is a formula in them; where sentences end does not matter."""
+    return {word.strip(".,:;()`\"'") for word in re.sub(r"[`\\]", "", text).split()}
+
+
+def test_the_reference_shows_every_word_of_every_docstring(site: dict[Path, Page]) -> None:
+    """Stars, underscores and brackets of formulas are what Markdown would take away."""
+    page = library(site)
+    names = [name for name in page.ids if name.startswith("hushuffle.")]
+    assert len(names) > 400
+    shown = words(page.text)
+    lost = {}
+    for name in names:
+        text = described(name).__doc__ if not isinstance(described(name), (str, float, int, tuple)) else ""
+        text = re.sub(r"^ *(?:Args|Attributes|Raises|Returns|Yields):$", "", text or "", flags=re.MULTILINE)
+        lost[name] = words(text) - shown
+    assert not {name: gone for name, gone in lost.items() if gone}
+
+
+def test_examples_of_the_reference_are_blocks_of_lines(site: dict[Path, Page]) -> None:
+    assert ">>> print(hs.dp.epsilon(survey, delta=1e-6))\n0.05112 to 0.05115 nats" in library(site).text
+    assert page_lines_with_two_prompts(library(site).text) == []
+
+
+def page_lines_with_two_prompts(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.count(">>>") > 1]
+
+
+def test_every_public_name_is_in_the_reference(site: dict[Path, Page]) -> None:
+    names = [name for name in vars(hs)["__all__"] if name != "__version__"]
+    names += [f"{room}.{name}" for room in ROOMS for name in vars(getattr(hs, room))["__all__"]]
+    page = library(site)
+    aliases = {"bloom.snr": "questions.bloom.transition", "order.Groups": "Groups"}
+    aliases |= {
+        f"order.{name}": f"questions.order.{name}.{name}" for name in ("displacement", "preservation", "sensitivity")
+    }
+    assert not [name for name in names if f"hushuffle.{aliases.get(name, name)}" not in page.ids]
+    for heading in (
+        "hs.Protocol",
+        "hs.dp.epsilon(protocol, *, delta,",
+        "hs.order.sensitivity",
+        "hushuffle.estimation.reach",
+    ):
+        assert re.search(rf"^\s*(?:[\w ]+: )?{re.escape(heading)}", page.text, flags=re.MULTILINE), heading

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ class Page(HTMLParser):
         self.ids: set[str] = set()
         self.links: list[str] = []
         self.loads: list[str] = []
-        self.quotations = self.deepest = 0
+        self.tags = Counter[str]()
         self._words: list[str] = []
         self.feed(file.read_text(encoding="utf-8"))
         self.text = "".join(self._words)
@@ -42,11 +43,9 @@ class Page(HTMLParser):
             self.loads.append(given["src"])
         if tag == "link" and given["rel"] not in {"canonical", "next", "prev"}:
             self.loads.append(given["href"])
-        self.quotations += tag == "blockquote"
-        self.deepest = max(self.deepest, self.quotations)
+        self.tags[tag] += 1
 
     def handle_endtag(self, tag: str) -> None:
-        self.quotations -= tag == "blockquote"
         if tag in {"p", "td", "th", "li", "pre", "div", "h1", "h2", "h3", "h4"}:
             self._words.append("\n")
 
@@ -93,10 +92,20 @@ def test_pages_load_nothing_from_elsewhere(site: dict[Path, Page]) -> None:
     ]
 
 
-def test_no_page_has_quotations_in_quotations_or_unfinished_text(site: dict[Path, Page]) -> None:
+def test_no_page_has_accidental_quotations_or_unfinished_text(site: dict[Path, Page]) -> None:
     for file, page in site.items():
-        assert page.deepest < 2, file
+        assert not page.tags["blockquote"], f"{file}: a line that starts with > became a quotation"
         assert not re.search(r"\b(?:TODO|FIXME|TBD|XXX)\b|lorem ipsum|```", page.text), file
+
+
+def test_every_formula_is_drawn_without_a_script(site: dict[Path, Page]) -> None:
+    written = sum(page.read_text("utf-8").count("```math\n") for page in (ROOT / "docs").rglob("*.md"))
+    assert written > 50
+    assert sum(page.tags["math"] for page in site.values()) == written
+    assert not any(page.tags["merror"] for page in site.values())
+    blanket = next(page for file, page in site.items() if file.parent.name == "blanket")
+    assert blanket.tags["sub"] > 20
+    assert "W_i" not in blanket.text
 
 
 def described(name: str) -> Any:

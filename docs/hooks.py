@@ -31,7 +31,7 @@ def formula(source: str, *_: Any, **__: Any) -> str:
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Lower and raise the indices and powers of formulas within a line: `Q_x`, `e^{−θd}`."""
-    if not page.file.src_uri.startswith(("theory/", "explanation/")):
+    if not page.file.src_uri.startswith(("theory/", "explanation/", "reference/glossary")):
         return markdown
     parts = _AS_IT_IS.split(markdown)
     parts[::2] = map(indices, parts[::2])

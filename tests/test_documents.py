@@ -91,6 +91,14 @@ def test_names_and_paths_on_the_page_exist(page: Path) -> None:
     assert not [path for path in paths if not (ROOT / path).exists()]
 
 
+def test_the_glossary_is_in_order() -> None:
+    terms = re.findall(
+        r"^\*\*(.*?)\.\*\*", (ROOT / "docs/reference/glossary.md").read_text("utf-8"), flags=re.MULTILINE
+    )
+    assert len(terms) > 50
+    assert terms == sorted(terms, key=str.casefold)
+
+
 STATEMENT = r"(?:Theorem|Lemma|Corollary|Remark) \d+"
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import importlib.util
+import itertools
 import re
 import tomllib
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hushuffle.papers import targets
 from hushuffle.specification import parse
 
 ROOT = Path(__file__).parents[1]
@@ -177,12 +180,52 @@ def test_the_extra_all_has_every_extra_for_use() -> None:
     assert whole == extras.keys() - {"all", "test", "test-spark", "check", "bench", "docs"}
 
 
-def test_the_picture_of_the_architecture_is_that_of_the_contracts() -> None:
-    place = importlib.util.spec_from_file_location("architecture", ROOT / "docs/architecture.py")
+def program(name: str) -> Any:
+    """Return the program docs/NAME.py as a module."""
+    place = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert place is not None
     assert place.loader is not None
     module = importlib.util.module_from_spec(place)
     place.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_errata_is_that_of_its_data() -> None:
+    module = program("errata")
+    assert module.PAGE.read_text("utf-8") == module.page(), "run python docs/errata.py"
+    data = module.entries()
+    assert list(data) == ["version", "papers", "errata"]
+    names = [entry["paper"] for entry in data["errata"]]
+    assert [name for name, _ in itertools.groupby(names)] == list(data["papers"])  # each paper once, none without
+    assert {target.paper for target in targets().values()} == data["papers"].keys() - {"elsewhere"}
+    ids = [entry["id"] for entry in data["errata"]]
+    assert len(set(ids)) == len(ids)
+    for entry in data["errata"]:
+        words = ["id", "paper", "place", "printed", "corrected", "consequence", "shown_by"]
+        assert [key for key in entry if key != "proof"] == words
+        assert all(entry[word] for word in words)
+        assert entry["id"].startswith(f"{entry['paper']}-")
+
+
+def test_every_erratum_names_a_test_or_a_target_that_exists() -> None:
+    known = targets()
+    for entry in program("errata").entries()["errata"]:
+        for name in entry["shown_by"]:
+            file, _, function = name.partition("::")
+            if function:
+                code = ast.parse((ROOT / file).read_text("utf-8"))
+                assert file.startswith("tests/")
+                assert function.startswith("test_")
+                assert function in {node.name for node in code.body if isinstance(node, ast.FunctionDef)}, name
+            else:
+                assert name in known
+        if "proof" in entry:
+            page, _, anchor = entry["proof"].partition("#")
+            assert anchor.replace("-", " ").capitalize() in statements(ROOT / page)
+
+
+def test_the_picture_of_the_architecture_is_that_of_the_contracts() -> None:
+    module = program("architecture")
     assert module.PICTURE.read_text("utf-8") == module.picture(), "run python docs/architecture.py"
     rooms = {room for layer in module.layers() for room in layer}
     there = {path.stem for path in module.SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}

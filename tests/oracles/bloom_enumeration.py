@@ -76,7 +76,17 @@ def hypergeometric_ratio(bits: int, ones: int, seen: int, z: Fraction) -> Fracti
 
 def published_figure(bits: int, ones: int, p: Fraction, delta: Fraction, *, sign: int) -> float:
     """max(sign * (delta quantile of ln R), (1 - delta) quantile of ln R') exactly; sign -1 corrected, +1 as printed."""
-    first, second = filling_law(bits, ones, p), filling_law(bits, ones + 1, p)
+    return _larger_quantile(filling_law(bits, ones, p), filling_law(bits, ones + 1, p), delta, sign)
+
+
+def published_pair_figure(filters: int, bits: int, p: Fraction, delta: Fraction, *, sign: int) -> float:
+    """The same for several filters: all columns at 0...0, one of them at 1...1 instead."""
+    rows, last = channel(filters, p), (1 << filters) - 1
+    first, second = release(rows, [0] * bits), release(rows, [0] * (bits - 1) + [last])
+    return _larger_quantile(list(first.values()), [second[key] for key in first], delta, sign)
+
+
+def _larger_quantile(first: list[Fraction], second: list[Fraction], delta: Fraction, sign: int) -> float:
     losses = [math.log(b / a) for a, b in zip(first, second, strict=True)]
 
     def quantile(law: list[Fraction], level: Fraction) -> float:
@@ -85,6 +95,6 @@ def published_figure(bits: int, ones: int, p: Fraction, delta: Fraction, *, sign
             total += mass
             if total >= level:
                 return loss
-        return losses[-1]
+        return max(losses)
 
     return max(sign * quantile(first, delta), quantile(second, 1 - delta))

@@ -36,6 +36,19 @@ def test_one_filter_around_the_exact_quantiles(bits: int, ones: int, p: float, d
     assert found.interval.lower - 1e-9 <= exact <= found.interval.upper + 1e-9
 
 
+def test_the_sign_of_the_first_quantile_of_several_filters() -> None:
+    """k = 2, m = 20, p = 0.1, delta = 0.01, every release: printed 2.51, corrected 4.39; the pair needs 3.27."""
+    p, delta = Fraction(1, 10), Fraction(1, 100)
+    printed = oracle.published_pair_figure(2, 20, p, delta, sign=1)
+    corrected = oracle.published_pair_figure(2, 20, p, delta, sign=-1)
+    assert (round(printed, 2), round(corrected, 2)) == (2.51, 4.39)
+    exact = bloom.published_pair_epsilon(filters=2, bits=20, p=0.1, delta=0.01)
+    assert printed < exact.lower
+    assert exact.upper < corrected
+    simulated = bloom.evaluate_privacy_for_bloom_filter(filters=2, bits=20, p=0.1, delta=0.01, n_simu=20_000, seed=3)
+    assert corrected in simulated.interval
+
+
 def test_several_filters_around_a_large_simulation() -> None:
     """The interval of a small run holds the point of one a hundred times as large."""
     small = bloom.evaluate_privacy_for_bloom_filter(filters=3, bits=500, p=0.2, delta=0.01, n_simu=5_000, seed=1)

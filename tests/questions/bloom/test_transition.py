@@ -38,6 +38,17 @@ def test_the_printed_number_of_pairs_of_logos_is_wrong() -> None:
     assert pairs == 9 != math.factorial(2)
 
 
+def test_the_printed_transition_from_no_ones_is_no_law() -> None:
+    """p**j q**(k-j) for every logo j sums to 41/45 for k = 2, p = 0.1; with the number of its ones for j, to 1."""
+    k, p = 2, Fraction(1, 10)
+    q, exact = 1 - p, flip_law(k, p)[0]
+    assert [p ** j.bit_count() * q ** (k - j.bit_count()) for j in range(1 << k)] == exact
+    printed = [p**j * q ** (k - j) for j in range(1 << k)]
+    assert sum(exact) == 1
+    assert printed[2] == p**2 != p * q == exact[2]
+    assert sum(printed) == Fraction(41, 45)
+
+
 def test_wide_rows_sum_to_one() -> None:
     for p in (1e-6, 0.05, 0.499):
         assert transition_matrix(10, p).sum(axis=1) == pytest.approx(1.0, rel=1e-12)

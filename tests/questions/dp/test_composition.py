@@ -52,6 +52,13 @@ def test_enumeration_of_every_choice_of_datasets_lies_inside(n: int, k: int, tim
             assert bound.upper <= 1.35 * fixed + 0.01
 
 
+def test_others_who_adapt_can_be_worse_than_any_who_are_alike_every_round() -> None:
+    """n = 4, k = 2, T = 3, epsilon_0 = 1.5, epsilon = 2.25, every choice enumerated."""
+    rounds = [oracle.round_pairs(4, 2, float(truth(survey(2, 1.5, 4))))] * 3
+    fixed, adaptive = (float(worst(rounds, math.exp(2.25))) for worst in (oracle.worst_fixed, oracle.worst_adaptive))
+    assert (f"{fixed:.4f}", f"{adaptive:.4f}") == ("0.1733", "0.1899")
+
+
 def test_larger_domains_lie_inside_too() -> None:
     """k = 3, n = 3 and 4: the adaptive worst case alone, which is at least any fixed choice."""
     for n, times in ((3, 2), (4, 2), (3, 3)):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -167,6 +169,28 @@ def test_closed_forms_where_they_do_not_apply() -> None:
 def test_a_closed_form_below_the_certified_figure_is_refused() -> None:
     with pytest.raises(NumericalError, match="below the certified upper bound"):
         published._closed_form(lambda *_: 1e-3, protocol(3, 2.0, 100), 1e-6, ())
+
+
+def test_a_delta_of_one_in_as_many_as_there_are_people_lets_somebody_be_published() -> None:
+    """Publish each record with probability delta: (0, delta)-private, and somebody's is out with 1 - (1 - delta)**S."""
+    people, delta = 3, Fraction(1, 3)
+    for first, second in itertools.product(itertools.product((0, 1), repeat=people), repeat=2):
+        if sum(a != b for a, b in zip(first, second, strict=True)) == 1:
+            laws_of = [published_law(records, delta) for records in (first, second)]
+            assert dp_enumeration.hockey_stick(laws_of[0], laws_of[1], 1) == delta
+            nobody = (None,) * people
+            assert [law[nobody] for law in laws_of] == [(1 - delta) ** people] * 2
+    # Ladjel et al. 2021, Table I: delta = 1e-4, 10,000 to 20,000 people.
+    assert [f"{1 - (1 - 1e-4) ** size:.3f}" for size in (10_000, 20_000)] == ["0.632", "0.865"]
+
+
+def published_law(records: tuple[int, ...], delta: Fraction) -> dict[Any, dp_enumeration.Number]:
+    """The law of what is seen if each record is published with probability `delta`, alone."""
+    law: dict[Any, dp_enumeration.Number] = {}
+    for shown in itertools.product((True, False), repeat=len(records)):
+        seen = tuple(record if open_ else None for record, open_ in zip(records, shown, strict=True))
+        law[seen] = law.get(seen, 0) + math.prod(delta if open_ else 1 - delta for open_ in shown)
+    return law
 
 
 @pytest.mark.parametrize("function", [*EPSILONS, *CLOSED])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -51,6 +52,25 @@ def test_hamming_is_the_sum_of_the_paper_corrected(n: int, size: int, theta: flo
         exact = oracle.hamming_sum(n, size, theta, eta)
         bound = preservation(hamming(n, theta), [range(size)], eta=eta)[0]
         assert bound.lower * (1 - 1e-12) - 1e-30 <= exact <= bound.upper
+
+
+def test_the_printed_sum_of_hamming_counts_too_many_orders_and_allows_too_many_losses() -> None:
+    # Four people, two of them in the subset, nobody keeps a place: one order of nine also keeps the subset's reports.
+    lost = [
+        tau
+        for tau in itertools.permutations(range(4))
+        if all(item != place for place, item in enumerate(tau)) and {tau[0], tau[1]} != {0, 1}
+    ]
+    one, two = 2 * 2 * 1 * 1, 2 * 2  # places lost: f(1,1) = 1 twice, f(0,2) = 2 twice
+    assert len(lost) == one + two == 8
+    assert math.comb(2, 1) * one + math.comb(2, 2) * two == 12  # with the printed C(i + j, j): more than all nine
+    # Three quarters of two places is both: none may be lost. The printed limit is one, which allows the half.
+    allowed = math.ceil((1 - Fraction(3, 4)) * 2)
+    assert allowed == 1
+    exact = oracle.failure(5, 1.0, "hamming", [0, 1], Fraction(3, 4))
+    printed = oracle.failure(5, 1.0, "hamming", [0, 1], Fraction(2 - allowed, 2))
+    assert (f"{exact:.3f}", f"{printed:.3f}") == ("0.618", "0.085")
+    assert math.floor(1 / math.e + 0.5) == 0  # printed as the number of orders of nothing, which is 1
 
 
 def test_a_share_is_rational() -> None:
@@ -136,6 +156,14 @@ def test_larger_sums_are_refused() -> None:
     with pytest.raises(NumericalError, match="up to 20,000 people, got 20,001"):
         preservation(big, [range(9)], eta=0.5)
     assert preservation(big, [range(20_001)], eta=1.0)[0].upper == 0.0
+
+
+def test_fifty_trials_do_not_show_what_ninety_nine_of_a_hundred_satisfy() -> None:
+    """By enumeration: of all shuffles 2.2 % keep less than two of three, and all of 50 draws keep them with 33 %."""
+    fails = oracle.failure(6, 1.0, "kendall", [0, 1, 2], Fraction(2, 3))
+    assert fails == pytest.approx(0.0222, abs=1e-4)
+    assert (1 - fails) ** 50 == pytest.approx(0.326, abs=1e-3)
+    assert Fraction(99, 100) ** 298 > Fraction(5, 100) > Fraction(99, 100) ** 299  # so many draws would show it
 
 
 def test_ten_thousand_people() -> None:

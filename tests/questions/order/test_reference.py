@@ -96,6 +96,42 @@ def test_the_sweep_of_a_square_beats_breadth_first() -> None:
     assert published > 15 * swept
 
 
+def widths(order: tuple[int, ...], groups: list[set[int]]) -> list[int]:
+    """Return how many ranks apart the outermost members of each group are."""
+    ranks = [[order.index(person) for person in group] for group in groups]
+    return [max(each) - min(each) for each in ranks]
+
+
+def test_the_least_width_does_not_minimise_the_time_of_the_published_schedule() -> None:
+    """p_n = max(width + 1 - size): over all orders of five people it is 1 at least, of least width 2 at least."""
+    groups = [{0, 1, 2, 3}, {1, 2, 3}, {2, 4}, {3, 4}, {0, 4}]  # each person is in the group of its number
+    assert all(person in group for person, group in enumerate(groups))
+    found = []
+    for order in itertools.permutations(range(5)):
+        wide = widths(order, groups)
+        found.append((max(wide), max(w + 1 - len(group) for w, group in zip(wide, groups, strict=True))))
+    least = min(width for width, _ in found)
+    assert least == 3
+    assert min(time for width, time in found if width == least) == 2
+    assert min(time for _, time in found) == 1
+
+
+@pytest.mark.parametrize(
+    ("parents", "bandwidth"),
+    [((1, 2, 3, 4, 4), 1), ((0, 0, 0, 0, 0), 2), ((0, 0, 0, 0, 0, 0), 3), ((0, 0, 0, 0, 1, 2, 3), 2)],
+)
+def test_pairs_of_parent_and_child_make_the_width_a_bandwidth(parents: tuple[int, ...], bandwidth: int) -> None:
+    """A path, two stars, a star with three long arms (docs/theory/order.md, Theorem 12): every order is tried."""
+    n = len(parents)
+    root = next(person for person in range(n) if parents[person] == person)
+    child = next(person for person in range(n) if person != root and parents[person] == root)
+    groups = [{person, parents[person] if person != root else child} for person in range(n)]
+    edges = [(person, parents[person]) for person in range(n) if person != root]
+    orders = list(itertools.permutations(range(n)))
+    least = min(max(abs(order.index(a) - order.index(b)) for a, b in edges) for order in orders)
+    assert least == min(max(widths(order, groups)) for order in orders) == bandwidth
+
+
 def test_near_the_optimum_of_a_few_people() -> None:
     rng = np.random.default_rng(12)
     for _ in range(5):

@@ -92,6 +92,9 @@ def test_published_sensitivity_is_printed_as_equal_to_the_exact_one() -> None:
     # Two people 3 ranks apart: 6 printed, 5 true.
     assert published_sensitivity(range(4), [[0, 3]]) == 6
     assert kendall_sensitivity(range(4), [[0, 3]]) == oracle.sensitivity((0, 1, 2, 3), (0, 3), "kendall") == 5
+    # 100 ranks apart: 5050 printed, 199 true.
+    assert published_sensitivity(range(101), [[0, 100]]) == 5050
+    assert kendall_sensitivity(range(101), [[0, 100]]) == 199
 
 
 def test_other_ways_to_compose_or_to_count_have_another_sensitivity() -> None:

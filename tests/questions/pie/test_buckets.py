@@ -63,6 +63,9 @@ def test_the_noiseless_hash_of_the_paper_s_experiment() -> None:
     assert pie.bayes_error(survey).lower >= 0.92
     assert float(predicted_standard_error(survey, frequency=1e-3)) == pytest.approx(2.565e-6, rel=1e-3)
     assert pie.best_hashing_for_error(0.92, k=k, n=n, frequency=0.0).g == 2 * 10**9
+    more = hs.LocalHashing(k=k, g=10**8, epsilon=pie.epsilon_for_error(0.92, n=n, k=k, g=10**8))
+    survey = hs.Protocol(randomizer=more, shuffler=hs.UniformShuffle(), n=n)
+    assert float(predicted_standard_error(survey, frequency=1e-3)) == pytest.approx(9.16e-5, rel=1e-3)
 
 
 def test_bad_input() -> None:

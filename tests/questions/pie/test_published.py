@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError
 from hushuffle.questions import pie
-from oracles.pie_information import error_of, mutual_information
+from oracles.pie_information import best_success, capacity, error_of, mutual_information
 
 
 def protocol(*, k: int, epsilon: float, n: int) -> hs.Protocol:
@@ -56,6 +57,60 @@ def test_equation_11_has_the_wrong_sign() -> None:
     printed = 1 - (math.log2(5) + 1) / math.log2(0.01)
     assert corrected == pytest.approx(0.5, abs=1e-9)
     assert printed > 1
+
+
+def test_half_of_the_information_does_not_promise_an_error_above_one_half() -> None:
+    """theta = 1/2, every assignment of values to people: the error is above one half only from n = k + 2 on."""
+    for k in (2, 3, 4):
+        lie = Fraction(1, 2 * k)
+        channel = [[lie + Fraction(x == y, 2) for y in range(k)] for x in range(k)]
+        errors = {n: 1 - best_success(channel, n) for n in range(1, k + 4)}
+        assert [n for n, error in errors.items() if error > Fraction(1, 2)] == [k + 2, k + 3]
+        assert all(errors[n] == Fraction(n - 1, 2 * n) for n in range(1, k + 1))
+    # The paper's own experiment, by its own inequality and exactly.
+    n, k = 1_370_637, 10_500_393
+    promised = pie.fano_error(math.log2(n) / 2, n).lower
+    assert promised == pytest.approx(0.5 - 1 / math.log2(n), abs=1e-12)
+    assert f"{promised:.4f}" == "0.4509"
+    exact = pie.bayes_error(protocol(k=k, epsilon=math.log1p(k), n=n))
+    assert exact.kind == "exact"
+    assert 0.499999 < exact.upper < 0.5
+
+
+def test_the_identification_error_rate_counts_wrong_results() -> None:
+    """Reports that say nothing: right is one guess in n, and the bound drawn below the rate is far above that."""
+    n, nothing = 4, [[Fraction(1, 3)] * 3] * 3
+    right = best_success(nothing, n)
+    assert right == Fraction(1, n)
+    assert right < Fraction(pie.fano_error(0.0, n).lower) <= 1 - right
+
+
+def test_mutual_information_is_finite_without_noise() -> None:
+    """What is released unchanged says at most log2 k bits about itself, the divergence of two people is infinite."""
+    rng = np.random.default_rng(9)
+    for k in (2, 5):
+        unchanged = [[float(x == y) for y in range(k)] for x in range(k)]
+        assert capacity(unchanged) == pytest.approx(math.log2(k), abs=1e-9)
+        for prior in rng.dirichlet(np.ones(k), size=100):
+            joint = [[float(p) if x == y else 0.0 for y in range(k)] for x, p in enumerate(prior)]
+            assert mutual_information(joint) <= math.log2(k)
+        # KL-DP compares two rows: the second gives no chance at all to what the first always releases.
+        assert all(max(p for p, q in zip(unchanged[0], row, strict=True) if q == 0) == 1 for row in unchanged[1:])
+
+
+def test_randomized_response_tells_the_truth_more_often_than_printed() -> None:
+    """epsilon = 1: e/(k + e - 1) exceeds 0.73 for two values, and for no more; 2.718 < e < 2.719."""
+    assert Fraction(2718, 1000) / (2 + Fraction(1718, 1000)) > Fraction(73, 100)
+    assert Fraction(2719, 1000) / (3 + Fraction(1719, 1000)) < Fraction(73, 100)
+    assert hs.RandomizedResponse(k=2, epsilon=1.0).law().truth == pytest.approx(0.7311, abs=1e-4)
+
+
+def test_the_error_of_five_incomes_is_rounded_up() -> None:
+    """1 - (log2 5 + 1)/log2 10**8 is 7/8, printed as at least 0.88: log2 5 + 1 = log2 10, an eighth of log2 10**8."""
+    assert (5 * 2) ** 8 == 10**8
+    assert pie.fano_error(math.log2(5), 10**8).lower == pytest.approx(0.875, abs=1e-12)
+    # The statement is true all the same: by the exact error.
+    assert pie.bayes_error(protocol(k=5, epsilon=math.inf, n=10**8)).lower > 0.88
 
 
 def test_fano_holds_for_random_laws() -> None:

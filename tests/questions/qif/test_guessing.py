@@ -223,6 +223,16 @@ def test_the_ends_of_informed_are_the_other_adversaries(n: int, truth: Fraction,
     assert qif.vulnerability(survey).lower <= strong.upper * SLACK
 
 
+@pytest.mark.parametrize("k", [5, 10])
+@pytest.mark.parametrize("truth", [Fraction(7, 10), Fraction(1)])
+def test_the_fall_with_the_people_is_that_of_a_root_and_not_exponential(k: int, truth: Fraction) -> None:
+    """Four times the people halve what is left above a blind guess (exact figures); an exponential would raise it to
+    the fourth power."""
+    left = [qif.vulnerability(protocol(n, k, truth)).upper - 1 / k for n in (100, 400, 1600, 6400)]
+    assert all(0.48 < later / earlier < 0.51 for earlier, later in pairwise(left))
+    assert left[1] > 1000 * left[0] ** 4
+
+
 def test_asymptotic_value_and_where_it_fails() -> None:
     """Theorem 22: off by 14 % at n = k = 1000, 4 % at n = 5000, k = 100 (docs/theory/guessing.md, Theorem 4)."""
     for n, k, low, high in ((1000, 1000, 0.13, 0.15), (5000, 100, 0.03, 0.05)):

@@ -14,6 +14,7 @@ import hushuffle as hs
 from hushuffle.errors import InvalidInputError
 from hushuffle.questions import traffic
 from hushuffle.questions.traffic import published
+from oracles import dp_enumeration
 from oracles import traffic_published as twin
 from oracles.traffic_enumeration import largest_ratio
 
@@ -92,6 +93,35 @@ def test_valid_forms_are_above_the_certified_lower_end(case: tuple[int, int, flo
     assert forms[0].upper >= forms[1].upper
     if case[2]:
         assert forms[2].upper >= forms[0].upper
+
+
+@pytest.mark.parametrize("sigma", [Fraction(1, 5), Fraction(0)])
+def test_theorems_four_and_five_as_printed_ask_for_a_delta_below_zero(sigma: Fraction) -> None:
+    """With a = 1 - e**epsilon every term b**2/(4a) exp(...) is negative, for every epsilon; enumeration needs more."""
+    targets, n, d, epsilon = 3, 3, 2, 0.5
+    growth, rate = math.exp(epsilon), float(sigma)
+    a = 1 - growth
+    spreads = [(1 - rate) * targets * (1 + growth) - 2 * rate * a]
+    if sigma:
+        local = targets / rate - targets + 1  # e**epsilon_0
+        spreads.append(rate * (1 + growth) * (local - 1 / local))
+    for b in spreads:
+        terms = {r: b**2 / (4 * a) * math.exp(-2 * r * a**2 / b**2) for r in range(1, n + d + 1)}
+        assert twin.theorem_four_sum(n, rate, d, terms) < 0
+    truth = 1 - sigma + sigma / targets
+    assert dp_enumeration.worst_delta(n, targets, truth, Fraction(growth), d) > Fraction(1, 10)
+    # Lemma 3 has the sign right: with E[L] = -a, a = e**epsilon - 1.
+    for r in (1, 3, 5):
+        assert twin.positive_part(targets, rate, growth, r) <= twin.hoeffding(spreads[0], growth, r)
+
+
+def test_the_printed_range_of_the_loss_is_too_wide() -> None:
+    """Lemma 5: the lower end is attained, the upper end is (1 - sigma) T + sigma (1 - e**epsilon), not minus that."""
+    targets, sigma, growth = 4, 0.3, math.exp(0.7)
+    found = [twin.loss(targets, sigma, growth, report) for report in range(targets)]
+    base, pull = sigma * (1 - growth), (1 - sigma) * targets
+    assert (min(found), max(found)) == pytest.approx((base - pull * growth, base + pull))
+    assert pull - base > max(found)
 
 
 def test_theorem_five_by_its_sum() -> None:

@@ -18,7 +18,8 @@ from hushuffle.model import Bound, Claim, Report, Verdict, number
 from hushuffle.questions import qif
 
 _NAME: Final = re.compile(
-    r"(?P<paper>[a-z]+(\d{4})?)/(?P<what>figure|table)-(?P<number>\d+)(?P<suffix>[a-z]?(-[a-z0-9]+)*)"
+    r"(?P<paper>[a-z]+(\d{4})?)/(?P<what>figure|table|part|property|section|theorem)-(?P<number>\d+)"
+    r"(?P<suffix>[a-z]?(-[a-z0-9]+)*)"
 )
 
 
@@ -56,10 +57,11 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A table or figure: `name` is PAPER/figure-N or PAPER/table-N, `data` the data sets that it needs.
+    """A table, figure or place of a paper: `name` is PAPER/figure-N, `data` the data sets that it needs.
 
-    The name may have a suffix: jurado2023/figure-3a, jurado2023/figure-3-knowledge. `seconds` is about how long it
-    takes on two cores; `quick` computes the same at sizes that take seconds (None: `build` does).
+    A place is a figure, table, part, property, section or theorem; the name may have a suffix: jurado2023/figure-3a,
+    jurado2023/figure-3-knowledge. `seconds` is about how long it takes on two cores; `quick` computes the same at sizes
+    that take seconds (None: `build` does).
 
     Raises:
         InvalidInputError: a name of another form.
@@ -74,7 +76,8 @@ class Target:
 
     def __post_init__(self) -> None:
         if _NAME.fullmatch(self.name) is None:
-            _checks.reject("name", "PAPER/figure-N or PAPER/table-N, with a suffix or without", self.name)
+            places = "figure, table, part, property, section or theorem"
+            _checks.reject("name", f"PAPER/figure-N, with a suffix or without; a {places}", self.name)
 
     @property
     def paper(self) -> str:

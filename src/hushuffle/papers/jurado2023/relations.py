@@ -1,0 +1,246 @@
+"""How noise, shuffle and their reduced forms relate (figures 1, 8, 9), and the introduction's two mechanisms."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+from hushuffle.model import Cell, Channel, Claim, Report, Table, number
+from hushuffle.model.citation import QIF
+from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.diagram import Kind, Line, drawn
+from hushuffle.questions import qif
+
+_TRUTH: Final = Fraction(4, 5)
+_SIZES: Final = ((3, 2), (2, 3))
+_INTRODUCTION: Final = Fraction(3, 4)
+_OTHERS: Final = (1, 2, 3, 4)
+_KINDS: Final[dict[str, Kind]] = {"=": "equal", "equivalent": "link", "refined by": "arrow"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relation:
+    """What the paper says of two channels: "=", "equivalent", or "refined by" (the second leaks no more)."""
+
+    first: str
+    how: str
+    second: str
+    where: str
+
+    def holds(self, channels: Mapping[str, Channel]) -> bool:
+        """Return whether it does, exactly: by the entries, or by a post-processing found and checked."""
+        first, second = channels[self.first], channels[self.second]
+        if self.how == "=":
+            return first == second
+        return qif.equivalent(first, second) if self.how == "equivalent" else bool(qif.refines(first, second))
+
+    def __str__(self) -> str:
+        words = {"=": "=", "equivalent": "is equivalent to", "refined by": "is refined by"}
+        return f"{self.first} {words[self.how]} {self.second}"
+
+
+_COMMUTE: Final = Relation(first="NS", how="=", second="SN", where="Proposition 11")
+_REDUCED: Final = Relation(first="S", how="equivalent", second="S^r", where="Proposition 9")
+_CASCADE: Final = Relation(first="NS", how="equivalent", second="NS^r", where="Proposition 12")
+_SQUARE: Final = Relation(first="NS^r", how="=", second="S^r N^r", where="Proposition 26")
+_BOTH: Final = Relation(first="SN", how="equivalent", second="S^r N^r", where="Proposition 28")
+_NOISE: Final = Relation(first="N", how="refined by", second="NS", where="Theorem 4")
+_SHUFFLE: Final = Relation(first="S", how="refined by", second="SN", where="Theorem 4")
+_MERGED: Final = Relation(first="S^r", how="refined by", second="S^r N^r", where="Theorem 4")
+
+_PLACES: Final = {
+    "N": (0.0, 0.0), "NS": (1.0, 0.0), "SN": (2.0, 0.0), "S": (3.0, 0.0),
+    "NS^r": (1.0, 1.0), "S^r N^r": (2.0, 1.0), "S^r": (3.0, 1.0),
+}  # fmt: skip
+_FIGURES: Final = {
+    1: ("Noise, shuffle and reduced shuffle", (_NOISE, _SHUFFLE, _COMMUTE, _REDUCED, _CASCADE)),
+    8: ("Noise and shuffle commute in reduced form", (_SQUARE, _MERGED)),
+    9: (
+        "All relations of noise, shuffle and their reduced forms",
+        (_NOISE, _SHUFFLE, _COMMUTE, _REDUCED, _CASCADE, _SQUARE, _BOTH, _MERGED),
+    ),
+}
+
+
+def relations(figure: int, _request: Request) -> Report:
+    """Return figure 1, 8 or 9: what holds between the channels, each relation decided for small sizes."""
+    title, held = _FIGURES[figure]
+    found = {size: channels(*size) for size in _SIZES}
+    names = {name for relation in held for name in (relation.first, relation.second)}
+    decided = {relation: [relation.holds(found[size]) for size in _SIZES] for relation in held}
+    sizes = " and ".join(f"{n} people with {k} values" for n, k in _SIZES)
+    return Report(
+        key=f"jurado2023/figure-{figure}",
+        title=title,
+        question="Which of these channels are equal, which leak the same, and which leak no more than which?",
+        claims=tuple(_relation_claim(relation, held_at, sizes) for relation, held_at in decided.items()),
+        answers=(
+            "N and N^r cannot be compared: one takes data sets, the other histograms. An arrow means: whatever the "
+            "prior and the gain, the end never leaks more than the start.",
+        ),
+        settings=(("sizes", sizes), ("probability of the truth p", str(_TRUTH))),
+        tables=(
+            Table(
+                key="relations",
+                title="Relations",
+                caption="Equal: all entries, in rationals. Equivalent and refined: by a post-processing, checked.",
+                columns=("relation", "where", *(f"n = {n}, k = {k}" for n, k in _SIZES)),
+                rows=tuple(
+                    (str(relation), relation.where, *("holds" if each else "does not hold" for each in held_at))
+                    for relation, held_at in decided.items()
+                ),
+            ),
+        ),
+        diagrams=(
+            drawn(
+                "relations",
+                title,
+                "Double lines: equal. Lines: equivalent. Arrows: the end leaks no more.",
+                {name: place for name, place in _PLACES.items() if name in names},
+                [
+                    Line(
+                        start=each.first,
+                        end=each.second,
+                        kind=_KINDS[each.how],
+                        word=each.where.replace("osition", "."),
+                    )
+                    for each in held
+                ],
+            ),
+        ),
+        citations=(QIF.at(f"figure {figure}"),),
+    )
+
+
+def _relation_claim(relation: Relation, held: Sequence[bool], sizes: str) -> Claim:
+    return claim(relation.where, f"{relation}.", all(held), f"{'Holds' if all(held) else 'Fails'} for {sizes}.")
+
+
+def channels(n: int, k: int) -> dict[str, Channel]:
+    """Return the channels of the figures for n people and k values, in rationals."""
+    reduced = qif.reduced_shuffle(n, k)
+    return {
+        "N": qif.noise(n, k, _TRUTH),
+        "S": qif.shuffle(n, k),
+        "S^r": reduced,
+        "NS": qif.noise_then_shuffle(n, k, _TRUTH),
+        "SN": qif.shuffle_then_noise(n, k, _TRUTH),
+        "NS^r": qif.noise_then_reduced_shuffle(n, k, _TRUTH),
+        "S^r N^r": reduced.cascade(qif.reduced_noise(n, k, _TRUTH)),
+    }
+
+
+def introduction(_request: Request) -> Report:
+    """Return the introduction's M and M': as private for who knows all others, not for who knows nobody."""
+    rows: list[tuple[Cell, ...]] = []
+    figures = []
+    for others in _OTHERS:
+        pair = (mechanism(others + 1, _INTRODUCTION, parity=False), mechanism(others + 1, _INTRODUCTION, parity=True))
+        epsilons = [_epsilon(channel) for channel in pair]
+        strong = [_strong(channel, others + 1) for channel in pair]
+        uninformed = [_uninformed(channel, others + 1) for channel in pair]
+        figures.append((epsilons, strong, uninformed))
+        rows.append((others + 1, *map(number, epsilons), *map(str, strong), *map(str, uninformed)))
+    p = _INTRODUCTION
+    same = all(e[0] == e[1] == math.log(p / (1 - p)) and s == [p, p] for e, s, _ in figures)
+    better = all(u == [p, Fraction(1, 2)] for _, _, u in figures)
+    return Report(
+        key="jurado2023/section-1",
+        title="Two mechanisms, equally private for the strong adversary, not for the uninformed one",
+        question="Is a mechanism as private as another against everybody if it is against who knows all others?",
+        claims=(
+            claim(
+                "Section I",
+                "Both are exactly ln(p/(1-p))-differentially private, and equivalent for the strong adversary.",
+                same,
+                f"epsilon = {number(figures[0][0][0])} for both; who knows all others guesses right with {p} in both.",
+            ),
+            claim(
+                "Section I",
+                "M' is more private than M for the uninformed adversary: the report says nothing of the last record.",
+                better,
+                f"Who knows nobody guesses right with {p} after M, and with 1/2 after M', as before it.",
+            ),
+        ),
+        settings=(
+            ("M", "the last of n bits, or its complement with probability 1 - p"),
+            ("M'", "as M if the sum of the other bits is even, else with p and 1 - p exchanged"),
+            ("p", str(p)),
+        ),
+        tables=(
+            Table(
+                key="mechanisms",
+                title="M and M'",
+                caption="Exact: every dataset of n bits. Success in naming the last bit, the prior uniform.",
+                columns=(
+                    "n",
+                    "epsilon, M",
+                    "epsilon, M'",
+                    "strong, M",
+                    "strong, M'",
+                    "uninformed, M",
+                    "uninformed, M'",
+                ),
+                rows=tuple(rows),
+            ),
+        ),
+        citations=(QIF.at("section I"),),
+    )
+
+
+def mechanism(n: int, truth: Fraction, *, parity: bool) -> Channel:
+    """Return M, or M' with `parity`: n bits in, one bit out.
+
+    >>> mechanism(2, Fraction(3, 4), parity=True).matrix[:, 0].tolist()  # 00, 01, 10, 11
+    [Fraction(3, 4), Fraction(1, 4), Fraction(1, 4), Fraction(3, 4)]
+    """
+    rows = []
+    for *others, last in itertools.product((0, 1), repeat=n):
+        right = truth if not parity or sum(others) % 2 == 0 else 1 - truth
+        rows.append([right, 1 - right] if last == 0 else [1 - right, right])
+    return Channel(matrix=rows, inputs=qif.datasets(n, 2), outputs=(0, 1))
+
+
+def _epsilon(channel: Channel) -> float:
+    """Return the largest |ln| ratio of two rows whose datasets differ in one bit."""
+    size = channel.matrix.shape[0]  # the rows are the numbers of n bits
+    worst = max(
+        channel.matrix[one, y] / channel.matrix[other, y]
+        for one, other in itertools.permutations(range(size), 2)
+        if (one ^ other).bit_count() == 1
+        for y in (0, 1)
+    )
+    return math.log(worst)
+
+
+def _strong(channel: Channel, n: int) -> Fraction:
+    """Return the best success of somebody who knows all bits but the last, the worst case over them."""
+    gain = qif.single_target_gain(n, 2, target=n - 1)
+    return max(
+        Fraction(qif.posterior_vulnerability(channel, _known(channel, others), gain))
+        for others in itertools.product((0, 1), repeat=n - 1)
+    )
+
+
+def _known(channel: Channel, others: tuple[int, ...]) -> Sequence[Fraction]:
+    return list(qif.explicit_prior(channel.inputs, {(*others, last): Fraction(1, 2) for last in (0, 1)}))
+
+
+def _uninformed(channel: Channel, n: int) -> Fraction:
+    gain = qif.single_target_gain(n, 2, target=n - 1)
+    return Fraction(qif.posterior_vulnerability(channel, qif.uniform_prior(2**n), gain))
+
+
+def _figure(figure: int) -> Callable[[Request], Report]:
+    return partial(relations, figure)
+
+
+TARGETS: Final = (
+    Target(name="jurado2023/section-1", title="The introduction's two mechanisms", build=introduction),
+    *(Target(name=f"jurado2023/figure-{n}", title=title, build=_figure(n)) for n, (title, _) in _FIGURES.items()),
+)

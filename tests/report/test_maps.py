@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hushuffle.errors import InvalidInputError
 from hushuffle.model import HeatMap, Panel, PointMap
 from hushuffle.report import heat, maps
 from hushuffle.report.heat import HeatDrawing
@@ -147,3 +148,25 @@ def test_ticks_are_round_inside_and_few(seed: int) -> None:
 )
 def test_labels_of_ticks(value: float, label: str) -> None:
     assert tick(value) == label
+
+
+def test_categories_of_two_families_are_warm_and_cool() -> None:
+    colors = category_colors(4, ("warm", "cool", "warm", "cool"))
+    assert len(set(colors)) == 4
+    for color, warm in zip(colors, (True, False, True, False), strict=True):
+        red, blue = int(color[1:3], 16), int(color[5:7], 16)
+        assert (red > blue) == warm
+
+
+def test_families_are_given_for_every_label() -> None:
+    with pytest.raises(InvalidInputError, match="one for each of the 2 labels"):
+        PointMap(
+            key="m",
+            title="M",
+            caption="",
+            x_label="x",
+            y_label="y",
+            labels=("a", "b"),
+            panels=(),
+            families=("warm",),
+        )

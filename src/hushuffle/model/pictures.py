@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 from hushuffle import _checks
 from hushuffle.model.bound import Bound
@@ -121,10 +121,11 @@ class Panel:
 class PointMap:
     """Pictures side by side on the same axes: the same people, coloured by what is seen of them.
 
-    `labels` name the categories; `caption` is one plain sentence.
+    `labels` name the categories; `caption` is one plain sentence. Where categories are of two families, "warm" and
+    "cool" say for each of them in which colours it is drawn.
 
     Raises:
-        InvalidInputError: a code is not one of 0..len(labels)-1.
+        InvalidInputError: a code is not one of 0..len(labels)-1, or not one family for each label.
     """
 
     key: str
@@ -134,8 +135,11 @@ class PointMap:
     y_label: str
     labels: tuple[str, ...]
     panels: tuple[Panel, ...]
+    families: tuple[Literal["warm", "cool"], ...] = ()
 
     def __post_init__(self) -> None:
+        if self.families and len(self.families) != len(self.labels):
+            _checks.reject("families", f"one for each of the {len(self.labels)} labels", len(self.families))
         for panel in self.panels:
             if panel.values and not 0 <= min(panel.values) <= max(panel.values) < len(self.labels):
                 rule = f"codes of the {len(self.labels)} labels"

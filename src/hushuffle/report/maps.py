@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +51,7 @@ def draw(made: PointMap) -> MapDrawing | None:
     if x_scale is None or y_scale is None:
         return None
     most = min(POINTS_PER_PANEL, POINTS_PER_MAP // len(made.panels))
-    colors = category_colors(len(made.labels))
+    colors = category_colors(len(made.labels), made.families)
     frame = _Frame.around(x_scale, y_scale)
     pictures, thinned = [], False
     for panel in made.panels:
@@ -69,12 +70,22 @@ def draw(made: PointMap) -> MapDrawing | None:
     )
 
 
-def category_colors(count: int) -> list[str]:
+_FAMILIES = {
+    "warm": ("#99000D", "#EF3B2C", "#EC7014", "#E6A800"),
+    "cool": ("#08306B", "#2171B5", "#41B6C4", "#238B45"),
+}
+
+
+def category_colors(count: int, families: Sequence[Literal["warm", "cool"]] = ()) -> list[str]:
     """Return `count` colours; beyond the eight of the palette, evenly spaced hues, light and dark in turn.
 
-    >>> category_colors(2), category_colors(9)[1]
-    (['#0072B2', '#D55E00'], 'hsl(40 75% 62%)')
+    Categories of `families` get warm and cool colours, four of each.
+
+    >>> category_colors(2), category_colors(9)[1], category_colors(2, ("cool", "warm"))
+    (['#0072B2', '#D55E00'], 'hsl(40 75% 62%)', ['#08306B', '#99000D'])
     """
+    if families:
+        return [_FAMILIES[each][families[:place].count(each) % 4] for place, each in enumerate(families)]
     palette = (*COLORS, "#999999")
     if count <= len(palette):
         return list(palette[:count])

@@ -193,6 +193,7 @@ def _map(key: str, title: str, places: Floats, panels: Mapping[str, Integers]) -
         x_label="x",
         y_label="y",
         labels=LABELS,
+        families=tuple("warm" if label.startswith("warm") else "cool" for label in LABELS),
         panels=tuple(Panel(label=name, x=x, y=y, values=tuple(values.tolist())) for name, values in panels.items()),
     )
 

@@ -70,7 +70,7 @@ def test_a_value_that_changes_costs_local_epsilons_and_the_target_is_held_agains
     assert row(report, "central-dp").bound == hs.dp.waves(protocol(), waves=52, delta=1e-6, changes=2)
     assert row(report, "local-dp").bound.upper == 3.0
     assert {target.key: target.word for target in report.targets} == {
-        "epsilon": "not shown",
+        "epsilon": "fail",
         "delta": "pass",
         "guessing": "not known",
     }
@@ -127,3 +127,12 @@ def test_the_smallest_batch_is_that_of_one_round(tmp_path: Path, capsys: pytest.
     assert hs.dp.epsilon(protocol(n=size), delta=1e-6).upper <= 0.15
     (tmp_path / "weekly.toml").write_text(weekly(changes=1, targets=", epsilon = 0.15").effective(), encoding="utf-8")
     assert main(["minimum-batch", str(tmp_path / "weekly.toml")]) == Exit.USAGE
+
+
+def test_a_person_keeps_no_more_reports_than_there_are_values() -> None:
+    """Of three values a person who changes a hundred times keeps three reports."""
+    text = weekly().effective().replace("rounds = 52", "rounds = 500").replace("changes = 0", "changes = 100")
+    report = assess(parse(text))
+    assert row(report, "central-dp").bound == hs.dp.waves(protocol(), waves=500, delta=1e-6, changes=2)
+    assert row(report, "local-dp").bound.upper == 3.0
+    assert table(report)["kept, value changes 100 times at most"][1].upper == 3.0

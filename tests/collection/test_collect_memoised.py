@@ -244,6 +244,7 @@ def test_what_keeps_reports_must_be_there(folder: Path) -> None:
     with pytest.raises(DataError, match=r"is 2, above targets.local_epsilon = 1.5"):
         run(folder, 1, spec(head="memoised = true\nchanges = 1", targets=", local_epsilon = 1.5"))
     run(folder, 1, spec(targets=", local_epsilon = 1.5"))
+    run(folder, 2, spec(rounds=50, head="memoised = true\nchanges = 40", targets=", local_epsilon = 3"))
 
 
 def test_rounds_are_not_added_up_to_more_people(folder: Path) -> None:

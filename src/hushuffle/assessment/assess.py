@@ -56,7 +56,6 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
             software=software("polars", "cryptography"),
         )
     tell("reading the data", 0.0)
-    exposure = Exposure.of(specification)
     # Which of a person's records are kept is drawn as the rest of the run is.
     rng = secure() if specification.run.seed == "secure" else reproducible(int(specification.run.seed))
     people = specification.population.read(base_folder, rng=rng)
@@ -64,6 +63,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     shuffler = None if arrangement is None else arrangement.shuffler
     protocol = build_protocol(specification, n=people.n, k=people.k, shuffler=shuffler)
     tell("what each adversary learns", 0.1)
+    exposure = Exposure.of(specification, k=people.k)
     questions, delta = findings.Questions(), specification.targets.delta
     if arrangement is None:
         asked = build_adversaries(specification)

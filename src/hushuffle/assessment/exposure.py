@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class Exposure:
     """At most so many `reports` of each person in each of so many `rounds`, all with fresh coins.
 
-    `memoised`: instead one report for each value of a person, which is kept and sent again in every round; the value
-    changes `changes` times, at most.
+    `memoised`: instead one report for each of the `values` that a person has, at most, which is kept and sent again in
+    every round; the value changes `changes` times, at most.
 
     >>> print(Exposure(reports=5, rounds=12).words)
     all 12 rounds, with up to 5 reports of each person in each
@@ -35,15 +36,17 @@ class Exposure:
     rounds: int = 1
     memoised: bool = False
     changes: int = 0
+    values: int = 1
 
     @classmethod
-    def of(cls, specification: Specification) -> Exposure:
-        """Return what a specification asks of each person."""
+    def of(cls, specification: Specification, *, k: int = sys.maxsize) -> Exposure:
+        """Return what a specification asks of each person, who has one of k values."""
         return cls(
             reports=specification.population.most,
             rounds=specification.rounds or 1,
             memoised=specification.memoised is True,
             changes=specification.changes or 0,
+            values=specification.reports_kept(k) or 1,
         )
 
     @property
@@ -54,7 +57,7 @@ class Exposure:
     @property
     def total(self) -> int:
         """How many reports are drawn of one person in all, at most."""
-        return self.reports * (self.changes + 1 if self.memoised else self.rounds)
+        return self.reports * (self.values if self.memoised else self.rounds)
 
     @property
     def composed(self) -> int:
@@ -109,7 +112,7 @@ class Exposure:
     def guarantee(self, protocol: Protocol, *, delta: float) -> tuple[Bound, str]:
         """Return the central epsilon (nats) of all of them together, and the argument for it."""
         if self.memoised:
-            bound = dp.waves(protocol, waves=self.rounds, delta=delta, changes=self.changes)
+            bound = dp.waves(protocol, waves=self.rounds, delta=delta, changes=self.values - 1)
             if self.changes:
                 return bound, "local epsilons of the different reports added up (upper bound), one round (lower bound)"
             return bound, f"all rounds are made of the reports of one; {curve_of(protocol).proof}"

@@ -20,13 +20,15 @@ def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exp
     """Return the table of what all rounds tell with reports that are kept and with fresh ones; none of one round."""
     if not exposure.memoised:
         return ()
-    kept = [replace(exposure, changes=changes) for changes in sorted({0, 1, exposure.changes})]
+    k = protocol.randomizer.inputs
+    asked = sorted({0, 1, exposure.changes})
+    kept = [replace(exposure, changes=changes, values=min(changes + 1, k)) for changes in asked]
     fresh = Exposure(rounds=exposure.rounds)
     cases = [(f"kept, value {one.stays}", one) for one in kept]
     cases.append(("drawn anew in every round, whatever values do", fresh))
 
-    def figure(asked: Exposure) -> Bound | str:
-        got = questions.ask("memoised", _TOPIC, lambda: asked.epsilon(protocol, delta=delta))
+    def figure(case: Exposure) -> Bound | str:
+        got = questions.ask("memoised", _TOPIC, lambda: case.epsilon(protocol, delta=delta))
         return "not known" if got is None else got
 
     return (

@@ -30,7 +30,11 @@ def concerns(
     """Return the warnings, the gravest first; without central figure or utility, none that rests on it."""
     central = central_bound(findings)
     return (
-        *privacy_warnings(protocol, delta=specification.targets.delta, times=Exposure.of(specification).total),
+        *privacy_warnings(
+            protocol,
+            delta=specification.targets.delta,
+            times=Exposure.of(specification, k=protocol.randomizer.inputs).total,
+        ),
         *_about_privacy(protocol, specification, central),
         *_about_groups(people, specification),
         *(_about_accuracy(utility) if utility else _about_unknown_accuracy(specification)),

@@ -269,12 +269,12 @@ def _refuse_local(collection: Collection, request: Request) -> None:
     wanted = collection.whole.targets.local_epsilon
     if wanted is None:
         return
-    parts = [
-        times_upwards(one.randomizer.build(Asked.of(one, request).answers.k).local_epsilon, one.population.most)
-        for one in collection.columns.values()
-    ]
-    times = 1 + (collection.whole.changes or 0) if collection.whole.memoised else collection.rounds
-    total = times_upwards(sum_upwards(parts), times)
+    parts = []
+    for one in collection.columns.values():
+        k = Asked.of(one, request).answers.k
+        times = one.reports_kept(k) or collection.rounds
+        parts.append(times_upwards(one.randomizer.build(k).local_epsilon, one.population.most * times))
+    total = sum_upwards(parts)
     if total > wanted:
         fail(
             f"The local epsilon of all that one person sends is {total:.4g}, above targets.local_epsilon = {wanted:g}: "

@@ -51,7 +51,8 @@ def kept_rounds(made: Release, counts: tuple[int, int], rounds: int) -> KeyRound
     if rounds > announced:
         fail(f"With this key {announced:,} rounds were collected, as many as the specification announces.")
     crowd = replace(made.protocol, n=max(kept, 1))
-    figure = dp.waves(crowd, waves=rounds, delta=targets.delta, changes=specification.changes or 0)
+    values = specification.reports_kept(crowd.randomizer.inputs) or 1
+    figure = dp.waves(crowd, waves=rounds, delta=targets.delta, changes=values - 1)
     if targets.epsilon is not None and figure.upper > targets.epsilon:
         fail(
             f"Only {kept:,} people have sent the same report in all {rounds:,} rounds so far: their central epsilon is "

@@ -278,9 +278,9 @@ def total_of(specification: Specification, protocol: Protocol) -> Bound | None:
     rounds = specification.rounds or 1
     if rounds == 1:
         return None
-    if specification.memoised:
-        delta, changes = specification.targets.delta, specification.changes or 0
-        return dp.waves(protocol, waves=rounds, delta=delta, changes=changes)
+    kept = specification.reports_kept(protocol.randomizer.inputs)
+    if kept is not None:
+        return dp.waves(protocol, waves=rounds, delta=specification.targets.delta, changes=kept - 1)
     once = dp.per_person(protocol, reports=specification.population.most)
     return dp.compose([(once, rounds)], delta=specification.targets.delta)
 

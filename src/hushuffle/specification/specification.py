@@ -113,6 +113,10 @@ class Specification(Section):
             refuse("; ".join(str(problem) for problem in problems))
         return self
 
+    def reports_kept(self, k: int) -> int | None:
+        """Return for how many of k values one person keeps a report, at most; None: reports are not kept."""
+        return min(1 + (self.changes or 0), k) if self.memoised else None
+
     def plain(self) -> dict[str, Any]:
         """Return the specification as tables, lists and values, every default spelled out; no statement is none."""
         tables = self.model_dump(exclude_none=True)

@@ -55,6 +55,9 @@ def test_enumeration_of_a_change_lies_below_the_upper_end(coin: float | None) ->
     for delta in (0.0, 1e-3, 0.05):
         bound = hs.dp.waves(survey(3, 1.2), waves=2, delta=delta, instantaneous=given, changes=1)
         assert worst(3, pairs, binary(1.2), rows, 2, math.exp(bound.upper)) <= delta + 1e-9
+        if coin is None:
+            assert worst(3, pairs, binary(1.2), rows, 2, math.exp(bound.lower * 0.999)) >= delta
+            assert bound.lower > 0.94 * bound.upper
     # No crowd hides a change: nearly all of two local epsilons is attained, and far more than without one.
     still = hs.dp.waves(survey(3, 1.2), waves=2, delta=0.05)
     assert worst(3, pairs, binary(1.2), AS_IT_IS, 2, math.exp(still.upper)) > 0.05
@@ -106,7 +109,55 @@ def test_with_a_second_coin_the_smaller_of_both_bounds_counts_and_every_wave_add
 def test_changes_cost_the_local_epsilon_each() -> None:
     bound = hs.dp.waves(survey(1000, 2.0), waves=52, delta=1e-6, changes=2)
     assert bound.upper == pytest.approx(6.0)
-    assert bound.lower == hs.dp.epsilon(survey(1000, 2.0), delta=1e-6).lower
+    assert 3.999 < bound.lower < 4.0, "there are only two values, and no third report"
+    four = hs.Protocol(randomizer=hs.RandomizedResponse(k=4, epsilon=2.0), shuffler=hs.UniformShuffle(), n=1000)
+    assert 5.999 < hs.dp.waves(four, waves=52, delta=1e-6, changes=2).lower < 6.0
+    assert hs.dp.waves(four, waves=52, delta=0.5, changes=9).lower < 4.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+def test_the_lower_end_of_two_changes_is_attained(delta: float) -> None:
+    rows = response(3, 1.0)
+    crowd = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.UniformShuffle(), n=3)
+    bound = hs.dp.waves(crowd, waves=3, delta=delta, changes=2)
+    histories = ([0, 1, 2], [1, 2, 0])
+    one, two = (law([own, [0, 0, 0], [2, 2, 2]], rows, np.eye(3).tolist(), by_value=True) for own in histories)
+    assert divergence(one, two, math.exp(bound.lower * 0.999)) > delta
+    assert divergence(one, two, math.exp(bound.upper)) <= delta + 1e-12
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        hs.UnaryEncoding(k=3, epsilon=2.0, kind="optimized"),
+        hs.LocalHashing(k=4, g=3, epsilon=1.0),
+        hs.MatrixRandomizer([[0.75, 0.125, 0.125], [0.25, 0.5, 0.25], [0.125, 0.25, 0.625]]),
+    ],
+)
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+def test_the_lower_end_of_a_change_is_that_of_two_reports_that_differ(randomizer: Mechanism, delta: float) -> None:
+    """Against all pairs of reports that differ, one by one: what the waves tell where all others stay."""
+    rows = randomizer.channel().matrix
+    crowd = hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=50)
+    bound = hs.dp.waves(crowd, waves=2, delta=delta, changes=1)
+
+    def shown(growth: float) -> float:
+        largest = 0.0
+        for a, b in itertools.permutations(range(rows.shape[0]), 2):
+            gain = np.outer(rows[a], rows[b]) - growth * np.outer(rows[b], rows[a])
+            np.fill_diagonal(gain, 0.0)
+            largest = max(largest, float(np.maximum(gain, 0).sum()))
+        return largest
+
+    assert shown(math.exp(bound.lower * 0.9999)) > delta
+    assert bound.lower > hs.dp.epsilon(crowd, delta=delta).lower
+    sums = hs.Protocol(randomizer=hs.UnaryEncoding(k=3, epsilon=2.0), shuffler=hs.SecureAggregation(), n=50)
+    kept = hs.dp.waves(sums, waves=2, delta=delta, changes=1)
+    assert kept.lower == hs.dp.epsilon(sums, delta=delta).lower
+
+
+def test_without_noise_a_change_gives_everything_away() -> None:
+    assert hs.dp.waves(survey(10, math.inf), waves=2, delta=1e-6, changes=1).lower == math.inf
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.curves.base import bracket
@@ -14,6 +16,7 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism
 from hushuffle.mechanisms.randomizers.report_law import Symmetric
+from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
 from hushuffle.numerics.exact import times_upwards
 from hushuffle.questions.dp.central import epsilon, local_epsilon
@@ -21,6 +24,12 @@ from hushuffle.questions.dp.composition import compose
 
 _ROUNDED: Final = 1e-9
 """Relative: the two coins as one matrix are rounded."""
+
+_ABOVE: Final = 1 + 1e-5
+"""A mass that hardly exceeds delta would lose its digits."""
+
+_THRESHOLDS: Final = 64
+"""As many sets of reports are tried on each side of a change."""
 
 
 def waves(
@@ -72,7 +81,10 @@ def waves(
     once = epsilon(protocol, delta=level)
     upper = once.upper if changed == 0 else times_upwards(local_epsilon(protocol).upper, changed + 1)
     if instantaneous is None:
-        return once if changed == 0 else bracket(min(once.lower, upper), upper, unit="nats", sources=once.sources)
+        if changed == 0:
+            return once
+        lower = max(once.lower, _told(protocol, delta=level, changes=changed))
+        return bracket(min(lower, upper), upper, unit="nats", sources=once.sources)
     _checks.of_type("instantaneous", instantaneous, Mechanism)
     permanent = protocol.randomizer.channel()
     reports = permanent.matrix.shape[1]
@@ -84,6 +96,48 @@ def waves(
     upper = min(upper, fresh.upper)
     lower = min(first.lower * (1 - _ROUNDED), upper)
     return bracket(lower, upper, unit="nats", sources=(*once.sources, *fresh.sources), witness=first.witness)
+
+
+def _told(protocol: Protocol, *, delta: float, changes: int) -> float:
+    """Return a lower end from the reports before and after changes, which the waves tell: Theorem 11 (f)."""
+    if protocol.reveals is Reveals.SUMS:
+        return 0.0
+    law = protocol.randomizer.law()
+    found = [
+        _of_one_change(laws.rows[first], laws.rows[second], delta)
+        for laws in law.pairs()
+        for first, second in laws.pairs
+    ]
+    alike = law.symmetric
+    if alike is not None and alike.lie > 0:
+        for values in range(3, min(changes + 1, alike.k) + 1):
+            mass = float(alike.truth) ** values
+            if mass <= delta * _ABOVE:
+                break
+            found.append(math.log(mass - delta) - values * math.log(float(alike.lie)))
+    return max(0.0, max(found) * (1 - _ROUNDED) - _ROUNDED)
+
+
+def _of_one_change(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], delta: float) -> float:
+    """Return the same from two laws of classes of reports, for a change from the first value to the second, and back.
+
+    Before it a report that the first value makes likelier, after it one that the second does; else the other way round.
+    """
+    likelier, rarer = _cumulated(first, second), _cumulated(second, first)
+    mass = np.outer(likelier[0], rarer[0])
+    other = np.outer(likelier[1], rarer[1])
+    seen = mass > delta * _ABOVE
+    with np.errstate(divide="ignore"):
+        return float(np.max(np.log(mass[seen] - delta) - np.log(other[seen]), initial=0.0))
+
+
+def _cumulated(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the masses of classes that one law makes likelier, under both, those where it does most first; summed."""
+    chosen = np.flatnonzero(one > other)
+    with np.errstate(divide="ignore"):
+        order = chosen[np.argsort(-(one[chosen] / other[chosen]), kind="stable")]
+    places = np.unique(np.linspace(0, order.size - 1, min(order.size, _THRESHOLDS)).astype(np.int64))
+    return np.stack([one[order].cumsum()[places], other[order].cumsum()[places]])
 
 
 def change_shows(protocol: Protocol) -> Bound:

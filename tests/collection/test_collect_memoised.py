@@ -20,8 +20,7 @@ from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.ledger import Candidate, begin, opened
 from hushuffle.collection.record_tags import Tags, TagSorter
 from hushuffle.collection.request import Keys, Request
-from hushuffle.collection.spark import check
-from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
+from hushuffle.errors import DataError, SpecificationError
 from hushuffle.specification import Collection, Specification, parse
 from key_memory import new_key
 
@@ -239,8 +238,6 @@ def test_what_keeps_reports_must_be_there(folder: Path) -> None:
     request = Request(sources=[str(folder)], keys=Keys(file=folder / "my.key", ids="user"))
     with pytest.raises(DataError, match="collected at once, and not in batches"):
         collect_batch(Collection.of(spec()), out=folder / "batches", request=request)
-    with pytest.raises(UnsupportedProtocolError, match="not collected with Spark: take --engine local"):
-        check(spec())
     with pytest.raises(DataError, match=r"is 2, above targets.local_epsilon = 1.5"):
         run(folder, 1, spec(head="memoised = true\nchanges = 1", targets=", local_epsilon = 1.5"))
     run(folder, 1, spec(targets=", local_epsilon = 1.5"))

@@ -79,6 +79,25 @@ def reports(folder: Path, out: str) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.usefixtures("spark")
+def test_reports_that_are_kept_are_those_of_this_machine(folder: Path) -> None:
+    """One round here, the next on Spark: the same people send the same reports, and one ledger knows both."""
+    kept = parse(f"""
+        rounds = 2
+        memoised = true
+        population = {LABELS.replace(" }", ', person = "id" }')}
+        randomizer = {{ kind = "randomized-response", epsilon = 2.0 }}
+        shuffler = {{ kind = "uniform" }}
+        targets = {{ delta = 1e-6 }}
+    """)
+    rounds = [Keys(file=folder / "my.key", ids="id", round=number) for number in (1, 2)]
+    collect(kept, out=folder / "local", base_folder=folder, keys=rounds[0])
+    found = collect(kept, out=folder / "spark", base_folder=folder, keys=rounds[1], master="local[2]")
+    assert reports(folder, "spark") == reports(folder, "local")
+    assert found.rounds is not None
+    assert (found.rounds.collections, found.rounds.kept) == (2, found.columns[""].persons)
+
+
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("kind", ['"randomized-response", epsilon = 2.0', '"local-hashing", epsilon = 2.0, g = 4'])
 def test_what_the_local_engine_would_release(folder: Path, kind: str) -> None:
     """Reports, manifest and ledger; only the order differs."""

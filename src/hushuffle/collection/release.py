@@ -109,14 +109,13 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     if key is not None and asked.memoised:
         # Coins of one column, categories and randomizer say nothing about those of others, and are those of all rounds.
         drawn_by = hashlib.sha256(asked.mechanism(kernel).encode()).hexdigest()
-        kernel = replace(kernel, key=derived(key, f"memoised 1, {drawn_by}"), round=0, memoised=True)
+        kernel = replace(kernel, key=derived(key, f"memoised 1, {drawn_by}"), memoised=True)
     ordered = specification.shuffler.kind == "mallows"
     none = _counted(kernel, np.empty(0, dtype=kernel.layout.dtype)) if _only_sums(specification) else None
     if batches is None:
         gathered = spark.gathered(asked, kernel, request, spill)
     else:
-        wave = kernel.round if keys is None else keys.round
-        gathered = _gathered(batches, asked, kernel, request, spill, ordered=ordered, wave=wave)
+        gathered = _gathered(batches, asked, kernel, request, spill, ordered=ordered)
     _refuse_few(gathered.people, request.min_batch, specification.targets.people)
     facts: dict[str, Any] = {}
     if ordered:
@@ -211,12 +210,12 @@ def batches_of(asked: Asked) -> ColumnBatches:
 
 
 def _gathered(
-    batches: ColumnBatches, asked: Asked, kernel: Kernel, request: Request, spill: Path, *, ordered: bool, wave: int
+    batches: ColumnBatches, asked: Asked, kernel: Kernel, request: Request, spill: Path, *, ordered: bool
 ) -> Gathered:
     """Randomize everybody on this machine."""
     total = batches.count() if request.progress else 0
     engine = OrderedCollection(kernel) if ordered else LocalCollection(kernel, spill, memory=request.memory)
-    tags = None if kernel.key is None else _Tags(kernel.key, kernel, asked, spill / "tags", wave)
+    tags = None if kernel.key is None else _Tags(kernel.key, kernel, asked, spill / "tags")
     chosen = None if asked.person is None else _Chosen(kernel, asked)
     dropped = seen = clipped = 0
 
@@ -353,10 +352,12 @@ def _manifest(
 class _Tags:
     """What tells whether coins are used again, for the same column, categories and randomizer only."""
 
-    def __init__(self, key: bytes, kernel: Kernel, asked: Asked, folder: Path, wave: int) -> None:
+    def __init__(self, key: bytes, kernel: Kernel, asked: Asked, folder: Path) -> None:
         folder.mkdir(mode=0o700)
         self._key = key
-        self._tags = Tags(key=key, round_number=wave, mechanism=asked.mechanism(kernel), memoised=kernel.memoised)
+        self._tags = Tags(
+            key=key, round_number=kernel.round, mechanism=asked.mechanism(kernel), memoised=kernel.memoised
+        )
         self._sorter = TagSorter(folder, scope=self._tags.scope, deployment=self._tags.deployment)
         self.entries = self._sorter.entries
 

@@ -43,10 +43,7 @@ _WRONG: Final = {
 
 def check(specification: Specification) -> None:
     """Refuse what is not collected with Spark."""
-    if specification.memoised:
-        message = "Reports that are kept (memoised) are not collected with Spark: take --engine local."
-        raise UnsupportedProtocolError(message)
-    if specification.population.whose is not None:
+    if specification.population.whose is not None and not specification.memoised:
         message = "Records of which each person has several are not collected with Spark yet: take --engine local."
         raise UnsupportedProtocolError(message)
     check_installed()
@@ -81,6 +78,7 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
         dropped=engine.marks[MISSING],
         blocks=engine.blocks,
         entries=engine.entries if keyed else None,
+        persons=engine.people if asked.memoised else None,
     )
 
 

@@ -26,7 +26,8 @@ class Kernel:
         key: at least 32 secret bytes, or None. With a key, a record's coins depend on (key, record, round) alone, so
             that an engine that executes a record twice repeats its report.
         round: of the key; a new number whenever values may have changed.
-        memoised: with a key: coins depend on the value, too, so that each value of a record has a report of its own.
+        memoised: with a key: coins depend on the value and not on the round, so that each value of a record has a
+            report of its own, which stays.
 
     >>> import hushuffle as hs
     >>> kernel = Kernel(randomizer=hs.RandomizedResponse(k=100, epsilon=2.0), key=bytes(32))  # a secret key, really
@@ -70,7 +71,7 @@ class Kernel:
                 source = KeyedRandomness(
                     key=self.key,
                     records=records[block],
-                    round_number=self.round,
+                    round_number=0 if self.memoised else self.round,
                     values=values[block] if self.memoised else None,
                 )
             codes = values[block] if self.grid is None else self.grid.rounded(values[block], rng=source)

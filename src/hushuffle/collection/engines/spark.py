@@ -132,7 +132,8 @@ class SparkCollection:
         self._sorter = None
         if reader.ids:
             (folder / "tags").mkdir(mode=0o700)
-            self._sorter = TagSorter(folder / "tags", scope=self._task.tags().scope)
+            tags = self._task.tags()
+            self._sorter = TagSorter(folder / "tags", scope=tags.scope, deployment=tags.deployment)
 
     def run(self, progress: Progress | None = None) -> None:
         """Randomize and shuffle everybody; `people` and `marks` (records without a report) are known afterwards."""

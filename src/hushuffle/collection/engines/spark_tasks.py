@@ -187,7 +187,8 @@ class Randomize:
     def tags(self) -> Tags:
         """Return what makes the tags of records."""
         assert self.mechanism is not None
-        return Tags(key=self._key, round_number=self.kernel.round, mechanism=self.mechanism)
+        kernel, mechanism = self.kernel, self.mechanism
+        return Tags(key=self._key, round_number=kernel.round, mechanism=mechanism, memoised=kernel.memoised)
 
     @property
     def _key(self) -> bytes:

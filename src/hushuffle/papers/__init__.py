@@ -22,6 +22,7 @@ _MODULES: Final[tuple[str, ...]] = (
     "jurado2023.limits",
     "jurado2023.relations",
     "buffling.bloom",
+    "buffling.simulation",
     "murakami2021.buckets",
     "murakami2021.frequencies",
     "murakami2021.linkage",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -35,6 +36,15 @@ class ReportLayout:
     def dtype(self) -> np.dtype[np.void]:
         """The type of one packed report: the smallest unsigned integer for each column."""
         return np.dtype([(name, np.min_scalar_type(limit - 1)) for name, limit in self._columns()])
+
+    @property
+    def bits(self) -> float:
+        """What one report costs to send: log2 of how many the columns can tell apart.
+
+        >>> ReportLayout(names=("hash", "bucket"), limits=(65_536, 4)).bits
+        18.0
+        """
+        return math.fsum(map(math.log2, self.limits))
 
     def pack(self, reports: npt.NDArray[np.int64]) -> Packed:
         """Return reports of shape (n,), or (n, columns), packed."""

@@ -16,7 +16,7 @@ def studies() -> dict[str, Report]:
 
 
 def test_they_render(studies: dict[str, Report]) -> None:
-    assert studies.keys() == {name for name, target in targets().items() if target.paper == "buffling"}
+    assert studies.keys() < {name for name, target in targets().items() if target.paper == "buffling"}
 
 
 def test_observation_1(studies: dict[str, Report]) -> None:

@@ -53,7 +53,9 @@ def change(questions: Questions, protocol: Protocol, exposure: Exposure) -> tupl
     bound = questions.ask("change-shows", WATCHER, lambda: dp.change_shows(protocol))
     if bound is None:
         return ()
-    often = percent(bound.upper) if bound.kind == "exact" else f"at least {percent(bound.lower)}"
+    often = percent(bound.upper)
+    if bound.kind != "exact":
+        often = f"between {percent(bound.lower, up=False)} and {percent(bound.upper, up=True)}"
     return (
         Finding(
             question="change-shows",

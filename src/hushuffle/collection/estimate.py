@@ -53,8 +53,8 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         if self.specification.memoised:
             fail(
-                "Reports that are kept (memoised) have the same noise in every round: what is added up is not what "
-                "more people are. Estimate each round by itself."
+                "Reports that are kept (memoised) have the same noise in every round: added up, rounds are not as "
+                "good as more people. Estimate each round by itself."
             )
         if _alike(self.specification) != _alike(other.specification):
             fail("The reports were collected with different randomizers or categories: they cannot be added up.")

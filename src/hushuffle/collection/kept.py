@@ -49,7 +49,10 @@ def kept_rounds(made: Release, counts: tuple[int, int], rounds: int) -> KeyRound
     specification, (kept, changed) = parse(made.manifest.specification), counts
     announced, targets = specification.rounds or 1, specification.targets
     if rounds > announced:
-        fail(f"With this key {announced:,} rounds were collected, as many as the specification announces.")
+        fail(
+            f"With this key {announced:,} rounds were collected, as many as the specification announces: nothing "
+            "leaves."
+        )
     crowd = replace(made.protocol, n=max(kept, 1))
     values = specification.reports_kept(crowd.randomizer.inputs) or 1
     figure = dp.waves(crowd, waves=rounds, delta=targets.delta, changes=values - 1)

@@ -146,7 +146,7 @@ _ELSEWHERE: Final = {
     "randomizer": "It belongs to each of [[columns]].",
     "adversaries": "Columns are assessed against the usual ones. For others write a file for each column.",
     "run": "Columns are assessed as usual. For anything else write a file for each column.",
-    **dict.fromkeys(("memoised", "changes"), "Reports of one column are kept. Write a file for each column."),
+    **dict.fromkeys(("memoised", "changes"), "Reports are kept for one column. Write a file for each."),
 }
 _OF_PERSONS: Final = ("person", "reports_per_person")
 _BESIDES: Final = ("name", "randomizer", *_SHARED, *_OF_PERSONS)

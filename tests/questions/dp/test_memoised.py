@@ -237,3 +237,22 @@ def test_a_mechanism_without_matrix_has_no_figure_of_changes() -> None:
     bits = hs.BitFlipping(width=40, p=0.1)
     with pytest.raises(UnsupportedProtocolError, match="Bits of width 40"):
         hs.dp.change_shows(hs.Protocol(randomizer=bits, shuffler=hs.UniformShuffle(), n=2))
+
+
+def test_a_second_coin_on_bits_of_which_only_sums_leave_is_refused() -> None:
+    """It is thrown on the whole report, whose waves tell more than the sum of the bits."""
+    sums = hs.Protocol(randomizer=hs.UnaryEncoding(k=2, epsilon=1.0), shuffler=hs.SecureAggregation(), n=10)
+    with pytest.raises(UnsupportedProtocolError, match="tells more than their sums"):
+        hs.dp.waves(sums, waves=3, delta=1e-6, instantaneous=hs.RandomizedResponse(k=4, epsilon=1.0))
+    one = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.SecureAggregation(), n=10)
+    coin = hs.RandomizedResponse(k=2, epsilon=1.0)
+    shuffled = hs.dp.waves(survey(10, 1.0), waves=3, delta=1e-6, instantaneous=coin)
+    assert hs.dp.waves(one, waves=3, delta=1e-6, instantaneous=coin).upper == shuffled.upper
+
+
+def test_probabilities_that_are_rounded_to_zero_give_no_lower_end() -> None:
+    bits = hs.Protocol(randomizer=hs.BitFlipping(width=20, p=1e-19), shuffler=hs.UniformShuffle(), n=4)
+    bound = hs.dp.waves(bits, waves=2, delta=0.5, changes=1)
+    # All 20 bits of two reports flip with the chance 1e-760, some 17 of one with 1e-323: the float is 0.
+    assert bound.lower < 0.9 * bound.upper == pytest.approx(0.9 * 40 * 19 * math.log(10), rel=1e-2)
+    assert bound.lower > 500

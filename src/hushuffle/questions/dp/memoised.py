@@ -28,6 +28,9 @@ _ROUNDED: Final = 1e-9
 _ABOVE: Final = 1 + 1e-5
 """A mass that hardly exceeds delta would lose its digits."""
 
+_FEW_DIGITS: Final = 1e-300
+"""Floats below have lost digits."""
+
 _THRESHOLDS: Final = 64
 """As many sets of reports are tried on each side of a change."""
 
@@ -57,7 +60,8 @@ def waves(
     Raises:
         InvalidInputError: fewer than one wave, a negative number of changes, delta out of range, or an instantaneous
             coin for another number of reports.
-        UnsupportedProtocolError: dummies, coins of servers, or no law for a randomizer and shuffler.
+        UnsupportedProtocolError: dummies, coins of servers, a second coin where only sums of bits leave, or no law
+            for a randomizer and shuffler.
 
     Source: docs/theory/composition.md, Theorem 11 and Remark 12; Erlingsson, Pihur, Korolova 2014 (the two coins).
 
@@ -83,9 +87,12 @@ def waves(
     if instantaneous is None:
         if changed == 0:
             return once
-        lower = max(once.lower, _told(protocol, delta=level, changes=changed))
+        lower = max(once.lower, _told(protocol, delta=level, changes=changed, upper=upper))
         return bracket(min(lower, upper), upper, unit="nats", sources=once.sources)
     _checks.of_type("instantaneous", instantaneous, Mechanism)
+    if protocol.reveals is Reveals.SUMS:
+        message = "A second coin on one-hot reports tells more than their sums: it is known for reports of one number."
+        raise UnsupportedProtocolError(message)
     permanent = protocol.randomizer.channel()
     reports = permanent.matrix.shape[1]
     if instantaneous.inputs != reports:
@@ -98,8 +105,11 @@ def waves(
     return bracket(lower, upper, unit="nats", sources=(*once.sources, *fresh.sources), witness=first.witness)
 
 
-def _told(protocol: Protocol, *, delta: float, changes: int) -> float:
-    """Return a lower end from the reports before and after changes, which the waves tell: Theorem 11 (f)."""
+def _told(protocol: Protocol, *, delta: float, changes: int, upper: float) -> float:
+    """Return a lower end from the reports before and after changes, which the waves tell: Theorem 11 (f).
+
+    One above `upper` is a probability that was rounded to 0, and left out.
+    """
     if protocol.reveals is Reveals.SUMS:
         return 0.0
     law = protocol.randomizer.law()
@@ -115,7 +125,7 @@ def _told(protocol: Protocol, *, delta: float, changes: int) -> float:
             if mass <= delta * _ABOVE:
                 break
             found.append(math.log(mass - delta) - values * math.log(float(alike.lie)))
-    return max(0.0, max(found) * (1 - _ROUNDED) - _ROUNDED)
+    return max((end for end in (end * (1 - _ROUNDED) - _ROUNDED for end in found) if end <= upper), default=0.0)
 
 
 def _of_one_change(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], delta: float) -> float:
@@ -125,19 +135,20 @@ def _of_one_change(first: npt.NDArray[np.float64], second: npt.NDArray[np.float6
     """
     likelier, rarer = _cumulated(first, second), _cumulated(second, first)
     mass = np.outer(likelier[0], rarer[0])
-    other = np.outer(likelier[1], rarer[1])
     seen = mass > delta * _ABOVE
     with np.errstate(divide="ignore"):
-        return float(np.max(np.log(mass[seen] - delta) - np.log(other[seen]), initial=0.0))
+        other = np.add.outer(np.log(likelier[1]), np.log(rarer[1]))
+    return float(np.max(np.log(mass[seen] - delta) - other[seen], initial=0.0))
 
 
 def _cumulated(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the masses of classes that one law makes likelier, under both, those where it does most first; summed."""
     chosen = np.flatnonzero(one > other)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         order = chosen[np.argsort(-(one[chosen] / other[chosen]), kind="stable")]
     places = np.unique(np.linspace(0, order.size - 1, min(order.size, _THRESHOLDS)).astype(np.int64))
-    return np.stack([one[order].cumsum()[places], other[order].cumsum()[places]])
+    rare = np.where(other[order] < _FEW_DIGITS, 0.0, other[order])
+    return np.stack([one[order].cumsum()[places], rare.cumsum()[places]])
 
 
 def change_shows(protocol: Protocol) -> Bound:

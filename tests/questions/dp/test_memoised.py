@@ -84,6 +84,17 @@ def test_when_a_value_changes_is_not_hidden() -> None:
     assert divergence(second, first, math.exp(3 * 0.2)) > 0.2
 
 
+def test_who_guesses_a_value_that_stays_guesses_no_better_from_three_waves_than_from_one() -> None:
+    crowd, rows = survey(3, 1.2), binary(1.2)
+    right: dict[Any, dict[int, float]] = {}
+    for target, *others in itertools.product(range(2), repeat=3):
+        for seen, mass in law([[value] * 3 for value in (target, *others)], rows, AS_IT_IS).items():
+            before = right.setdefault(seen, {0: 0.0, 1: 0.0})
+            before[target] += mass / 8
+    guessed = sum(max(chances.values()) for chances in right.values())
+    assert guessed == pytest.approx(hs.qif.vulnerability(crowd).upper, rel=1e-9)
+
+
 def test_waves_without_a_change_say_what_one_says() -> None:
     once = hs.dp.epsilon(survey(1000, 2.0), delta=1e-6)
     assert hs.dp.waves(survey(1000, 2.0), waves=1, delta=1e-6, changes=5) == once

@@ -193,3 +193,30 @@ def test_noisy_counts_are_laws() -> None:
         assert sum(law.values()) == 1
     near, next_one = noisy_count(1, 3, Fraction(1, 3)), noisy_count(2, 3, Fraction(1, 3))
     assert max(max(near[v] / next_one[v], next_one[v] / near[v]) for v in near) == 3
+
+
+@pytest.mark.parametrize("growth", [Fraction(1), Fraction(3, 2), Fraction(9, 2)])
+def test_a_break_of_the_channels_costs_its_advantage_once_for_each_dataset(growth: Fraction) -> None:
+    """docs/theory/traffic.md, Theorem 9: laws within a of the ideal ones stay within delta + (1 + e**epsilon) a, and
+    reach it."""
+    stage = by_column(0, 3, FIFTH, 2, cap=None)
+    ideal, other = laws([stage], [(0,), (2,)], [(1,), (2,)])
+    delta = excess(ideal, other, growth)
+    seen = [view for view in ideal if ideal[view] > growth * other[view]]
+    hidden = [view for view in ideal if view not in seen]
+    for advantage in (Fraction(0), Fraction(1, 1000), Fraction(1, 50)):
+        real = moved(ideal, hidden, seen, advantage)
+        real_other = moved(other, seen, hidden, advantage)
+        assert excess(real, real_other, growth) == delta + (1 + growth) * advantage
+        assert excess(real_other, real, growth) <= excess(other, ideal, growth) + (1 + growth) * advantage
+    assert f"{(1 + math.exp(5)) * 1e4 * 2.0**-80:.1e}" == "1.2e-18"
+
+
+def moved(law: Law, start: Sequence[Any], end: Sequence[Any], share: Fraction) -> Law:
+    """Return the law with `share` of its mass moved from the views at `start` to those at `end`, in proportion."""
+    changed: Law = dict(law)
+    for views, sign in ((start, -1), (end, 1)):
+        whole = sum(law[view] for view in views)
+        for view in views:
+            changed[view] += sign * share * law[view] / whole
+    return changed

@@ -48,6 +48,20 @@ def test_no_attack_beats_what_is_certified(knowledge: Any, events: int, score: A
     )
 
 
+@pytest.mark.parametrize("score", ["cosine", "tf-idf"])
+def test_comparing_visits_beats_no_bound_and_needs_reports_that_are_values(score: Any) -> None:
+    only: Any = ["randomized-response"]
+    study = link(town(100), epsilons=[math.inf, 3.0, 0.5], mechanisms=only, events=[2], score=score, seed=1)
+    wrong, least = column(study, "identification error"), column(study, "certified least error")
+    for rate, bound in zip(wrong[1:], least[1:], strict=True):
+        assert rate >= bound.lower - 0.27  # Hoeffding over 100 trials: exp(-2 * 100 * 0.27**2) = 5e-7 each
+    assert wrong[0] == min(wrong) < 0.9
+    assert ("score", score) in study.settings
+    assert link(town(100), score=score, seed=1).findings  # without noise the mechanism does not matter
+    with pytest.raises(InvalidInputError, match="`score` must be bayes or plain for other mechanisms"):
+        link(town(4), epsilons=[1.0], score=score)
+
+
 def test_the_study_says_what_was_done() -> None:
     told: list[tuple[str, float]] = []
     study = link(

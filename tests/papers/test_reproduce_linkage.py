@@ -20,9 +20,10 @@ from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Report, Table
 from hushuffle.papers.base import Request
 from hushuffle.papers.murakami2021 import linkage as figures
+from hushuffle.papers.murakami2021 import matchers
 from hushuffle.papers.murakami2021 import noise as linkage_noise
 from hushuffle.papers.murakami2021.attempts import attempts, information
-from hushuffle.papers.murakami2021.sources import Measured, Source, matched, measure, table, unsettled
+from hushuffle.papers.murakami2021.sources import Measured, Source, checkins, matched, measure, table, unsettled
 
 PEOPLE, PLACES, MOVIES = 110, 60, 150
 TARGETS = {target.name: target for target in figures.TARGETS}
@@ -237,3 +238,21 @@ def test_real_check_ins() -> None:
     response = [one for one in found if one.mechanism == "randomized response"]
     assert [round(one.published, 3) for one in response] == [0.104, 3.702, 9.772]
     assert 0.75 < response[1].wrong < 0.87  # 0.81 over many rounds; standard deviation 0.012
+
+
+def test_matchers_of_visits_beside_the_markov_model(data: Path) -> None:
+    study = matchers.matchers(Request(data=data))
+    assert [claim.verdict for claim in study.claims] == ["confirmed"]
+    wrong, noise = study.tables
+    by_score = {score: [float(str(row[2])) for row in wrong.rows if row[1] == score] for score in matchers.SCORES}
+    assert all(found[-1] <= found[0] for found in by_score.values())  # more check-ins, fewer errors
+    assert by_score[matchers.MARKOV] == by_score[matchers.SHARED_OUT]  # dividing by the length names the same person
+    scene = linkage.scene(checkins(Request(data=data), 100), events=None)
+    profiles = linkage.train(scene.training)
+    assert np.array_equal(
+        matchers.scored(profiles, scene.reported, matchers.MARKOV), linkage.trace_scores(profiles, scene.reported)
+    )
+    for epsilon, _, error, least in noise.rows:
+        assert float(str(epsilon)) in (8.0, 12.0)
+        assert isinstance(least, Bound)
+        assert float(str(error)) >= least.lower - 0.25  # Hoeffding over 110 people: 1e-6

@@ -116,11 +116,14 @@ def _complete(reader: TableReader, wanted: Mapping[str, tuple[str, Rule]]) -> pl
 
 
 Mechanism = Literal["randomized-response", "local-hashing", "subset-selection"]
-Score = Literal["bayes", "plain"]
+Score = Literal["bayes", "plain", "cosine", "tf-idf"]
 Tell = Callable[[str, float], None]
 
 _RESOLUTION: Final = 0.01
 """Log-likelihoods repeat; rounded to this (in nats) they can only tell less."""
+
+_FINE: Final = 1e-4
+"""The same for cosines."""
 
 
 def link(
@@ -140,13 +143,14 @@ def link(
     seed: int | None = None,
     progress: Tell | None = None,
 ) -> Report:
-    """Return how often a Markov-model attacker names the right person, for every combination of the lists.
+    """Return how often an attacker names the right person, for every combination of the lists.
 
     Every person of `traces` with `at_least` events sends the first `events` of the personal data, each
     randomized by each mechanism at each epsilon_0 (math.inf: sent as they are, the same for every mechanism); for
     each person's reports the attacker names the user with the best score among all. See `linkage.scene` for
     `knowledge`, `split` and `known`. "bayes": the attacker uses the exact likelihood of the reports; "plain":
-    believes them, as the paper does. Without noise the published score is used in both.
+    believes them, as the paper does. Without noise the published score is used in both. "cosine" and "tf-idf" believe
+    the reports too, and compare visits instead (`linkage.visit_scores`); for randomized response only.
 
     Args:
         traces: the events of every user.
@@ -158,7 +162,7 @@ def link(
         split: "half" or "none".
         known: how many events the attacker knows of each person; None: all of the training half (or trace).
         events: how many events each person reports, or "all".
-        score: "bayes" or "plain".
+        score: "bayes", "plain", "cosine" or "tf-idf".
         repetitions: times that every report is randomized anew (raw events are sent once).
         at_least: people with fewer events are left out.
         seed: of the coins; None: cryptographic ones.
@@ -242,6 +246,10 @@ def _check(
             _checks.reject("mechanisms", " or ".join(get_args(Mechanism)), mechanism)
     if score not in get_args(Score):
         _checks.reject("score", " or ".join(get_args(Score)), score)
+    noisy = any(epsilon < math.inf for epsilon in epsilons)
+    if score in linkage.SIMILARITIES and noisy and set(mechanisms) != {"randomized-response"}:
+        hint = "Visits can be compared if a report is a value: with randomized response, or without noise."
+        _checks.reject("score", "bayes or plain for other mechanisms than randomized-response", score, hint)
 
 
 def _noises(
@@ -269,10 +277,13 @@ def _attempt(
     profiles = linkage.train(scene.training)
     times = 1 if math.isinf(tried.epsilon) else times  # nothing would change but the order of ties
     places, scores = [], np.empty((0, 0))
+    resolution = _FINE if score in linkage.SIMILARITIES else _RESOLUTION
     for done in range(times):
         reports = linkage.randomize(scene.reported, randomizer=tried.randomizer, rng=coins)
         believable = tried.randomizer.law().symmetric is not None
-        if believable and (score == "plain" or math.isinf(tried.epsilon)):
+        if score == "cosine" or score == "tf-idf":  # noqa: PLR1714 - a set would not narrow the type
+            scores = linkage.visit_scores(profiles, reports.as_traces(), how=score)
+        elif believable and (score == "plain" or math.isinf(tried.epsilon)):
             scores = linkage.trace_scores(profiles, reports.as_traces())
         else:
             scores = linkage.report_scores(
@@ -294,7 +305,7 @@ def _attempt(
         tried=tried,
         places=np.concatenate(places),
         detection=detection_curve(linkage.genuine_scores(scores), linkage.impostor_scores(scores)),
-        entropy=None if profiles.n < FEW else pse.from_matrix(scores, resolution=_RESOLUTION),
+        entropy=None if profiles.n < FEW else pse.from_matrix(scores, resolution=resolution),
         least=least,
         published=published,
         again=float(np.mean(profiles.visits[people, scene.reported.events] > 0)),

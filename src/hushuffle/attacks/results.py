@@ -113,7 +113,7 @@ def findings(found: Sequence[Outcome], n: int) -> Iterator[Finding]:
     for outcome in found:
         yield Finding(
             question="identification-error",
-            adversary="a Markov-model attacker",
+            adversary="an attacker who knows past events",
             sentence=_sentence(outcome, n),
             bound=outcome.error,
             proof="measured: best-score rule, interval of Clopper and Pearson",

@@ -38,7 +38,7 @@ def linkage(
     split: Literal["half", "none"] = "half",
     known: Annotated[list[int] | None, _List] = None,
     events: Annotated[list[str], _List] = ["1"],  # noqa: B006 - never changed
-    score: Literal["bayes", "plain"] = "bayes",
+    score: Literal["bayes", "plain", "cosine", "tf-idf"] = "bayes",
     repetitions: int = 1,
     at_least: int = 10,
     seed: int | None = None,
@@ -66,7 +66,7 @@ def linkage(
         split: "half": the attacker knows the former half, the latter is reported; "none": one trace for both.
         known: * how many events of each person the attacker knows; all there are by default.
         events: * how many events each person reports, or all.
-        score: "bayes" uses the law of the noise, "plain" believes the reports.
+        score: "bayes" uses the law of the noise, "plain" believes the reports; "cosine" and "tf-idf" compare visits.
         repetitions: times that everything is randomized anew.
         at_least: people with fewer events are left out.
         seed: of the coins; cryptographic coins by default.

@@ -26,6 +26,7 @@ _MODULES: Final[tuple[str, ...]] = (
     "murakami2021.buckets",
     "murakami2021.frequencies",
     "murakami2021.linkage",
+    "murakami2021.matchers",
     "murakami2021.properties",
     "meehan2022.attack",
     "meehan2022.beliefs",

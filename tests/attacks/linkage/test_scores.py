@@ -9,7 +9,15 @@ import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
-from hushuffle.attacks.linkage import TraceReports, randomize, report_scores, trace_scores, train
+from hushuffle.attacks.linkage import (
+    Similarity,
+    TraceReports,
+    randomize,
+    report_scores,
+    trace_scores,
+    train,
+    visit_scores,
+)
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Mechanism, base
 from hushuffle.model.traces import Traces
@@ -210,3 +218,33 @@ def test_a_thousand_users_against_a_thousand_traces_take_no_longer_than_sorting(
     unit = time.process_time() - start
     print(f"scoring 1,000 x 1,000 traces: {taken / unit:.2f} times sorting 1e7 floats")
     assert taken < 5 * unit
+
+
+@pytest.mark.parametrize("how", ["cosine", "tf-idf"])
+def test_similarities_of_visits_by_plain_loops(how: Similarity) -> None:
+    rng = np.random.default_rng(3)
+    known = [rng.integers(6, size=rng.integers(1, 8)).tolist() for _ in range(9)]
+    sent = [rng.integers(7, size=rng.integers(1, 5)).tolist() for _ in range(5)]  # 6 is a place that nobody knows
+    for trace in known:
+        trace.append(0)  # a place where everybody was
+    scores = visit_scores(train(Traces.of(known, k=7)), Traces.of(sent, k=7), how=how)
+    held = [sum(place in trace for trace in known) for place in range(7)]
+    weights = [1.0 if how == "cosine" else math.log(9 / count) if count else 0.0 for count in held]
+    for i, mine in enumerate(sent):
+        for j, theirs in enumerate(known):
+            a, b = ([trace.count(place) * weights[place] for place in range(7)] for trace in (mine, theirs))
+            lengths = math.hypot(*a) * math.hypot(*b)
+            expected = sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
+            assert scores[i, j] == pytest.approx(expected, abs=1e-12)
+    assert scores.min() >= 0.0
+    assert scores.max() <= 1.0
+
+
+def test_visits_that_cannot_be_compared() -> None:
+    profiles = train(Traces.of([[0], [1]], k=2))
+    with pytest.raises(InvalidInputError, match="`how` must be cosine or tf-idf"):
+        visit_scores(profiles, Traces.of([[0]], k=2), how="jaccard")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="over the 2 values"):
+        visit_scores(profiles, Traces.of([[0]], k=3), how="cosine")
+    with pytest.raises(InvalidInputError, match="at least one event"):
+        visit_scores(profiles, Traces.of([[]], k=2), how="cosine")

@@ -1,16 +1,19 @@
-"""Linkage: whose reports are these? Markov models of past events against (randomized) later ones."""
+"""Linkage: whose reports are these? Markov models of past events, or visits, against (randomized) later ones."""
 
 from hushuffle.attacks.linkage.attackers import Knowledge, Scene, Split, scene
 from hushuffle.attacks.linkage.hidden import report_scores
 from hushuffle.attacks.linkage.matching import candidates, genuine_scores, hit_rate, impostor_scores, miss_rate, ranks
 from hushuffle.attacks.linkage.profiles import FLOOR, MarkovProfiles, trace_scores, train
 from hushuffle.attacks.linkage.reports import TraceReports, randomize
+from hushuffle.attacks.linkage.similarity import SIMILARITIES, Similarity, visit_scores
 
 __all__ = [
     "FLOOR",
+    "SIMILARITIES",
     "Knowledge",
     "MarkovProfiles",
     "Scene",
+    "Similarity",
     "Split",
     "TraceReports",
     "candidates",
@@ -24,4 +27,5 @@ __all__ = [
     "scene",
     "trace_scores",
     "train",
+    "visit_scores",
 ]

@@ -15,6 +15,7 @@ from hushuffle.papers.base import Request
 from hushuffle.papers.meehan2022 import attack as order_attack
 from hushuffle.papers.meehan2022 import cases as order_cases
 from hushuffle.papers.meehan2022 import exact as order_exact
+from hushuffle.papers.meehan2022 import hospitals as order_hospitals
 from hushuffle.papers.meehan2022 import map as order_map
 from hushuffle.papers.meehan2022 import preservation as order_preservation
 from hushuffle.papers.meehan2022 import runs as order_runs
@@ -100,6 +101,34 @@ def test_crescents() -> None:
         "differs on other data",
         "not testable here",
     }
+
+
+def test_hospitals() -> None:
+    study = order_hospitals.hospital_study(
+        Request(), people=600, radii=(0, 2000), alphas=(1.0, 1e9), repetitions=2, trees=4
+    )
+    told(study, "meehan2022/figure-4-hospitals", 3, 2)
+    assert {claim.verdict for claim in study.claims} <= {"confirmed", "differs on other data", "not testable here"}
+    assert study.claims[-1].verdict == "not testable here"
+    assert [warning.key for warning in study.warnings] == ["generated-data"]
+    # With the highest alpha nothing moves: the line ends where there is no shuffle.
+    chart = next(chart for chart in study.charts if chart.key == "learnability-alpha")
+    assert chart.series[2].lower[-1] == pytest.approx(chart.series[0].lower[0], abs=0.02)
+
+
+def test_patients_are_where_hospitals_are_and_pay_as_their_hospital_does() -> None:
+    made = order_hospitals.patients(20_000, seed=3)
+    places, hospital, sizes = np.unique(made.places, axis=0, return_inverse=True, return_counts=True)
+    assert 60 < len(places) <= 120
+    assert np.array_equal(np.unique(made.methods), np.arange(len(order_hospitals.METHODS)))
+    largest = np.argsort(-sizes)[:5]
+    shares = [np.bincount(made.methods[hospital.ravel() == each], minlength=4) / sizes[each] for each in largest]
+    assert np.ptp(np.array(shares), axis=0).max() > 0.1  # hospitals differ by more than chance
+    means = [np.log(made.amounts[made.methods == method]).mean() for method in range(4)]
+    assert means == pytest.approx([9.2, 8.6, 9.0, 7.8], abs=0.05)
+    again = order_hospitals.patients(20_000, seed=3)
+    assert np.array_equal(again.places, made.places)
+    assert np.array_equal(again.methods, made.methods)
 
 
 def test_no_radius_is_read_off_where_accuracy_does_not_fall() -> None:

@@ -32,6 +32,7 @@ _MODULES: Final[tuple[str, ...]] = (
     "meehan2022.beliefs",
     "meehan2022.exact",
     "meehan2022.example",
+    "meehan2022.hospitals",
     "meehan2022.map",
     "meehan2022.preservation",
     "ladjel2021.traffic",

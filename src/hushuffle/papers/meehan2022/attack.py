@@ -35,7 +35,8 @@ PUBLISHED: Final = "as published"
 EXACT: Final = "exact"
 BY_SIZE: Final = "next in age"
 UNAVAILABLE: Final = (
-    "The hospital records of the paper (PUDF) are not available, so its panels (a) and (c) are not here."
+    "The hospital records of the paper (PUDF) are not here; meehan2022/figure-4-hospitals has its panels (a) and (c) "
+    "on generated ones."
 )
 
 _LINES: Final = (
@@ -77,11 +78,11 @@ def twitch_study(
         title="Friends: inference attack and learnability",
         question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
         claims=(
-            *_spans(sized, scores, EXACT, data=_people(case), stand_in=_OWN_GROUPS),
-            *_spans(sized, scores, PUBLISHED, data=_people(case), stand_in=_OWN_GROUPS),
+            *spans(sized, scores, EXACT, data=_people(case), stand_in=_OWN_GROUPS),
+            *spans(sized, scores, PUBLISHED, data=_people(case), stand_in=_OWN_GROUPS),
         ),
         answers=(
-            _alpha_verdict(weaker, scores),
+            alpha_verdict(weaker, scores),
             _spread(case, sized[1]),
             UNAVAILABLE,
         ),
@@ -129,13 +130,13 @@ def adult_study(
         title="Ages: inference attack and learnability",
         question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
         claims=(
-            *_spans(yearly, scores, EXACT, data=_people(case)),
-            *_spans(sized, scores, BY_SIZE, data=_people(case), stand_in="The paper's groups are by years of age."),
+            *spans(yearly, scores, EXACT, data=_people(case)),
+            *spans(sized, scores, BY_SIZE, data=_people(case), stand_in="The paper's groups are by years of age."),
             *_reduces(case, yearly, scores),
             _trade(case, sized, scores),
             _direction(case, scores),
         ),
-        answers=(_alpha_verdict(weaker, scores),),
+        answers=(alpha_verdict(weaker, scores),),
         settings=(
             *settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
             ("groups", "within r years of age; or the r people next in age, of one age in the order of records"),
@@ -206,7 +207,7 @@ def _people(case: Case) -> str:
     return f"{case.name}: {case.n:,} people."
 
 
-def _spans(
+def spans(
     steps: Sequence[Step], scores: Mapping[str, Score], basis: str, *, data: str, stand_in: str = ""
 ) -> tuple[Claim, ...]:
     """Return the claims that the steps span the way between the two ends."""
@@ -284,7 +285,8 @@ def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:
     )
 
 
-def _alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
+def alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
+    """Say how far a larger alpha takes the learner back to no shuffle."""
     ways = ", ".join(
         f"{max(0.0, 1 - way(scores[each.label], scores, what='error')):.0%} at alpha = {each.x:g}" for each in steps
     )

@@ -11,11 +11,11 @@ from hushuffle.model import Report
 from hushuffle.papers import Request, reproduce
 
 
-def rendered(name: str) -> Report:
+def rendered(name: str, *, quick: bool = False) -> Report:
     """Build a target, and show that its study is whole, valid, and can be read on a page and a terminal."""
     jsonschema = pytest.importorskip("jsonschema")
     shares: list[float] = []
-    study = reproduce(name, Request(tell=lambda _, share: shares.append(share)))
+    study = reproduce(name, Request(tell=lambda _, share: shares.append(share)), quick=quick)
     assert study.key == name
     assert study.answers or study.claims
     assert all(claim.target == name for claim in study.claims)

@@ -227,7 +227,13 @@ def _of(flags: Sequence[bool]) -> str:
 
 
 TARGETS: Final = (
-    Target(name="buffling/part-2", title="One filter: simulation beside exact", build=one_filter, seconds=3),
+    Target(
+        name="buffling/part-2",
+        title="One filter: simulation beside exact",
+        build=one_filter,
+        quick=partial(one_filter, bits=40, draws=10_000),
+        seconds=4,
+    ),
     Target(
         name="buffling/part-3",
         title="Several filters: simulation, search for p",

@@ -1,0 +1,168 @@
+"""What answers what, asked of the library: python docs/support.py writes the page.
+
+Nothing is listed by hand: a cell is the kind of figure that the library returned, or why it refused.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+
+import hushuffle as hs
+from hushuffle.collection import spark
+from hushuffle.collection.collect import collect
+from hushuffle.errors import HushuffleError, SpecificationError
+from hushuffle.estimation import heavy_hitters
+from hushuffle.specification import parse
+
+PAGE = Path(__file__).parent / "reference" / "support.md"
+_N, _K, _DELTA = 200, 4, 1e-4
+_NONE = "none: "
+_ROWS = [[0.7, 0.1, 0.1, 0.1], [0.2, 0.6, 0.1, 0.1], [0.1, 0.2, 0.5, 0.2], [0.1, 0.1, 0.1, 0.7]]
+
+# A mechanism of four values, and how [randomizer] says it.
+MECHANISMS = (
+    (hs.RandomizedResponse(k=_K, epsilon=1.0), 'kind = "randomized-response"\nepsilon = 1.0'),
+    (hs.LocalHashing(k=_K, g=2, epsilon=1.0), 'kind = "local-hashing"\ng = 2\nepsilon = 1.0'),
+    (hs.SubsetSelection(k=_K, w=2, epsilon=1.0), 'kind = "subset-selection"\nw = 2\nepsilon = 1.0'),
+    (hs.UnaryEncoding(k=_K, epsilon=1.0), 'kind = "unary-encoding"\nepsilon = 1.0'),
+    (hs.HadamardResponse(k=_K, epsilon=1.0), 'kind = "hadamard-response"\nepsilon = 1.0'),
+    (hs.MatrixRandomizer(channel=hs.Channel(matrix=_ROWS)), f'kind = "matrix"\nmatrix = {_ROWS}'),
+    (hs.TargetSampling(targets=_K, sigma=0.5), 'kind = "target-sampling"\nsigma = 0.5'),
+    (hs.BitFlipping(width=2, p=0.2), 'kind = "bit-flipping"\np = 0.2'),
+    (hs.SquareWave(bins=_K, epsilon=1.0), 'kind = "square-wave"\nepsilon = 1.0'),
+    (hs.DiscreteLaplace(levels=_K, epsilon=1.0), 'kind = "discrete-laplace"\nepsilon = 1.0'),
+    (hs.RoundedGaussian(levels=_K, epsilon=1.0), 'kind = "rounded-gaussian"\nepsilon = 1.0'),
+    (hs.RoundedResponse(levels=_K, epsilon=1.0, low=0.0, high=1.0), None),
+)
+SHUFFLERS = (
+    ("No shuffler", hs.NoShuffle(), 'kind = "none"'),
+    ("Uniform shuffle", hs.UniformShuffle(), 'kind = "uniform"'),
+    ("Scrambler, 5 dummies", hs.Scrambler(dummies=5), 'kind = "scrambler"\ndummies = 5'),
+    ("Sums only", hs.SecureAggregation(), 'kind = "secure-aggregation"'),
+    (
+        "Mallows shuffle",
+        hs.MallowsShuffle(reference=range(_N), theta=0.1),
+        'kind = "mallows"\nalpha = 1.0\ngroups = { column = "place" }',
+    ),
+)
+
+Ask = Callable[[hs.Protocol], object]
+
+
+def _estimated(asked: hs.Protocol) -> hs.Estimate:
+    values = np.arange(asked.n) % _K
+    if isinstance(asked.shuffler, hs.SecureAggregation):
+        return hs.estimate(asked.sums(values), protocol=asked)
+    return hs.estimate(asked.collect(values), protocol=asked)
+
+
+_LEVEL = [1 / _K] * _K
+FIGURES: dict[str, Ask] = {
+    "central ε": lambda asked: hs.dp.epsilon(asked, delta=_DELTA),
+    "two rounds": lambda asked: hs.dp.compose([(asked, 2)], delta=_DELTA),
+    "two waves": lambda asked: hs.dp.waves(asked, waves=2, delta=_DELTA),
+    "guess": hs.qif.vulnerability,
+    "guess, shares known": lambda asked: hs.qif.iid_vulnerability(asked, frequencies=_LEVEL),
+    "name the sender": hs.pie.bayes_error,
+    "bits of identity": hs.pie.alpha,
+}
+USES: dict[str, Ask] = {
+    "shares": _estimated,
+    "heavy hitters": lambda asked: heavy_hitters(_estimated(asked), protocol=asked),
+    "fake users": lambda asked: hs.poisoning_gain(asked, fakes=1),
+    "calibrate": lambda asked: hs.dp.calibrate(asked, parameter="epsilon", epsilon=0.5, delta=_DELTA),
+}
+ENGINES = ("files, here", "files, Spark")
+
+
+def _here(text: str, folder: Path) -> str:
+    collect(parse(text), out=folder / "out", base_folder=folder)
+    return "yes"
+
+
+def _spark(text: str) -> str:
+    with patch.object(spark, "check_installed"):  # what it supports, wherever this is asked
+        spark.check(parse(text))
+    return "yes"
+
+
+def answer(ask: Callable[[], object]) -> str:
+    """Return what a question is answered with: the kind of its figure, or why there is none."""
+    try:
+        found = ask()
+    except SpecificationError as error:
+        return _NONE + " ".join(str(problem) for problem in error.problems)
+    except HushuffleError as error:
+        return _NONE + " ".join(str(error).split())
+    kind = getattr(found, "kind", None)
+    return kind if isinstance(kind, str) else "yes"
+
+
+def answers(mechanism: int, shuffler: int) -> tuple[list[str], list[str]]:
+    """Return what is learned and what it is used for, of one mechanism behind one shuffler."""
+    randomizer, toml = MECHANISMS[mechanism]
+    _, release, written = SHUFFLERS[shuffler]
+
+    def made(ask: Ask) -> object:
+        return ask(hs.Protocol(randomizer=randomizer, shuffler=release, n=_N))
+
+    learned = [answer(partial(made, ask)) for ask in FIGURES.values()]
+    used = [answer(partial(made, ask)) for ask in USES.values()]
+    if toml is None:
+        return learned, [*used, *([f"{_NONE}It has no name in specifications: it is for the library."] * len(ENGINES))]
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        people = {"answer": list("abcd" * (_N // _K)), "place": [0] * _N}
+        pl.DataFrame(people).write_csv(folder / "answers.csv")
+        text = (
+            '[population]\ndata = "answers.csv"\ncolumn = "answer"\ncategories = ["a", "b", "c", "d"]\n'
+            f"[randomizer]\n{toml}\n[shuffler]\n{written}\n[targets]\ndelta = {_DELTA}\n"
+        )
+        here = answer(partial(_here, text, folder))
+        return learned, [*used, here, answer(partial(_spark, text)) if here == "yes" else here]
+
+
+def _table(head: str, questions: Iterable[str], rows: Sequence[Sequence[str]], reasons: list[str]) -> list[str]:
+    lines = ["| " + " | ".join([head, *questions]) + " |"]
+    lines.append("|" + "---|" * (1 + len(rows[0])))
+    for (mechanism, _), row in zip(MECHANISMS, rows, strict=True):
+        name = type(mechanism).__name__
+        cells = [f"none [{reasons.index(cell) + 1}](#why-none)" if cell in reasons else cell for cell in row]
+        lines.append("| " + " | ".join([f"[{name}](library.md#hushuffle.{name})", *cells]) + " |")
+    return [*lines, ""]
+
+
+def page() -> str:
+    """Return the page."""
+    parts, reasons = [_HEAD], list[str]()
+    for place, (title, *_) in enumerate(SHUFFLERS):
+        rows = [answers(mechanism, place) for mechanism in range(len(MECHANISMS))]
+        seen = [cell for row in rows for part in row for cell in part if cell.startswith(_NONE)]
+        reasons += [cell for cell in dict.fromkeys(seen) if cell not in reasons]
+        parts += [f"## {title}", ""]
+        parts += _table("what an observer learns", FIGURES, [learned for learned, _ in rows], reasons)
+        parts += _table("what can be done", [*USES, *ENGINES], [used for _, used in rows], reasons)
+    parts += ["## Why none", "", *(f"{number}. {text[len(_NONE) :]}" for number, text in enumerate(reasons, 1))]
+    return "\n".join(parts) + "\n"
+
+
+_HEAD = f"""# What answers what
+
+Every question, asked of every mechanism behind every shuffler, in a small collection: {_N} people, {_K} values.
+A cell is the [kind of the figure](../explanation/kinds-of-figures.md); "yes" where there is an answer that is no
+such figure; or "none", with the reason. "upper" and "lower" are proved on that side only. Files are collected here,
+and on Spark if its check lets the specification through.
+
+`python docs/support.py` asks again and writes this page. How wide the brackets of central ε are:
+[what is tight where](what-is-tight.md). Queries on devices: [plans](../explanation/plans.md).
+"""
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

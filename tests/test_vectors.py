@@ -1,0 +1,99 @@
+"""The file of test vectors: it is current, and a checker that knows nothing of hushuffle agrees with it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+CHECKER = DOCS / "check_vectors.py"
+
+
+def loaded(file: Path) -> ModuleType:
+    place = importlib.util.spec_from_file_location(file.stem, file)
+    assert place is not None
+    assert place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+vectors = loaded(DOCS / "vectors.py")
+WRITTEN: dict[str, Any] = json.loads(vectors.FILE.read_text(encoding="utf-8"))
+
+
+def test_the_checker_knows_nothing_of_hushuffle_and_agrees() -> None:
+    tree = ast.parse(CHECKER.read_text("utf-8"))
+    imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in imported} <= {*sys.stdlib_module_names, "cryptography"}
+    done = subprocess.run(
+        [sys.executable, str(CHECKER), str(vectors.FILE)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout in (DOCS / "how-to" / "test-vectors.md").read_text("utf-8")
+
+
+def test_the_checker_sees_what_is_wrong() -> None:
+    checker = loaded(CHECKER)
+    sound = next(entry for entry in WRITTEN["brackets"] if entry["n"] == 4)
+    lower, upper = sound["epsilon"]
+    worse = [sound["matrix"][0], [0.5] * len(sound["matrix"][0])]
+    for wrong, message in (
+        ({"epsilon": [lower, lower * 0.999]}, "order of the ends"),
+        ({"epsilon": [lower * 0.9, lower * 0.999]}, "the upper end does not hold"),
+        ({"epsilon": [upper * 1.001, upper * 1.002]}, "the lower end is not attained"),
+        ({"local_epsilon": sound["local_epsilon"] * 1.01}, "local epsilon"),
+        ({"matrix": worse}, "not that of the mechanism"),
+    ):
+        with pytest.raises(AssertionError, match=message):
+            checker.check_bracket({**sound, **wrong})
+    samplers = WRITTEN["samplers"]
+    for asked in samplers["draws"]:
+        with pytest.raises(AssertionError, match=asked["draw"]):
+            checker.check_sampler(asked, bytes(32), samplers["records"], samplers["round"])
+
+
+def same(written: dict[str, Any], now: dict[str, Any]) -> None:
+    for key, value in now.items():
+        if key == "epsilon":
+            assert written[key] == pytest.approx(value, rel=1e-9)
+        elif key in {"matrix", "dummy_law"}:
+            assert len(written[key]) == len(value)
+        else:
+            assert written[key] == pytest.approx(value) if key == "local_epsilon" else written[key] == value
+
+
+@pytest.mark.parametrize(("mechanism", "crowd"), [(0, 1), (2, 0), (3, 3), (12, 2)])
+def test_entries_are_what_the_library_says(mechanism: int, crowd: int) -> None:
+    entry = WRITTEN["brackets"][mechanism * len(vectors.CROWDS) + crowd]
+    described, randomizer = vectors.MECHANISMS[mechanism]
+    n, dummies, delta = vectors.CROWDS[crowd]
+    assert entry["mechanism"] == described
+    same(entry, vectors.bracket(randomizer, n=n, dummies=dummies, delta=delta))
+
+
+def test_draws_are_what_the_library_draws() -> None:
+    assert WRITTEN["samplers"]["draws"] == list(vectors.samplers())
+    assert len(WRITTEN["brackets"]) == len(vectors.MECHANISMS) * len(vectors.CROWDS)
+
+
+@pytest.mark.slow
+def test_every_entry_is_what_the_library_says() -> None:
+    now = vectors.document()
+    assert {**now, "brackets": []} == {**WRITTEN, "brackets": []}
+    for written, entry in zip(WRITTEN["brackets"], now["brackets"], strict=True):
+        same(written, entry)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import importlib
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -169,3 +172,40 @@ def test_every_public_name_is_in_the_reference(site: dict[Path, Page]) -> None:
         "hushuffle.estimation.reach",
     ):
         assert re.search(rf"^\s*(?:[\w ]+: )?{re.escape(heading)}", page.text, flags=re.MULTILINE), heading
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# Frames of a phone's width hold the pages; a script tells how wide each is. Their own scripts do not run.
+PROBE = """<!DOCTYPE html><title>waiting</title>{frames}<script>
+addEventListener("load", () => {{
+  document.title = JSON.stringify([...document.querySelectorAll("iframe")].map(frame => {{
+    const page = frame.contentDocument;
+    page.querySelectorAll(".md-sidebar, .md-header__topic").forEach(drawn => drawn.remove()); // by scripts
+    const styled = getComputedStyle(page.querySelector(".md-header")).position;
+    return [frame.name, page.documentElement.scrollWidth, styled];
+  }}));
+}});
+</script>"""
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+def test_no_page_is_wider_than_a_phone(site: dict[Path, Page], tmp_path: Path) -> None:
+    frames = []
+    for file in site:
+        text = re.sub(r"<script.*?</script>", "", file.read_text("utf-8"), flags=re.DOTALL)
+        page = html.escape(text.replace("<head>", f'<head><base href="{file.as_uri()}">', 1))
+        frames.append(
+            f'<iframe name="{file.parent.name}" style="width:390px;height:800px;border:0" srcdoc="{page}"></iframe>'
+        )
+    probe = tmp_path / "probe.html"
+    probe.write_text(PROBE.format(frames="".join(frames)), encoding="utf-8")
+    command = [str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", probe.as_uri()]
+    dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    title = re.search(r"<title>(.*?)</title>", dumped, re.DOTALL)
+    assert title is not None
+    measured = json.loads(html.unescape(title[1]))
+    assert len(measured) == len(site)
+    assert not [page for page in measured if page[1] > 390]
+    assert {styled for *_, styled in measured} == {"sticky"}, "the pages' own style was loaded"

@@ -15,7 +15,7 @@ _NAME = re.compile(
 _AS_IT_IS = re.compile(r"(^```.*?^```|^    [^\n]*|`[^`]+`|\]\([^)]*\)|<[^>\n]+>)", flags=re.DOTALL | re.MULTILINE)
 _LETTERS = r"[^\W_]+"
 _LOWERED = re.compile(rf"(?<=[^\s*])_(?:\{{([^{{}}]*)\}}|(\([^()\s]*\)|{_LETTERS}))")
-_RAISED = re.compile(rf"(?<=[^\s*])\^(?:\{{([^{{}}]*)\}}|(\([^()\s]*\)|\|[^|\s]*\||[-\u2212]?{_LETTERS}))")
+_RAISED = re.compile(rf"(?<=[^\s*])\^(?:\{{([^{{}}]*)\}}|(\([^()\s]*\)|\|[^|\s]*\||[-\u2212]?{_LETTERS}(?:\.\d+)?))")
 
 
 def on_config(config: Any) -> None:
@@ -31,8 +31,8 @@ def formula(source: str, *_: Any, **__: Any) -> str:
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Lower and raise the indices and powers of formulas within a line: `Q_x`, `e^{−θd}`."""
-    if not page.file.src_uri.startswith(("theory/", "explanation/", "reference/glossary")):
-        return markdown
+    if page.file.src_uri.startswith("reference/") and not page.file.src_uri.endswith("glossary.md"):
+        return markdown  # tables of names and numbers
     parts = _AS_IT_IS.split(markdown)
     parts[::2] = map(indices, parts[::2])
     return "".join(parts)

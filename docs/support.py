@@ -155,13 +155,15 @@ def page() -> str:
 
 _HEAD = f"""# What answers what
 
-Every question, asked of every mechanism behind every shuffler, in a small collection: {_N} people, {_K} values.
+Questions that any mechanism can be asked, behind every shuffler, in a small collection: {_N} people, {_K} values.
 A cell is the [kind of the figure](../explanation/kinds-of-figures.md); "yes" where there is an answer that is no
 such figure; or "none", with the reason. "upper" and "lower" are proved on that side only. Files are collected here,
 and on Spark if its check lets the specification through.
 
 `python docs/support.py` asks again and writes this page. How wide the brackets of central ε are:
-[what is tight where](what-is-tight.md). Queries on devices: [plans](../explanation/plans.md).
+[what is tight where](what-is-tight.md). Order, Bloom filters and traffic
+have questions of their own: [order](../explanation/order-privacy.md), [filters](../explanation/bloom-privacy.md),
+[traffic](../explanation/traffic.md).
 """
 
 if __name__ == "__main__":

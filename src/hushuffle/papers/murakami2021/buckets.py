@@ -10,7 +10,7 @@ from typing import Final
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
-from hushuffle.model import Report, Series
+from hushuffle.model import Claim, Report, Series, number
 from hushuffle.model.citation import PIE
 from hushuffle.papers.base import Request, Target, claim
 from hushuffle.papers.murakami2021.crowds import Crowd, Losses, losses, zipf
@@ -19,7 +19,6 @@ from hushuffle.questions import pie
 
 _PRINTED_RR: Final = ["2e-07", "3.3e-06", "0.043"]
 _PRINTED_LDP: Final = ["0.014", "1.4", "14"]
-_HALF: Final = 0.5
 _SWEEP: Final = (2**10, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9, 2 * 10**9)
 
 
@@ -110,7 +109,6 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
     expected = [loss.predicted[1] for loss in hashed]
     falls = expected == sorted(expected, reverse=True)
     n = people.values.size
-    fano = pie.fano_error(math.log2(min(n, k)) / 2, n).lower
     return Report(
         key="murakami2021/figure-12",
         title="More buckets at the same promise",
@@ -125,14 +123,7 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
                 f"{plain.predicted[1]:.3g} (measured {plain.every:.3g}).",
                 data=f"Simulated: {n:,} people, {k:,} values.",
             ),
-            claim(
-                "sections 4.3 and 5.3",
-                "Theta = 1/2 guarantees an error of identification above 0.5.",
-                fano > _HALF,
-                f"With {n:,} people Theorem 4.2 and Fano's inequality promise {fano:.4f}.",
-                printed="0.5",
-                reason="Fano's inequality loses one bit of log2 n.",
-            ),
+            _promise(n, k),
         ),
         answers=(f"Over the top 100, with threshold: {last.top_kept:.3g} against {plain.top_kept:.3g}.",),
         settings=(
@@ -145,6 +136,21 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
             chart("buckets", "Loss against buckets", "One run each.", ("buckets", "sum of squared errors"), lines),
         ),
         citations=(PIE.at("figure 12 and Theorem 4.8"),),
+    )
+
+
+def _promise(n: int, k: int) -> Claim:
+    """Return the claim that theta = 1/2 promises an error of identification above one half."""
+    half = Protocol(randomizer=RandomizedResponse(k=k, epsilon=math.log1p(k)), shuffler=NoShuffle(), n=n)
+    published = pie.fano_error(pie.rr_alpha(half).upper, n).lower
+    exact = number(pie.bayes_error(half).lower, up=False, digits=8)
+    return claim(
+        "Sections 4.3, 4.4 and 5.3, figure 12",
+        "theta = 1/2 guarantees a Bayes error above one half.",
+        n >= k + 2,
+        f"{published:.4f} by the paper's inequality, exactly {exact} for randomized response: above one half from "
+        f"n = k + 2 on, here n = {n:,} and k = {k:,}.",
+        printed="> 0.5",
     )
 
 

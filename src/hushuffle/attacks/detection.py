@@ -13,6 +13,7 @@ from hushuffle import _checks
 from hushuffle.attacks.learnability import library
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import PIE
+from hushuffle.numerics.trials import clopper_pearson
 
 Floats = npt.NDArray[np.float64]
 
@@ -260,9 +261,7 @@ def identification_error(scores: npt.ArrayLike, *, ties: Ties = "uniform", confi
     sure = _checks.probability("confidence", confidence, low_open=True, high_open=True)
     wrong = 1 - identified(scores, (1,), ties=ties)
     n = len(np.asarray(scores))
-    errors = float(wrong[0]) * n
-    lower = 0.0 if errors <= 0 else float(betaincinv(errors, n - errors + 1, (1 - sure) / 2))
-    upper = 1.0 if errors >= n else float(betaincinv(errors + 1, n - errors, (1 + sure) / 2))
+    lower, upper = clopper_pearson(float(wrong[0]) * n, n, sure)
     sources = (BINOMIAL, PIE.at("section 5.3"))
     return Bound(lower=lower, upper=upper, kind="estimate", unit="probability", confidence=sure, sources=sources)
 

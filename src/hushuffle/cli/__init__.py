@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError
 from hushuffle._version import __version__
 from hushuffle.cli.assess import assess
 from hushuffle.cli.attack import attack
+from hushuffle.cli.audit import audit
 from hushuffle.cli.calibrate import calibrate
 from hushuffle.cli.collect import collect
 from hushuffle.cli.console import Exit, UsageError, erase, starting
@@ -131,6 +132,7 @@ def _app() -> App:
     )
     app.command(assess)
     app.command(attack)
+    app.command(audit)
     app.command(calibrate)
     app.command(collect)
     app.command(estimate)

@@ -63,6 +63,18 @@ def load_labels(
     )
 
 
+def load_texts(source: str, columns: Sequence[str], *, base_folder: Path | None = None) -> list[list[str]]:
+    """Return public columns as text, however many rows there are; every field must be there.
+
+    >>> [column[:2] for column in load_texts("statsmodels:fair", ["children", "religious"])]
+    [['3', '3'], ['3', '1']]
+    """
+    wanted = {f"{place}": (column, TEXT) for place, column in enumerate(columns)}
+    table = TableReader(open_source(source, base_folder=base_folder or Path()), wanted).whole()
+    _refuse(source, columns, TEXT, table, "are missing", None)
+    return [table[name].to_list() for name in table.columns]
+
+
 def load_codes(
     source: str,
     column: str,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from hushuffle import _checks
 from hushuffle.attacks.detection import BINOMIAL
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import PIE
+from hushuffle.numerics.trials import clopper_pearson
 from hushuffle.randomness import Randomness, secure
 
 UNLIKE_TRIALS = Citation(
@@ -117,9 +117,8 @@ def impostor_scores(scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def _interval(hits: int, trials: int, confidence: float, *more: Citation) -> Bound:
-    tail = (1 - _checks.probability("confidence", confidence, low_open=True, high_open=True)) / 2
-    lower = float(special.betaincinv(hits, trials - hits + 1, tail)) if hits else 0.0
-    upper = float(special.betainccinv(hits + 1, trials - hits, tail)) if hits < trials else 1.0
+    sure = _checks.probability("confidence", confidence, low_open=True, high_open=True)
+    lower, upper = clopper_pearson(hits, trials, sure)
     sources = (*more, BINOMIAL, UNLIKE_TRIALS)
     return Bound(lower=lower, upper=upper, kind="estimate", unit="probability", confidence=confidence, sources=sources)
 

@@ -19,7 +19,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
 
 from hushuffle import _checks
 from hushuffle.errors import NumericalError
@@ -29,6 +28,7 @@ from hushuffle.model import Bound, Citation
 from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.numerics.binomial import lower_tail, upper_tail
 from hushuffle.numerics.roots import farthest
+from hushuffle.numerics.trials import clopper_pearson
 from hushuffle.randomness import Randomness, secure
 
 Floats = npt.NDArray[np.float64]
@@ -311,9 +311,7 @@ _TABLE: Final = 1 << 28
 
 
 def _clopper_pearson(count: int, samples: int, confidence: float) -> Bound:
-    tail = (1 - confidence) / 2
-    lower = float(betaincinv(count, samples - count + 1, tail)) if count else 0.0
-    upper = float(betaincinv(count + 1, samples - count, 1 - tail)) if count < samples else 1.0
+    lower, upper = clopper_pearson(count, samples, confidence)
     return Bound(
         lower=lower, upper=upper, kind="estimate", unit="probability", sources=(_SOURCE,), confidence=confidence
     )

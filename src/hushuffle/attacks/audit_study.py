@@ -1,0 +1,215 @@
+"""The report of an audit: what is claimed, what is known exactly, what was measured, and whether they agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hushuffle.attacks.audit import AUDIT, Measurement, audit_mechanism, audit_protocol, audit_sampler
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.model import Bound, Cell, Progress, Report, Table, Unanswered, number, silent
+from hushuffle.model.report import software
+from hushuffle.questions import dp
+from hushuffle.randomness import Randomness, secure
+
+LOCAL_TRIALS: Final = 1_000_000
+CENTRAL_TRIALS: Final = 20_000
+MESSAGES: Final = 200_000_000
+"""So many messages are drawn for releases at most, unless trials are given."""
+
+_FEWEST: Final = 200
+_CELLS: Final = 1 << 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audited:
+    """One row: which claim, the figure that is claimed, what its lower end is exactly (None: unknown), the trials."""
+
+    what: str
+    claimed: Bound
+    exact: Bound | None
+    found: Measurement
+
+    @property
+    def verdict(self) -> str:
+        """In plain words."""
+        return "refuted" if self.found.refuted else "not refuted"
+
+
+def audit_deployment(
+    protocol: Protocol,
+    *,
+    delta: float,
+    trials: int | None = None,
+    confidence: float = 0.95,
+    rng: Randomness | None = None,
+    labels: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Report:
+    """Return the audit of a deployment: its device, and its releases at the worst pair of datasets that is known.
+
+    `trials` are those of each claim; by default 1,000,000 reports, and 20,000 releases or fewer where they are large.
+    All claims together are wrongly accused with probability 1 - `confidence` at most.
+    """
+    tell, source = progress or silent, secure() if rng is None else rng
+    each = 1 - (1 - confidence) / 3
+    rows, refused = [], []
+    tell("reports of one device", 0.0)
+    attempts: list[tuple[str, Callable[[], Audited]]] = [
+        ("Local epsilon", lambda: _local(protocol.randomizer, trials or LOCAL_TRIALS, each, source, labels)),
+        ("Central epsilon", lambda: _released(protocol, delta, trials, each, source, labels)),
+        (
+            "Central epsilon, half of it",
+            lambda: _released(protocol, _larger(protocol, delta), trials, each, source, labels),
+        ),
+    ]
+    for place, (what, attempt) in enumerate(attempts):
+        tell(what, place / len(attempts))
+        try:
+            rows.append(attempt())
+        except UnsupportedProtocolError as error:
+            refused.append(Unanswered(question="audit", topic=what, reason=str(error)))
+    return _report(protocol.describe(), rows, refused, confidence)
+
+
+def _local(mechanism: Mechanism, trials: int, confidence: float, rng: Randomness, labels: Sequence[str]) -> Audited:
+    pair = _worst_values(mechanism)
+    claimed = Bound(lower=0.0, upper=mechanism.local_epsilon, kind="upper", unit="nats", sources=mechanism.sources)
+    found = audit_mechanism(mechanism, values=pair, trials=trials, confidence=confidence, rng=rng)
+    return Audited(what="Local epsilon", claimed=claimed, exact=None, found=_named(found, labels))
+
+
+def _larger(protocol: Protocol, delta: float) -> float:
+    """Return the delta at half of epsilon: events of that size are seen in fewer trials."""
+    return dp.delta(protocol, epsilon=dp.epsilon(protocol, delta=delta).lower / 2).lower
+
+
+def _released(
+    protocol: Protocol, delta: float, trials: int | None, confidence: float, rng: Randomness, labels: Sequence[str]
+) -> Audited:
+    claimed = dp.epsilon(protocol, delta=delta)
+    witness = claimed.witness
+    size = trials or min(CENTRAL_TRIALS, MESSAGES // (protocol.n + 1))
+    if witness is None or size < _FEWEST or not math.isfinite(claimed.upper):
+        why = "no pair of datasets is known that attains the lower end"
+        if witness is not None:
+            why = f"{_FEWEST} releases of {protocol.n:,} messages are many: name the trials, or audit fewer people"
+        message = f"The releases were not run: {why}."
+        raise UnsupportedProtocolError(message)
+    found = audit_protocol(
+        protocol,
+        others=witness.others,
+        values=witness.target,
+        claimed=claimed.upper,
+        delta=delta,
+        trials=size,
+        confidence=confidence,
+        rng=rng,
+    )
+    exact = Bound(lower=claimed.lower, upper=math.inf, kind="lower", unit="nats", sources=claimed.sources)
+    what = f"Central epsilon at delta = {delta:.3g}"
+    return Audited(what=what, claimed=claimed, exact=exact, found=_named(found, labels))
+
+
+def _worst_values(mechanism: Mechanism) -> tuple[int, int]:
+    """Return the two values that one report tells apart best; any two where the law treats all values alike."""
+    if mechanism.law().support is not None or mechanism.inputs == 2:
+        return 0, 1
+    matrix = np.asarray(mechanism.channel().matrix, dtype=np.float64)
+    most, least = matrix.argmax(axis=0), matrix.argmin(axis=0)
+    with np.errstate(divide="ignore"):
+        ratio = np.log(matrix.max(axis=0)) - np.log(matrix.min(axis=0))
+    best = int(np.nan_to_num(ratio, posinf=np.finfo(float).max).argmax())
+    return int(most[best]), int(least[best])
+
+
+def audit_foreign(
+    sampler: Callable[[Any], Sequence[Any]],
+    names: tuple[str, str],
+    *,
+    claimed: float,
+    delta: float = 0.0,
+    trials: int = 100_000,
+    confidence: float = 0.95,
+    about: str,
+) -> Report:
+    """Return the audit of somebody else's randomizer on two values; `sampler` takes codes 0 and 1."""
+    found = audit_sampler(
+        sampler, (0, 1), claimed=claimed, delta=delta, trials=trials, confidence=confidence, names=names
+    )
+    return study_of(found, confidence=confidence, about=about)
+
+
+def study_of(found: Measurement, *, confidence: float, about: str) -> Report:
+    """Return the report of one measurement of somebody else's reports."""
+    bound = Bound(lower=0.0, upper=found.claimed, kind="upper", unit="nats")
+    what = "Local epsilon" if found.delta == 0 else f"Local epsilon at delta = {found.delta:g}"
+    return _report(about, [Audited(what=what, claimed=bound, exact=None, found=found)], [], confidence)
+
+
+def _named(found: Measurement, labels: Sequence[str]) -> Measurement:
+    if not labels:
+        return found
+    from dataclasses import replace  # noqa: PLC0415 - only here
+
+    return replace(found, first=labels[int(found.first)], second=labels[int(found.second)])
+
+
+def _report(about: str, rows: Sequence[Audited], refused: Sequence[Unanswered], confidence: float) -> Report:
+    return Report(
+        key="audit",
+        title="Audit: claims against trials",
+        question=f"Do trials refute what is claimed of this? {about}",
+        answers=tuple(_sentences(rows, confidence)),
+        unanswered=tuple(refused),
+        tables=(_table(rows),) if rows else (),
+        settings=(("confidence", f"{confidence:g}"),),
+        citations=(AUDIT,),
+        software=software(),
+    )
+
+
+def _sentences(rows: Sequence[Audited], confidence: float) -> Iterator[str]:
+    broken = [row for row in rows if row.found.refuted]
+    for row in broken:
+        yield (
+            f"{row.what}: the claim of {number(row.claimed.upper, up=True)} is refuted: trials show at least "
+            f"{number(row.found.epsilon.lower, up=False)}."
+        )
+    if rows and not broken:
+        yield "No claim is refuted. That proves none: a mechanism may leak where these trials do not look."
+    if rows:
+        yield f"An honest mechanism is accused in at most {100 * (1 - confidence):.3g} % of such audits."
+
+
+def _table(rows: Sequence[Audited]) -> Table:
+    cells: list[tuple[Cell, ...]] = []
+    for row in rows:
+        found = row.found
+        cells.append(
+            (
+                row.what,
+                row.verdict,
+                f"{number(found.epsilon.lower, up=False)} nats",
+                row.claimed,
+                "not known" if row.exact is None else row.exact,
+                f"{found.first} against {found.second}",
+                f"{found.hits[0]:,} and {found.hits[1]:,} of {found.trials:,}",
+                "none" if math.isinf(found.for_a_lie) else f"{found.for_a_lie:,.0f}",
+            )
+        )
+    return Table(
+        key="claims",
+        title="Claims",
+        caption="At least: the lower end that trials show. Exact: the one that is proven. The event was chosen "
+        "on as many other trials. The last column says how many trials would show a claim that is 1 % too low, half of "
+        "the time.",
+        columns=("claim", "verdict", "at least", "claimed", "exact", "inputs", "event happened", "trials for 1 %"),
+        rows=tuple(cells),
+    )

@@ -9,10 +9,20 @@ import vl_convert
 
 import hushuffle as hs
 from hushuffle.assessment.charts import privacy_charts
+from hushuffle.assessment.findings import Questions
 
 HERE = Path(__file__).parent
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"]
 DELTA = 1e-6
+
+
+def axis(rows: list[dict[str, object]], name: str, *, log: bool) -> alt.Axis:
+    """Return an axis whose labels do not lie on each other: 1, 2 and 5 of each decade; of many only 1."""
+    ends = [float(str(row[name])) for row in rows]
+    leads = (1,) if log and max(ends) >= 1000 * min(ends) else (1, 2, 5)
+    steps = [lead * 10.0**power for power in range(-9, 10) for lead in leads]
+    values = [step for step in steps if min(ends) <= step <= max(ends)]
+    return alt.Axis(values=values if log else alt.Undefined, labelFlush=False, labelPadding=5)
 
 
 def save(
@@ -25,8 +35,18 @@ def save(
         alt.Chart(alt.Data(values=rows), width=560, height=300)
         .mark_line(point=True, strokeWidth=2.5)
         .encode(
-            x=alt.X("x:Q", title=x_title, scale=alt.Scale(type="log" if x_log else "linear")),
-            y=alt.Y("y:Q", title=y_title, scale=alt.Scale(type="log" if y_log else "linear", nice=False, zero=False)),
+            x=alt.X(
+                "x:Q",
+                title=x_title,
+                axis=axis(rows, "x", log=x_log),
+                scale=alt.Scale(type="log" if x_log else "linear", nice=False),
+            ),
+            y=alt.Y(
+                "y:Q",
+                title=y_title,
+                axis=axis(rows, "y", log=y_log),
+                scale=alt.Scale(type="log" if y_log else "linear", nice=False, zero=False),
+            ),
             color=alt.Color("label:N", title=None, scale=scale),
             strokeDash=alt.StrokeDash("label:N", legend=None, sort=order),
         )
@@ -41,7 +61,8 @@ def save(
 def against_noise() -> None:
     """Draw what the shuffler adds."""
     survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=6366)
-    chart = next(chart for chart in privacy_charts(survey, delta=DELTA) if chart.key == "privacy-against-noise")
+    charts = privacy_charts(Questions(), survey, delta=DELTA)
+    chart = next(chart for chart in charts if chart.key == "privacy-against-noise")
     rows: list[dict[str, object]] = [
         {"x": x, "y": y, "label": series.label}
         for series in chart.series

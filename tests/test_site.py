@@ -188,6 +188,18 @@ addEventListener("load", () => {{
 </script>"""
 
 
+def probed(text: str, folder: Path) -> Any:
+    """Return what a page finds out about itself and writes into its title."""
+    page = folder / "probe.html"
+    page.write_text(text, encoding="utf-8")
+    command = [str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    command += [f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri()]
+    dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    title = re.search(r"<title>(.*?)</title>", dumped, re.DOTALL)
+    assert title is not None
+    return json.loads(html.unescape(title[1]))
+
+
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 def test_no_page_is_wider_than_a_phone(site: dict[Path, Page], tmp_path: Path) -> None:
@@ -198,14 +210,33 @@ def test_no_page_is_wider_than_a_phone(site: dict[Path, Page], tmp_path: Path) -
         frames.append(
             f'<iframe name="{file.parent.name}" style="width:390px;height:800px;border:0" srcdoc="{page}"></iframe>'
         )
-    probe = tmp_path / "probe.html"
-    probe.write_text(PROBE.format(frames="".join(frames)), encoding="utf-8")
-    command = [str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", probe.as_uri()]
-    dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
-    title = re.search(r"<title>(.*?)</title>", dumped, re.DOTALL)
-    assert title is not None
-    measured = json.loads(html.unescape(title[1]))
+    measured = probed(PROBE.format(frames="".join(frames)), tmp_path)
     assert len(measured) == len(site)
     assert not [page for page in measured if page[1] > 390]
     assert {styled for *_, styled in measured} == {"sticky"}, "the pages' own style was loaded"
+
+
+LABELS = """<!DOCTYPE html><title>waiting</title>{pictures}<script>
+addEventListener("load", () => {{
+  const clash = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;  // lines of a text may touch
+  document.title = JSON.stringify([...document.querySelectorAll("svg")].map(picture => {{
+    const texts = [...picture.querySelectorAll("text")].filter(text => text.textContent.trim());
+    const boxes = texts.map(text => text.getBoundingClientRect());
+    const over = texts.flatMap((text, i) => texts.filter((_, j) => j > i && clash(boxes[i], boxes[j])).map(
+      other => text.textContent + " / " + other.textContent));
+    return [texts.length, over];
+  }}));
+}});
+</script>"""
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+def test_labels_of_pictures_do_not_lie_on_each_other(tmp_path: Path) -> None:
+    files = sorted((ROOT / "docs").glob("*.svg"))
+    pictures = "".join(f"<div>{file.read_text('utf-8')}</div>" for file in files)
+    measured = probed(LABELS.format(pictures=pictures), tmp_path)
+    assert len(measured) >= len(files) > 4
+    assert all(texts > 5 for texts, _ in measured)
+    assert not [over for _, over in measured if over]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,22 @@ def test_either_direction_is_looked_at() -> None:
     assert rare.first == "second"  # zeros happen 0.1 against 0.01: ln 10
     assert rare.refuted
     assert 1.8 < rare.epsilon.lower < math.log(10)
+
+
+def test_errors_of_all_tests_are_within_the_band_together() -> None:
+    rng, outside = np.random.default_rng(6), 0
+    for _ in range(200):
+        scores = (rng.normal(1.0, 1.0, 400), rng.normal(0.0, 1.0, 400))
+        found = measure(scores, claimed=5.0, confidence=0.8)
+        missed = np.sort(found.false_negatives)
+        levels = NORMAL.inv_cdf
+        thresholds = [levels(min(max(1 - share, 1e-9), 1 - 1e-9)) for share in found.false_positives]
+        true = np.array([NORMAL.cdf(threshold - 1.0) for threshold in thresholds])
+        outside += bool((np.abs(missed - np.sort(true)) > 2 * found.off).any())
+    assert outside <= 0.2 * 200
+
+
+NORMAL = NormalDist()
 
 
 def test_delta_is_taken_off() -> None:
@@ -138,6 +155,11 @@ def test_the_study_holds_all_claims_of_a_deployment() -> None:
     assert len(made.tables[0].rows) == 3
     assert {row[1] for row in made.tables[0].rows} == {"not refuted"}
     assert "a against" in str(made.tables[0].rows[0][5]) or "b against" in str(made.tables[0].rows[0][5])
+    (chart,) = made.charts
+    certified, found = chart.series
+    assert [series.label for series in chart.series] == ["certified, of all tests", "measured, at most"]
+    least = np.interp(found.x, certified.x, certified.lower)
+    assert bool((np.array(found.lower) >= least - 1e-9).all())
     many = Protocol(randomizer=RandomizedResponse(k=3, epsilon=1.5), shuffler=UniformShuffle(), n=10**7)
     assert (
         "200 releases of 10,000,000 messages are many"

@@ -36,15 +36,20 @@ _RARE: Final = 20
 """Reports that come less often than this in the training half are taken together."""
 _BINS: Final = 200
 _LIE: Final = 0.01
+_TESTS: Final = 60
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
     """What the trials say: `epsilon` is the measured lower end (nats), at `delta`, against a claim.
 
     `first` and `second` are the two inputs; the event happened `hits[0]` times in `trials` of the first, `hits[1]`
     times in as many of the second. `for_a_lie` is about how many trials in all would refute a claim that is 1 % too
     low, half of the time.
+
+    `false_positives` and `false_negatives`, shape (thresholds,), are the shares of errors of the tests that take the
+    first input where the score reaches a threshold. All of them together are off by at most `off`, with the same
+    confidence (Dvoretzky, Kiefer, Wolfowitz 1956; Massart 1990).
     """
 
     claimed: float
@@ -55,6 +60,9 @@ class Measurement:
     hits: tuple[int, int]
     trials: int
     for_a_lie: float
+    false_positives: Floats
+    false_negatives: Floats
+    off: float
 
     @property
     def refuted(self) -> bool:
@@ -111,6 +119,7 @@ def measure(
     lower = _certified(more, less, trials, delta, confidence)
     names = names if event.for_first else names[::-1]
     hits = hits if event.for_first else hits[::-1]
+    thresholds = np.unique(np.quantile(np.concatenate(train), np.linspace(0, 1, _TESTS), method="nearest"))
     return Measurement(
         claimed=claimed,
         delta=delta,
@@ -122,6 +131,9 @@ def measure(
         hits=hits,
         trials=trials,
         for_a_lie=_needed(more / trials, less / trials, claimed, confidence),
+        false_positives=1 - _below(test[1], thresholds),
+        false_negatives=_below(test[0], thresholds),
+        off=math.sqrt(math.log(4 / (1 - confidence)) / (2 * trials)),
     )
 
 
@@ -151,6 +163,11 @@ def _event(train: tuple[Floats, Floats], delta: float, confidence: float) -> _Ev
             if shown > best:
                 best, chosen = shown, _Event(threshold=float(threshold), for_first=for_first)
     return chosen
+
+
+def _below(scores: Floats, thresholds: Floats) -> Floats:
+    """Return the share of scores below each threshold."""
+    return np.searchsorted(np.sort(scores), thresholds, side="left") / scores.size
 
 
 def _certified(more: int, less: int, trials: int, delta: float, confidence: float) -> float:

@@ -13,7 +13,7 @@ from hushuffle.attacks.audit import AUDIT, Measurement, audit_mechanism, audit_p
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.model import Bound, Cell, Progress, Report, Table, Unanswered, number, silent
+from hushuffle.model import Bound, Cell, Chart, Progress, Report, Series, Table, Unanswered, number, silent
 from hushuffle.model.report import software
 from hushuffle.questions import dp
 from hushuffle.randomness import Randomness, secure
@@ -24,6 +24,8 @@ MESSAGES: Final = 200_000_000
 """So many messages are drawn for releases at most, unless trials are given."""
 
 _FEWEST: Final = 200
+_GRID: Final = 51
+_POINTS: Final = 12
 _CELLS: Final = 1 << 24
 
 
@@ -58,6 +60,7 @@ def audit_deployment(
     All claims together are wrongly accused with probability 1 - `confidence` at most.
     """
     tell, source = progress or silent, secure() if rng is None else rng
+    charts: list[Chart] = []
     each = 1 - (1 - confidence) / 3
     rows, refused = [], []
     tell("reports of one device", 0.0)
@@ -75,7 +78,28 @@ def audit_deployment(
             rows.append(attempt())
         except UnsupportedProtocolError as error:
             refused.append(Unanswered(question="audit", topic=what, reason=str(error)))
-    return _report(protocol.describe(), rows, refused, confidence)
+    if len(rows) > 1:
+        tell("errors of every test", 0.9)
+        charts.append(_errors(protocol, rows[1].found))
+    return _report(protocol.describe(), rows, refused, confidence, charts)
+
+
+def _errors(protocol: Protocol, found: Measurement) -> Chart:
+    """Return the errors of every test between two datasets: what is certified of all, and what trials saw of ours."""
+    alpha = np.linspace(0.0, 1.0, _GRID)
+    certified = dp.profile(protocol, points=_POINTS).false_negatives(alpha)
+    most = [np.minimum(shares + found.off, 1.0).tolist() for shares in (found.false_positives, found.false_negatives)]
+    return Chart(
+        key="errors",
+        title="Errors of tests between the two datasets",
+        caption="No test has fewer errors than the certified line. A measured line below it would refute the claim.",
+        x_label="false positives",
+        y_label="false negatives",
+        series=(
+            Series.through("certified, of all tests", alpha.tolist(), certified),
+            Series.through("measured, at most", most[0], most[1]),
+        ),
+    )
 
 
 def _local(mechanism: Mechanism, trials: int, confidence: float, rng: Randomness, labels: Sequence[str]) -> Audited:
@@ -161,7 +185,13 @@ def _named(found: Measurement, labels: Sequence[str]) -> Measurement:
     return replace(found, first=labels[int(found.first)], second=labels[int(found.second)])
 
 
-def _report(about: str, rows: Sequence[Audited], refused: Sequence[Unanswered], confidence: float) -> Report:
+def _report(
+    about: str,
+    rows: Sequence[Audited],
+    refused: Sequence[Unanswered],
+    confidence: float,
+    charts: Sequence[Chart] = (),
+) -> Report:
     return Report(
         key="audit",
         title="Audit: claims against trials",
@@ -169,6 +199,7 @@ def _report(about: str, rows: Sequence[Audited], refused: Sequence[Unanswered], 
         answers=tuple(_sentences(rows, confidence)),
         unanswered=tuple(refused),
         tables=(_table(rows),) if rows else (),
+        charts=tuple(charts),
         settings=(("confidence", f"{confidence:g}"),),
         citations=(AUDIT,),
         software=software(),

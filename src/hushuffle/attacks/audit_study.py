@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from hushuffle.attacks.audit import AUDIT, Measurement, audit_mechanism, audit_protocol, audit_sampler
+from hushuffle.attacks.games import Game, enough, games
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
@@ -20,10 +21,13 @@ from hushuffle.randomness import Randomness, secure
 
 LOCAL_TRIALS: Final = 1_000_000
 CENTRAL_TRIALS: Final = 20_000
+GAME_RELEASES: Final = 2000
 MESSAGES: Final = 200_000_000
 """So many messages are drawn for releases at most, unless trials are given."""
 
-_FEWEST: Final = 200
+_TESTS: Final = 6
+"""Three claims and three games share the probability of a false alarm."""
+
 _GRID: Final = 51
 _POINTS: Final = 12
 _CELLS: Final = 1 << 24
@@ -60,8 +64,7 @@ def audit_deployment(
     All claims together are wrongly accused with probability 1 - `confidence` at most.
     """
     tell, source = progress or silent, secure() if rng is None else rng
-    charts: list[Chart] = []
-    each = 1 - (1 - confidence) / 3
+    each = 1 - (1 - confidence) / _TESTS
     rows, refused = [], []
     tell("reports of one device", 0.0)
     attempts: list[tuple[str, Callable[[], Audited]]] = [
@@ -73,15 +76,21 @@ def audit_deployment(
         ),
     ]
     for place, (what, attempt) in enumerate(attempts):
-        tell(what, place / len(attempts))
+        tell(what, place / _TESTS)
         try:
             rows.append(attempt())
         except UnsupportedProtocolError as error:
             refused.append(Unanswered(question="audit", topic=what, reason=str(error)))
-    if len(rows) > 1:
-        tell("errors of every test", 0.9)
-        charts.append(_errors(protocol, rows[1].found))
-    return _report(protocol.describe(), rows, refused, confidence, charts)
+    played: list[Game] = []
+    size = trials or min(GAME_RELEASES, MESSAGES // (protocol.n + 1))
+    for place, (what, play) in enumerate(games(protocol, releases=size, confidence=each, rng=source)):
+        tell(what, (len(attempts) + place) / _TESTS)
+        try:
+            played.append(play())
+        except UnsupportedProtocolError as error:
+            refused.append(Unanswered(question="game", topic=what, reason=str(error)))
+    charts = tuple(_errors(protocol, row.found) for row in rows[:2] if row.exact is not None)
+    return _report(protocol.describe(), rows, refused, confidence, charts=charts, played=played)
 
 
 def _errors(protocol: Protocol, found: Measurement) -> Chart:
@@ -120,11 +129,9 @@ def _released(
     claimed = dp.epsilon(protocol, delta=delta)
     witness = claimed.witness
     size = trials or min(CENTRAL_TRIALS, MESSAGES // (protocol.n + 1))
-    if witness is None or size < _FEWEST or not math.isfinite(claimed.upper):
-        why = "no pair of datasets is known that attains the lower end"
-        if witness is not None:
-            why = f"{_FEWEST} releases of {protocol.n:,} messages are many: name the trials, or audit fewer people"
-        message = f"The releases were not run: {why}."
+    enough(protocol, size)
+    if witness is None or not math.isfinite(claimed.upper):
+        message = "The releases were not run: no pair of datasets is known that attains the lower end."
         raise UnsupportedProtocolError(message)
     found = audit_protocol(
         protocol,
@@ -190,15 +197,17 @@ def _report(
     rows: Sequence[Audited],
     refused: Sequence[Unanswered],
     confidence: float,
+    *,
     charts: Sequence[Chart] = (),
+    played: Sequence[Game] = (),
 ) -> Report:
     return Report(
         key="audit",
         title="Audit: claims against trials",
         question=f"Do trials refute what is claimed of this? {about}",
-        answers=tuple(_sentences(rows, confidence)),
+        answers=tuple(_sentences(rows, played, confidence)),
         unanswered=tuple(refused),
-        tables=(_table(rows),) if rows else (),
+        tables=(*((_table(rows),) if rows else ()), *((_games(played),) if played else ())),
         charts=tuple(charts),
         settings=(("confidence", f"{confidence:g}"),),
         citations=(AUDIT,),
@@ -206,17 +215,36 @@ def _report(
     )
 
 
-def _sentences(rows: Sequence[Audited], confidence: float) -> Iterator[str]:
+def _sentences(rows: Sequence[Audited], played: Sequence[Game], confidence: float) -> Iterator[str]:
     broken = [row for row in rows if row.found.refuted]
     for row in broken:
         yield (
             f"{row.what}: the claim of {number(row.claimed.upper, up=True)} is refuted: trials show at least "
             f"{number(row.found.epsilon.lower, up=False)}."
         )
-    if rows and not broken:
+    lost = [game for game in played if game.broken]
+    for game in lost:
+        yield (
+            f"The claim about {game.what} is refuted: an attacker who {game.attacker} wins at least "
+            f"{number(game.success.lower, up=False)} of the games; certified: {number(game.certified.upper, up=True)}."
+        )
+    if (rows or played) and not broken and not lost:
         yield "No claim is refuted. That proves none: a mechanism may leak where these trials do not look."
-    if rows:
+    if rows or played:
         yield f"An honest mechanism is accused in at most {100 * (1 - confidence):.3g} % of such audits."
+
+
+def _games(played: Sequence[Game]) -> Table:
+    return Table(
+        key="games",
+        title="Games",
+        caption="Everybody holds a value at random. No attacker succeeds more often than certified.",
+        columns=("to be found out", "the attacker", "verdict", "success", "certified"),
+        rows=tuple(
+            (game.what, game.attacker, "refuted" if game.broken else "not refuted", game.success, game.certified)
+            for game in played
+        ),
+    )
 
 
 def _table(rows: Sequence[Audited]) -> Table:

@@ -113,14 +113,17 @@ def test_the_crowd_is_of_those_who_stay_and_is_told_to_nobody_else(folder: Path)
     second = run(folder, 2)
     assert second.rounds is not None
     assert (second.rounds.collections, second.rounds.kept, second.rounds.changed) == (2, PEOPLE, 0)
-    third = run(folder, 3)
+    with pytest.raises(DataError, match=r"30 people gave another answer .* some of them 2 different .* Nothing leaves"):
+        run(folder, 3)
+    assert not (folder / "out-3").exists()
+    third = run(folder, 3, spec(head="memoised = true\nchanges = 1"))
     assert third.rounds is not None
     assert (third.rounds.collections, third.rounds.kept, third.rounds.changed) == (3, 250, 30)
-    assert third.rounds.epsilon.upper == hs.dp.waves(protocol, waves=3, delta=1e-6).upper
+    assert third.rounds.epsilon.upper == hs.dp.waves(protocol, waves=3, delta=1e-6, changes=1).upper
     text = (folder / "out-3" / "manifest.json").read_text(encoding="utf-8")
     assert "250" not in text
     assert "key" not in json.loads(text)
-    again = run(folder, 2, out=folder / "again")
+    again = run(folder, 2, spec(head="memoised = true\nchanges = 1"), out=folder / "again")
     assert again.rounds is not None
     assert (again.repeated, again.rounds.collections, again.rounds.kept) == (True, 3, 250)
 
@@ -145,6 +148,8 @@ def test_the_manifest_says_what_all_rounds_rest_on(folder: Path) -> None:
 
 
 def test_nothing_leaves_if_too_few_stayed(folder: Path) -> None:
+    people = [f"new{user}" if user < 50 else f"u{user}" for user in range(PEOPLE)]
+    pl.DataFrame({"user": people, "answer": answers()}).write_csv(folder / "week-3.csv")
     found = run(folder, 1)
     limit = f", epsilon = {found.central.upper * 1.05}"
     run(folder, 2, spec(targets=limit))
@@ -154,6 +159,15 @@ def test_nothing_leaves_if_too_few_stayed(folder: Path) -> None:
         run(folder, 3, spec(targets=limit))
     assert not (folder / "out-3").exists()
     run(folder, 3)
+
+
+def test_ids_written_in_another_way_are_noticed(folder: Path) -> None:
+    run(folder, 1)
+    rows = pl.read_csv(folder / "week-2.csv").with_columns(pl.col("user") + " ")
+    rows.write_csv(folder / "week-2.csv")
+    with pytest.raises(DataError, match=r"Nobody has sent the same report in all 2 rounds so far: are the ids written"):
+        run(folder, 2)
+    assert not (folder / "out-2").exists()
 
 
 def test_more_rounds_than_announced_are_refused(folder: Path) -> None:
@@ -252,7 +266,7 @@ def test_rounds_are_not_added_up_to_more_people(folder: Path) -> None:
 
 
 def test_the_program_needs_no_column_of_ids(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "weekly.toml").write_text(spec().effective(), encoding="utf-8")
+    (folder / "weekly.toml").write_text(spec(head="memoised = true\nchanges = 1").effective(), encoding="utf-8")
     for week in (1, 3):
         command = ["collect", str(folder / "weekly.toml"), "--input", str(folder / f"week-{week}.csv")]
         command += ["--out", str(folder / f"out-{week}"), "--key-file", str(folder / "my.key"), "--round", str(week)]
@@ -285,5 +299,6 @@ def test_who_stays_is_counted_as_sets_would(tmp_path: Path, monkeypatch: pytest.
         changed = sum(any(wave.get(person, value) != value for wave in before) for person, value in waves[-1].items())
         with opened(key, tmp_path / "my.key") as ledger:
             assert ledger.check([candidate]) == (True,)
-            assert ledger.kept(candidate) == (same, changed)
+            sent = [{wave[person] for wave in waves if person in wave} for person in waves[-1]]
+            assert ledger.kept(candidate) == (same, changed, max(map(len, sent)))
             ledger.admit([candidate])

@@ -41,18 +41,24 @@ def refuse_unkept(specification: Specification, request: Request) -> None:
         )
 
 
-def kept_rounds(made: Release, counts: tuple[int, int], rounds: int) -> KeyRounds:
+def kept_rounds(made: Release, counts: tuple[int, int, int], rounds: int) -> KeyRounds:
     """Return what so many rounds of kept reports say together; refused if they are more, or say more, than was asked.
 
     `counts` are as `Ledger.kept` says. The crowd are people who have sent the same report in all rounds.
     """
-    specification, (kept, changed) = parse(made.manifest.specification), counts
+    specification, (kept, changed, most) = parse(made.manifest.specification), counts
     announced, targets = specification.rounds or 1, specification.targets
     if rounds > announced:
         fail(
             f"With this key {announced:,} rounds were collected, as many as the specification announces: nothing "
             "leaves."
         )
+    if rounds > 1 and kept == 0:
+        fail(
+            f"Nobody has sent the same report in all {rounds:,} rounds so far: are the ids written as before? A person "
+            "whose id is written in another way sends a second report. Nothing leaves."
+        )
+    _refuse_changes(specification, changed, most)
     crowd = replace(made.protocol, n=max(kept, 1))
     values = specification.reports_kept(crowd.randomizer.inputs) or 1
     figure = dp.waves(crowd, waves=rounds, delta=targets.delta, changes=values - 1)
@@ -64,3 +70,14 @@ def kept_rounds(made: Release, counts: tuple[int, int], rounds: int) -> KeyRound
         )
     epsilon = Bound(lower=0.0, upper=figure.upper, kind="upper", unit="nats")
     return KeyRounds(collections=rounds, epsilon=epsilon, delta=targets.delta, kept=kept, changed=changed)
+
+
+def _refuse_changes(specification: Specification, changed: int, most: int) -> None:
+    """Refuse people who have sent more different reports than the figures are for."""
+    announced = specification.changes or 0
+    if most - 1 > announced:
+        fail(
+            f"{changed:,} people gave another answer in an earlier round, some of them {most:,} different ones: with "
+            f"changes = {announced} the specification announces {announced + 1:,} at most. Nothing leaves. Raise "
+            "changes, with what that does to all targets, or leave these people out."
+        )

@@ -164,27 +164,34 @@ class Ledger:
                 known.append((batch, candidate.entries.file))
         return tuple(fresh)
 
-    def kept(self, candidate: Candidate) -> tuple[int, int]:
+    def kept(self, candidate: Candidate) -> tuple[int, int, int]:
         """Say of how many people the report in a round is the one that they sent in all other rounds of the deployment.
 
-        And how many have sent another one in any of them.
+        And how many have sent another one in any of them, and how many different ones a person has sent at most.
         """
         own = candidate.entries
         others = [self._tags(number) for number, batch in enumerate(self.batches) if batch.scope != own.scope]
         same = changed = 0
+        most = 1
         for start in range(0, own.people, _CHUNK):
             mine = read_pairs(own.file, start, min(_CHUNK, own.people - start))
             stays, moves = np.ones(mine.shape[0], dtype=np.bool_), np.zeros(mine.shape[0], dtype=np.bool_)
+            sent = [mine[:, 1]]
             for path in others:
                 met = np.zeros_like(stays)
+                other = mine[:, 1].copy()
                 with path.open("rb", buffering=0) as file:
                     for theirs in _near(mine, path, file, path.stat().st_size // PAIR, sparse=False):
                         here, alike = _compared(mine, theirs)
                         met |= here & alike
                         moves |= here & ~alike
+                        other[here] = theirs[_places(mine, theirs)[here], 1]
                 stays &= met
+                sent.append(other)
             same, changed = same + int(np.count_nonzero(stays)), changed + int(np.count_nonzero(moves))
-        return same, changed
+            different = 1 + np.count_nonzero(np.diff(np.sort(np.stack(sent), axis=0), axis=0), axis=0)
+            most = max(most, int(different.max(initial=1)))
+        return same, changed, most
 
     def admit(self, candidates: Sequence[Candidate]) -> None:
         """Write new batches down, through to the disk: all or none.
@@ -316,8 +323,13 @@ def _in_both(one: Path, other: Path) -> tuple[int, int]:
 
 def _compared(mine: Words, theirs: Words) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Say of each pair in `mine` whether its record is in `theirs`, and whether with the same value."""
-    places = np.minimum(np.searchsorted(theirs[:, 0], mine[:, 0]), theirs.shape[0] - 1)
+    places = _places(mine, theirs)
     return theirs[places, 0] == mine[:, 0], theirs[places, 1] == mine[:, 1]
+
+
+def _places(mine: Words, theirs: Words) -> npt.NDArray[np.intp]:
+    """Return where in `theirs` the record of each pair in `mine` would be."""
+    return np.minimum(np.searchsorted(theirs[:, 0], mine[:, 0]), theirs.shape[0] - 1)
 
 
 def _near(mine: Words, path: Path, file: BinaryIO, total: int, *, sparse: bool) -> Iterator[Words]:

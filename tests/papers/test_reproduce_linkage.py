@@ -23,7 +23,8 @@ from hushuffle.papers.murakami2021 import linkage as figures
 from hushuffle.papers.murakami2021 import matchers
 from hushuffle.papers.murakami2021 import noise as linkage_noise
 from hushuffle.papers.murakami2021.attempts import attempts, information
-from hushuffle.papers.murakami2021.sources import Measured, Source, checkins, matched, measure, table, unsettled
+from hushuffle.papers.murakami2021.datasets import checkins
+from hushuffle.papers.murakami2021.sources import Measured, Source, matched, measure, table, unsettled
 
 PEOPLE, PLACES, MOVIES = 110, 60, 150
 TARGETS = {target.name: target for target in figures.TARGETS}
@@ -188,8 +189,9 @@ def test_information_is_that_of_the_enumerated_channel(k: int) -> None:
 def test_no_attack_beats_a_bound_and_bounds_are_in_order(data: Path) -> None:
     shares: list[float] = []
     request = Request(data=data, tell=lambda _, share: shares.append(share))
-    scene, found = attempts(request, epsilons=(0.5, 3.0, 6.0), rounds=3)
-    assert scene.reported.n == PEOPLE
+    places = checkins(request).traces
+    found = attempts(request, places, epsilons=(0.5, 3.0, 6.0), rounds=3)
+    assert places.n == PEOPLE
     assert shares == sorted(shares)
     for one in found:
         assert not one.impossible  # false alarm 1e-6 each
@@ -203,16 +205,18 @@ def test_no_attack_beats_a_bound_and_bounds_are_in_order(data: Path) -> None:
 
 
 def test_an_attack_that_beats_a_bound_is_noticed(data: Path) -> None:
-    _, (response, _) = attempts(Request(data=data), epsilons=(0.5,), rounds=2)
+    places = checkins(Request(data=data))
+    response, _ = attempts(Request(data=data), places.traces, epsilons=(0.5,), rounds=2)
     lucky = replace(response, places=np.ones(5000, dtype=np.int64))
     assert lucky.impossible
-    claim = linkage_noise._error_claims([lucky])[0]
+    claim = linkage_noise._error_claims([lucky], places)[0]
     assert (claim.verdict, claim.sentence) == ("contradicted", "No attack beats a bound.")
     assert claim.ours.startswith("In 1 of 1")
 
 
 def test_studies_of_noise_are_built_rendered_and_validated(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    request, made = Request(data=data), attempts(Request(data=data), epsilons=(2.0, 5.0, 9.0), rounds=2)
+    request = Request(data=data)
+    made = attempts(request, checkins(request).traces, epsilons=(2.0, 5.0, 9.0), rounds=2)
     monkeypatch.setattr(linkage_noise, "attempts", lambda *_, **__: made)
     for name in ("murakami2021/figure-8", "murakami2021/figure-9"):
         study = TARGETS[name].build(request)
@@ -221,9 +225,9 @@ def test_studies_of_noise_are_built_rendered_and_validated(data: Path, monkeypat
 
 
 def test_divergences_that_are_not_known_well_enough_are_not_compared() -> None:
-    assert linkage_noise._closeness([], 4, "9 people.").verdict == "not testable here"
-    assert linkage_noise._closeness([1.5, 2.0], 4, "9 people.").verdict == "confirmed"
-    assert linkage_noise._closeness([1.5, 9.0], 4, "9 people.").verdict == "differs on other data"
+    assert linkage_noise._closeness([], 4, "9 people.", "Another city.").verdict == "not testable here"
+    assert linkage_noise._closeness([1.5, 2.0], 4, "9 people.", "Another city.").verdict == "confirmed"
+    assert linkage_noise._closeness([1.5, 9.0], 4, "9 people.", "Another city.").verdict == "differs on other data"
 
 
 @pytest.mark.data
@@ -231,7 +235,8 @@ def test_real_check_ins() -> None:
     folder = os.environ.get("HUSHUFFLE_DATA")
     if folder is None:
         pytest.skip("HUSHUFFLE_DATA is not set: it names the folder of the data sets")
-    _, found = attempts(Request(data=Path(folder)), epsilons=(4.0, 8.0, 12.0), rounds=1)
+    request = Request(data=Path(folder))
+    found = attempts(request, checkins(request).traces, epsilons=(4.0, 8.0, 12.0), rounds=1)
     for one in found:
         assert not one.impossible  # false alarm 1e-6 each
         assert one.here <= one.exact.upper <= one.published
@@ -247,7 +252,7 @@ def test_matchers_of_visits_beside_the_markov_model(data: Path) -> None:
     by_score = {score: [float(str(row[2])) for row in wrong.rows if row[1] == score] for score in matchers.SCORES}
     assert all(found[-1] <= found[0] for found in by_score.values())  # more check-ins, fewer errors
     assert by_score[matchers.MARKOV] == by_score[matchers.SHARED_OUT]  # dividing by the length names the same person
-    scene = linkage.scene(checkins(Request(data=data), 100), events=None)
+    scene = linkage.scene(checkins(Request(data=data), long=True).traces, events=None)
     profiles = linkage.train(scene.training)
     assert np.array_equal(
         matchers.scored(profiles, scene.reported, matchers.MARKOV), linkage.trace_scores(profiles, scene.reported)

@@ -55,7 +55,8 @@ def reproduce(
         seed: for what is simulated; the same seed, the same numbers.
         quick: compute at small sizes, in seconds; verdicts are about those.
         json: print study.json instead of the summary, and nothing else; for several targets, a list of them.
-        list_: list the targets, with the data sets they need and about how long they take.
+        list_: list the targets, with the data sets they need, the papers' own that they
+            would use, and about how long they take.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
     from hushuffle.papers import Request, find, targets, today  # noqa: PLC0415
@@ -85,7 +86,7 @@ def reproduce(
 
 def _data(given: Sequence[str], targets: Iterable[Target]) -> tuple[Path | None, dict[str, Path]]:
     """Return the folder of the data sets, and those that are elsewhere, by name."""
-    known = sorted({name for target in targets for name in target.data})
+    known = sorted({name for target in targets for name in (*target.data, *dict(target.originals))})
     folder, named = os.environ.get("HUSHUFFLE_DATA"), dict[str, Path]()
     for text in given:
         name, equals, path = text.partition("=")
@@ -167,9 +168,9 @@ def _listed(chosen: Sequence[Target]) -> Iterator[str]:
     for target in chosen:
         data = f", needs {', '.join(target.data)}" if target.data else ""
         yield f"{target.name}  (about {_time(target.seconds)}{data})"
-        yield from textwrap.wrap(
-            target.title, width=_WIDTH, initial_indent=" " * _INDENT, subsequent_indent=" " * _INDENT
-        )
+        more = (f"With --data {name}=FOLDER: {tested}." for name, tested in target.originals)
+        for text in (target.title, *more):
+            yield from textwrap.wrap(text, width=_WIDTH, initial_indent=" " * _INDENT, subsequent_indent=" " * _INDENT)
 
 
 def _time(seconds: float) -> str:
@@ -180,7 +181,13 @@ def _time(seconds: float) -> str:
 
 def _listed_json(chosen: Sequence[Target]) -> str:
     rows = [
-        {"name": target.name, "title": target.title, "data": list(target.data), "seconds": target.seconds}
+        {
+            "name": target.name,
+            "title": target.title,
+            "data": list(target.data),
+            "originals": dict(target.originals),
+            "seconds": target.seconds,
+        }
         for target in chosen
     ]
     return json_text.dumps(rows, indent=2, allow_nan=False) + "\n"

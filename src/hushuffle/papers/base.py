@@ -54,14 +54,20 @@ class Request:
             raise DataError(message)
         return folder
 
+    def original(self, name: str) -> Path | None:
+        """Return the folder of the data set `name` that may be there or not: a paper's own, too large to ship."""
+        folder = self.named.get(name) or (self.data / name if self.data else None)
+        return folder if folder is not None and folder.is_dir() else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """A table, figure or place of a paper: `name` is PAPER/figure-N, `data` the data sets that it needs.
 
     A place is a figure, table, part, property, section or theorem; the name may have a suffix: jurado2023/figure-3a,
-    jurado2023/figure-3-knowledge. `seconds` is about how long it takes on two cores; `quick` computes the same at sizes
-    that take seconds (None: `build` does).
+    jurado2023/figure-3-knowledge. `originals` are names of data sets of the paper's own, taken in place of `data`
+    where they are given, each with what is then tested. `seconds` is about how long it takes on two
+    cores; `quick` computes the same at sizes that take seconds (None: `build` does).
 
     Raises:
         InvalidInputError: a name of another form.
@@ -71,6 +77,7 @@ class Target:
     title: str
     build: Callable[[Request], Report]
     data: tuple[str, ...] = ()
+    originals: tuple[tuple[str, str], ...] = ()
     seconds: float = 1.0
     quick: Callable[[Request], Report] | None = None
 

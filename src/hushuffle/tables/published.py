@@ -73,7 +73,13 @@ def complete(frame: pl.DataFrame, name: str, what: str) -> None:
         faults.refuse(MISSING, f"{name}: column {column.name!r}", sentence)
 
 
-_CHECKINS: Final = ("checkins.parquet", "dataset_TSMC2014_NYC.txt")
+_CHECKINS: Final = (
+    "checkins.parquet",
+    "dataset_TSMC2014_NYC.txt",
+    "raw_Checkins_anonymized.txt",
+    "dataset_WWW_Checkins_anonymized.txt",
+    "dataset_TIST2015_Checkins.txt",
+)
 _COLUMNS: Final = {
     4: ("user", "venue", "time", "offset"),
     8: ("user", "venue", "category_id", "category", "latitude", "longitude", "offset", "time"),
@@ -91,12 +97,13 @@ def load_checkins(source: str | Path) -> Traces:
     events of one user at the same time keep the order of the rows.
 
     Args:
-        source: the file, or a folder with checkins.parquet or dataset_TSMC2014_NYC.txt.
+        source: the file, or a folder with checkins.parquet, dataset_TSMC2014_NYC.txt, raw_Checkins_anonymized.txt
+            (all of 2019's), dataset_WWW_Checkins_anonymized.txt or dataset_TIST2015_Checkins.txt: the first of them.
 
     Raises:
         DataError: not there, not such a file, or a record that cannot be read (no value is shown).
 
-    Source: Yang, Zhang, Zheng, Yu 2015 (data).
+    Source: Yang, Zhang, Zheng, Yu 2015; Yang, Zhang, Qu 2016; Yang, Qu, Yang, Cudre-Mauroux 2019 (data).
 
     >>> import tempfile
     >>> rows = "1\tcafe\tTue Apr 03 18:00:09 +0000 2012\t-240\n1\tbar\tTue Apr 03 17:00:09 +0000 2012\t-240\n"

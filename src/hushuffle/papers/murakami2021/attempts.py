@@ -16,18 +16,10 @@ from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, S
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.model import Bound, Chart, Claim, Report, Series, Table
 from hushuffle.model.citation import PIE
+from hushuffle.model.traces import Traces
 from hushuffle.papers.base import Request, claim
-from hushuffle.papers.murakami2021.sources import (
-    CHECKINS,
-    LIKELIHOOD,
-    PER_EVENT,
-    Source,
-    biometrics,
-    checkins,
-    matched,
-    matrices,
-    settings,
-)
+from hushuffle.papers.murakami2021.datasets import Events, Matcher, biometrics, checkins, matrices, settings
+from hushuffle.papers.murakami2021.sources import LIKELIHOOD, PER_EVENT, Source, matched
 from hushuffle.questions import pie, pse
 from hushuffle.randomness import Randomness, reproducible
 
@@ -91,10 +83,10 @@ class Attempt:
 
 
 def attempts(
-    request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS
-) -> tuple[linkage.Scene, list[Attempt]]:
+    request: Request, places: Traces, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS
+) -> list[Attempt]:
     """Return what comes of each mechanism at each epsilon: everybody sends the first place of the latter half."""
-    scene = linkage.scene(checkins(request))
+    scene = linkage.scene(places)
     profiles, coins = linkage.train(scene.training), reproducible(request.seed)
     found: list[Attempt] = []
     for epsilon in epsilons:
@@ -102,7 +94,7 @@ def attempts(
             request.tell(f"{name} at epsilon {epsilon:g}", len(found) / (2 * len(epsilons)))
             scores = list(_scores(profiles, scene, randomizer, rounds, coins))
             found.append(_attempt(name, epsilon, randomizer, scene, scores, coins))
-    return scene, found
+    return found
 
 
 def _mechanisms(k: int, epsilon: float) -> dict[str, RandomizedResponse | LocalHashing]:
@@ -179,27 +171,25 @@ def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:
     return told + lie * others  # outputs that nobody holds have probability `lie` whoever reports: they say nothing
 
 
-PLACES: Final = 50
-"""Check-ins known to the attacker."""
-
-_EQUAL: Final = f"first {PLACES} sent, likelihood"
 _ALLOWED: Final = (0.001, 0.01, 0.1)
 _AWARDED: Final = {0.01: 0.15, 0.1: 0.1}
 """False rejects at false accepts of the best matcher of the Face Recognition Prize Challenge, as the paper says."""
 
 _POINTS: Final = 60
+_OTHER_MATCHERS: Final = "Other matchers than the paper's."
 _FEWER_KNOWN: Final = "The paper's attacker knows up to 500 check-ins of 1,896 people with 1,000 or more."
 
 
 def detection(request: Request) -> Report:
     """Return figure 7: detection error tradeoffs with partial knowledge, and those of the face and the finger."""
-    places, scores = checkins(request, CHECKINS), matrices(request)
-    scene = linkage.scene(places, training=PLACES, events=None)
-    equal = linkage.scene(places, training=PLACES, events=PLACES)
+    places, scores = checkins(request, long=True), matrices(request)
+    known = places.known[-1]
+    scene = linkage.scene(places.traces, training=known, events=None)
+    equal = linkage.scene(places.traces, training=known, events=known)
     sources = [
         *biometrics(scores),
         *(matched(f"check-ins, {how}", scene, per_event=how == PER_EVENT) for how in (LIKELIHOOD, PER_EVENT)),
-        matched(f"check-ins, {_EQUAL}", equal),
+        matched(f"check-ins, first {known} sent, likelihood", equal),
     ]
     curves: dict[str, Detection] = {}
     rates: dict[str, Bound] = {}
@@ -211,10 +201,10 @@ def detection(request: Request) -> Report:
         key="murakami2021/figure-7",
         title="Detection error tradeoff: check-ins, a face, a fingerprint",
         question="At the same rate of false accepts, which matcher misses fewer: one of traces, faces or fingers?",
-        claims=_detection_claims(curves, f"{places.n:,} people of one city, {PLACES} check-ins known."),
-        answers=_detection_answers(curves),
+        claims=_detection_claims(curves, places, scores),
+        answers=_detection_answers(curves, known),
         settings=(
-            ("check-ins known", f"{PLACES} of the former half of the trace; all of the latter are sent"),
+            ("check-ins known", f"{known} of the former half of the trace; all of the latter are sent"),
             *settings(request, places=places, scores=scores),
         ),
         tables=(_rates(sources, curves, rates),),
@@ -223,7 +213,10 @@ def detection(request: Request) -> Report:
     )
 
 
-def _detection_claims(curves: dict[str, Detection], data: str) -> tuple[Claim, ...]:
+def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequence[Matcher]) -> tuple[Claim, ...]:
+    data = f"{places.n:,} people of {places.where}, {places.known[-1]} check-ins known."
+    traces = _FEWER_KNOWN if places.short or places.lacks else ""
+    others = _OTHER_MATCHERS if any(one.lacks for one in scores) else ""
     face, finger = curves["face"], curves["fingerprint"]
     raw, mean = (curves[f"check-ins, {how}"] for how in (LIKELIHOOD, PER_EVENT))
 
@@ -242,7 +235,7 @@ def _detection_claims(curves: dict[str, Detection], data: str) -> tuple[Claim, .
                 f"{faces} {_listed(curve)}.",
                 reason=reason,
                 data=data,
-                stand_in=_FEWER_KNOWN,
+                stand_in=traces or others,
             )
             for how, curve, reason in (
                 ("with the paper's score", raw, ""),
@@ -254,7 +247,7 @@ def _detection_claims(curves: dict[str, Detection], data: str) -> tuple[Claim, .
             "The fingerprint has more errors than the face.",
             face.equal_error < finger.equal_error,
             f"Equal error rates of {finger.equal_error:.3f} and {face.equal_error:.3f}.",
-            stand_in="Other matchers than the paper's.",
+            stand_in=others,
         ),
         *(
             claim(
@@ -264,7 +257,7 @@ def _detection_claims(curves: dict[str, Detection], data: str) -> tuple[Claim, .
                 f"{told}{_listed(curve)}.",
                 printed="0.15 and 0.1 at 0.01 and 0.1",
                 data=data,
-                stand_in=_FEWER_KNOWN,
+                stand_in=traces,
             )
             for how, curve in (("with the paper's score", raw), ("with the likelihood per event", mean))
         ),
@@ -275,11 +268,11 @@ def _listed(curve: Detection) -> str:
     return ", ".join(f"{curve.reject_at(allowed):.3f}" for allowed in _ALLOWED)
 
 
-def _detection_answers(curves: dict[str, Detection]) -> tuple[str, ...]:
-    equal = curves[f"check-ins, {_EQUAL}"]
+def _detection_answers(curves: dict[str, Detection], known: int) -> tuple[str, ...]:
+    equal = curves[f"check-ins, first {known} sent, likelihood"]
     return (
         "Which person has the best score is the same for the likelihood and the likelihood per event. If everybody "
-        f"sends {PLACES} places, so that there is no length to tell, the paper's score has {_listed(equal)}.",
+        f"sends {known} places, so that there is no length to tell, the paper's score has {_listed(equal)}.",
     )
 
 

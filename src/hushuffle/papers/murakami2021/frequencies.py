@@ -18,6 +18,7 @@ from hushuffle.model import Chart, Claim, Report, Series, Table
 from hushuffle.model.citation import PIE
 from hushuffle.papers.base import Request, Target, claim
 from hushuffle.papers.murakami2021.crowds import Crowd, Losses, crowd, losses, zipf
+from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, visitors
 from hushuffle.questions import pie
 from hushuffle.tables.published import load_checkins
 
@@ -62,7 +63,21 @@ def against_epsilon(
 
 
 def checkins(request: Request) -> Report:
-    """Return figure 10 on the real check-ins of one city: each check-in reported once."""
+    """Return figure 10 on real check-ins: one of each person in the paper's own data, else each one of one city."""
+    own = visitors(request)
+    if own is not None:
+        traces, lacks = own
+        visited, codes = np.unique(traces.events, return_inverse=True)
+        first = traces.offsets[:-1] + traces.lengths // 2
+        source = f"one check-in, the first of the latter half, of {traces.n:,} people at {visited.size:,} places"
+        return errors(
+            crowd(codes[first], visited.size, f"{source} all over the world"),
+            key="murakami2021/figure-10-checkins",
+            g=BUCKETS,
+            epsilons=_EPSILONS,
+            request=request,
+            stand_in=f"The paper has {lacks}." if lacks else "",
+        )
     visits = load_checkins(request.folder("foursquare_nyc"))
     people = crowd(visits.events, visits.k, f"{visits.events.size:,} check-ins at {visits.k:,} places in New York")
     return errors(
@@ -338,7 +353,8 @@ TARGETS: Final = (
         name="murakami2021/figure-10-checkins",
         title="The same on real check-ins",
         build=checkins,
-        data=("foursquare_nyc",),
+        data=DATA[:1],
+        originals=((ORIGINALS[0][0], "one check-in of everybody, at the paper's sizes of buckets and epsilon"),),
         seconds=5,
     ),
     Target(

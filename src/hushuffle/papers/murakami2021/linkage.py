@@ -9,39 +9,43 @@ from typing import Final
 from hushuffle.attacks import linkage
 from hushuffle.model import Chart, Claim, Report, Series
 from hushuffle.model.citation import PIE
-from hushuffle.model.traces import Traces
 from hushuffle.papers.base import Request, Target, claim, said
 from hushuffle.papers.murakami2021 import attempts as linkage_detection
 from hushuffle.papers.murakami2021 import noise as linkage_noise
-from hushuffle.papers.murakami2021.sources import (
-    CHECKINS,
+from hushuffle.papers.murakami2021.datasets import (
     DATA,
-    LIKELIHOOD,
-    PER_EVENT,
-    RATINGS,
-    STAND_IN,
-    Measured,
-    Source,
+    ORIGINALS,
+    SCORED,
+    Events,
+    Matcher,
+    Used,
     biometrics,
     checkins,
-    level,
-    matched,
     matrices,
-    measure,
     ratings,
     settings,
+    stand_in,
+)
+from hushuffle.papers.murakami2021.sources import (
+    LIKELIHOOD,
+    PER_EVENT,
+    Measured,
+    Source,
+    below,
+    decided,
+    level,
+    matched,
+    measure,
     table,
     unsettled,
 )
 
 _SENT: Final = (1, 2, 3, 4, 5)
-_PLACES_KNOWN: Final = (5, 10, 20, 30, 40, 50)
-_MOVIES_KNOWN: Final = (1, 2, 3, 4, 5)
 _THREE: Final = 3
 _BITS: Final = "D(genuine || impostor), bits"
 _PARTIAL: Final = (
-    f"{STAND_IN} The paper's attacker knows 100 to 500 check-ins of people with 1,000 or more, and its people rate 500 "
-    "films or more."
+    "The paper's attacker knows 100 to 500 check-ins of people with 1,000 or more, and its people rate 500 films or "
+    "more."
 )
 _ESTIMATE: Final = "Points are the estimate for this number of people, settled or not."
 
@@ -70,7 +74,7 @@ def maximum(request: Request) -> Report:
         key="murakami2021/figure-5",
         title="Traces, ratings, a face, a fingerprint: an attacker who knows everything",
         question="How identifying are unprotected traces, if the attacker was trained on these very events?",
-        claims=_maximum_claims(found, lines, _people(places, movies)),
+        claims=_maximum_claims(found, lines, places, movies, scores),
         answers=_maximum_answers(found),
         settings=settings(request, places=places, movies=movies, scores=scores),
         tables=(table(list(found.values()), key="maximum", title="Maximum knowledge"),),
@@ -80,9 +84,9 @@ def maximum(request: Request) -> Report:
     )
 
 
-def _firsts(places: Traces, movies: Traces) -> list[Source]:
-    of_places = [linkage.scene(places, knowledge="maximum", events=m) for m in _SENT]
-    of_movies = [linkage.scene(movies, knowledge="maximum", split="none", events=m) for m in _SENT]
+def _firsts(places: Events, movies: Events) -> list[Source]:
+    of_places = [linkage.scene(places.traces, knowledge="maximum", events=m) for m in _SENT]
+    of_movies = [linkage.scene(movies.traces, knowledge="maximum", split="none", events=m) for m in _SENT]
     return [
         matched(f"{name}, first {m}", scene)
         for name, scenes in (("check-ins", of_places), ("ratings", of_movies))
@@ -90,9 +94,9 @@ def _firsts(places: Traces, movies: Traces) -> list[Source]:
     ]
 
 
-def _whole(places: Traces, movies: Traces) -> list[Source]:
-    of_places = linkage.scene(places, knowledge="maximum", events=None)
-    of_movies = linkage.scene(movies, knowledge="maximum", split="none", events=None)
+def _whole(places: Events, movies: Events) -> list[Source]:
+    of_places = linkage.scene(places.traces, knowledge="maximum", events=None)
+    of_movies = linkage.scene(movies.traces, knowledge="maximum", split="none", events=None)
     return [
         matched(f"{name}, all, {how}", scene, per_event=how == PER_EVENT)
         for name, scene in (("check-ins", of_places), ("ratings", of_movies))
@@ -104,48 +108,55 @@ def _names(sources: Sequence[Source]) -> list[str]:
     return [source.label for source in sources]
 
 
-def _people(places: Traces, movies: Traces) -> str:
-    return f"{places.n:,} people of one city, {movies.n:,} people who rate."
-
-
-def _maximum_claims(found: dict[str, Measured], lines: dict[str, list[Measured]], data: str) -> tuple[Claim, ...]:
+def _maximum_claims(
+    found: dict[str, Measured],
+    lines: dict[str, list[Measured]],
+    places: Events,
+    movies: Events,
+    scores: Sequence[Matcher],
+) -> tuple[Claim, ...]:
     finger = found["fingerprint"].compared
+    fingers = [one for one in scores if one.label == "fingerprint"]
+    data = f"{places.n:,} people of {places.where}, {movies.n:,} people who rate."
+    used: list[Used] = [places, movies, *scores]
+    to_places, to_all = stand_in([places, *fingers], used), stand_in([places, movies, *fingers], used)
     whole = {name: found[f"{name}, all, {LIKELIHOOD}"].compared for name in lines}
     needed = {
         name: next((m for m, one in zip(_SENT, line, strict=True) if one.compared >= finger), None)
         for name, line in lines.items()
     }
-    places, movies = needed["check-ins"], needed["ratings"]
+    first, liked = needed["check-ins"], needed["ratings"]
     moving, people = sum(one.moving for one in found.values()), found["fingerprint"].trend.sizes[-1]
     least = {name: _least(value) for name, value in needed.items()}
     return (
-        claim(
-            "section 5.2, Figure 5",
+        decided(
             "Three places identify a person like a fingerprint.",
-            places is not None and places <= _THREE,
+            first is not None and first <= _THREE,
             f"At {people:,} people D is {finger:.1f} bits for the fingerprint, and "
             f"{', '.join(f'{one.compared:.1f}' for one in lines['check-ins'][:3])} bits for the first one, two and "
             f"three check-ins; {least['check-ins']} reach the fingerprint.",
             data=data,
-            stand_in=STAND_IN,
+            stand_in=to_places,
+            sure=below(lines["check-ins"][:_THREE], [found["fingerprint"]]),
         ),
-        claim(
-            "section 5.2, Figure 5",
+        decided(
             "Ratings need more events than places.",
-            _later(places, movies),
+            _later(first, liked),
             f"{least['ratings'].capitalize()} reach the fingerprint "
             f"({', '.join(f'{one.compared:.1f}' for one in lines['ratings'])} bits for the first one to five).",
             data=data,
-            stand_in=STAND_IN,
+            stand_in=to_all,
+            sure=below(lines["check-ins"], [found["fingerprint"]])
+            and below([found["fingerprint"]], lines["ratings"][-1:]),
         ),
-        claim(
-            "section 5.2, Figure 5",
+        decided(
             "Whole traces identify no less than a fingerprint.",
             min(whole.values()) >= finger,
             f"{whole['check-ins']:.1f} bits for check-ins and {whole['ratings']:.1f} for ratings, as estimated by "
             "nearest neighbours.",
             data=data,
-            stand_in=STAND_IN,
+            stand_in=to_all,
+            sure=any(below([found[f"{name}, all, {LIKELIHOOD}"]], [found["fingerprint"]]) for name in lines),
         ),
         claim(
             "section 5.1",
@@ -154,7 +165,7 @@ def _maximum_claims(found: dict[str, Measured], lines: dict[str, list[Measured]]
             f"{moving} of {len(found)} have not settled at {people:,} people. Where genuine and impostor scores hardly "
             "overlap, a sample of people shows only that D is large.",
             data=data,
-            stand_in=f"{STAND_IN} With more people it may settle.",
+            stand_in=f"{to_all or f'At most {SCORED:,} people are scored.'} With more people it may settle.",
         ),
     )
 
@@ -193,18 +204,18 @@ def _trends(found: Sequence[Measured]) -> Chart:
 
 def compared(request: Request) -> Report:
     """Return one chart of all sources: the attacker knows everything, or past events only."""
-    places, movies, scores = checkins(request, CHECKINS), ratings(request, RATINGS), matrices(request)
+    places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
     first = [matched(f"check-ins, first {m}, all known", _known_places(places, m)) for m in (1, 3)]
     past = [
         matched(
-            f"check-ins, all, {_PLACES_KNOWN[-1]} earlier ones known, {how}",
+            f"check-ins, all, {places.known[-1]} earlier ones known, {how}",
             _partial(places),
             per_event=how == PER_EVENT,
         )
         for how in (LIKELIHOOD, PER_EVENT)
     ]
-    liked = [matched("ratings, first 3, all known", linkage.scene(movies, knowledge="maximum", split="none", events=3))]
-    found = measure([*biometrics(scores), *first, *liked, *past], request)
+    liked = linkage.scene(movies.traces, knowledge="maximum", split="none", events=3)
+    found = measure([*biometrics(scores), *first, matched("ratings, first 3, all known", liked), *past], request)
     order = sorted(found, key=lambda one: -one.compared)
     people = found[0].trend.sizes[-1]
     listed = "; ".join(f"{one.label} {one.compared:.1f}" for one in order)
@@ -221,12 +232,12 @@ def compared(request: Request) -> Report:
     )
 
 
-def _known_places(places: Traces, events: int) -> linkage.Scene:
-    return linkage.scene(places, knowledge="maximum", events=events)
+def _known_places(places: Events, events: int) -> linkage.Scene:
+    return linkage.scene(places.traces, knowledge="maximum", events=events)
 
 
-def _partial(places: Traces) -> linkage.Scene:
-    return linkage.scene(places, training=_PLACES_KNOWN[-1], events=None)
+def _partial(places: Events) -> linkage.Scene:
+    return linkage.scene(places.traces, training=places.known[-1], events=None)
 
 
 def _ranked(found: Sequence[Measured]) -> tuple[str, ...]:
@@ -241,12 +252,12 @@ def _ranked(found: Sequence[Measured]) -> tuple[str, ...]:
 
 def partial(request: Request) -> Report:
     """Return figure 6: the attacker knows earlier check-ins only, or the first ratings."""
-    places, movies, scores = checkins(request, CHECKINS), ratings(request, RATINGS), matrices(request)
-    sweeps = {"check-ins": _PLACES_KNOWN, "ratings": _MOVIES_KNOWN}
+    places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
+    sweeps = {"check-ins": places, "ratings": movies}
     sources = [
-        matched(f"{name}, {known} known, {how}", _sweep(name, places, movies, known), per_event=how == PER_EVENT)
-        for name, sizes in sweeps.items()
-        for known in sizes
+        matched(f"{name}, {known} known, {how}", _sweep(name, events, known), per_event=how == PER_EVENT)
+        for name, events in sweeps.items()
+        for known in events.known
         for how in (LIKELIHOOD, PER_EVENT)
     ]
     found = {one.label: one for one in measure([*biometrics(scores), *sources], request)}
@@ -260,13 +271,15 @@ def partial(request: Request) -> Report:
             y_label=_BITS,
             series=(
                 *(
-                    Series.through(how, sizes, [found[f"{name}, {known} known, {how}"].compared for known in sizes])
+                    Series.through(
+                        how, events.known, [found[f"{name}, {known} known, {how}"].compared for known in events.known]
+                    )
                     for how in (LIKELIHOOD, PER_EVENT)
                 ),
-                *(level(other, sizes, found[other].compared) for other in ("face", "fingerprint")),
+                *(level(other, events.known, found[other].compared) for other in ("face", "fingerprint")),
             ),
         )
-        for name, sizes in sweeps.items()
+        for name, events in sweeps.items()
     )
     return Report(
         key="murakami2021/figure-6",
@@ -274,11 +287,11 @@ def partial(request: Request) -> Report:
         question="How identifying are unprotected traces, if the attacker knows only some events of each person?",
         claims=tuple(
             made
-            for name, sizes in sweeps.items()
+            for name, events in sweeps.items()
             for how in (LIKELIHOOD, PER_EVENT)
-            for made in _grows(found, name, sizes, how)
+            for made in _grows(found, name, events, how, (places, movies, *scores))
         ),
-        answers=(_score_matters(found),),
+        answers=(_score_matters(found, places.known[-1]),),
         settings=settings(request, places=places, movies=movies, scores=scores),
         tables=(table(list(found.values()), key="partial", title="Partial knowledge"),),
         charts=charts,
@@ -287,44 +300,53 @@ def partial(request: Request) -> Report:
     )
 
 
-def _sweep(name: str, places: Traces, movies: Traces, known: int) -> linkage.Scene:
-    if name == "check-ins":
-        return linkage.scene(places, training=known, events=None)
-    return linkage.scene(movies, split="none", training=known, events=None)
+def _sweep(name: str, events: Events, known: int) -> linkage.Scene:
+    return linkage.scene(events.traces, split="half" if name == "check-ins" else "none", training=known, events=None)
 
 
-def _grows(found: dict[str, Measured], name: str, sizes: Sequence[int], how: str) -> tuple[Claim, Claim]:
+def _grows(
+    found: dict[str, Measured], name: str, events: Events, how: str, used: Sequence[Used]
+) -> tuple[Claim, Claim]:
     """Return the claims that bits grow with what is known, and pass the face; with one score for the traces."""
-    bits = [found[f"{name}, {known} known, {how}"].compared for known in sizes]
+    sizes = events.known
+    steps = [found[f"{name}, {known} known, {how}"] for known in sizes]
+    bits = [one.compared for one in steps]
+    faces = [one for one in used if isinstance(one, Matcher) and one.label == "face"]
+    alone, beside = (
+        " ".join(filter(None, (text, _PARTIAL * events.short)))
+        for text in (stand_in([events], used), stand_in([events, *faces], used))
+    )
     face = found["face"].compared
     growing = all(after > before for before, after in itertools.pairwise(bits))
     passed = next((known for known, value in zip(sizes, bits, strict=True) if value >= face), None)
     where, data = f"{name.capitalize()}, {how}", f"{sizes[0]} to {sizes[-1]} events known of each person."
     return (
-        claim(
-            "section 5.2, Figure 6",
+        decided(
             f"{where}: D grows with every step of what the attacker knows.",
             growing,
             f"{', '.join(f'{value:.1f}' for value in bits)} bits.",
             data=data,
-            stand_in=_PARTIAL,
+            stand_in=alone,
+            sure=any(below([after], [before]) for before, after in itertools.pairwise(steps)),
+            figure=6,
         ),
-        claim(
-            "section 5.2, Figure 6",
+        decided(
             f"{where}: it passes the face.",
             passed is not None,
             f"The face has {face:.1f} bits{', never reached.' if passed is None else f': at {passed} events known.'}",
             data=data,
-            stand_in=_PARTIAL,
+            stand_in=beside,
+            sure=below(steps, [found["face"]]),
+            figure=6,
         ),
     )
 
 
-def _score_matters(found: dict[str, Measured]) -> str:
-    raw, mean = (found[f"check-ins, {_PLACES_KNOWN[-1]} known, {how}"] for how in (LIKELIHOOD, PER_EVENT))
+def _score_matters(found: dict[str, Measured], most: int) -> str:
+    raw, mean = (found[f"check-ins, {most} known, {how}"] for how in (LIKELIHOOD, PER_EVENT))
     return (
         "What the paper does not say: on traces of unequal length the likelihood is mostly a measure of length. With "
-        f"{_PLACES_KNOWN[-1]} check-ins known its equal error rate is {raw.equal_error:.2f}, after division by the "
+        f"{most} check-ins known its equal error rate is {raw.equal_error:.2f}, after division by the "
         f"number of events {mean.equal_error:.3f}, while both name the same person (error {mean.wrong:.3f}): the order "
         "within a row stays. D of the likelihood is therefore not what the scores of all people tell together, for "
         "these are not independent, as Theorem 3.2 asks."
@@ -337,6 +359,7 @@ TARGETS: Final = (
         title="identifiability without noise, everything known",
         build=maximum,
         data=DATA,
+        originals=ORIGINALS,
         seconds=7,
     ),
     Target(
@@ -344,6 +367,7 @@ TARGETS: Final = (
         title="check-ins, ratings, faces and fingers in one chart",
         build=compared,
         data=DATA,
+        originals=ORIGINALS,
         seconds=4,
     ),
     Target(
@@ -351,6 +375,7 @@ TARGETS: Final = (
         title="identifiability by what the attacker knows",
         build=partial,
         data=DATA,
+        originals=ORIGINALS,
         seconds=7,
     ),
     Target(
@@ -358,6 +383,7 @@ TARGETS: Final = (
         title="false accepts against false rejects",
         build=linkage_detection.detection,
         data=(DATA[0], DATA[2]),
+        originals=(ORIGINALS[0], ORIGINALS[2]),
         seconds=12,
     ),
     *linkage_noise.TARGETS,

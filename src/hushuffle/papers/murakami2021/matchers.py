@@ -17,7 +17,7 @@ from hushuffle.model import Cell, Chart, Report, Series, Table
 from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
 from hushuffle.papers.base import Request, Target, claim
-from hushuffle.papers.murakami2021.sources import checkins
+from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, checkins
 from hushuffle.questions import pie
 from hushuffle.randomness import reproducible
 
@@ -34,9 +34,10 @@ _EVENTS: Final = (1, 2, 5, 10, 20, None)
 _EPSILONS: Final = (8.0, 12.0)
 
 
-def matchers(request: Request, *, at_least: int = 100) -> Report:
+def matchers(request: Request) -> Report:
     """Return identification errors of each score by the number of check-ins sent, and under noise beside the bound."""
-    places = checkins(request, at_least)
+    drawn = checkins(request, long=True)
+    places = drawn.traces
     rows: list[tuple[Cell, ...]] = []
     errors: dict[str, list[float]] = {score: [] for score in SCORES}
     for done, events in enumerate(_EVENTS):
@@ -71,7 +72,7 @@ def matchers(request: Request, *, at_least: int = 100) -> Report:
             f"With all of them the least wrong is {best}.",
         ),
         settings=(
-            ("people", f"{places.n:,} with {at_least} check-ins or more"),
+            ("location traces", drawn.source),
             ("attacker", "knows the former half of everybody's check-ins"),
             ("seed", str(request.seed)),
         ),
@@ -147,7 +148,8 @@ TARGETS: Final[Sequence[Target]] = (
         name="murakami2021/section-3-matchers",
         title="Cosine and TF-IDF beside the Markov model",
         build=matchers,
-        data=("foursquare_nyc",),
+        data=DATA[:1],
+        originals=ORIGINALS[:1],
         seconds=10,
     ),
 )

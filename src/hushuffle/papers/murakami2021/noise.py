@@ -6,37 +6,38 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from hushuffle.attacks import linkage
 from hushuffle.model import Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import PIE
 from hushuffle.papers.base import Request, Target, claim
 from hushuffle.papers.murakami2021.attempts import BUCKETS_PER_VALUE, EPSILONS, MECHANISMS, ROUNDS, Attempt, attempts
-from hushuffle.papers.murakami2021.sources import STAND_IN, settings
+from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, SCORED, STAND_IN, Events, checkins, settings
 
 _CLOSE: Final = 3.0
 """Bounds at most so many times what was found are called close."""
 
+_SAMPLE: Final = f"At most {SCORED:,} people are scored, and the bounds are for so many."
 _FAR: Final = 2.0
 _IMPROVED: Final = 1.5
 
 
 def bits(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
     """Return figure 8: upper bounds on PIE, and the divergence of scores."""
-    scene, found = attempts(request, epsilons=epsilons, rounds=rounds)
+    places = checkins(request)
+    found = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     return Report(
         key="murakami2021/figure-8",
         title="Bits about the sender in one randomized place: promised and found",
         question="How close are the promised bounds on PIE to what there is to find?",
-        claims=_bits_claims(found),
+        claims=_bits_claims(found, places),
         answers=_bits_answers(found),
-        settings=_settings(request, scene, rounds),
+        settings=_settings(request, places, rounds),
         tables=(_bits_table(found),),
         charts=tuple(_bits_chart(found, name) for name in MECHANISMS),
         citations=(PIE.at("figure 8"), PIE.at("Theorem 3.2")),
     )
 
 
-def _bits_claims(found: Sequence[Attempt]) -> tuple[Claim, ...]:
+def _bits_claims(found: Sequence[Attempt], places: Events) -> tuple[Claim, ...]:
     low, high = ([one for one in found if (one.epsilon < 8) == less] for less in (True, False))
     ratios = [one.published / one.divergence for one in found if one.clear]
     loose = max(low, key=lambda one: one.published / one.exact.upper)
@@ -44,7 +45,7 @@ def _bits_claims(found: Sequence[Attempt]) -> tuple[Claim, ...]:
     tight = max(one.published / one.exact.upper for one in high)
     here = [one.here / one.exact.upper for one in found]
     general = [one.general / one.published for one in low]
-    data = _tested(found)
+    data = _tested(found, places)
     return (
         claim(
             "Theorems 4.2 and 4.4, Figure 8",
@@ -53,7 +54,7 @@ def _bits_claims(found: Sequence[Attempt]) -> tuple[Claim, ...]:
             f"{min(general):.1f} to {max(general):,.0f} times below Proposition 4.1.",
             data=data,
         ),
-        _closeness(ratios, len(found), data),
+        _closeness(ratios, len(found), data, STAND_IN if places.lacks else _SAMPLE),
         claim(
             "section 5.3, Figure 8",
             "The bounds for the mechanism cannot be improved much.",
@@ -67,8 +68,8 @@ def _bits_claims(found: Sequence[Attempt]) -> tuple[Claim, ...]:
     )
 
 
-def _tested(found: Sequence[Attempt]) -> str:
-    return f"{found[0].n:,} people with check-ins in one city, {len(found)} settings."
+def _tested(found: Sequence[Attempt], places: Events) -> str:
+    return f"{found[0].n:,} people with check-ins in {places.where}, {len(found)} settings."
 
 
 def _bits_answers(found: Sequence[Attempt]) -> tuple[str, ...]:
@@ -81,7 +82,7 @@ def _bits_answers(found: Sequence[Attempt]) -> tuple[str, ...]:
     )
 
 
-def _closeness(ratios: Sequence[float], tried: int, data: str) -> Claim:
+def _closeness(ratios: Sequence[float], tried: int, data: str, stand_in: str) -> Claim:
     place = "section 5.3, Figure 8"
     sentence = "The bounds for the mechanism are close to the divergence of the attack's scores."
     if not ratios:
@@ -95,7 +96,7 @@ def _closeness(ratios: Sequence[float], tried: int, data: str) -> Claim:
         f"{tried} settings).",
         reason="As an order of magnitude.",
         data=data,
-        stand_in=STAND_IN,
+        stand_in=stand_in,
     )
 
 
@@ -158,21 +159,22 @@ def _bits_chart(found: Sequence[Attempt], name: str) -> Chart:
 
 def errors(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
     """Return figure 9: identification errors, and what bounds them from below."""
-    scene, found = attempts(request, epsilons=epsilons, rounds=rounds)
+    places = checkins(request)
+    found = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     return Report(
         key="murakami2021/figure-9",
         title="Who sent this place? Errors promised and found",
         question="How often does the attack name the wrong person, and how often must every attack?",
-        claims=_error_claims(found),
+        claims=_error_claims(found, places),
         answers=_error_answers(found),
-        settings=_settings(request, scene, rounds),
+        settings=_settings(request, places, rounds),
         tables=(_error_table(found),),
         charts=tuple(_error_chart(found, name) for name in MECHANISMS),
         citations=(PIE.at("figure 9"), PIE.at("Corollary 3.9")),
     )
 
 
-def _error_claims(found: Sequence[Attempt]) -> tuple[Claim, ...]:
+def _error_claims(found: Sequence[Attempt], places: Events) -> tuple[Claim, ...]:
     broken = sum(one.impossible for one in found)
     tighter = [one for one in found if one.fano(one.published) > one.fano(one.general)]
     return (
@@ -182,14 +184,14 @@ def _error_claims(found: Sequence[Attempt]) -> tuple[Claim, ...]:
             not broken,
             f"In {broken} of {len(found)} settings the attack was right more often than certified, by more than chance "
             "allows (false alarms 1e-6 each).",
-            data=_tested(found),
+            data=_tested(found, places),
         ),
         claim(
             "section 5.3, Figure 9",
             "Fano's inequality with Theorems 4.2 and 4.4 promises more than with Proposition 4.1.",
             len(tighter) >= len(found) // 2,
             f"In {len(tighter)} of {len(found)} settings; never less.",
-            data=_tested(found),
+            data=_tested(found, places),
         ),
     )
 
@@ -269,14 +271,14 @@ def _error_chart(found: Sequence[Attempt], name: str) -> Chart:
     )
 
 
-def _settings(request: Request, scene: linkage.Scene, rounds: int) -> tuple[tuple[str, str], ...]:
-    k = scene.reported.k
+def _settings(request: Request, places: Events, rounds: int) -> tuple[tuple[str, str], ...]:
+    k = places.traces.k
     return (
         ("sent", "the first place of the latter half of each trace, randomized"),
         ("known", "the former half of each trace; reports are believed, as in the paper"),
         ("buckets of local hashing", f"{BUCKETS_PER_VALUE * k:,}, ten for each value, about as in the paper"),
         ("rounds", f"{rounds}, everybody randomizing anew"),
-        *settings(request, places=scene.reported),
+        *settings(request, places=places),
     )
 
 
@@ -288,7 +290,8 @@ TARGETS: Final = (
         title="bits promised and found in one randomized place",
         build=bits,
         quick=partial(bits, **_QUICK),
-        data=("foursquare_nyc",),
+        data=DATA[:1],
+        originals=ORIGINALS[:1],
         seconds=60,
     ),
     Target(
@@ -296,7 +299,8 @@ TARGETS: Final = (
         title="identification errors promised and found",
         build=errors,
         quick=partial(errors, **_QUICK),
-        data=("foursquare_nyc",),
+        data=DATA[:1],
+        originals=ORIGINALS[:1],
         seconds=60,
     ),
 )

@@ -1,4 +1,4 @@
-"""The traces, ratings and matrices of matching scores that the paper's experiments read."""
+"""Matrices of matching scores, and what they say of how identifying a source is."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from hushuffle._checks import fail
 from hushuffle.attacks import linkage
 from hushuffle.attacks.detection import Detection, detection_curve, identified
 from hushuffle.files.causes import refused
-from hushuffle.model import Bound, Series, Table, Warned
-from hushuffle.model.traces import Traces
-from hushuffle.papers.base import Request
+from hushuffle.model import Bound, Claim, Series, Table, Warned
+from hushuffle.papers.base import Request, claim
 from hushuffle.questions import pse
-from hushuffle.tables.published import load_checkins, load_ratings
 
-_SUFFIXES: Final = (".npz", ".csv", ".txt", ".dat")
+SUFFIXES: Final = (".npz", ".csv", ".txt", ".dat")
+"""Endings of files of scores."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,8 +66,8 @@ def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str,
     path = Path(source).expanduser()
     if not path.is_file():
         fail(f"{source} is no file. Name the file, for example bssr1_set1.npz.")
-    if path.suffix not in _SUFFIXES:
-        fail(f"{source}: unsupported format (use {', '.join(_SUFFIXES)}).")
+    if path.suffix not in SUFFIXES:
+        fail(f"{source}: unsupported format (use {', '.join(SUFFIXES)}).")
     arrays = _archive(path) if path.suffix == ".npz" else {path.stem: _text(path)}
     return {
         name: _matrix(array, f"{path}: matrix {place:,} of {len(arrays):,}", name, failed)
@@ -132,27 +131,12 @@ def _first(wrong: npt.NDArray[np.bool_]) -> int:
     return int(np.flatnonzero(wrong.any(axis=1))[0]) + 1
 
 
-DATA: Final = ("foursquare_nyc", "movielens_latest_small", "nist_bssr1_set1")
-STAND_IN: Final = (
-    "The paper has 1,370,637 people with check-ins all over the world, 185,107 who rate, 3,000 faces and finger veins."
-)
-"""How the data sets differ from the paper's."""
-
-AT_LEAST: Final = 10
-"""Fewest events of a person who is counted, as in the paper."""
-
-CHECKINS: Final = 100
-RATINGS: Final = 50
-"""Fewest events of people who are looked at with partial knowledge: a tenth of the paper's 1,000 and 500."""
-
 LIKELIHOOD: Final = "likelihood"
 PER_EVENT: Final = "likelihood per event"
 
-_LIKED: Final = 4.0
 _NATS: Final = 0.01
-_STEPS: Final = {"face_C": 1e-5, "finger_left": 1.0}
-_NAMES: Final = {"face_C": "face", "finger_left": "fingerprint"}
 _SIZES: Final = 4
+_CLOSE: Final = "The intervals of the estimates overlap: nothing is decided."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -240,74 +224,6 @@ def matched(label: str, scene: linkage.Scene, *, per_event: bool = False) -> Sou
     return Source(label=label, scores=scores, resolution=_NATS)
 
 
-def checkins(request: Request, at_least: int = AT_LEAST) -> Traces:
-    """Return the check-ins of everybody who has enough of them."""
-    traces = load_checkins(request.folder("foursquare_nyc"))
-    return traces.select(traces.lengths >= at_least)
-
-
-def ratings(request: Request, at_least: int = AT_LEAST) -> Traces:
-    """Return the movies that people liked, of everybody who has enough of them."""
-    traces = load_ratings(request.folder("movielens_latest_small"), least=_LIKED)
-    return traces.select(traces.lengths >= at_least)
-
-
-def matrices(request: Request) -> dict[str, ScoreMatrix]:
-    """Return the score matrices of the face and of the finger, by name."""
-    found = load_scores(request.folder("nist_bssr1_set1") / "bssr1_set1.npz")
-    return {name: found[name] for name in _NAMES}
-
-
-def biometrics(found: dict[str, ScoreMatrix]) -> list[Source]:
-    """Return the score matrices as sources."""
-    return [Source(label=_NAMES[name], scores=matrix.scores, resolution=_STEPS[name]) for name, matrix in found.items()]
-
-
-def settings(
-    request: Request,
-    *,
-    places: Traces,
-    movies: Traces | None = None,
-    scores: dict[str, ScoreMatrix] | None = None,
-) -> tuple[tuple[str, str], ...]:
-    """Say what was used, and what of the paper's it stands for."""
-    rows = [
-        (
-            "location traces",
-            f"check-ins of {places.n:,} people at {places.k:,} places in New York, in place of the paper's "
-            "1,370,637 people at 10,500,393 places all over the world, which are not at hand",
-        )
-    ]
-    if movies is not None:
-        rows.append(
-            (
-                "ratings",
-                f"MovieLens latest small, 4 stars or more, {movies.n:,} people, in place of the full set of 185,107; "
-                "ratings of the same second are in order of the movie, as in the file",
-            )
-        )
-    if scores is not None:
-        face, finger = scores["face_C"], scores["finger_left"]
-        rows += [
-            (
-                "face",
-                f"NIST Biometric Scores Set 1, matcher C, {face.n:,} people, {face.left_out} more left out because "
-                "they failed to enrol (scores of -1), in place of set 3, matcher G, 3,000 people",
-            ),
-            (
-                "fingerprint",
-                f"NIST Biometric Scores Set 1, left index finger, {finger.n:,} people, in place of "
-                "CASIA-FingerprintV5 with a commercial matcher, 4,000 fingers",
-            ),
-            ("finger vein", "left out: the paper's data are not at hand"),
-        ]
-    rows += [
-        ("resolution", "log-likelihoods 0.01 nats; face 0.00001 and fingerprint 1, the steps of their scores"),
-        ("seed", str(request.seed)),
-    ]
-    return tuple(rows)
-
-
 def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
     """Return a row for each source."""
     people = found[0].trend.sizes[-1]
@@ -359,6 +275,28 @@ def unsettled(found: Sequence[Measured]) -> tuple[Warned, ...]:
             advice="Read those points as the estimate at this number of people, not as the divergence.",
         ),
     )
+
+
+def decided(
+    sentence: str,
+    holds: bool,  # noqa: FBT001 - what every claim turns on
+    ours: str,
+    *,
+    data: str,
+    stand_in: str,
+    sure: bool,
+    figure: int = 5,
+) -> Claim:
+    """Return the claim; on the paper's own data what does not hold is contradicted only if that is `sure`."""
+    place = f"section 5.2, Figure {figure}"
+    if holds or stand_in or sure:
+        return claim(place, sentence, holds, ours, data=data, stand_in=stand_in)
+    return claim(place, sentence, None, ours, reason=_CLOSE, data=data)
+
+
+def below(found: Sequence[Measured], others: Sequence[Measured]) -> bool:
+    """Return whether all of `found` are below all `others` by their intervals."""
+    return max(one.interval.upper for one in found) < min(one.interval.lower for one in others)
 
 
 def level(label: str, x: Sequence[float], value: float) -> Series:

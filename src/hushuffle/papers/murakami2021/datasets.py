@@ -1,0 +1,311 @@
+"""What the experiments run on: the paper's own data where they are given, else smaller ones in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NoReturn
+
+import numpy as np
+
+from hushuffle._checks import fail
+from hushuffle.model.traces import Traces
+from hushuffle.papers.base import Request
+from hushuffle.papers.murakami2021.sources import SUFFIXES, ScoreMatrix, Source, load_scores
+from hushuffle.randomness import reproducible
+from hushuffle.tables.published import load_checkins, load_ratings
+
+DATA: Final = ("foursquare_nyc", "movielens_latest_small", "nist_bssr1_set1")
+_FOURSQUARE, _MOVIELENS, _SCORES = "foursquare_global", "movielens", "scores"
+
+ORIGINALS: Final = (
+    (
+        _FOURSQUARE,
+        "the paper's check-ins all over the world: 2,000 people drawn at random; where the attacker knows some "
+        "events, 100 to 500 check-ins of people with 1,000 or more",
+    ),
+    (
+        _MOVIELENS,
+        "all of MovieLens: 2,000 people drawn at random; where the attacker knows some events, people who liked 500 "
+        "films or more",
+    ),
+    (_SCORES, "your score matrices: face (the paper has 3,000 people), fingerprint (4,000), finger-vein"),
+)
+"""Data sets that the paper used and nobody may ship: their names, and what is tested with them."""
+
+STAND_IN: Final = (
+    "The paper has 1,370,637 people with check-ins all over the world, 185,107 who rate, 3,000 faces and finger veins."
+)
+"""How the data sets differ from the paper's, if none of its own is given."""
+
+AT_LEAST: Final = 10
+"""Fewest events of a person who is counted, as in the paper."""
+
+SCORED: Final = 2_000
+"""Most people who are scored against each other: more than the 1,896 whom the paper has with 1,000 check-ins."""
+
+_ENOUGH: Final = 150
+"""Fewest people with as many events as the paper asks for; with fewer, a tenth of the events is asked for."""
+
+_FEWEST: Final = 100
+"""Fewest people of whom an interval can be given."""
+
+_COMPARABLE: Final = 0.5
+"""The share of the paper's number of people from which on data are taken for the paper's."""
+
+_PEOPLE: Final = {_FOURSQUARE: 1_370_637, _MOVIELENS: 185_107, "face": 3_000, "fingerprint": 4_000}
+_LACKS: Final = {
+    _FOURSQUARE: f"{_PEOPLE[_FOURSQUARE]:,} people with check-ins all over the world",
+    _MOVIELENS: f"{_PEOPLE[_MOVIELENS]:,} people who rate",
+    "face": f"{_PEOPLE['face']:,} faces",
+    "fingerprint": f"{_PEOPLE['fingerprint']:,} fingers",
+}
+_KNOWN: Final = {_FOURSQUARE: (100, 200, 300, 400, 500), _MOVIELENS: (1, 2, 3, 4, 5)}
+_LESS_KNOWN: Final = {_FOURSQUARE: (5, 10, 20, 30, 40, 50), _MOVIELENS: (1, 2, 3, 4, 5)}
+_LONG: Final = {_FOURSQUARE: 1_000, _MOVIELENS: 500}
+_LIKED: Final = 4.0
+_FINEST: Final = 1e-9
+"""Finest step of scores, as a share of their range."""
+
+_VEIN: Final = "finger vein"
+_LABELS: Final = {
+    "face": ("face_C", 1e-5, "matcher C", "in place of set 3, matcher G, 3,000 people"),
+    "fingerprint": (
+        "finger_left",
+        1.0,
+        "left index finger",
+        "in place of CASIA-FingerprintV5 with a commercial matcher, 4,000 fingers",
+    ),
+}
+"""What is matched: the matrix of NIST's first set, the step of its scores, what it is, and what the paper has."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Events:
+    """Traces of the people who are scored, drawn from `people` who have at least `at_least` events.
+
+    `known`: numbers of events that an attacker with partial knowledge is tried with. `lacks`: what the paper has in
+    place of them, empty if they are as many as the paper's. `short`: whether longer traces were asked for than there
+    are. `source` says what they are, `where` the people are.
+    """
+
+    traces: Traces
+    people: int
+    at_least: int
+    known: tuple[int, ...]
+    source: str
+    where: str
+    lacks: str
+    short: bool
+
+    @property
+    def n(self) -> int:
+        """Number of people who are scored."""
+        return self.traces.n
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Matcher:
+    """A matcher's scores, their step, and as in `Events` what they are and what the paper has in place of them."""
+
+    label: str
+    matrix: ScoreMatrix = field(repr=False)
+    step: float
+    source: str
+    lacks: str
+
+
+Used = Events | Matcher
+"""Data that a claim is tested on."""
+
+
+def checkins(request: Request, *, long: bool = False) -> Events:
+    """Return the check-ins of people who have enough of them; of `long` traces if little is known of them."""
+    original = request.original(_FOURSQUARE)
+    folder = original or request.folder(DATA[0])
+    traces = load_checkins(folder)
+    return _events(
+        traces,
+        request.seed,
+        folder=folder,
+        name=_FOURSQUARE,
+        long=long,
+        source=f"check-ins of {{people}} at {traces.k:,} places all over the world" if original else "",
+        instead=f"check-ins of {{people}} at {traces.k:,} places in New York, in place of the paper's "
+        "1,370,637 people at 10,500,393 places all over the world, which are not at hand",
+    )
+
+
+def visitors(request: Request) -> tuple[Traces, str] | None:
+    """Return the traces of all people whom the paper counts, and what it has in place of them; None: not given."""
+    folder = request.original(_FOURSQUARE)
+    if folder is None:
+        return None
+    traces = load_checkins(folder)
+    enough = np.flatnonzero(traces.lengths >= AT_LEAST)
+    if enough.size < _FEWEST:
+        _too_few(folder, enough.size, f"have {AT_LEAST:,} events or more")
+    people = traces.select(enough)
+    return people, _lacks(_FOURSQUARE, people.n)
+
+
+def _too_few(source: Path, people: int, what: str) -> NoReturn:
+    fail(f"{source}: {people:,} people {what}; {_FEWEST:,} are needed to see how an estimate scatters.")
+
+
+def _lacks(name: str, people: int) -> str:
+    return "" if people >= _COMPARABLE * _PEOPLE[name] else _LACKS[name]
+
+
+def ratings(request: Request, *, long: bool = False) -> Events:
+    """Return the movies that people liked, of everybody who has enough of them."""
+    original = request.original(_MOVIELENS)
+    folder = original or request.folder(DATA[1])
+    order = "ratings of the same second are in order of the movie, as in the file"
+    return _events(
+        load_ratings(folder, least=_LIKED),
+        request.seed,
+        folder=folder,
+        name=_MOVIELENS,
+        long=long,
+        source=f"MovieLens, 4 stars or more, {{people}}; {order}" if original else "",
+        instead="MovieLens latest small, 4 stars or more, {people}, in place of the full set of "
+        f"{_PEOPLE[_MOVIELENS]:,}; {order}",
+    )
+
+
+def _events(
+    traces: Traces,
+    seed: int,
+    *,
+    folder: Path,
+    name: str,
+    long: bool,
+    source: str,
+    instead: str,
+) -> Events:
+    """Return the traces of enough events, of at most `SCORED` people, with what there is to say of them."""
+    counted = int(np.count_nonzero(traces.lengths >= AT_LEAST))
+    full = bool(source) and int(np.count_nonzero(traces.lengths >= _LONG[name])) >= _ENOUGH
+    at_least = AT_LEAST if not long else _LONG[name] if full else _LONG[name] // 10
+    enough = np.flatnonzero(traces.lengths >= at_least)
+    if enough.size < _FEWEST:
+        _too_few(folder, enough.size, f"have {at_least:,} events or more")
+    scored = np.sort(reproducible(seed).permutation(enough.size)[:SCORED])
+    drawn = f"{scored.size:,} people"
+    if scored.size < enough.size:
+        drawn += f", drawn at random from {enough.size:,} with {at_least:,} events or more,"
+    return Events(
+        traces=traces.select(enough[scored]),
+        people=int(enough.size),
+        at_least=at_least,
+        known=(_KNOWN if full else _LESS_KNOWN)[name],
+        source=(source or instead).format(people=drawn),
+        where="the whole world" if source else "one city",
+        lacks=_lacks(name, counted) if source else _LACKS[name],
+        short=long and not full,
+    )
+
+
+def matrices(request: Request) -> list[Matcher]:
+    """Return the matchers of the face and of the finger, and of finger veins if they are given."""
+    folder = request.original(_SCORES)
+    if folder is None:
+        return list(_nist(request, *_LABELS))
+    given = {name: path for name in (*_LABELS, _VEIN) for path in _files(folder, name)}
+    if not given:
+        fail(
+            f"{folder} holds none of the files {', '.join(_LABELS)}, finger-vein, with an ending {', '.join(SUFFIXES)}."
+        )
+    own = [_own(name, path) for name, path in given.items()]
+    missing = [name for name in _LABELS if name not in given]
+    order = (*_LABELS, _VEIN)
+    return sorted([*own, *_nist(request, *missing)], key=lambda matcher: order.index(matcher.label))
+
+
+def _files(folder: Path, name: str) -> list[Path]:
+    """Return the file of scores `name` with the first ending of `SUFFIXES` that there is."""
+    paths = [folder / f"{name.replace(' ', '-')}{suffix}" for suffix in SUFFIXES]
+    return [path for path in paths if path.is_file()][:1]
+
+
+def _own(label: str, path: Path) -> Matcher:
+    """Return the matcher of the one matrix in the file."""
+    held = load_scores(path)
+    if len(held) > 1:
+        fail(f"{path} holds {len(held):,} matrices. Leave the one of the {label} in it.")
+    (matrix,) = held.values()
+    if matrix.n < _FEWEST:
+        _too_few(path, matrix.n, "are compared")
+    steps = np.diff(np.unique(matrix.scores))
+    if not steps.size:
+        fail(f"{path}: all scores are the same.")
+    return Matcher(
+        label=label,
+        matrix=matrix,
+        step=float(max(steps.min(), steps.sum() * _FINEST)),
+        source=f"{path.name} of the data set {_SCORES}, {matrix.n:,} people{_left_out(matrix)}",
+        lacks=_lacks(label, matrix.n) if label in _PEOPLE else "",
+    )
+
+
+def _nist(request: Request, *labels: str) -> Iterable[Matcher]:
+    """Yield the matchers of NIST's first set."""
+    if not labels:
+        return
+    held = load_scores(request.folder(DATA[2]) / "bssr1_set1.npz")
+    for label in labels:
+        key, step, source, instead = _LABELS[label]
+        matrix = held[key]
+        yield Matcher(
+            label=label,
+            matrix=matrix,
+            step=step,
+            source=f"NIST Biometric Scores Set 1, {source}, {matrix.n:,} people{_left_out(matrix)}, {instead}",
+            lacks=_LACKS[label],
+        )
+
+
+def _left_out(matrix: ScoreMatrix) -> str:
+    return f", {matrix.left_out:,} more left out because they failed to enrol (scores of -1)" * bool(matrix.left_out)
+
+
+def biometrics(matchers: Sequence[Matcher]) -> list[Source]:
+    """Return the score matrices as sources."""
+    return [Source(label=one.label, scores=one.matrix.scores, resolution=one.step) for one in matchers]
+
+
+def stand_in(needed: Iterable[Used], used: Iterable[Used]) -> str:
+    """Say how the data that are `used` differ from the paper's; nothing if those `needed` for a claim do not.
+
+    >>> face = Matcher(label="face", matrix=ScoreMatrix(name="face", scores=np.eye(2)), step=1.0, source="", lacks="")
+    >>> stand_in([face], [face])
+    ''
+    """
+    if not any(one.lacks for one in needed):
+        return ""
+    lacks = [one.lacks for one in used]
+    return STAND_IN if all(lacks) else f"The paper has {', '.join(filter(None, lacks))}."
+
+
+def settings(
+    request: Request,
+    *,
+    places: Events,
+    movies: Events | None = None,
+    scores: Sequence[Matcher] = (),
+) -> tuple[tuple[str, str], ...]:
+    """Say what was used, and what of the paper's it stands for."""
+    rows = [("location traces", places.source)]
+    if movies is not None:
+        rows.append(("ratings", movies.source))
+    rows += [(one.label, one.source) for one in scores]
+    if scores and not any(one.label == _VEIN for one in scores):
+        rows.append((_VEIN, "left out: the paper's data are not at hand"))
+    steps = ", ".join(f"{one.label} {np.format_float_positional(one.step, trim='-')}" for one in scores)
+    rows += [
+        ("resolution", f"log-likelihoods 0.01 nats{', ' * bool(steps)}{steps}: the steps of the scores"),
+        ("seed", str(request.seed)),
+    ]
+    return tuple(rows)

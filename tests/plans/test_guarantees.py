@@ -220,3 +220,57 @@ def moved(law: Law, start: Sequence[Any], end: Sequence[Any], share: Fraction) -
         for view in views:
             changed[view] += sign * share * law[view] / whole
     return changed
+
+
+@pytest.mark.parametrize(("noise", "others"), [(HALF, (0, 1)), (Fraction(1, 10), (0, 0)), (Fraction(4, 5), (0, 1))])
+def test_noisy_results_and_traffic_are_within_the_guarantee_of_both(noise: Fraction, others: tuple[int, ...]) -> None:
+    """docs/theory/traffic.md, Theorem 10: counts of what arrived, with noise, seen together with the messages."""
+    query = GroupingQuery(grouping_sets=(GroupingSet(columns=("a",), sizes=(2,)),), partitions=2)
+    plan = aggregate(query, people=3, epsilon=-2 * math.log(noise), sigma=0.5, dummies=1, batch=3)
+    assert plan.coins_known(plan.cluster("send by a"))
+    pairs = [laws(counts_released(noise, 2, known=False), (a, *others), (1 - a, *others)) for a in (0, 1)]
+    for delta in (0.0, 0.01, 0.1):
+        upper = traffic.plan_guarantee(plan, delta=delta).epsilon.upper
+        assert max(excess(*pair, Fraction(math.exp(upper))) for pair in pairs) <= delta + 1e-12
+        apart = traffic.traffic_and_releases(plan, delta=delta)
+        assert apart is not None
+        for place, bound in enumerate(apart):
+            seen = [(marginal(one, place), marginal(other, place)) for one, other in pairs]
+            assert max(excess(*pair, Fraction(math.exp(bound.upper))) for pair in seen) <= delta + 1e-12
+            assert bound.upper < upper
+
+
+def test_two_noisy_grouping_sets_of_the_same_people_share_epsilon() -> None:
+    sets = tuple(GroupingSet(columns=(name,), sizes=(2,)) for name in ("a", "b"))
+    query = GroupingQuery(grouping_sets=sets, partitions=2)
+    plan = aggregate(query, people=2, epsilon=4 * math.log(2), sigma=0.5, dummies=0, batch=2)
+    assert [release.epsilon for release in plan.releases] == [2 * math.log(2)] * 2
+
+    def of_column(column: int) -> list[Stage]:
+        def send(data: Sequence[tuple[int, int]], _views: Views, _hidden: Views) -> Outcomes:
+            return scrambled([row[column] for row in data], 2, HALF, lucky=False)
+
+        def release(data: Sequence[tuple[int, int]], _views: Views, hidden: Views) -> Outcomes:
+            arrived = [row[column] for row, came in zip(data, hidden[-1], strict=True) if came]
+            law = noisy_counts([arrived.count(0), arrived.count(1)], 2, HALF)
+            return {(values, None): chance for values, chance in law.items()}
+
+        return [send, release]
+
+    upper = traffic.plan_guarantee(plan, delta=0.0).epsilon.upper
+    results = traffic.traffic_and_releases(plan, delta=0.0)
+    assert results is not None
+    assert results[1].upper == pytest.approx(4 * math.log(2))
+    for other in product(range(2), repeat=2):
+        one, two = laws([*of_column(0), *of_column(1)], [(0, 0), other], [(1, 1), other])
+        assert ratio(one, two) <= Fraction(math.exp(upper)) * (1 + Fraction(1, 10**9))
+        released = [marginal(law, 1, 3) for law in (one, two)]
+        assert ratio(*released) <= Fraction(math.exp(results[1].upper))
+
+
+def marginal(law: Law, *places: int) -> Law:
+    """Return the law of some of the views."""
+    seen: Law = defaultdict(Fraction)
+    for views, chance in law.items():
+        seen[tuple(views[place] for place in places)] += chance
+    return dict(seen)

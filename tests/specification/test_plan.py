@@ -67,7 +67,7 @@ def test_variants_of_k_means() -> None:
     assert [release.epsilon for release in private.plan(10).releases] == [0.5, 0.5]
 
 
-@pytest.mark.parametrize("name", ["aggregate", "kmeans"])
+@pytest.mark.parametrize("name", ["aggregate", "aggregate-private", "kmeans"])
 def test_examples_load_and_read_back_the_same(name: str) -> None:
     spec = load_plan(ROOT / "examples" / f"{name}.toml")
     assert parse_plan(spec.effective()) == spec

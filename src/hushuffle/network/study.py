@@ -62,7 +62,7 @@ def _sentences(run: NetworkRun) -> Iterator[str]:
 
 def _promised(specification: PlanSpecification, run: NetworkRun, guarantee: Guarantee) -> Finding:
     """Return the guarantee of the plan: for batches as small as it lets through."""
-    seen = "the traffic and the released centroids tell" if run.plan.releases else "the traffic tells"
+    seen = "the traffic and what is released with noise tell" if run.plan.releases else "the traffic tells"
     return Finding(
         question="plan-dp",
         adversary="somebody who watches all messages",
@@ -78,14 +78,14 @@ def _promised(specification: PlanSpecification, run: NetworkRun, guarantee: Guar
 def _coverage(run: NetworkRun) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for step, answer in zip(run.deployment.document.steps, _steps(run), strict=True):
-        arrived = round(sum(answer["received"])) if "received" in answer else "not told"
+        arrived = round(sum(answer["received"])) if "received" in answer and "noise" not in answer else "not told"
         rows.append((step.name, answer["planned"], answer["sources"], answer["lost_batches"], arrived))
     return Table(
         key="coverage",
         title="Who came through",
         caption=(
             "Sources behind the batches that came whole to all compute nodes, batches that did not come, and records "
-            "that reached the node of their group (nodes of centroids do not tell)."
+            "that reached the node of their group (nodes of centroids, and of results with noise, do not tell)."
         ),
         columns=("step", "sources planned", "came through", "batches lost", "records that arrived"),
         rows=tuple(rows),

@@ -6,6 +6,7 @@ from hushuffle.plans.centroids import CentroidNoise
 from hushuffle.plans.cluster import Cluster, Traffic, TrafficNumbers
 from hushuffle.plans.drawing import Drawing, describe, layout, svg
 from hushuffle.plans.plan import Costs, Data, Edge, Plan, Release, cluster_costs, plan_costs, sources_needed, use_chance
+from hushuffle.plans.result_noise import ResultNoise
 
 __all__ = [
     "CentroidNoise",
@@ -19,6 +20,7 @@ __all__ = [
     "GroupingSet",
     "Plan",
     "Release",
+    "ResultNoise",
     "Traffic",
     "TrafficNumbers",
     "aggregate",

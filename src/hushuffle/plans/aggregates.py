@@ -198,9 +198,14 @@ class GroupStatistics:
         return GroupStatistics(name=self.name, count=count, sum=sums, min=least, max=greatest)
 
     def results(self, query: GroupingQuery) -> dict[str, Floats]:
-        """Return what `query` asks for: "count" and "avg(column)" and so on, shape (g,) each."""
+        """Return what `query` asks for: "count" and "avg(column)" and so on, shape (g,) each.
+
+        An average lies in the column's range, if there is one: noise on a sum and a count cannot take it out.
+        """
         answers: dict[str, Floats] = {"count": self.count} if "count" in query.functions else {}
         parts: dict[str, Mapping[str, Floats]] = {"sum": self.sum, "avg": self.avg, "min": self.min, "max": self.max}
+        if query.ends:
+            parts["avg"] = query.clipped(self.avg)
         for function in query.functions:
             if function != "count":
                 answers |= {f"{function}({column})": parts[function][column] for column in query.values}

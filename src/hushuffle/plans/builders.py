@@ -8,7 +8,8 @@ from hushuffle import _checks
 from hushuffle.plans.aggregates import GroupingQuery
 from hushuffle.plans.centroids import CentroidNoise
 from hushuffle.plans.cluster import Cluster, Traffic, TrafficNumbers
-from hushuffle.plans.plan import Carries, Data, Edge, Plan
+from hushuffle.plans.plan import Carries, Data, Edge, Plan, Release, use_chance
+from hushuffle.plans.result_noise import MOST_PEOPLE, ResultNoise, share_of_set
 
 PerPerson = Literal["all", "one"]
 Variant = Literal["private-centroids", "public-centroids", "hidden"]
@@ -40,6 +41,7 @@ def aggregate(
     *,
     people: int,
     per_person: PerPerson = "all",
+    epsilon: float | None = None,
     **traffic: Unpack[TrafficNumbers],
 ) -> Plan:
     """Return the plan of a query with grouping sets: people to compute nodes, these to the result.
@@ -49,9 +51,12 @@ def aggregate(
         people: number of people, one row each.
         per_person: "all": every row goes to every grouping set, whose figures add up. "one": each person
             answers one grouping set, chosen without looking at the data; the figures' maximum counts.
+        epsilon: pure, in nats: what all released results may tell about one person, who has noise on them then
+            (`ResultNoise`); the sets that a person answers share it equally. None: the results have no noise, and
+            nothing is said about them.
         traffic: `sigma` and the other fields of `Traffic`: convention, flood, dummies, batch, min_batch, capped.
 
-    Source: Ladjel, Anciaux, Bellet, Scerri 2021 (examples 5 and 6); docs/theory/traffic.md, Theorem 6.
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021 (examples 5 and 6); docs/theory/traffic.md, Theorems 6 and 10.
 
     >>> import hushuffle as hs
     >>> sets = tuple(hs.plans.GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
@@ -60,25 +65,38 @@ def aggregate(
     >>> one = hs.plans.aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=100, per_person="one")
     >>> [len(plan.reachable(plan.data[0].name)) for plan in (every, one)]
     [2, 1]
+    >>> noisy = hs.plans.aggregate(query, people=10_000, epsilon=1.0, sigma=0.2, dummies=50, batch=100)
+    >>> [(release.name, release.epsilon) for release in noisy.releases]
+    [('results by age', 0.5), ('results by bmi', 0.5)]
     """
     if per_person not in get_args(PerPerson):
         _checks.reject("per_person", "all or one", per_person)
     sets, c = query.grouping_sets, query.partitions
     low = 1 if per_person == "all" else len(sets)
-    count = _checks.integer("people", people, low=low)
+    count = _checks.integer("people", people, low=low, high=None if epsilon is None else MOST_PEOPLE)
     names = [f"people grouped by {one.name}" if per_person == "one" else "people" for one in sets]
     sizes = parts(count, len(sets)) if per_person == "one" else [count] * len(sets)
-    hidden, clusters, edges = Traffic(**traffic), [], []
+    hidden, clusters, edges, releases = Traffic(**traffic), [], [], []
+    share = None if epsilon is None else share_of_set(query, epsilon, everybody=per_person == "all")
+    if share is not None:
+        ResultNoise(query=query, epsilon=share)
     for grouping, data, size in zip(sets, names, sizes, strict=True):
         own = hidden.cluster(f"send by {grouping.name}", sources=size, targets=c, reads=(data,))
         compute = Cluster(name=f"compute by {grouping.name}", sources=c, targets=1)
         clusters += [own, compute]
+        if share is not None:
+            assert own.sampling is not None
+            if not use_chance(own.sampling, only_honest=True):
+                hint = "Where results have noise, a message that was redirected carries no data."
+                _checks.reject("sigma", "smaller, so that some messages carry data", hidden.sigma, hint)
+            releases.append(Release(name=f"results by {grouping.name}", start=compute.name, epsilon=share, exact=True))
         edges += [Edge(start=own.name, end=compute.name), Edge(start=compute.name, end="result")]
     return Plan(
         name=f"Aggregate over {len(sets)} grouping set{'s' if len(sets) > 1 else ''}",
         data=tuple(Data(name=name, items=size) for name, size in dict(zip(names, sizes, strict=True)).items()),
         clusters=(*clusters, Cluster(name="result", sources=1, targets=1, messages=0)),
         edges=tuple(edges),
+        releases=tuple(releases),
         assumptions=(CHOSEN_BLINDLY,) if per_person == "one" else (),
     )
 

@@ -51,12 +51,14 @@ class Release:
     """A value that cluster `start` computes from its contents with noise, and that everybody may see.
 
     Its cost for one item, whatever else is known: `epsilon` (pure) or `rho` (zero-concentrated), exactly one.
+    `exact`: the noise is drawn from its law exactly, and not made of floating-point numbers.
     """
 
     name: str
     start: str
     epsilon: float | None = None
     rho: float | None = None
+    exact: bool = False
 
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.rho is None):

@@ -6,17 +6,18 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from hushuffle import plans
 from hushuffle.errors import Problem
-from hushuffle.plans import GroupingQuery, GroupingSet, GroupStatistics, Plan, Traffic, group_statistics
+from hushuffle.plans import GroupingQuery, GroupingSet, GroupStatistics, Plan, ResultNoise, Traffic, group_statistics
 from hushuffle.plans.aggregates import Function
 from hushuffle.plans.builders import PerPerson
+from hushuffle.plans.result_noise import share_of_set
 from hushuffle.queries import columns as reading
 from hushuffle.queries.aggregate_run import result_tables, run_aggregate, simulated
 from hushuffle.queries.columns import Generated, GroupingColumn, Groups, Names, Range
@@ -32,6 +33,7 @@ from hushuffle.queries.query import (
     refuse_content,
     table,
 )
+from hushuffle.queries.release_noise import ReleaseNoise, noise_problems
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
 
@@ -57,17 +59,38 @@ class Aggregate(Task):
     partitions: int
     ranges: tuple[tuple[float, float] | None, ...] = ()
     """The public ranges of values: a record outside is refused."""
+    epsilon: float | None = None
+    """What the released results of one grouping set may tell about one person; None: they have no noise."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        _ = self.noise
+        return self
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in write(self).items() if (name, value) != ("epsilon", None)}
 
     @classmethod
-    def of(cls, query: GroupingQuery) -> Aggregate:
-        """Return what nodes are told of a query."""
+    def of(cls, query: GroupingQuery, *, epsilon: float | None = None) -> Aggregate:
+        """Return what nodes are told of a query; `epsilon`: of the results of one grouping set."""
         return cls(
             grouping_sets=tuple((one.columns, one.sizes) for one in query.grouping_sets),
             values=query.values,
             functions=query.functions,
             partitions=query.partitions,
             ranges=query.ranges,
+            epsilon=epsilon,
         )
+
+    @cached_property
+    def noise(self) -> ResultNoise | None:
+        """What is added to the results of each grouping set."""
+        return None if self.epsilon is None else ResultNoise(query=self.query, epsilon=self.epsilon)
+
+    @property
+    def noisy(self) -> bool:
+        return self.noise is not None
 
     @cached_property
     def query(self) -> GroupingQuery:
@@ -160,22 +183,24 @@ class Aggregate(Task):
         return self.statistics(step, merged).plus(self._found(step, contents, used)).numbers
 
     def _found(self, step: int, contents: Sequence[bytes], used: Sequence[bool]) -> GroupStatistics:
-        mask = np.array(used, dtype=np.bool_)
-        return group_statistics(self.query, step - 1, self._unpacked(step, b"".join(contents)), used=mask)
+        mask, columns = np.array(used, dtype=np.bool_), self._unpacked(step, b"".join(contents))
+        held = columns if self.noise is None else self.noise.rounded(columns)
+        return group_statistics(self.query, step - 1, held, used=mask)
 
     def width(self, step: int) -> int:
         return -(-self._set(step).groups // self.partitions) * (1 + 3 * len(self.values))
 
     def tell(self, step: int, node: int, merged: Floats, before: Floats | None, rng: Randomness) -> Floats:
-        del before, rng
-        return merged[:, self._groups(step, node)].ravel()
+        del before
+        mine = merged[:, self._groups(step, node)]
+        return (mine if self.noise is None else self.noise.release(mine, rng=rng)).ravel()
 
     def part(self, step: int, node: int, told: Floats) -> Floats:
         groups, v = self._groups(step, node), len(self.values)
         numbers = np.full((1 + 3 * v, self._set(step).groups), np.nan)
         numbers[: 1 + v] = 0.0  # counts and sums of the groups of other nodes
         numbers[:, groups] = told[: groups.size * len(numbers)].reshape(len(numbers), groups.size)
-        if not (np.isfinite(numbers[0]) & (numbers[0] >= 0)).all():
+        if not (np.isfinite(numbers[0]) & (self.noisy | (numbers[0] >= 0))).all():
             refuse_content("what a compute node sent counts records that cannot be.")
         return numbers
 
@@ -188,8 +213,8 @@ class Aggregate(Task):
     def answer(
         self, step: int, combined: Floats, came: Mapping[str, int], scale: Callable[[], float]
     ) -> dict[str, Any]:
-        received = self.statistics(step, combined)
-        figures = received.scaled(scale()).results(self.query)
+        received, factor = self.statistics(step, combined), scale()
+        figures = received.scaled(factor).results(self.query)
         return {
             "columns": list(self._set(step).columns),
             "sizes": list(self._set(step).sizes),
@@ -199,13 +224,20 @@ class Aggregate(Task):
                 name: [value if math.isfinite(value) else None for value in values.tolist()]
                 for name, values in figures.items()
             },
+            **({} if self.noise is None else {"noise": self._spread(self.noise, factor)}),
         }
+
+    @staticmethod
+    def _spread(noise: ResultNoise, factor: float) -> dict[str, Any]:
+        """Return what everybody may know about the noise on counts and sums that were scaled by a factor."""
+        deviations = {name: factor * deviation for name, deviation in noise.deviations.items()}
+        return {"epsilon": noise.epsilon, "standard_deviations": deviations}
 
 
 class AggregateQuery(Query):
     """Count, sum, average, least and greatest by grouping sets."""
 
-    tables: ClassVar[Mapping[str, type[Section]]] = {"generated": Generated}
+    tables: ClassVar[Mapping[str, type[Section]]] = {"generated": Generated, "noise": ReleaseNoise}
     task_type: ClassVar[type[Task]] = Aggregate
 
     kind: Literal["aggregate"]
@@ -225,6 +257,8 @@ class AggregateQuery(Query):
     """Compute nodes of each grouping set."""
     per_person: PerPerson = "all"
     """"all": every record goes to every grouping set; "one": to one, chosen without looking at data."""
+    noise: ReleaseNoise | None = None
+    """On the released results; without it they are exact, and nothing is said about them."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -232,6 +266,7 @@ class AggregateQuery(Query):
         yield from reading.column_problems(raw)
         yield from _grouping_problems(raw)
         yield from _value_problems(raw)
+        yield from noise_problems(raw)
 
     @property
     def everybody(self) -> bool:
@@ -259,7 +294,9 @@ class AggregateQuery(Query):
         )
 
     def plan(self, people: int, traffic: Traffic) -> Plan:
-        return plans.aggregate(self.query(), people=people, per_person=self.per_person, **traffic.given())
+        epsilon = None if self.noise is None else self.noise.epsilon
+        numbers = traffic.given()
+        return plans.aggregate(self.query(), people=people, per_person=self.per_person, epsilon=epsilon, **numbers)
 
     def records(self, base_folder: Path) -> Records:
         query, categories = self.query(), self.categories()
@@ -286,7 +323,10 @@ class AggregateQuery(Query):
 
     def task(self, records: Records | None = None) -> Aggregate:
         del records
-        return Aggregate.of(self.query())
+        query = self.query()
+        if self.noise is None:
+            return Aggregate.of(query)
+        return Aggregate.of(query, epsilon=share_of_set(query, self.noise.epsilon, everybody=self.everybody))
 
     def promises(self, task: Any) -> bool:
         return bool(task == self.task())

@@ -17,10 +17,12 @@ from hushuffle.plans import (
     GroupingSet,
     GroupStatistics,
     Plan,
+    ResultNoise,
     cluster_costs,
     group_statistics,
     use_chance,
 )
+from hushuffle.plans.aggregates import column_of
 from hushuffle.queries.exchange import Exchange, asked_rows, exchange
 from hushuffle.queries.query import Floats, Simulated
 from hushuffle.randomness import Randomness, secure
@@ -35,6 +37,7 @@ class AggregateRun:
 
     `true` is the answer over all rows, `received` over the tuples that arrived, `estimated` the same with counts
     and sums divided by the probability that a row is asked and its tuple arrives, so that they are unbiased.
+    Where results are released with `noise`, `received` and `estimated` have it, and are all that is released.
     """
 
     query: GroupingQuery
@@ -42,6 +45,7 @@ class AggregateRun:
     received: tuple[GroupStatistics, ...]
     estimated: tuple[GroupStatistics, ...]
     exchanges: tuple[Exchange, ...]
+    noise: ResultNoise | None = None
 
     @property
     def used(self) -> tuple[int, ...]:
@@ -63,7 +67,7 @@ def run_aggregate(
     Raises:
         InvalidInputError: the plan is not the query's, the table has another number of rows, or a column is wrong.
 
-    Source: docs/theory/traffic.md, Theorem 8.
+    Source: docs/theory/traffic.md, Theorems 8 and 10.
 
     >>> from hushuffle.plans import GroupingSet, aggregate, generate_table
     >>> from hushuffle.randomness import reproducible
@@ -79,6 +83,10 @@ def run_aggregate(
     wanted = [f"send by {grouping.name}" for grouping in query.grouping_sets]
     if not names.issuperset(wanted) or any(plan.cluster(name).targets != query.partitions for name in wanted):
         _checks.reject("plan", "made of this query by hushuffle.plans.aggregate", plan.name)
+    noise = noise_of(plan, query)
+    held = (
+        table if noise is None else noise.rounded({name: np.asarray(column_of(table, name)) for name in _used(query)})
+    )
     asked = asked_rows(plan, people, source)
     true, received, estimated, exchanges = [], [], [], []
     for position, grouping in enumerate(query.grouping_sets):
@@ -86,21 +94,38 @@ def run_aggregate(
         if codes.size != people:
             _checks.reject("table", f"of {people:,} rows, one for each person", f"<{codes.size:,} rows>")
         cluster, rows = plan.cluster(wanted[position]), asked[position]
-        run = exchange(cluster, query.nodes(position, codes[rows]), rng=source)
+        only_honest = plan.coins_known(cluster)
+        run = exchange(cluster, query.nodes(position, codes[rows]), only_honest=only_honest, rng=source)
         arrived = np.zeros(people, dtype=np.bool_)
         arrived[rows[run.used]] = True
         assert cluster.sampling is not None
         exchanges.append(run)
         true.append(group_statistics(query, position, table))
-        received.append(group_statistics(query, position, table, used=arrived))
-        estimated.append(received[-1].scaled(people / (rows.size * use_chance(cluster.sampling))))
+        came = group_statistics(query, position, held, used=arrived)
+        if noise is not None:
+            came = GroupStatistics.of(came.name, query.values, noise.release(came.numbers, rng=source))
+        received.append(came)
+        estimated.append(came.scaled(people / (rows.size * use_chance(cluster.sampling, only_honest=only_honest))))
     return AggregateRun(
         query=query,
         true=tuple(true),
         received=tuple(received),
         estimated=tuple(estimated),
         exchanges=tuple(exchanges),
+        noise=noise,
     )
+
+
+def noise_of(plan: Plan, query: GroupingQuery) -> ResultNoise | None:
+    """Return the noise on the results of each grouping set that a plan counts, None if it counts none."""
+    shares = {release.epsilon for release in plan.releases if release.epsilon is not None}
+    return ResultNoise(query=query, epsilon=min(shares)) if shares else None
+
+
+def _used(query: GroupingQuery) -> Iterator[str]:
+    for grouping in query.grouping_sets:
+        yield from grouping.columns
+    yield from query.values
 
 
 def simulated(run: AggregateRun, labels: Mapping[str, tuple[str, ...]]) -> Simulated:
@@ -118,7 +143,8 @@ def _answers(run: AggregateRun) -> Iterator[str]:
     for true, got in zip(run.true, run.estimated, strict=True):
         some = true.count > 0
         ratios.append(np.abs(got.count[some] / true.count[some] - 1))
-        lost += int(np.count_nonzero(some & (got.count == 0)))
+        if run.noise is None:
+            lost += int(np.count_nonzero(some & (got.count == 0)))
         groups += int(np.count_nonzero(some))
     off = float(np.median(np.concatenate(ratios)))
     yield f"Half of the estimated counts are off by {number(100 * off, up=True, digits=2)} % or less."
@@ -130,13 +156,16 @@ def _errors(run: AggregateRun) -> Table:
     people = int(run.true[0].count.sum())
     rows: list[tuple[Cell, ...]] = []
     for place, (true, got) in enumerate(zip(run.true, run.estimated, strict=True)):
-        used = cluster_costs(run.exchanges[place].cluster).used / people
+        costs = cluster_costs(run.exchanges[place].cluster, only_honest=run.noise is not None)
+        used, noise = costs.used / people, 0.0
+        if run.noise is not None and used:
+            noise = run.noise.deviations["count"] / used
         right, guessed = true.results(run.query), got.results(run.query)
         for name, exact in right.items():
             both = np.isfinite(exact) & np.isfinite(guessed[name])
             errors = (guessed[name] - exact)[both]
             # Each record counts with probability p, 1/p times: the variance of a count c is c (1 - p)/p.
-            predicted = math.sqrt(float(true.count.mean()) * (1 - used) / used) if used else math.inf
+            predicted = math.hypot(math.sqrt(float(true.count.mean()) * (1 - used) / used), noise) if used else math.inf
             rows.append(
                 (
                     true.name,
@@ -153,7 +182,8 @@ def _errors(run: AggregateRun) -> Table:
         title="Error of the result",
         caption=(
             "Root mean square and largest difference between the estimate and the truth over the groups, in the unit "
-            "of the figure; predicted is the root mean square that the share of used tuples gives for counts."
+            "of the figure; predicted is the root mean square that the share of used tuples gives for counts"
+            + ("." if run.noise is None else ", with the noise on them.")
         ),
         columns=("grouping set", "figure", "groups", "without answer", "error", "predicted", "largest"),
         rows=tuple(rows),

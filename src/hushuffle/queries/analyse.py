@@ -70,11 +70,12 @@ def analyse_plan(
     tell("the guarantee of every cluster", 0.05)
     clusters = traffic.cluster_guarantees(plan, delta=specification.targets.delta)
     refusals = plan.refusals()
-    guarantee, summed = None, None
+    guarantee, summed, apart = None, None, None
     if not refusals:
         tell("the guarantee of the plan", 0.1)
         guarantee = traffic.plan_guarantee(plan, delta=specification.targets.delta)
         summed = traffic.theorem_one(plan, delta=specification.targets.delta)
+        apart = traffic.traffic_and_releases(plan, delta=specification.targets.delta)
     targets = tuple(_targets(specification, plan, records.n, guarantee))
     charts = (
         ()
@@ -95,7 +96,7 @@ def analyse_plan(
         answers=tuple(_answers(plan, guarantee)),
         settings=settings(specification, records),
         targets=targets,
-        findings=() if guarantee is None or summed is None else _findings(guarantee, summed),
+        findings=() if guarantee is None or summed is None else _findings(guarantee, summed, apart),
         tables=(_guarantees(plan, clusters, guarantee, summed), _costs(plan), *_releases(plan)),
         charts=charts,
         diagrams=(diagram(specification, plan, records.n),),
@@ -115,7 +116,7 @@ def _targets(
     if asked.epsilon is not None:
         yield Target(
             key="epsilon",
-            topic=f"Epsilon of the traffic, at delta = {asked.delta:g}",
+            topic=f"Epsilon of {_seen(plan)}, at delta = {asked.delta:g}",
             rule="at most",
             asked=asked.epsilon,
             got=None if guarantee is None else guarantee.epsilon,
@@ -141,9 +142,9 @@ def _answers(plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
     if guarantee is None:
         yield f"No guarantee can be stated. {refusal(plan)}"
     else:
-        yield _promise(guarantee, "the traffic and the released centroids" if plan.releases else "the traffic")
+        yield _promise(guarantee, _seen(plan))
         if plan.releases:
-            yield "The released centroids are counted, and the last of them are the result: nothing comes on top."
+            yield "What is released with noise is counted, and the result is made of it: nothing comes on top."
         else:
             yield "This is about the traffic: what the result of the query says about people comes on top."
     costs = plan_costs(plan)
@@ -152,6 +153,10 @@ def _answers(plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
         f"The plan sends {costs.messages:,} messages, {costs.overhead:,} of them for protection; "
         f"about {costs.used:,.0f} of {tuples:,} tuples reach their targets ({percent(costs.used / tuples)})."
     )
+
+
+def _seen(plan: Plan) -> str:
+    return "the traffic and what is released with noise" if plan.releases else "the traffic"
 
 
 def _promise(guarantee: Guarantee, seen: str) -> str:
@@ -164,8 +169,8 @@ def _promise(guarantee: Guarantee, seen: str) -> str:
     )
 
 
-def _findings(guarantee: Guarantee, summed: Bound) -> tuple[Finding, ...]:
-    return (
+def _findings(guarantee: Guarantee, summed: Bound, apart: tuple[Bound, Bound] | None) -> tuple[Finding, ...]:
+    both = (
         Finding(
             question="plan-dp",
             adversary=_WATCHER,
@@ -179,6 +184,25 @@ def _findings(guarantee: Guarantee, summed: Bound) -> tuple[Finding, ...]:
             sentence="The same by adding up epsilons, each at its share of delta: simpler, and as a rule larger.",
             bound=summed,
             proof="sum over all clusters that one item reaches",
+        ),
+    )
+    if apart is None:
+        return both
+    return (
+        *both,
+        Finding(
+            question="plan-dp-traffic",
+            adversary="Anyone who watches all traffic and never sees the result",
+            sentence="The messages alone: where they go, and nothing of what is released.",
+            bound=apart[0],
+            proof="composition of dominating pairs over all clusters that one item reaches",
+        ),
+        Finding(
+            question="plan-dp-results",
+            adversary="Anyone who reads the result and sees no traffic",
+            sentence="The released results alone, with their noise.",
+            bound=apart[1],
+            proof="composition of the releases that one item reaches",
         ),
     )
 
@@ -277,7 +301,7 @@ def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None
             sentence="The epsilon asked for is not certified.",
             advice="The charts show what more redirection, dummies or larger batches give.",
         )
-    if plan.releases:
+    if not all(release.exact for release in plan.releases):
         yield Warned(
             key="floating-point",
             sentence="The noise on centroids is made of floating-point numbers; the figure is that of real numbers.",

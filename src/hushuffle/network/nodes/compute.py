@@ -29,8 +29,8 @@ class ComputeNode(Node):
     what a source had sent before its connection broke is dropped too, and counts when it comes again as a whole.
 
     `rng`: of the noise, `secure()` unless given.
-    `state`: a private folder for the batches that came, sealed as they were, and, in rounds, for what was released:
-    started again after it was killed, it tells the same, with the same noise.
+    `state`: a private folder for the batches that came, sealed as they were, and, in rounds or with noise, for what was
+    released: started again after it was killed, it tells the same, with the same noise.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ComputeNode(Node):
         known = frozenset[str]().union(*(one.senders for one in self._intakes.values()))
         super().__init__(document, identity, journal, where=where, known=known, state=state)
         self._batches, self._told = self.kept(".batches"), self.kept_at(".told")
-        self._released = self.kept(".released") if self._task.rounds else None
+        self._released = self.kept(".released") if self._task.rounds or self._task.noisy else None
 
     async def run(self) -> None:
         """Serve step by step until everybody has sent all, or time is over; then tell what was found."""
@@ -82,8 +82,8 @@ class ComputeNode(Node):
             for step, intake in self._intakes.items():
                 self._journal.enter("computing", step=step)
                 if step in before:
-                    numbers = before[step].numbers
-                    contents = self._codec.pack(before[step])
+                    record, told = before[step]
+                    numbers, contents = told.numbers, self._codec.cut(step, record)
                     intake.close()
                 else:
                     await self._wait(intake.all_ended, self._left(self._document.target_deadline(step)))
@@ -115,11 +115,11 @@ class ComputeNode(Node):
         """Add the records of a batch that came whole."""
         self._merged[step] = self._task.merge(step, self._merged[step], contents, used)
 
-    def _released_before(self) -> dict[int, Told]:
-        """Return what was released before this node was killed, by step."""
+    def _released_before(self) -> dict[int, tuple[bytes, Told]]:
+        """Return what was released before this node was killed, by step: its bytes and what they say."""
         records = [] if self._released is None else self._released.read()
-        told = [self._codec.unpack(self._place, [record]) for record in records]
-        return {one.step: one for one in told}
+        told = [(record, self._codec.unpack(self._place, [record])) for record in records]
+        return {one.step: (record, one) for record, one in told}
 
     async def _keep_released(self, contents: list[bytes]) -> None:
         if not await self.keep(self._released, [b"".join(contents)]) and self._task.noisy:

@@ -37,6 +37,7 @@ class StepResult:
 
     `sources` of `planned` stood behind the batches that came whole, with so many `messages`, dummies among them;
     `lost_batches` did not come. `people` are all whom the query is about, asked in this step or not.
+    `only_on_purpose`: as `Step` says.
     """
 
     name: str
@@ -47,10 +48,11 @@ class StepResult:
     messages: int
     lost_batches: int
     sampling: TargetSampling = field(repr=False)
+    only_on_purpose: bool = False
 
     def scale(self) -> float:
         """Return what counts and sums of the tuples that arrived are multiplied with, to be estimates for everybody."""
-        return self.people / (self.sources * use_chance(self.sampling))
+        return self.people / (self.sources * use_chance(self.sampling, only_honest=self.only_on_purpose))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -210,6 +212,7 @@ class ResultNode(Node):
             messages=came.messages,
             lost_batches=came.lost,
             sampling=step.sampling,
+            only_on_purpose=step.only_on_purpose,
         )
 
 

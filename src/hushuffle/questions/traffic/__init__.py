@@ -1,7 +1,8 @@
 """What message traffic reveals: where a message goes depends on what is in it.
 
 `sampling_epsilon` and `scrambler_epsilon` are about one step; the private value is the target of a message.
-`plan_guarantee` is about a whole plan (`hushuffle.plans`), every step that one data item reaches.
+`plan_guarantee` is about a whole plan (`hushuffle.plans`), every step that one data item reaches;
+`traffic_and_releases` takes it apart.
 `cheapest` chooses sampling, dummies and batches. What the paper computes is in `published`, for comparison.
 """
 
@@ -13,6 +14,7 @@ from hushuffle.questions.traffic.plan import (
     sampling_epsilon,
     scrambler_epsilon,
     theorem_one,
+    traffic_and_releases,
 )
 
 __all__ = [
@@ -24,4 +26,5 @@ __all__ = [
     "sampling_epsilon",
     "scrambler_epsilon",
     "theorem_one",
+    "traffic_and_releases",
 ]

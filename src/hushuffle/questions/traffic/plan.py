@@ -162,6 +162,32 @@ def theorem_one(plan: Plan, *, delta: float) -> Bound:
     return Bound(lower=0.0, upper=upper, kind="upper", unit="nats", sources=(LADJEL.at("Theorem 1, corrected"),))
 
 
+def traffic_and_releases(plan: Plan, *, delta: float) -> tuple[Bound, Bound] | None:
+    """Return the epsilons (nats) of the traffic alone and of the releases alone, each the worst over the sets of data.
+
+    None: nothing is released with noise, or later messages depend on what was, so that the two do not come apart.
+
+    Raises:
+        InvalidInputError: delta out of range.
+        UnsupportedProtocolError: Theorem 1 does not apply.
+
+    Source: docs/theory/traffic.md, Theorems 6 and 10.
+
+    >>> import hushuffle as hs
+    >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
+    >>> query = GroupingQuery(grouping_sets=(GroupingSet(columns=("age",), sizes=(20,)),), partitions=20)
+    >>> plan = aggregate(query, people=10_000, epsilon=1.0, sigma=0.2)
+    >>> [str(bound) for bound in hs.traffic.traffic_and_releases(plan, delta=0.0)]
+    ['4.394 nats (exact)', 'at most 1.000 nats (upper bound)']
+    """
+    if not plan.releases or any(edge.carries == "released" for edge in plan.edges):
+        return None
+    messages = plan_guarantee(replace(plan, releases=()), delta=delta).epsilon
+    every = [_together(_releases(plan, data.name), delta) for data in plan.data]
+    upper = max(bound.upper for bound in every)
+    return messages, Bound(lower=0.0, upper=upper, kind="upper", unit="nats", sources=every[0].sources)
+
+
 def cluster_guarantees(plan: Plan, *, delta: float) -> tuple[tuple[Cluster, Bound], ...]:
     """Return the figure of one moved message for every cluster with data-dependent targets, each at `delta`.
 
@@ -221,6 +247,11 @@ def _laws(plan: Plan, data: str) -> list[tuple[PrivacyCurve, int]]:
     """Return the divergences that one item of `data` meets, equal ones together."""
     alike = Counter((cluster.protocol, plan.coins_known(cluster)) for cluster in plan.reachable(data))
     laws = [(_law(protocol, coins_known=known), times) for (protocol, known), times in alike.items()]
+    return [*laws, *_releases(plan, data)]
+
+
+def _releases(plan: Plan, data: str) -> list[tuple[PrivacyCurve, int]]:
+    laws: list[tuple[PrivacyCurve, int]] = []
     for release in plan.releases_reached(data):
         if release.epsilon is not None:
             laws.append((PureRelease(promised=release.epsilon), 1))

@@ -240,8 +240,9 @@ def test_no_file(tmp_path: Path) -> None:
 
 def test_the_plan_of_the_guide_loads() -> None:
     page = (ROOT / "docs" / "how-to" / "plan-a-query.md").read_text(encoding="utf-8")
-    whole, query = re.findall(r"^```toml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    whole, noise, query = re.findall(r"^```toml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
     assert parse_plan(whole).plan(20_000).applies
+    assert [one.epsilon for one in parse_plan(whole + noise).plan(20_000).releases] == [0.5, 0.5]
     assert parse_plan(query + whole[whole.index("[traffic]") :]).plan(20_000).applies
 
 

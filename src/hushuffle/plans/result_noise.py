@@ -65,7 +65,7 @@ class ResultNoise:
 
     Counts and the sums of each column have equal shares of `epsilon`. One replaced record changes at most two counts
     by one each, and two sums by the larger end of the range each, whether or not either record arrives. Values are
-    rounded to multiples of a public step, a 2**-20th of that end or less, so that sums are whole numbers of steps, and
+    rounded to multiples of a public step, a 2**-19th of that end or less, so that sums are whole numbers of steps, and
     the noise is a whole number with probabilities proportional to e**(-rate |x|), drawn exactly; the rate is rounded
     down.
 
@@ -148,7 +148,7 @@ def discrete_laplace(rate: int, size: int, *, rng: Randomness) -> list[int]:
 
     >>> import hushuffle as hs
     >>> discrete_laplace(2**60, 6, rng=hs.reproducible(1))
-    [2, -3, 7, 4, -3, -3]
+    [-6, 2, 1, 7, 6, 1]
     """
     drawn, left = [0] * size, np.arange(size)
     while left.size:

@@ -61,8 +61,8 @@ def _line(claim: dict[str, Any]) -> str:
     printed = f" Printed: {claim['printed'].rstrip('.')}." if claim["printed"] else ""
     remarks = "".join(f" {claim[key]}" for key in ("reason", "data") if claim[key])
     text = f"{claim['sentence'].rstrip('.')} ({claim['place']}).{printed} Here: {claim['ours']}{remarks}"
-    for character in "\\*_^~<>|$":
-        text = text.replace(character, f"\\{character}")
+    for character in "&\\*_^~<>|$`[]":
+        text = text.replace(character, f"&#{ord(character)};")
     return f"- **{claim['verdict'].capitalize()}.** {text}"
 
 

@@ -66,3 +66,11 @@ def test_keys_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         key_in_environment("REACH_KEY")
     monkeypatch.setenv("REACH_KEY", DIGITS)
     assert key_in_environment("REACH_KEY") == bytes.fromhex(DIGITS)
+
+
+def test_a_key_given_in_place_of_a_file_is_not_repeated(tmp_path: Path) -> None:
+    key = "0f" * 32
+    with pytest.raises(DataError) as caught:
+        key_in_file(tmp_path / key)
+    assert key not in str(caught.value)
+    assert "is a key, not the name of a file" in str(caught.value)

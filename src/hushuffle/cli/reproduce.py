@@ -94,7 +94,7 @@ def _data(given: Sequence[str], targets: Iterable[Target]) -> tuple[Path | None,
             folder = text
             continue
         if name not in known:
-            message = f"--data: there is no data set {name}; there are {', '.join(known)}."
+            message = f"--data: there is no data set {name or 'without a name'}; there are {', '.join(known)}."
             raise UsageError(message)
         if not Path(path).is_dir():
             message = f"--data: {name} must be a folder, {path or 'nothing'} is none."

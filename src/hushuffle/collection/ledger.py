@@ -329,7 +329,8 @@ def _compared(mine: Words, theirs: Words) -> tuple[npt.NDArray[np.bool_], npt.ND
 
 def _places(mine: Words, theirs: Words) -> npt.NDArray[np.intp]:
     """Return where in `theirs` the record of each pair in `mine` would be."""
-    return np.minimum(np.searchsorted(theirs[:, 0], mine[:, 0]), theirs.shape[0] - 1)
+    places: npt.NDArray[np.intp] = np.minimum(np.searchsorted(theirs[:, 0], mine[:, 0]), theirs.shape[0] - 1)
+    return places
 
 
 def _near(mine: Words, path: Path, file: BinaryIO, total: int, *, sparse: bool) -> Iterator[Words]:

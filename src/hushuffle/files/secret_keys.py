@@ -82,6 +82,10 @@ def _contents(path: Path, advice: str = "") -> str:
     try:
         mode, text = path.stat().st_mode, path.read_bytes().decode("ascii", errors="replace")
     except FileNotFoundError:
+        if _KEY.fullmatch(path.name):
+            fail(
+                "What was given is a key, not the name of a file that holds one: write it into a file. Take a new key."
+            )
         fail(f"{path} does not exist. {advice}".rstrip())
     except OSError as error:
         fail(f"{path} cannot be read: {cause(error)}.")
@@ -105,6 +109,7 @@ STATE: Final = "HUSHUFFLE_STATE"
 """The environment variable that names the folder of all memory; see `state_folder`."""
 
 _VERSION: Final = 1
+_KEY: Final = re.compile(r"[0-9a-fA-F]{64,}")
 
 
 def fingerprint(key: bytes) -> str:

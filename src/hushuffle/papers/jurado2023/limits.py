@@ -42,11 +42,12 @@ def shuffle_limit(request: Request) -> Report:
             ),
             claim(
                 "Theorem 22",
-                "The formulas are asymptotic bounds.",
-                _ratio(100, 1.0, 10) >= 1,
-                "No bound on either side: above the exact figure for many people, below it where people are few "
-                f"compared with k ln k: {_ratio(100, 1.0, 10):.2f} of it with 100 values and 10 people, "
-                f"{_ratio(1000, 1.0, 1000):.2f} with 1,000 and 1,000.",
+                "The formulas are of the right order (Theta): off by a constant factor at most.",
+                all(0.5 < ratio < 2 for ratio in (_ratio(100, 1.0, 10), _ratio(1000, 1.0, 1000), _ratio(2, 1.0, 10))),
+                f"{_ratio(100, 1.0, 10):.2f} of the exact figure with 100 values and 10 people, "
+                f"{_ratio(1000, 1.0, 1000):.2f} with 1,000 and 1,000, {_ratio(2, 1.0, 10):.2f} with 2 and 10.",
+                reason="They are no bound on either side: above the exact figure for many people, below it where "
+                "people are few compared with k ln k.",
             ),
         ),
         answers=(

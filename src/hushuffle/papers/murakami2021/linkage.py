@@ -304,6 +304,9 @@ def _sweep(name: str, events: Events, known: int) -> linkage.Scene:
     return linkage.scene(events.traces, split="half" if name == "check-ins" else "none", training=known, events=None)
 
 
+_NOISE: Final = " A divergence is never negative: an estimate below 0 is the error of the estimator."
+
+
 def _grows(
     found: dict[str, Measured], name: str, events: Events, how: str, used: Sequence[Used]
 ) -> tuple[Claim, Claim]:
@@ -324,7 +327,7 @@ def _grows(
         decided(
             f"{where}: D grows with every step of what the attacker knows.",
             growing,
-            f"{', '.join(f'{value:.1f}' for value in bits)} bits.",
+            f"{', '.join(f'{value:.1f}' for value in bits)} bits.{_NOISE if min(bits) < 0 else ''}",
             data=data,
             stand_in=alone,
             sure=any(below([after], [before]) for before, after in itertools.pairwise(steps)),

@@ -442,6 +442,7 @@ def test_a_record_has_its_words_whatever_the_batch() -> None:
 def test_a_redrawn_record_moves_on_alone() -> None:
     stream, twin = hs.keyed(key=KEY, records=[1, 2, 3]), hs.keyed(key=KEY, records=[1, 2, 3])
     plain = np.stack([twin.words(3) for _ in range(3)])
+    assert np.unique(plain).size == plain.size
     assert np.array_equal(stream.words(3), plain[0])
     assert stream.words(3, at=np.array([1])).tolist() == [plain[1, 1]]
     assert stream.words(3).tolist() == [plain[1, 0], plain[2, 1], plain[1, 2]]

@@ -29,3 +29,8 @@ def test_exact_only_where_the_ends_agree() -> None:
     assert bracket(0.4 * (1 - 1e-12), 0.4, unit="nats", exact=True).kind == "exact"
     assert bracket(0.4 * (1 - 1e-6), 0.4, unit="nats", exact=True).kind == "bracket"
     assert bracket(math.inf, math.inf, unit="nats", exact=True).kind == "exact"
+
+
+def test_a_figure_with_nothing_below_is_an_upper_bound() -> None:
+    assert bracket(0.0, 0.4, unit="nats").kind == bracket(0.0, 0.4, unit="nats", exact=True).kind == "upper"
+    assert bracket(1e-300, 0.4, unit="nats").kind == "bracket"

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushuffle.numerics.exact import down, up
+from hushuffle.numerics.exact import down, sum_upwards, times_upwards, up
 
 
 @given(st.fractions())
@@ -21,3 +21,11 @@ def test_decimals_are_rounded_outward() -> None:
     tenth = Decimal("0.1")
     assert Decimal(down(tenth)) <= tenth <= Decimal(up(tenth))
     assert up(Decimal(0)) == down(Decimal(0)) == 0.0
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1e9), max_size=5), st.integers(min_value=1, max_value=1000))
+def test_sums_and_multiples_are_the_nearest_floats_that_are_not_below(parts: list[float], times: int) -> None:
+    whole = [(sum_upwards(parts), sum(map(Fraction, parts), Fraction(0)))]
+    for above, exact in whole + [(times_upwards(part, times), times * Fraction(part)) for part in parts]:
+        assert Fraction(above) >= exact
+        assert above == 0 or Fraction(math.nextafter(above, 0)) < exact

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.mechanisms.randomizers.target_sampling import Convention, TargetSampling
-from hushuffle.randomness import keyed, reproducible
+from hushuffle.randomness import SCALE, keyed, reproducible
 from oracles.target_coins import sampled
 from oracles.traffic_enumeration import flooded
 
@@ -51,6 +51,12 @@ def test_channel_and_local_epsilon_are_those_of_the_enumerated_mechanism() -> No
         )
         expected = math.inf if math.isinf(largest) else math.log(largest)
         assert randomizer.local_epsilon == pytest.approx(expected, rel=1e-14, abs=1e-14)
+
+
+@pytest.mark.parametrize("sigma", [1e-25, 1e-19, 0.1, 0.3, 1 - 2.0**-53])
+def test_the_implemented_sigma_is_never_below_the_one_asked_for(sigma: float) -> None:
+    implemented = 1 - F(TargetSampling(targets=20, sigma=sigma).threshold, SCALE)
+    assert F(sigma) <= implemented < F(sigma) + F(1, SCALE)
 
 
 def test_published_local_epsilon() -> None:

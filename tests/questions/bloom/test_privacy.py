@@ -146,6 +146,10 @@ def test_hash_functions_compose() -> None:
     three = bloom.epsilon(filters=2, bits=10**4, p=0.25, delta=1e-3, hashes=3)
     assert three.lower == one.lower
     assert 3 * one.upper < three.upper < 6 * one.upper
+    each = three.upper / 3
+    columns = hs.Protocol(randomizer=hs.BitFlipping(width=2, p=0.25), shuffler=hs.UniformShuffle(), n=10**4)
+    grown = 1 + math.exp(each) + math.exp(2 * each)  # one column after the other
+    assert 0.99e-3 < grown * hs.dp.delta(columns, epsilon=each).lower <= 1e-3
     pure = bloom.epsilon(filters=2, bits=10**4, p=0.25, delta=0.0, hashes=3)
     assert pure.upper == pytest.approx(6 * math.log(3), rel=1e-9)
 

@@ -150,6 +150,7 @@ def test_the_fewest_dummies() -> None:
     base = hs.Protocol(randomizer=hs.RandomizedResponse(k=20, epsilon=3.0), shuffler=hs.UniformShuffle(), n=2000)
     found = hs.dp.calibrate(base, parameter="dummies", epsilon=0.2, delta=1e-5)
     assert found.bound.upper <= 0.2
+    assert hs.dp.delta(found.protocol, epsilon=0.2).upper <= 1e-5
     assert found.beyond_bound is not None
     assert found.beyond_bound.upper > 0.2
     assert found.value - found.beyond <= max(1, 1e-3 * found.value)

@@ -5,7 +5,9 @@ import math
 import pytest
 
 import hushuffle as hs
+from hushuffle.curves.released import CoinsKnown
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.plans import CentroidNoise, Cluster, Data, GroupingQuery, GroupingSet, Plan, aggregate, k_means
 
 
@@ -38,6 +40,8 @@ def test_composition_of_losses_beats_the_sum() -> None:
     alone = [bound for _, bound in hs.traffic.cluster_guarantees(plan, delta=1e-4)]
     assert len(alone) == 4
     assert max(bound.upper for bound in alone) < composed.upper < 0.8 * added.upper
+    shares = [bound.upper for _, bound in hs.traffic.cluster_guarantees(plan, delta=1e-4 / 4)]
+    assert added.upper == pytest.approx(sum(shares), rel=1e-12)
 
 
 def test_one_grouping_set_per_person_counts_once() -> None:
@@ -93,6 +97,27 @@ def test_known_coins_without_scramblers_are_the_local_figure() -> None:
     )
     local = hs.traffic.sampling_epsilon(targets=4, sigma=0.3).upper
     assert hs.traffic.plan_guarantee(plan, delta=0.0).upper == pytest.approx(local + 0.5, rel=1e-12)
+
+
+def test_sources_whose_coins_are_known_hide_nobody_behind_a_scrambler() -> None:
+    plan = k_means(
+        people=500,
+        centroids=2,
+        iterations=1,
+        variant="private-centroids",
+        sigma=0.3,
+        dummies=40,
+        batch=250,
+        noise=CentroidNoise(kind="laplace", radius=1.0, scale=40000.0),
+    )
+    (cluster,) = [cluster for cluster in plan.clusters if not cluster.fixed]
+    assert plan.coins_known(cluster)
+    sampling = cluster.protocol.randomizer
+    only_dummies = CoinsKnown.of(
+        law=symmetric_law(sampling, for_what="this test"), local_epsilon=sampling.local_epsilon, n=250, dummies=40
+    )
+    alone, unknown = only_dummies.epsilon(1e-5).upper, hs.dp.epsilon(cluster.protocol, delta=1e-5).upper
+    assert hs.traffic.plan_guarantee(plan, delta=1e-5).upper >= alone > 1.01 * unknown
 
 
 def test_a_plan_without_data_dependent_messages_reveals_nothing() -> None:

@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SIDE_BY_SIDE := -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all test-spark check docs bench clean
+.PHONY: help demo test test-slow test-all test-spark mutants check docs bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,6 +28,9 @@ test-all: test test-slow ## run all tests but those of Spark
 
 test-spark: .venv/.test-spark ## run the tests of the Spark engine (Java is needed)
 	$(BIN)/python -m pytest -m spark
+
+mutants: .venv/.test ## break the product on purpose, in many places, and see that a test notices each time
+	$(BIN)/python tests/mutants/run.py
 
 check: .venv/.check ## style, types, layers, tests with coverage
 	$(BIN)/ruff check .

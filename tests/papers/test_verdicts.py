@@ -71,11 +71,11 @@ def small(name: str) -> Report:
 
 
 @pytest.mark.parametrize("target", QUICK, ids=lambda target: target.name)
-def test_small_sizes_contradict_nothing(target: Any) -> None:
+def test_on_less_data_nothing_is_contradicted(target: Any) -> None:
     study = small(target.name)
     assert study.key == target.name
     assert dict(study.settings)["sizes"] == "small, for a quick look"
-    assert "contradicted" not in {claim.verdict for claim in study.claims}
+    assert "contradicted" not in {claim.verdict for claim in study.claims if claim.data}
     expected = [claim for claim in script().claims() if claim["target"] == target.name]
     assert bool(study.claims) == bool(expected)
 

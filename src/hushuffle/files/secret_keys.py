@@ -83,9 +83,7 @@ def _contents(path: Path, advice: str = "") -> str:
         mode, text = path.stat().st_mode, path.read_bytes().decode("ascii", errors="replace")
     except FileNotFoundError:
         if _KEY.fullmatch(path.name):
-            fail(
-                "What was given is a key, not the name of a file that holds one: write it into a file. Take a new key."
-            )
+            fail("What was given is a key, not the name of a file that holds one. Take a new key, in a file.")
         fail(f"{path} does not exist. {advice}".rstrip())
     except OSError as error:
         fail(f"{path} cannot be read: {cause(error)}.")

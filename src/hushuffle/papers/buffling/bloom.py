@@ -112,7 +112,8 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
         ),
         answers=(
             "Not for every input, noise and number of filters: for skewed inputs between uniform and empty ones "
-            f"another change is more visible in {len(elsewhere)} of the {len(places)} combinations of filters and noise."
+            f"another change is more visible in {len(elsewhere)} of the {len(places)} combinations of filters "
+            "and noise."
             f"{' It ends at 1...1 too, and starts elsewhere.' if from_others else ''}",
             *_shown_cost(costs),
             "The paper concludes from this figure that the pair of datasets (all empty; one column full) is the worst. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -55,7 +56,10 @@ def preservation_study(
         key="meehan2022/figure-7",
         title="Preservation of a subset",
         question=f"What share of a subset stays inside it, but with probability {DELTA:g}?",
-        claims=_claims(by_alpha, by_width, by_size, found, widths),
+        claims=tuple(
+            replace(made, data=f"Simulated: {people:,} people, {samples:,} permutations of each kind.")
+            for made in _claims(by_alpha, by_width, by_size, found, widths)
+        ),
         settings=(
             ("people", f"{people:,}; subsets in the middle of the reference"),
             ("groups", "contiguous windows: exact and published sensitivity are both w(w+1)/2"),

@@ -22,8 +22,9 @@ from hushuffle import (
     UniformShuffle,
     dp,
 )
-from hushuffle.attacks.audit import audit_mechanism, audit_protocol, audit_reports, audit_sampler, measure
+from hushuffle.attacks.audit import audit_mechanism, audit_protocol, audit_reports, audit_sampler
 from hushuffle.attacks.audit_study import audit_deployment
+from hushuffle.attacks.measured import measure
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import InvalidInputError

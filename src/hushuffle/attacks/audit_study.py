@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from hushuffle.attacks.audit import AUDIT, Measurement, audit_mechanism, audit_protocol, audit_sampler
+from hushuffle.attacks.audit import audit_mechanism, audit_protocol, audit_sampler
 from hushuffle.attacks.games import Game, enough, games
+from hushuffle.attacks.measured import AUDIT, Measurement
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism

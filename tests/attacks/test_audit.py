@@ -209,6 +209,17 @@ def test_numbers_texts_tuples_and_rows() -> None:
     assert audit_reports(same, rng.permutation(same), claimed=0.1).epsilon.lower < 0.1
 
 
+def test_the_order_of_reports_accuses_nobody_and_hides_nobody() -> None:
+    def drifting(early: float, late: float) -> list[int]:
+        return [int(place < share * 10_000) for share in (early, late) for place in range(10_000)]
+
+    # Half of the one and a quarter of the other are ones: epsilon is ln 2, whatever the early and the late ones say.
+    honest = audit_reports(drifting(0.25, 0.75), drifting(0.2, 0.3), claimed=math.log(2), confidence=0.9999)
+    assert not honest.refuted
+    ordered = [sorted(drifting(share, share)) for share in (0.75, 0.25)]
+    assert audit_reports(ordered[0], ordered[1], claimed=1.0).refuted
+
+
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [

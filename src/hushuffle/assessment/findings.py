@@ -13,7 +13,7 @@ from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Bound, Finding, Kind, Unanswered, number
+from hushuffle.model import Bound, Finding, Unanswered, number
 from hushuffle.model.bound import percent
 from hushuffle.questions import pie, qif
 
@@ -156,7 +156,7 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
 def identified(protocol: Protocol) -> Finding:
     """Return how often one report names its sender."""
     error, blind = pie.bayes_error(protocol), 1 / protocol.n
-    right = success(error)
+    right = error.complement
     return Finding(
         question="re-identification",
         adversary=LINKER,
@@ -190,17 +190,6 @@ def identity_information(protocol: Protocol) -> Finding:
             f"the published bound is {number(published.upper, up=True)} bits"
         ),
     )
-
-
-def success(error: Bound) -> Bound:
-    """Return how often somebody is right who errs so often.
-
-    >>> print(success(Bound(lower=0.75, upper=1.0, kind="lower", unit="probability")))
-    at most 0.2500 (upper bound)
-    """
-    turned: dict[Kind, Kind] = {"lower": "upper", "upper": "lower"}
-    kind = turned.get(error.kind, error.kind)
-    return replace(error, lower=1 - error.upper, upper=1 - error.lower, kind=kind)
 
 
 def _often(bound: Bound) -> str:

@@ -42,7 +42,8 @@ def audit_reports(
 
     `first` and `second` are independent reports of a device that holds the one and the other value: numbers, texts,
     bytes, tuples, or rows of an array. Few different reports are counted one by one; numbers are counted in 200 bins;
-    of longer reports every bit or column is one piece of evidence, and the evidence is added up.
+    of longer reports every bit or column is one piece of evidence, and the evidence is added up. The order in which
+    reports are given does not matter: which of them choose the event is drawn.
 
     Raises:
         InvalidInputError: fewer than four reports, or reports of several kinds.
@@ -54,7 +55,7 @@ def audit_reports(
     (True, True)
     """
     size = min(len(first), len(second))
-    tables = tuple(_columns(reports, size) for reports in (first, second))
+    tables = tuple(_columns(_shuffled(reports), size) for reports in (first, second))
     if tables[0].shape[1] != tables[1].shape[1]:
         _checks.reject("reports", "of one kind and length", "<several lengths>")
     half = size // 2
@@ -63,6 +64,12 @@ def audit_reports(
         columns = (tables[0][:, place], tables[1][:, place])
         scores = [score + told for score, told in zip(scores, _evidence(columns, half), strict=True)]
     return measure((scores[0], scores[1]), claimed=claimed, delta=delta, confidence=confidence, names=names)
+
+
+def _shuffled(reports: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any] | npt.NDArray[Any]:
+    """Return the reports in an order drawn at random: a table may be sorted, or drift."""
+    order = secure().permutation(len(reports))
+    return reports[order] if isinstance(reports, np.ndarray) else [reports[place] for place in order.tolist()]
 
 
 def _columns(reports: Sequence[Any] | npt.NDArray[Any], size: int) -> npt.NDArray[Any]:

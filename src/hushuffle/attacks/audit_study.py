@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +31,6 @@ _TESTS: Final = 6
 
 _GRID: Final = 51
 _POINTS: Final = 12
-_CELLS: Final = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +187,6 @@ def study_of(found: Measurement, *, confidence: float, about: str) -> Report:
 def _named(found: Measurement, labels: Sequence[str]) -> Measurement:
     if not labels:
         return found
-    from dataclasses import replace  # noqa: PLC0415 - only here
-
     return replace(found, first=labels[int(found.first)], second=labels[int(found.second)])
 
 

@@ -13,14 +13,13 @@ from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Strong
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Histogram, Kind
+from hushuffle.model import Bound, Histogram
 from hushuffle.numerics.trials import clopper_pearson
 from hushuffle.questions import pie, qif
 from hushuffle.randomness import Randomness, secure
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-_OTHER: Final[dict[Kind, Kind]] = {"lower": "upper", "upper": "lower"}
 _FEWEST: Final = 200
 _BLOCK: Final = 1 << 22
 """So many pairs of a report and a value are looked at together."""
@@ -114,11 +113,7 @@ def _guess(protocol: Protocol, releases: int, confidence: float, rng: Randomness
 def _name(protocol: Protocol, reports: int, confidence: float, rng: Randomness) -> Game:
     """Play for the sender of one report: somebody who holds the value that speaks for it most."""
     mechanism, k, n = protocol.randomizer, protocol.randomizer.inputs, protocol.n
-    error = pie.bayes_error(protocol)
-    kind = _OTHER.get(error.kind, error.kind)
-    certified = Bound(
-        lower=1 - error.upper, upper=1 - error.lower, kind=kind, unit="probability", sources=error.sources
-    )
+    certified = pie.bayes_error(protocol).complement
     used = min(n, k)  # everybody knows that person i holds the value i modulo k
     senders = rng.integers(n, size=reports)
     sent = mechanism.randomize(senders % used, rng=rng)

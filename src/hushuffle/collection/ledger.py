@@ -171,25 +171,24 @@ class Ledger:
         """
         own = candidate.entries
         others = [self._tags(number) for number, batch in enumerate(self.batches) if batch.scope != own.scope]
-        same = changed = 0
-        most = 1
-        for start in range(0, own.people, _CHUNK):
-            mine = read_pairs(own.file, start, min(_CHUNK, own.people - start))
-            stays, moves = np.ones(mine.shape[0], dtype=np.bool_), np.zeros(mine.shape[0], dtype=np.bool_)
-            sent = [mine[:, 1]]
-            for path in others:
-                met = np.zeros_like(stays)
-                other = mine[:, 1].copy()
+        same, changed, most = 0, 0, 1
+        together = max(1, _CHUNK // (len(others) + 1))  # the reports of all rounds are held side by side
+        for start in range(0, own.people, together):
+            mine = read_pairs(own.file, start, min(together, own.people - start))
+            always = np.ones(mine.shape[0], dtype=np.bool_)
+            sent = np.repeat(mine[:, 1][np.newaxis], len(others) + 1, axis=0)  # who was not there sent nothing else
+            for path, other in zip(others, sent[1:], strict=True):
+                met = np.zeros_like(always)
                 with path.open("rb", buffering=0) as file:
                     for theirs in _near(mine, path, file, path.stat().st_size // PAIR, sparse=False):
-                        here, alike = _compared(mine, theirs)
-                        met |= here & alike
-                        moves |= here & ~alike
-                        other[here] = theirs[_places(mine, theirs)[here], 1]
-                stays &= met
-                sent.append(other)
-            same, changed = same + int(np.count_nonzero(stays)), changed + int(np.count_nonzero(moves))
-            different = 1 + np.count_nonzero(np.diff(np.sort(np.stack(sent), axis=0), axis=0), axis=0)
+                        places = _places(mine, theirs)
+                        here = theirs[places, 0] == mine[:, 0]
+                        other[here] = theirs[places[here], 1]
+                        met |= here
+                always &= met
+            different = 1 + np.count_nonzero(np.diff(np.sort(sent, axis=0), axis=0), axis=0)
+            same += int(np.count_nonzero(always & (different == 1)))
+            changed += int(np.count_nonzero(different > 1))
             most = max(most, int(different.max(initial=1)))
         return same, changed, most
 

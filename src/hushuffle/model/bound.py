@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any, Literal, Self
 
@@ -101,6 +101,17 @@ class Bound:
     def width(self) -> float:
         """Upper - lower (0 when both ends are the same infinity)."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
+
+    @property
+    def complement(self) -> Self:
+        """The probability of the contrary: how often somebody is right who errs so often.
+
+        >>> print(Bound(lower=0.75, upper=1.0, kind="lower", unit="probability").complement)
+        at most 0.2500 (upper bound)
+        """
+        turned: dict[Kind, Kind] = {"lower": "upper", "upper": "lower"}
+        kind = turned.get(self.kind, self.kind)
+        return replace(self, lower=1 - self.upper, upper=1 - self.lower, kind=kind)
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper

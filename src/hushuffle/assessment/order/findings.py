@@ -69,7 +69,7 @@ def identified(protocol: Protocol) -> Finding:
             f"{percent(1 / n)} by blind guessing."
         ),
         bound=error,
-        shown=findings.success(error),
+        shown=error.complement,
         proof="lower bound on the Bayes error: the likeliest sender of any place, times what the report alone can add",
     )
 

@@ -319,3 +319,14 @@ def test_programs_that_are_not_there_or_say_too_little(tmp_path: Path, capsys: p
     assert main(["audit", "--command", "true", *rest]) == Exit.FAILED
     assert "wrote 0 lines for 50 values" in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
+
+
+def test_no_shell_reads_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in ("true; touch made", "cat $(touch made)", "true && touch made"):
+        arguments = ["audit", "--command", command, "--values", "a,b", "--epsilon", "1", "--trials", "100"]
+        assert main(arguments) == Exit.FAILED
+        assert not (tmp_path / "made").exists()
+    assert capsys.readouterr().out == ""

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hushuffle.errors import DataError
+from hushuffle.errors import DataError, UnsupportedProtocolError
 from hushuffle.network.nodes.result import RunFailedError
 from hushuffle.network.run import Interference, NetworkRun, _why, run_on_network
 from hushuffle.plans import GroupStatistics
@@ -107,6 +107,13 @@ def test_a_run_without_a_result_says_what_was_counted() -> None:
         "  counted by scrambler nodes: below minimum 2, certificate 2",
         "  counted by source nodes: slow 1",
     ]
+
+
+def test_a_plan_with_a_cascade_is_for_phones(tmp_path: Path) -> None:
+    text = plan_text().replace("[traffic]", "[traffic]\nscramblers = 2")
+    with pytest.raises(UnsupportedProtocolError, match=r"traffic\.scramblers = 2: .* are for the network of phones"):
+        run_on_network(parse_plan(text), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_plan_that_misses_its_own_epsilon_is_not_run(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from hushuffle.plans import GroupingQuery, GroupingSet, Plan, aggregate, k_means
+from hushuffle.plans.plan import Data
 from hushuffle.questions import traffic
 from oracles.plan_enumeration import (
     Law,
@@ -274,3 +276,37 @@ def marginal(law: Law, *places: int) -> Law:
     for views, chance in law.items():
         seen[tuple(views[place] for place in places)] += chance
     return dict(seen)
+
+
+@pytest.mark.parametrize("per_person", ["all", "one"])
+def test_delta_and_epsilon_of_a_plan_belong_together(per_person: Any) -> None:
+    plan = two_sets(FIFTH, 4, 6, capped=False, per_person=per_person)
+    sizes = [0.0, 0.5, 2.0]
+    deltas = [traffic.plan_delta(plan, epsilon=epsilon).upper for epsilon in sizes]
+    assert deltas == sorted(deltas, reverse=True)
+    for epsilon, delta in zip(sizes, deltas, strict=True):
+        assert traffic.plan_guarantee(plan, delta=delta * (1 + 1e-6)).epsilon.upper <= epsilon + 1e-3
+        assert traffic.plan_guarantee(plan, delta=delta * 0.9).epsilon.upper > epsilon
+    few = two_sets(FIFTH, 4, 6, capped=False)
+    several = replace(
+        few,
+        data=(*few.data, Data(name="more", items=6)),
+        clusters=(*few.clusters, replace(few.clusters[0], name="m", reads=("more",))),
+    )
+    assert traffic.plan_delta(several, epsilon=0.5) == traffic.plan_delta(few, epsilon=0.5)
+
+
+def test_distance_of_a_plan_is_no_less_than_enumerated() -> None:
+    plan = two_sets(HALF, 1, 2, capped=False)
+    stages = [by_column(column, 3, HALF, 1, None) for column in (0, 1)]
+    most = max(
+        excess(*laws(stages, [(0, 0), rest], [(1, 1), rest]), Fraction(1)) for rest in [(0, 0), (1, 1), (2, 2), (0, 1)]
+    )
+    found = traffic.plan_delta(plan, epsilon=0.0).upper
+    assert float(most) <= found <= 1.2 * float(most)
+
+
+def test_a_plan_whose_messages_are_fixed_tells_nothing() -> None:
+    plan = two_sets(HALF, 1, 2, capped=False)
+    still = replace(plan, clusters=tuple(replace(one, moves=0) if not one.fixed else one for one in plan.clusters))
+    assert traffic.plan_delta(still, epsilon=0.0).upper == 0

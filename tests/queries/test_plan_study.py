@@ -82,6 +82,25 @@ def test_a_query_with_scramblers() -> None:
     assert "The plan" in show(analysis)
 
 
+def test_scramblers_one_after_the_other() -> None:
+    specification = spec(traffic="dummies = 20\nbatch = 100\nscramblers = 2")
+    analysis = analyse_plan(specification)
+    rows = traffic.collusions(specification.plan(1000), delta=1e-5)
+    shown = table(analysis, "scramblers")
+    assert shown.rows == tuple((f"{row.honest} of 2", row.curious, row.active) for row in rows)
+    finding = analysis.study.findings[0]
+    assert finding.bound == rows[1].curious
+    assert finding.adversary == "Anyone who watches all traffic and holds all scramblers of a cascade but one"
+    said = " ".join(analysis.study.answers)
+    for figure in (rows[0].curious, rows[1].active, rows[2].curious):
+        assert str(figure) in said
+    assert "Every batch passes 2 scramblers one after the other." in said
+    assert "Scramblers that do not keep their secrets" in show(analysis)
+    (one,) = (table(analyse_plan(spec(traffic="dummies = 20\nbatch = 100")), "scramblers"),)
+    assert one.rows == tuple((f"{row.honest} of 1", row.curious, row.active) for row in rows[1:])
+    assert not [made for made in analyse_plan(spec()).study.tables if made.key == "scramblers"]
+
+
 def test_people_tuples_and_time_are_targets_too() -> None:
     text = spec(sigma=0.2).effective()
     asked = "[targets]\npeople = 1001\ntuples = 0.8\nseconds = 200.0\n"

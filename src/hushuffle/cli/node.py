@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +18,11 @@ node = App(name="node", help="Run the nodes of a decentralised query, and make c
 
 @node.command
 def start(configuration: Path, /) -> Exit:
-    """Run one node, or several, of one run to the end.
+    """Run one node, or several, of one run to the end; or a service for phones until it is told to stop.
+
+    A file with the key `role` is for a service: relay, scrambler, target, result or
+    issuer. It stays up for many tasks; SIGTERM and Ctrl-C end it, SIGHUP lets it look
+    for new tasks.
 
     Writes one line of JSON for each event to standard error, and no private value
     anywhere. SIGTERM, SIGHUP and Ctrl-C let a node finish what it has begun to send,
@@ -26,8 +31,16 @@ def start(configuration: Path, /) -> Exit:
     or nobody took anything from a source.
 
     Args:
-        configuration: the TOML file that names the nodes, the run's document, and where keys are.
+        configuration: the TOML file that names the nodes, the run's document, and where keys are; or that of a service.
     """
+    from hushuffle.specification.reading import read_text  # noqa: PLC0415 - only when needed
+
+    if re.search("^role *=", read_text(configuration), flags=re.MULTILINE):
+        needs_http()
+        from hushuffle.network.phones.serve import run_service  # noqa: PLC0415
+
+        run_service(configuration)
+        return Exit.DONE
     from hushuffle.network.node import run_nodes  # noqa: PLC0415 - only when needed
 
     ran = run_nodes(configuration)
@@ -40,6 +53,72 @@ def start(configuration: Path, /) -> Exit:
                 f"hushuffle: {name}: {lost:,} of its {lost + counters['sent']:,} messages were not taken ({reasons}).\n"
             )
     return Exit.FAILED if ran.failures else Exit.DONE
+
+
+def needs_http() -> None:
+    """Say what is missing where services for phones cannot run."""
+    from importlib.util import find_spec  # noqa: PLC0415 - only when needed
+
+    from hushuffle.errors import MissingDependencyError  # noqa: PLC0415
+
+    if find_spec("aiohttp") is None:
+        message = 'services for phones need aiohttp: pip install "hushuffle[phones]"'
+        raise MissingDependencyError(message)
+
+
+def _in_range(name: str, number: int, most: int) -> None:
+    if not 1 <= number <= most:
+        message = f"{name} must be from 1 to {most:,}, got {number:,}."
+        raise UsageError(message)
+
+
+@node.command
+def keys(
+    names: Annotated[list[str], Parameter(negative=())],
+    /,
+    *,
+    out: Path,
+    steps: int = 1,
+) -> Exit:
+    """Make the keys of services for phones, where they are used.
+
+    Writes NAME.keys, which only its owner can read and which stays on its host, and
+    NAME.public.json, for whoever draws up a task. A name says the role: scrambler-1,
+    target-1-1, result, issuer.
+
+    Args:
+        names: of the services.
+        out: the folder; keys in it are never overwritten.
+        steps: for an issuer, how many keys for tokens: every step of every task takes one.
+    """
+    from hushuffle.network.phones.keys import ServiceKeys, role_named  # noqa: PLC0415 - only when needed
+
+    _in_range("--steps", steps, 1000)
+    roles = {name: role_named(name) for name in names}
+    for name, role in roles.items():
+        secret, public = ServiceKeys.generate(role, steps=steps).write(out, name)
+        sys.stdout.write(f"Wrote {secret} and {public}\n")
+    return Exit.DONE
+
+
+@node.command
+def codes(count: int, /, *, out: Path) -> Exit:
+    """Make codes of invitations, for an issuer of tokens.
+
+    Writes codes.txt, one code on a line, to be handed out, each to one person; and
+    codes.sha256, their digests, for the issuer.
+
+    Args:
+        count: how many people are invited.
+        out: the folder; codes in it are never overwritten.
+    """
+    needs_http()
+    from hushuffle.network.phones.issuer import write_codes  # noqa: PLC0415 - only when needed
+
+    _in_range("COUNT", count, 10**8)
+    secret, public = write_codes(count, out)
+    sys.stdout.write(f"Wrote {secret} and {public}\n")
+    return Exit.DONE
 
 
 @node.command

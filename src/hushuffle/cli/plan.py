@@ -100,7 +100,9 @@ def run(
     /,
     *,
     network: Annotated[bool, _Flag] = False,
+    phones: Annotated[bool, _Flag] = False,
     hosts: Path | None = None,
+    bundle: Annotated[bool, _Flag] = False,
     out: Path | None = None,
     trace: Path | None = None,
     start: str | None = None,
@@ -114,24 +116,40 @@ def run(
     and study.html and study.json.
     Without it, --hosts says which hosts take part: writes the run's document and
     a configuration for each node, and prints the command for each host.
+    With --phones it is a task for phones, over HTTP, through a relay and one
+    scrambler after the other: everything here and now, or with --hosts the
+    document of the task and the settings of each service.
 
     Args:
         specification: the TOML file that describes the plan.
         network: run everything here and now.
+        phones: a task for phones instead of nodes with certificates.
         hosts: a TOML file with the nodes' addresses, public seal keys and sources.
-        out: the folder to write into; hushuffle-out/plan-NAME-network by default, with the name of the specification.
+        bundle: with --phones and --hosts, a folder for each service, to be copied to its host, with its own keys.
+        out: the folder to write into; hushuffle-out/plan-NAME-network (or -phones) by default, with the name of the
+            specification.
         trace: another file for what was seen on the wire.
         start: with --hosts, the moment from which all times of the run are counted, with its time zone, such as
             2026-05-01T10:00Z; a quarter of an hour from now by default.
         json: print study.json instead of the summary, and nothing else, to standard output.
     """
-    if network == (hosts is not None):
+    if phones:
+        _check_phones(network=network, hosts=hosts, bundle=bundle, trace=trace, start=start)
+    elif bundle:
+        message = "--bundle goes with --phones and --hosts."
+        raise UsageError(message)
+    elif network == (hosts is not None):
         message = "say either --network, to run everything on this machine, or --hosts FILE, to prepare it for others."
         raise UsageError(message)
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.queries import load_plan  # noqa: PLC0415
 
     spec = load_plan(specification)
+    if phones:
+        folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-phones")
+        if hosts is not None:
+            return _prepare_task(spec, hosts, folder, _moment(start), bundle=bundle)
+        return _rehearse(spec, folder, specification.parent, json=json)
     folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-network")
     if hosts is not None:
         return _prepare(spec, hosts, folder, _moment(start))
@@ -148,6 +166,43 @@ def run(
     if not json:
         for file in ran.files:
             sys.stdout.write(f"Wrote {file}\n")
+    return Exit.DONE
+
+
+def _check_phones(*, network: bool, hosts: Path | None, bundle: bool, trace: Path | None, start: str | None) -> None:
+    if network or trace is not None:
+        message = "--network and --trace are for nodes with certificates: leave them out with --phones."
+        raise UsageError(message)
+    if hosts is None and (bundle or start is not None):
+        message = "--bundle and --start go with --hosts: on this machine a task starts at once."
+        raise UsageError(message)
+
+
+def _rehearse(spec: PlanSpecification, folder: Path, base: Path, *, json: bool) -> Exit:
+    from hushuffle.cli.node import needs_http  # noqa: PLC0415 - only when needed
+
+    needs_http()
+    from hushuffle.network.phones.rehearse import rehearse  # noqa: PLC0415
+    from hushuffle.network.phones.study import phone_study  # noqa: PLC0415
+
+    with heard(), progress(enabled=not json and sys.stderr.isatty()) as tell:
+        ran = rehearse(spec, out=folder, base_folder=base, progress=tell)
+        study = phone_study(spec, ran)
+    deliver(study, folder, json=json)
+    if not json:
+        for file in ran.files:
+            sys.stdout.write(f"Wrote {file}\n")
+    return Exit.DONE
+
+
+def _prepare_task(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime | None, *, bundle: bool) -> Exit:
+    from hushuffle.network.phones.bundle import prepare_task  # noqa: PLC0415 - only when needed
+
+    prepared = prepare_task(spec, hosts, out=folder, start=start, bundle=bundle)
+    lines = [f"Wrote {prepared.document}: phones and services get these bytes.", f"The task's id is {prepared.id}.", ""]
+    lines += [f"All times are counted from {prepared.start} on. Start on each host:", ""]
+    lines += [f"  {command}" for command in prepared.commands]
+    sys.stdout.write("\n".join(lines) + "\n")
     return Exit.DONE
 
 

@@ -58,7 +58,7 @@ def check_promise(document: RunDocument) -> Promise:
         sizes = {
             "sources": (cluster.sources, step.sources),
             "targets": (cluster.targets, len(step.computes)),
-            "scramblers": (cluster.scramblers, scramblers),
+            "batches": (cluster.scramblers, scramblers),
         }
         pairs = zip(asdict(Traffic.of(cluster)).items(), asdict(step.traffic).values(), strict=True)
         traffic = {name: (promised, asked) for (name, promised), asked in pairs}

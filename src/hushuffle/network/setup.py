@@ -50,6 +50,7 @@ def draw_up(
     if not plan.applies:
         message = f"A plan whose traffic has no guarantee is not run with people's data. {plan.refusals()[0]}"
         raise UnsupportedProtocolError(message)
+    names = server_names(specification, plan)
     network, task = specification.network or Network(), specification.query.task(records)
     clusters = [cluster for cluster in plan.clusters if cluster.reads]
     asked = specification.query.asked(plan, len(holders), rng)
@@ -63,7 +64,7 @@ def draw_up(
         query=task,
         steps=steps,
         result=RESULT,
-        servers={name: server(name) for name in server_names(specification, plan)},
+        servers={name: server(name) for name in names},
         message=network.message,
         collect=network.collect,
         patience=network.patience,
@@ -79,6 +80,8 @@ def draw_up(
 def server_names(specification: PlanSpecification, plan: Plan) -> list[str]:
     """Return the names of the nodes of a plan that others connect to: the result, compute nodes, scramblers.
 
+    Refuses a plan with several scramblers one after the other, which a run with a roster does not have.
+
     >>> from hushuffle.queries import parse_plan
     >>> spec = parse_plan('''
     ...     traffic = { sigma = 0.2, batch = 50 }
@@ -93,6 +96,13 @@ def server_names(specification: PlanSpecification, plan: Plan) -> list[str]:
     >>> server_names(spec, spec.plan(100))
     ['result', 'compute-1-1', 'compute-1-2', 'scrambler-1-1', 'scrambler-1-2']
     """
+    chained = specification.traffic.scramblers or 1
+    if chained > 1:
+        message = (
+            "A run with a roster has one scrambler for each batch, and the plan has traffic.scramblers = "
+            f"{chained}: several one after the other are for the network of phones."
+        )
+        raise UnsupportedProtocolError(message)
     names = [RESULT]
     for number, cluster in enumerate((one for one in plan.clusters if one.reads), start=1):
         names += _computes(specification, number, cluster)

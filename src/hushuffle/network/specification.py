@@ -43,6 +43,11 @@ def _place(text: str) -> str:
     return text
 
 
+def listening_place(text: str) -> str:
+    """Return where a service listens, "host:port" or "fd:N"; refuse anything else."""
+    return text if re.fullmatch("fd:[0-9]{1,6}", text) else _place(text)
+
+
 Text = Annotated[str, Field(min_length=1)]
 NodeName = Annotated[str, AfterValidator(_node)]
 

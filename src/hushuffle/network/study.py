@@ -11,7 +11,7 @@ from hushuffle.model import Cell, Finding, Guarantee, HeatMap, Report, Table, Wa
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
 from hushuffle.network.run import NetworkRun
-from hushuffle.plans import cluster_costs
+from hushuffle.plans import Plan, cluster_costs
 from hushuffle.queries import PlanSpecification
 from hushuffle.queries.analyse import concerns
 from hushuffle.queries.parts import about_run, no_guarantee, settings
@@ -33,7 +33,7 @@ def network_study(specification: PlanSpecification, run: NetworkRun) -> Report:
         question=_QUESTION,
         answers=(*_sentences(run), *found.answers),
         settings=(("run", run.deployment.document.run), *settings(specification, run.records)),
-        findings=() if guarantee is None else (_promised(specification, run, guarantee),),
+        findings=() if guarantee is None else (promised(specification, run.plan, guarantee),),
         tables=(_coverage(run), *found.tables, _nodes(run), _wire(run, seen)),
         charts=found.charts,
         heat_maps=(*found.heat_maps, *_graph(run, seen)),
@@ -60,9 +60,9 @@ def _sentences(run: NetworkRun) -> Iterator[str]:
     )
 
 
-def _promised(specification: PlanSpecification, run: NetworkRun, guarantee: Guarantee) -> Finding:
+def promised(specification: PlanSpecification, plan: Plan, guarantee: Guarantee) -> Finding:
     """Return the guarantee of the plan: for batches as small as it lets through."""
-    seen = "the traffic and what is released with noise tell" if run.plan.releases else "the traffic tells"
+    seen = "the traffic and what is released with noise tell" if plan.releases else "the traffic tells"
     return Finding(
         question="plan-dp",
         adversary="somebody who watches all messages",

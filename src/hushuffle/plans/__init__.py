@@ -3,12 +3,13 @@
 from hushuffle.plans.aggregates import GroupingQuery, GroupingSet, GroupStatistics, generate_table, group_statistics
 from hushuffle.plans.builders import aggregate, k_means, messages
 from hushuffle.plans.centroids import CentroidNoise
-from hushuffle.plans.cluster import Cluster, Traffic, TrafficNumbers
+from hushuffle.plans.cluster import MOST_SCRAMBLERS, Cluster, Traffic, TrafficNumbers
 from hushuffle.plans.drawing import Drawing, describe, layout, svg
 from hushuffle.plans.plan import Costs, Data, Edge, Plan, Release, cluster_costs, plan_costs, sources_needed, use_chance
 from hushuffle.plans.result_noise import ResultNoise
 
 __all__ = [
+    "MOST_SCRAMBLERS",
     "CentroidNoise",
     "Cluster",
     "Costs",

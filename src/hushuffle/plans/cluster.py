@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Required, TypedDict
+from typing import Any, Final, Required, TypedDict
 
 from hushuffle import _checks
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.mechanisms.shufflers import NoShuffle, Scrambler
+
+MOST_SCRAMBLERS: Final = 10
+"""The most scramblers that a batch passes one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,8 @@ class Cluster:
         min_batch: sources without which a scrambler releases nothing, and for which the guarantee is stated
             (default: those of the smallest batch, so that everybody must be there). More sources hide better: a
             batch of n + 1 is one of n with a message added that says nothing about the n.
+        cascade: how many scramblers each batch passes one after the other, run by different parties; each adds its
+            dummies. The cluster's guarantee is for one honest among them. No cap with more than one.
         moves: the most messages of this cluster that one data item can move, *whatever* happened upstream that
             cannot be seen, even if different things happened before and after the change. Default: 1 if the
             sources only read their own data and public values, else all of them (see `Plan.moves`).
@@ -63,6 +68,7 @@ class Cluster:
     scrambler: Scrambler | None = None
     batch: int | None = None
     min_batch: int | None = None
+    cascade: int = 1
     moves: int | None = None
     messages: int | None = None
 
@@ -87,6 +93,7 @@ class Cluster:
             for name in ("batch", "min_batch"):
                 if getattr(self, name) is not None:
                     _checks.reject(name, "None without a scrambler", getattr(self, name))
+        self._check_cascade()
 
     def _check_fixed(self) -> None:
         if self.reads or self.scrambler is not None or self.moves is not None:
@@ -117,6 +124,12 @@ class Cluster:
             _checks.reject("min_batch", f"the {self.smallest} sources of every batch under a cap", self.min_batch, hint)
         scrambler.check(n=self.smallest, values=self.targets)
 
+    def _check_cascade(self) -> None:
+        object.__setattr__(self, "cascade", _checks.integer("cascade", self.cascade, low=1, high=MOST_SCRAMBLERS))
+        if self.cascade > 1 and (self.scrambler is None or self.scrambler.cap is not None):
+            hint = "Several one after the other need dummies or a batch, and no cap: only the last knows the targets."
+            _checks.reject("cascade", "1 without a scrambler, and under a cap", self.cascade, hint)
+
     @property
     def fixed(self) -> bool:
         """Whether no data decides where the messages go."""
@@ -124,7 +137,7 @@ class Cluster:
 
     @property
     def scramblers(self) -> int:
-        """Number of scramblers side by side, ceil(sources / batch); 0 without."""
+        """Number of scramblers side by side (of cascades, if there are several one after the other); 0 without."""
         return 0 if self.batch is None else math.ceil(self.sources / self.batch)
 
     @property
@@ -137,7 +150,7 @@ class Cluster:
         """What hides one source's message: its guarantee is the cluster's, per message moved.
 
         Scramblers side by side serve disjoint sources, so that the cluster's figure is the one of its smallest batch,
-        with `min_batch` sources.
+        with `min_batch` sources. In a cascade it is that of one scrambler's dummies: of its honest one.
 
         Raises:
             InvalidInputError: the cluster is fixed, and reveals nothing.
@@ -161,6 +174,8 @@ class Cluster:
                 f"; {self.scramblers:,} scrambler{'s' if self.scramblers > 1 else ''} of {self.smallest:,}{most} "
                 f"sources{missing} and {self.scrambler.dummies:,} dummies"
             )
+            if self.cascade > 1:
+                behind += f", {self.cascade} of them one after the other for each batch"
         return f"{size}: {self.sampling.describe()}{behind}"
 
 
@@ -173,6 +188,7 @@ class TrafficNumbers(TypedDict, total=False):
     dummies: int | None
     batch: int | None
     min_batch: int | None
+    scramblers: int | None
     capped: bool
 
 
@@ -189,6 +205,7 @@ class Traffic:
         dummies: of each scrambler.
         batch: the most sources of one scrambler (default: one scrambler serves all).
         min_batch: sources without which a scrambler releases nothing (default: all).
+        scramblers: how many each batch passes one after the other, run by different parties (default: one).
         capped: no target gets more messages from a scrambler than it has sources; batches must be of one size.
 
     >>> import hushuffle as hs
@@ -203,6 +220,7 @@ class Traffic:
     dummies: int | None = None
     batch: int | None = None
     min_batch: int | None = None
+    scramblers: int | None = None
     capped: bool = False
 
     @classmethod
@@ -216,6 +234,7 @@ class Traffic:
             flood=sampling.flood,
             dummies=None if scrambler is None else scrambler.dummies,
             min_batch=cluster.min_batch,
+            scramblers=cluster.cascade if cluster.cascade > 1 else None,
             capped=scrambler is not None and scrambler.cap is not None,
         )
 
@@ -243,12 +262,15 @@ class Traffic:
             InvalidInputError: a number out of range, or at odds with another.
         """
         cluster = Cluster(name=name, sources=sources, targets=targets, reads=reads, sampling=self.sampling(targets))
+        chain = 1 if self.scramblers is None else self.scramblers
         if self.scrambled:
             open_ended = replace(self, capped=False).scrambler(sources)
-            cluster = replace(cluster, scrambler=open_ended, batch=self.batch, min_batch=self.min_batch)
+            cluster = replace(cluster, scrambler=open_ended, batch=self.batch, min_batch=self.min_batch, cascade=chain)
             return replace(cluster, scrambler=self.scrambler(cluster.smallest)) if self.capped else cluster
         if self.min_batch is not None:
             _checks.reject("min_batch", "None without scramblers", self.min_batch, "Give `batch` and `dummies`.")
         if self.capped:
             _checks.reject("capped", "False without scramblers", self.capped, "Give `batch` and `dummies`.")
+        if chain != 1:
+            _checks.reject("scramblers", "None without dummies and batch", chain, "Give `batch` and `dummies`.")
         return cluster

@@ -76,7 +76,8 @@ def _labels(cluster: Cluster) -> tuple[str, tuple[str, ...], str]:
     if cluster.sampling.flood:
         hidden += f", flooding {cluster.sampling.flood}"
     if cluster.scrambler is not None:
-        hidden += f", {cluster.scramblers:,} scramblers, d = {cluster.scrambler.dummies:,}"
+        chain = "" if cluster.cascade == 1 else f"{cluster.cascade} x "
+        hidden += f", {chain}{cluster.scramblers:,} scramblers, d = {cluster.scrambler.dummies:,}"
     return cluster.name, (cluster.name, size, hidden), "hidden"
 
 

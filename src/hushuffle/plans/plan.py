@@ -295,14 +295,15 @@ class Costs:
 def cluster_costs(cluster: Cluster, *, only_honest: bool = False) -> Costs:
     """Return the costs of one cluster; the messages are exact, `used` is an expectation.
 
-    Behind scramblers: 2 S + SF d messages, S + SF T channels, n + T of the busiest scrambler. Without:
-    S (flood + 1) messages and channels.
+    Behind scramblers: 2 S + SF d messages, S + SF T channels, n + T of the busiest scrambler. Behind m of them one
+    after the other: (m + 1) S + SF d m (m + 1)/2 messages, S + SF (m - 1 + T) channels, the larger of n + 1 and T + 1.
+    Without: S (flood + 1) messages and channels.
 
     Args:
         cluster: the cluster.
         only_honest: redirected messages never carry data, not even to their own target.
 
-    Source: docs/theory/traffic.md, Theorem 8.
+    Source: docs/theory/traffic.md, Theorems 8 and 13.
 
     >>> import hushuffle as hs
     >>> sampling = hs.TargetSampling(targets=20, sigma=0.2)
@@ -320,11 +321,12 @@ def cluster_costs(cluster: Cluster, *, only_honest: bool = False) -> Costs:
     if cluster.scrambler is None:
         each = cluster.sampling.flood + 1
         return Costs(messages=s * each, unprotected=s, channels=s * each, busiest=each, scramblers=0, used=used)
+    batch, chain = -(-s // scramblers), cluster.cascade
     return Costs(
-        messages=2 * s + scramblers * cluster.scrambler.dummies,
+        messages=(chain + 1) * s + scramblers * cluster.scrambler.dummies * chain * (chain + 1) // 2,
         unprotected=s,
-        channels=s + scramblers * t,
-        busiest=-(-s // scramblers) + t,
+        channels=s + scramblers * (chain - 1 + t),
+        busiest=batch + t if chain == 1 else max(batch, t) + 1,
         scramblers=scramblers,
         used=used,
     )

@@ -13,6 +13,7 @@ from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
 from hushuffle.plans import Cluster, Costs, Plan, cluster_costs, plan_costs
+from hushuffle.queries.cascades import cascade_answers, cascade_tables
 from hushuffle.queries.charts import trade_offs
 from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings
 from hushuffle.queries.specification import Network, PlanSpecification
@@ -20,6 +21,7 @@ from hushuffle.questions import traffic
 from hushuffle.questions.dp.central import LARGE_EPSILON
 
 _WATCHER: Final = "Anyone who watches all traffic"
+_HOLDER: Final = "Anyone who watches all traffic and holds all scramblers of a cascade but one"
 _QUESTION: Final = "What does somebody who watches every message of the plan, but reads none, learn about one person?"
 
 
@@ -71,11 +73,13 @@ def analyse_plan(
     clusters = traffic.cluster_guarantees(plan, delta=specification.targets.delta)
     refusals = plan.refusals()
     guarantee, summed, apart = None, None, None
+    held: tuple[traffic.Collusion, ...] = ()
     if not refusals:
         tell("the guarantee of the plan", 0.1)
         guarantee = traffic.plan_guarantee(plan, delta=specification.targets.delta)
         summed = traffic.theorem_one(plan, delta=specification.targets.delta)
         apart = traffic.traffic_and_releases(plan, delta=specification.targets.delta)
+        held = traffic.collusions(plan, delta=specification.targets.delta)
     targets = tuple(_targets(specification, plan, records.n, guarantee))
     charts = (
         ()
@@ -93,11 +97,16 @@ def analyse_plan(
         key="plan",
         title=specification.title or plan.name,
         question=_QUESTION,
-        answers=tuple(_answers(plan, guarantee)),
+        answers=(*_answers(plan, guarantee), *cascade_answers(held)),
         settings=settings(specification, records),
         targets=targets,
-        findings=() if guarantee is None or summed is None else _findings(guarantee, summed, apart),
-        tables=(_guarantees(plan, clusters, guarantee, summed), _costs(plan), *_releases(plan)),
+        findings=() if guarantee is None or summed is None else _findings(_watcher(plan), guarantee, summed, apart),
+        tables=(
+            _guarantees(plan, clusters, guarantee, summed),
+            *cascade_tables(held),
+            _costs(plan),
+            *_releases(plan),
+        ),
         charts=charts,
         diagrams=(diagram(specification, plan, records.n),),
         warnings=(*concerns(plan, guarantee, met=certified), *about_ranges(specification), *about_records(records)),
@@ -169,18 +178,24 @@ def _promise(guarantee: Guarantee, seen: str) -> str:
     )
 
 
-def _findings(guarantee: Guarantee, summed: Bound, apart: tuple[Bound, Bound] | None) -> tuple[Finding, ...]:
+def _watcher(plan: Plan) -> str:
+    return _HOLDER if any(cluster.cascade > 1 for cluster in plan.clusters) else _WATCHER
+
+
+def _findings(
+    watcher: str, guarantee: Guarantee, summed: Bound, apart: tuple[Bound, Bound] | None
+) -> tuple[Finding, ...]:
     both = (
         Finding(
             question="plan-dp",
-            adversary=_WATCHER,
+            adversary=watcher,
             sentence="Every cluster and release that one person reaches, composed: the certified guarantee.",
             bound=guarantee.epsilon,
             proof="composition of dominating pairs over all clusters that one item reaches",
         ),
         Finding(
             question="plan-dp-simple",
-            adversary=_WATCHER,
+            adversary=watcher,
             sentence="The same by adding up epsilons, each at its share of delta: simpler, and as a rule larger.",
             bound=summed,
             proof="sum over all clusters that one item reaches",
@@ -192,7 +207,7 @@ def _findings(guarantee: Guarantee, summed: Bound, apart: tuple[Bound, Bound] | 
         *both,
         Finding(
             question="plan-dp-traffic",
-            adversary="Anyone who watches all traffic and never sees the result",
+            adversary=f"{watcher} and never sees the result",
             sentence="The messages alone: where they go, and nothing of what is released.",
             bound=apart[0],
             proof="composition of dominating pairs over all clusters that one item reaches",

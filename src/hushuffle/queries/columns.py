@@ -65,7 +65,10 @@ def _pair(value: Any) -> Any:
     pair = isinstance(value, list | tuple) and len(value) == 2
     if not pair or not all(isinstance(end, int | float) and not isinstance(end, bool) for end in value):
         refuse("must be [low, high], two numbers")
-    return tuple(float(end) for end in value)
+    try:
+        return tuple(float(end) for end in value)
+    except OverflowError:
+        refuse("must be [low, high], two numbers that a float can hold")
 
 
 GroupingColumn = Annotated[

@@ -49,8 +49,11 @@ class Exchange:
             channels, busiest, scramblers = total, each, 0
         else:
             scramblers, targets = self.graph.shape
-            total, channels = s + int(self.graph.sum()), s + scramblers * targets
-            busiest = int(np.bincount(self.scrambler_of).max()) + targets
+            chain, arrived = self.cluster.cascade, int(self.graph.sum())
+            # What arrives has gained the same number of dummies at each scrambler of the cascade.
+            total = sum(s + (arrived - s) * hop // chain for hop in range(chain + 1))
+            channels, most = s + scramblers * (chain - 1 + targets), int(np.bincount(self.scrambler_of).max())
+            busiest = most + targets if chain == 1 else max(most, targets) + 1
         return Costs(
             messages=total,
             unprotected=s,
@@ -108,7 +111,10 @@ def exchange(
     # The order of the sources is drawn afresh: who shares a scrambler with whom says nothing about data.
     scrambler_of = np.empty(own.size, dtype=np.int64)
     scrambler_of[source.permutation(own.size)] = np.arange(own.size) % cluster.scramblers
-    graph = _scramble(sent, scrambler_of, cluster.scramblers, cluster.sampling, cluster.scrambler, source)
+    whole = cluster.scrambler
+    if cluster.cascade > 1:
+        whole = Scrambler(dummies=cluster.cascade * whole.dummies)
+    graph = _scramble(sent, scrambler_of, cluster.scramblers, cluster.sampling, whole, source)
     return Exchange(cluster=cluster, graph=graph, scrambler_of=scrambler_of, used=used)
 
 

@@ -30,7 +30,7 @@ def noise_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
         hint = "The least and the greatest are one person's own value: noise of a fixed size does not hide it."
         rule = "must be count, sum or avg where results have noise"
         yield Problem(key="query.functions", rule=rule, value=", ".join(extremes), hint=hint)
-    bare = [str(name) for name in values if name not in table(query, "ranges")]
+    bare = [str(name) for name in values if str(name) not in table(query, "ranges")]
     if bare and not {"sum", "avg"}.isdisjoint(map(str, functions)):
         hint = "For example ranges = { income = [0, 200_000] }: how much one person can change decides the noise."
         rule = "must have every column of values where results have noise"

@@ -17,7 +17,7 @@ from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.queries.kinds import QUERIES, AnyQuery
 from hushuffle.queries.query import table
 from hushuffle.specification._base import Name, Section, Seed, refuse
-from hushuffle.specification.reading import parsed, read_text, refuse_other_kind
+from hushuffle.specification.reading import parsed, read_text, refuse_other_kind, tables_of
 from hushuffle.specification.wording import Vocabulary
 
 RESULT_PATIENCE: Final = 3
@@ -41,12 +41,14 @@ class Traffic(Section):
     """The most sources of one scrambler; left out, one scrambler serves all."""
     min_batch: Annotated[int, Field(ge=1)] | None = None
     """Sources without which a scrambler releases nothing, and for which the guarantee is stated; left out, all."""
+    scramblers: Annotated[int, Field(ge=1, le=plans.MOST_SCRAMBLERS)] | None = None
+    """How many scramblers each batch passes one after the other, each with its dummies; left out, one."""
     capped: bool = False
     """Whether no target gets more messages from a scrambler than it has sources."""
 
     def build(self) -> plans.Traffic:
         """Return it for the builders of plans."""
-        return plans.Traffic(**dict(self))
+        return plans.Traffic(**self.model_dump(exclude_none=True))
 
 
 class PlanTargets(Section):
@@ -161,6 +163,11 @@ def load_plan(path: str | Path) -> PlanSpecification:
     return parse_plan(read_text(path), file=str(path))
 
 
+def describes_plan(path: str | Path) -> bool:
+    """Return whether a TOML file is one of the plan of a query; what is wrong with it is said by whoever loads it."""
+    return "query" in tables_of(read_text(path))
+
+
 def parse_plan(text: str, *, file: str = "specification") -> PlanSpecification:
     """Return the plan's specification that TOML `text` states; `file` is for messages.
 
@@ -193,6 +200,11 @@ def _traffic_problems(traffic: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key="traffic.min_batch", rule="must be left out without scramblers", value=f"{least}", hint=hint)
     if isinstance(batch, int) and isinstance(least, int) and least > batch:
         yield Problem(key="traffic.min_batch", rule=f"must be at most batch = {batch}", value=f"{least}")
+    chained = traffic.get("scramblers")
+    if isinstance(chained, int) and chained > 1 and (not scramblers or traffic.get("capped") is True):
+        rule = "must be 1 under a cap" if scramblers else "must be 1 without dummies and batch"
+        hint = "Only the last scrambler knows the targets." if scramblers else "Give batch and dummies."
+        yield Problem(key="traffic.scramblers", rule=rule, value=f"{chained}", hint=hint)
     if traffic.get("capped") is True and not scramblers:
         hint = "Give batch and dummies."
         yield Problem(key="traffic.capped", rule="must be false without scramblers", value="true", hint=hint)

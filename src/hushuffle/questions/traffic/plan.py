@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, bracket
-from hushuffle.curves.composition import composed_epsilon
+from hushuffle.curves.composition import composed_delta, composed_epsilon
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.released import CoinsKnown, ConcentratedRelease, PureRelease
 from hushuffle.errors import UnsupportedProtocolError
@@ -130,6 +130,44 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
     low, high, exact = least.lower, worst.upper, least.lower == worst.upper
     total = bracket(low, high, unit="nats", sources=worst.sources, witness=least.witness, exact=exact)
     return Guarantee(epsilon=total, delta=level, relation=RELATION, per="item")
+
+
+def plan_delta(plan: Plan, *, epsilon: float) -> Bound:
+    """Return an upper bound of the smallest delta at `epsilon` (nats) against somebody who watches all traffic.
+
+    The other way to read `plan_guarantee`: relation, adversary and assumptions are the same. At epsilon = 0 it bounds
+    the total variation distance, and 1/2 + delta/2 how often two items are told apart that are equally likely.
+
+    Args:
+        plan: what is run.
+        epsilon: in nats, finite, >= 0.
+
+    Raises:
+        InvalidInputError: epsilon out of range.
+        UnsupportedProtocolError: Theorem 1 does not apply.
+
+    Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 1, corrected; docs/theory/traffic.md, Theorem 6.
+
+    >>> import hushuffle as hs
+    >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
+    >>> query = GroupingQuery(grouping_sets=(GroupingSet(columns=("age",), sizes=(20,)),), partitions=20)
+    >>> plan = aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=1000)
+    >>> print(hs.traffic.plan_delta(plan, epsilon=0.0))
+    at most 0.1271 (upper bound)
+    """
+    level = _checks.non_negative("epsilon", epsilon)
+    _refuse(plan)
+    every = [_laws(plan, data.name) for data in plan.data]
+    figures = [_delta_together(laws, level) for laws in every if laws]
+    upper = max((figure.upper for figure in figures), default=0.0)
+    return Bound(lower=0.0, upper=upper, kind="upper", unit="probability", sources=(LADJEL.at("Theorem 1, corrected"),))
+
+
+def _delta_together(laws: Sequence[tuple[PrivacyCurve, int]], epsilon: float) -> Bound:
+    match laws:
+        case [(law, 1)]:
+            return law.delta(epsilon)
+    return composed_delta(laws, epsilon=epsilon)
 
 
 def theorem_one(plan: Plan, *, delta: float) -> Bound:

@@ -1,0 +1,166 @@
+// A phone's side of a task. What it sends is kept before the first byte leaves: who starts again sends the same bytes.
+
+import { type Blinded, blind, encapsulate, type Envelope, finalize, openResponse, seal } from "./seals";
+import {
+  type Answers, base64, below, type Bytes, choose, hex, joined, number16, PhoneError, random, recordOf, sha256, Task, unhex, utf8,
+} from "./task";
+
+export { PhoneError, Task };
+
+/** Somebody could not be reached or has no time: the same bytes can be sent once more. */
+export class TryAgainError extends PhoneError {}
+
+/** Keeps texts by name. `create` writes one that is not there yet, and returns what is there then. */
+export interface Store {
+  read(name: string): Promise<string | undefined>;
+  create(name: string, text: string): Promise<string>;
+}
+
+/** What a phone does in one step. */
+interface Part { number: number; target: number; record: string | null; blinded: Blinded }
+interface Kept { answers: string; parts: Part[] }
+
+const SEAL = 48, TOKEN = 354, NO_DATA = 0xffff;
+
+/** The store of a browser: an IndexedDB database of its own. */
+export function browserStore(name = "hushuffle"): Store {
+  const run = <T>(mode: IDBTransactionMode, ask: (store: IDBObjectStore) => IDBRequest<T>): Promise<T> =>
+    new Promise((done, failed) => {
+      const opening = indexedDB.open(name, 1);
+      opening.onupgradeneeded = () => opening.result.createObjectStore("kept");
+      opening.onerror = () => failed(new PhoneError("the browser keeps nothing: nothing is sent."));
+      opening.onsuccess = () => {
+        const transaction = opening.result.transaction("kept", mode, { durability: "strict" });
+        const asked = ask(transaction.objectStore("kept"));
+        transaction.oncomplete = () => { opening.result.close(); done(asked.result); };
+        transaction.onabort = transaction.onerror = () => { opening.result.close(); failed(asked.error); };
+      };
+    });
+  const read = (key: string): Promise<string | undefined> => run("readonly", (store) => store.get(key) as IDBRequest<string | undefined>);
+  return {
+    read,
+    async create(key, text) {
+      try { await run("readwrite", (store) => store.add(text, key)); } catch { /* it was there, or is not */ }
+      const found = await read(key);
+      if (found === undefined) throw new PhoneError("the browser keeps nothing: nothing is sent.");
+      return found;
+    },
+  };
+}
+
+/** One person's part in one task; `answers` left out: those that were given before. */
+export class Phone {
+  private constructor(private readonly task: Task, private readonly store: Store, readonly parts: readonly Part[]) {}
+
+  static async of(task: Task, store: Store, answers?: Answers): Promise<Phone> {
+    const name = hex(task.id);
+    let text = await store.read(name), given: string | undefined;
+    if (answers !== undefined) {
+      const { steps, values } = task.document;
+      const asked = [...new Set([...steps.flatMap((step) => step.columns), ...values.map((column) => column.name)])].sort();
+      const missing = asked.filter((column) => !(column in answers));
+      if (missing.length) throw new PhoneError(`the answers lack ${missing.join(", ")} (null is an answer): nothing is sent.`);
+      given = JSON.stringify(asked.map((column) => [column, answers[column]]));
+      if (text === undefined) {
+        const kept: Kept = { answers: given, parts: await Phone.drawn(task, answers) };
+        text = await store.create(name, JSON.stringify(kept));
+      }
+    }
+    if (text === undefined) throw new PhoneError("nothing was sent for this task.");
+    const kept = JSON.parse(text) as Kept;
+    if (given !== undefined && kept.answers !== given) {
+      throw new PhoneError("another answer was given for this task before: only that one is sent.");
+    }
+    return new Phone(task, store, kept.parts);
+  }
+
+  private static async drawn(task: Task, answers: Answers): Promise<Part[]> {
+    let asked = task.document.steps.map((_, at) => at + 1);
+    if (task.document.per_person === "one") asked = [asked[below(asked.length, random)]!];
+    return Promise.all(asked.map(async (number) => {
+      const step = task.step(number), found = recordOf(task.document, step, answers);
+      const [target, carries] = choose(step, step.targets.length, found && found.own, random);
+      const challenge = await task.challenge(number, step.targets[target]!.name);
+      return { number, target, record: found && carries ? hex(found.record) : null, blinded: await blind(base64(step.token_key), challenge) };
+    }));
+  }
+
+  /** The message of a part, sealed for its target and for one scrambler after the other. */
+  async onion(part: Part, token: Bytes): Promise<Bytes> {
+    const { chain, message } = this.task.document, target = this.task.step(part.number).targets[part.target]!;
+    const plain = new Uint8Array(message - SEAL * (chain.length + 1) - 2), record = part.record === null ? new Uint8Array() : unhex(part.record);
+    if (TOKEN + 2 + record.length > plain.length) throw new PhoneError("a record does not fit into the messages of this task.");
+    plain.set(joined(token, number16(part.record === null ? NO_DATA : record.length), record));
+    let body = joined(number16(part.target), await seal(unhex(target.key), this.task.info(part.number, target.name), plain));
+    for (const scrambler of [...chain].reverse()) {
+      body = await seal(unhex(scrambler.key), this.task.info(part.number, scrambler.name), body);
+    }
+    return body;
+  }
+
+  /** Gets tokens with an invitation's code, and sends every message; to be called again after a TryAgainError. */
+  async send(code: string): Promise<void> {
+    for (const part of this.parts) {
+      const envelope = await this.envelope(part, code);
+      const headers = { "content-type": "message/ohttp-req" };
+      const answer = good(...(await post(this.task.document.relay, unhex(envelope.request), headers)), "the relay");
+      good(...(await openResponse(envelope, answer)), "the first scrambler");
+    }
+  }
+
+  /** What is posted to the relay: kept when it is made, before it leaves. */
+  private async envelope(part: Part, code: string): Promise<Envelope> {
+    const name = `${hex(this.task.id)}/${part.number}`, { issuer, chain, gateway } = this.task.document;
+    let text = await this.store.read(name);
+    if (text === undefined) {
+      const headers = { "content-type": "application/private-token-request", authorization: `Bearer ${code}` };
+      const url = trimmed(issuer.url) + this.task.path(`steps/${part.number}/token`);
+      const response = good(...(await post(url, unhex(part.blinded.request), headers)), "the issuer");
+      const token = await finalize(base64(this.task.step(part.number).token_key), part.blinded, response);
+      const path = this.task.path(`steps/${String(part.number).padStart(4, "0")}`);
+      const made = await encapsulate(base64(gateway), trimmed(chain[0]!.url) + path, await this.onion(part, token));
+      text = await this.store.create(name, JSON.stringify(made));
+    }
+    return JSON.parse(text) as Envelope;
+  }
+
+  /** For each step whether its message is in the lists that were published until now; those of all targets are read. */
+  async passed(): Promise<Map<number, boolean>> {
+    const found = new Map<number, boolean>();
+    for (const part of this.parts) {
+      const nonce = unhex(part.blinded.message).slice(2, 34), entry = hex(await sha256(joined(utf8("hushuffle passage 1|"), nonce)));
+      let there = false;
+      for (const target of this.task.step(part.number).targets) {
+        const url = trimmed(target.url) + this.task.path("passage");
+        const { batches } = JSON.parse(new TextDecoder().decode(good(...(await post(url)), "a target"))) as { batches: number[] };
+        for (const batch of batches) {
+          const list = good(...(await post(`${url}/${Number(batch)}`)), "a target");
+          for (let at = 0; at < list.length; at += 32) there = hex(list.slice(at, at + 32)) === entry || there;
+        }
+      }
+      found.set(part.number, there);
+    }
+    return found;
+  }
+}
+
+const trimmed = (url: string): string => url.replace(/\/$/, "");
+
+/** Sends a POST with a body, or a GET without one; follows no redirection and sends no cookies. */
+async function post(url: string, body?: Bytes, headers: Record<string, string> = {}): Promise<[number, Bytes]> {
+  if (!/^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])[:/])/.test(url)) throw new PhoneError("an address of the task is not https.");
+  let answer: Response;
+  try {
+    const shared = { headers, credentials: "omit", redirect: "error", cache: "no-store", referrerPolicy: "no-referrer" } as const;
+    answer = await fetch(url, body === undefined ? shared : { ...shared, method: "POST", body });
+    return [answer.status, new Uint8Array(await answer.arrayBuffer())];
+  } catch {
+    throw new TryAgainError("there is no connection, or no answer.");
+  }
+}
+
+function good(status: number, content: Bytes, who: string): Bytes {
+  if (status >= 200 && status < 300) return content;
+  const busy = [408, 425, 429].includes(status) || status >= 500;
+  throw new (busy ? TryAgainError : PhoneError)(`${who} answered ${status}.`);
+}

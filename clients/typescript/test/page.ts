@@ -1,0 +1,73 @@
+// What the page of the test does: holds the client against the vectors, then answers a task over HTTP; tells the server.
+
+import { browserStore, Phone, PhoneError, Task, TryAgainError } from "../src/phone";
+import { encapsulate, finalize, openResponse } from "../src/seals";
+import { base64, choose, groupOf, hex, recordOf, unhex, utf8 } from "../src/task";
+
+type Vectors = {
+  task: string; id: string; answers: Record<string, unknown>;
+  steps: { step: number; target: number; challenge: string; token: string; token_request: string; token_response: string; request: string; response: string }[];
+  choices: { targets: number; sigma: number; convention: "uniform" | "exclusive"; only_on_purpose: boolean; own: number | null; words: string[]; target: number; carries: boolean }[];
+  made: { groups: [unknown, number | null][]; records: [string, number][]; inverses: string[]; secrets: string[]; column: Parameters<typeof groupOf>[0] };
+};
+
+const wrong: string[] = [];
+function same(what: string, got: unknown, expected: unknown): void {
+  if (JSON.stringify(got) !== JSON.stringify(expected)) wrong.push(`${what}: ${JSON.stringify(got)} is not ${JSON.stringify(expected)}`);
+}
+async function refused(what: string, work: () => Promise<unknown>, kind: typeof PhoneError, text: string): Promise<void> {
+  try { await work(); wrong.push(`${what}: was not refused`); } catch (error) {
+    if (!(error instanceof kind) || !error.message.includes(text)) wrong.push(`${what}: ${String(error)}`);
+  }
+}
+
+async function vectors(given: Vectors): Promise<void> {
+  const task = await Task.read(utf8(given.task), given.id);
+  same("id", hex(task.id), given.id);
+  for (const one of given.choices) {
+    const words = [...one.words];
+    same(`choice ${JSON.stringify(one)}`, [...choose(one, one.targets, one.own, () => unhex(words.shift()!)), words.length], [one.target, one.carries, 0]);
+  }
+  for (const [answer, group] of given.made.groups) same(`group of ${JSON.stringify(answer)}`, groupOf(given.made.column, answer), group);
+  for (const [at, step] of given.steps.entries()) {
+    const spki = base64(task.step(step.step).token_key), message = step.token.slice(0, 196);
+    same("challenge", hex(await task.challenge(step.step, task.step(step.step).targets[step.target]!.name)), step.challenge);
+    const found = recordOf(task.document, task.step(step.step), given.answers);
+    same("record", found && [hex(found.record), found.own], given.made.records[at]);
+    const blinded = { message, request: step.token_request, inverse: given.made.inverses[at]! };
+    same("token", hex(await finalize(spki, blinded, unhex(step.token_response))), step.token);
+    await refused("a wrong signature", () => finalize(spki, blinded, new Uint8Array(256)), PhoneError, "no signature");
+    const envelope = { request: step.request, secret: given.made.secrets[at]!, aead: 2 as const };
+    const [status, content] = await openResponse(envelope, unhex(step.response));
+    same("response", [status, new TextDecoder().decode(content).trim()], [200, "taken"]);
+    await refused("a damaged response", () => openResponse(envelope, unhex(step.response).reverse()), PhoneError, "damaged");
+  }
+  await refused("another document", () => Task.read(utf8(given.task + " "), given.id), PhoneError, "expected id");
+  await refused("no document", () => Task.read(utf8("[]")), PhoneError, "no task document");
+  await refused("a key of another kind", () => encapsulate(new Uint8Array(45), "https://a.example/", new Uint8Array()), PhoneError, "key configuration");
+}
+
+async function answered(): Promise<unknown> {
+  const data = new Uint8Array(await (await fetch("/task.json")).arrayBuffer()), task = await Task.read(data), store = browserStore("first");
+  const answers = { age: 33, smokes: "yes", bmi: 21.5 };
+  await refused("no answers yet", () => Phone.of(task, store), PhoneError, "nothing was sent");
+  await refused("answers that lack one", () => Phone.of(task, store, { age: 1 }), PhoneError, "lack bmi, smokes");
+  const phone = await Phone.of(task, store, answers);
+  for (let time = 0; time < 3; time++) await refused(`busy ${time}`, () => phone.send("code"), TryAgainError, "answered 503");
+  const again = await Phone.of(task, browserStore("first"), { bmi: 21.5, smokes: "yes", age: 33, name: "of no task" });
+  await again.send("code");
+  await phone.send("code");
+  await refused("another answer", () => Phone.of(task, store, { ...answers, age: 34 }), PhoneError, "another answer");
+  for (let other = 0; other < 12; other++) await (await Phone.of(task, browserStore(`other ${other}`), { ...answers, age: other ? 5 * other : null })).send(`code ${other}`);
+  return { passed: [...(await phone.passed())], parts: phone.parts.map((part) => [part.number, part.target, part.record]) };
+}
+
+async function main(): Promise<void> {
+  let found: unknown = null;
+  try {
+    await vectors((await (await fetch("/vectors.json")).json()) as Vectors);
+    found = await answered();
+  } catch (error) { wrong.push(`failed: ${String(error)} ${(error as Error).stack}`); }
+  await fetch("/done", { method: "POST", body: JSON.stringify({ wrong, found }) });
+}
+void main();

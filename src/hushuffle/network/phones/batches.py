@@ -1,0 +1,211 @@
+"""What one service sends another: messages of one batch under a signed head, with what every scrambler counted."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from typing import Annotated, Final, NoReturn
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hushuffle.errors import DataError
+from hushuffle.network.phones.task import Key, Name, Place, TaskDocument, canonical
+
+_LENGTH: Final = struct.Struct(">I")
+_MOST_HEAD: Final = 8192
+_SIGNED: Final = 64
+_BATCH, _LINK, _RECEIPT = b"hushuffle batch 1|", b"hushuffle count 1|", b"hushuffle receipt 1|"
+_Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+_Count = Annotated[int, Field(ge=0, le=10**9)]
+AROUND: Final = _LENGTH.size + _MOST_HEAD + _SIGNED
+"""Bytes around the messages of a batch, at most."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Link(_Part):
+    """What one scrambler says of a batch, signed: how many messages came, from how many sources, how many it sent."""
+
+    name: Name
+    came: _Count
+    sources: _Count
+    sent: _Count
+    signature: _Signature
+
+    @staticmethod
+    def text(task: bytes, step: int, batch: int, name: str, came: int, sources: int, sent: int) -> bytes:
+        """Return what is signed."""
+        said = {"task": task.hex(), "step": step, "batch": batch, "name": name}
+        return _LINK + canonical({**said, "came": came, "sources": sources, "sent": sent})
+
+    @classmethod
+    def signed(
+        cls, key: Ed25519PrivateKey, task: bytes, step: int, batch: int, name: str, came: int, sources: int, sent: int
+    ) -> Link:
+        """Return the counts of one scrambler under its signature."""
+        signature = key.sign(cls.text(task, step, batch, name, came, sources, sent)).hex()
+        return cls(name=name, came=came, sources=sources, sent=sent, signature=signature)
+
+    def by(self, place: Place, task: bytes, step: int, batch: int) -> bool:
+        """Say whether a scrambler has signed this."""
+        text = self.text(task, step, batch, self.name, self.came, self.sources, self.sent)
+        return self.name == place.name and signed_by(place, text, bytes.fromhex(self.signature))
+
+
+class Head(_Part):
+    """What is said of the messages of a batch, or, with `closed`, that `batch` batches were all of its step.
+
+    `trail`: what each scrambler has counted, the first one first.
+    `messages`: how many follow, of `size` bytes; `digest`: SHA-256 of them all.
+    """
+
+    task: Key
+    step: Annotated[int, Field(ge=1, le=1000)]
+    batch: _Count
+    sender: Name
+    receiver: Name
+    messages: _Count = 0
+    size: _Count = 0
+    digest: Key
+    trail: tuple[Link, ...] = ()
+    closed: bool = False
+
+    @property
+    def sources(self) -> int:
+        """How many people the scramblers say are behind the batch: the last one's word."""
+        return self.trail[-1].sources if self.trail else 0
+
+
+def signed_by(place: Place, text: bytes, signature: bytes) -> bool:
+    """Say whether a service has signed a text."""
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(place.sign)).verify(signature, text)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def pack(head: Head, messages: Sequence[bytes], key: Ed25519PrivateKey) -> bytes:
+    """Return the body of a request: length of the head (4 bytes), head (JSON), signature (64 bytes), messages."""
+    text = canonical(head.model_dump(mode="json"))
+    return b"".join((_LENGTH.pack(len(text)), text, key.sign(_BATCH + text), *messages))
+
+
+def head_of(
+    task: TaskDocument,
+    step: int,
+    batch: int,
+    sender: str,
+    receiver: str,
+    messages: Sequence[bytes] = (),
+    *,
+    trail: tuple[Link, ...] = (),
+    closed: bool = False,
+) -> Head:
+    """Return the head of a batch."""
+    digest = hashlib.sha256(b"".join(messages)).hexdigest()
+    size = len(messages[0]) if messages else 0
+    return Head(
+        task=task.id.hex(),
+        step=step,
+        batch=batch,
+        sender=sender,
+        receiver=receiver,
+        messages=len(messages),
+        size=size,
+        digest=digest,
+        trail=trail,
+        closed=closed,
+    )
+
+
+def _split(body: bytes) -> tuple[Head, bytes, bytes, bytes]:
+    length = _LENGTH.unpack_from(body)[0] if len(body) >= _LENGTH.size else _MOST_HEAD + 1
+    start = _LENGTH.size + length
+    if length > _MOST_HEAD or len(body) < start + _SIGNED:
+        _no_batch()
+    text = body[_LENGTH.size : start]
+    try:
+        head = Head.model_validate_json(text)
+    except ValidationError:
+        _no_batch()
+    return head, text, body[start : start + _SIGNED], body[start + _SIGNED :]
+
+
+def unpack(
+    body: bytes, task: TaskDocument, *, sender: Place, receiver: str, size: int | None
+) -> tuple[Head, list[bytes]]:
+    """Return head and messages of a body; one that was not signed by the sender, for this receiver, is refused.
+
+    `size`: bytes of each message; None: whatever the head says.
+
+    Raises:
+        DataError: it is no batch, of another task or for somebody else, not signed, or damaged.
+    """
+    head, text, signature, rest = _split(body)
+    if (head.task, head.sender, head.receiver) != (task.id.hex(), sender.name, receiver):
+        message = "a batch is of another task, of another sender, or for somebody else."
+        raise DataError(message)
+    if not signed_by(sender, _BATCH + text, signature):
+        message = f"a batch was not signed by {sender.name}."
+        raise DataError(message)
+    size = head.size if size is None else size
+    sized = head.messages == 0 or head.size == size > 0
+    if not sized or len(rest) != head.messages * head.size or hashlib.sha256(rest).hexdigest() != head.digest:
+        _no_batch()
+    if head.step > len(task.steps):
+        _no_batch()
+    return head, [rest[start : start + size] for start in range(0, len(rest), max(size, 1))]
+
+
+def _no_batch() -> NoReturn:
+    message = "this is no batch of messages, or it is damaged."
+    raise DataError(message)
+
+
+def receipt(body: bytes, key: Ed25519PrivateKey) -> bytes:
+    """Return what a receiver signs when it has a batch."""
+    return key.sign(_RECEIPT + hashlib.sha256(body).digest())
+
+
+def receipted(body: bytes, signature: bytes, receiver: Place) -> bool:
+    """Say whether a receiver has signed that it has a batch."""
+    return signed_by(receiver, _RECEIPT + hashlib.sha256(body).digest(), signature)
+
+
+def check_trail(task: TaskDocument, head: Head, *, hops: int) -> None:
+    """Refuse a batch whose counts do not add up, and name the scrambler at which they do not.
+
+    `hops`: how many scramblers it has passed.
+
+    Raises:
+        DataError: a count is missing, not signed, or not possible.
+    """
+    step, chain = task.step(head.step), task.chain[:hops]
+    if len(head.trail) != hops:
+        message = f"a batch has the counts of {len(head.trail)} scramblers, and passed {hops}."
+        raise DataError(message)
+    before = None
+    for place, link in zip(chain, head.trail, strict=True):
+        if not link.by(place, task.id, head.step, head.batch):
+            message = f"the counts of {place.name} are not signed by it."
+            raise DataError(message)
+        first = before is None
+        if not step.min_batch <= link.sources <= step.batch or (first and link.came != link.sources):
+            message = f"{place.name} says that {link.sources:,} sources are behind {link.came:,} messages."
+            raise DataError(message)
+        if before is not None and (link.came, link.sources) != (before.sent, before.sources):
+            message = (
+                f"between {before.name} and {place.name}: {before.sent:,} messages of {before.sources:,} sources were "
+                f"sent, {link.came:,} of {link.sources:,} came."
+            )
+            raise DataError(message)
+        if link.sent != link.came + step.dummies:
+            message = f"{place.name} got {link.came:,} messages and sent {link.sent:,}, with {step.dummies:,} dummies."
+            raise DataError(message)
+        before = link

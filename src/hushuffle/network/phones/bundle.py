@@ -1,0 +1,168 @@
+"""Draw up a task for services on hosts of their own: its document, settings, one folder for each host."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+import tomli_w
+from pydantic import Field
+
+from hushuffle._checks import fail
+from hushuffle.errors import Problem, SpecificationError
+from hushuffle.files.causes import cause
+from hushuffle.files.private_files import write_private
+from hushuffle.files.secret_keys import text_of_secret
+from hushuffle.network.phones.keys import place_of, public_of, role_named
+from hushuffle.network.phones.promise import Services, chain_of, draw_task, questions
+from hushuffle.network.phones.task import Issuer, Place, TaskDocument, names_of
+from hushuffle.network.specification import NodeName, Text
+from hushuffle.queries import PlanSpecification
+from hushuffle.specification._base import Section
+from hushuffle.specification.reading import parsed, read_text
+from hushuffle.specification.wording import Vocabulary
+
+TASK: Final = "task.json"
+RELAY, ISSUER, RESULT = "relay", "issuer", "result"
+AHEAD: Final = dt.timedelta(minutes=15)
+_LISTEN: Final = "127.0.0.1:8080"
+
+
+class PhoneHosts(Section):
+    """Who serves a task for phones, and where."""
+
+    people: Annotated[int, Field(ge=1)]
+    """How many people are expected to take part."""
+    keys: Text
+    """A folder with NAME.public.json for every service but the relay; `hushuffle node keys` makes them."""
+    urls: dict[NodeName, Text]
+    """The URL of each service as others reach it: relay, issuer, result, scrambler-1, ..., target-1-1, ..."""
+    listen: dict[NodeName, Text] = Field(default_factory=dict)
+    """Where a service listens, if not at 127.0.0.1:8080, behind a proxy of its host that ends TLS."""
+    issuer_name: Text | None = None
+    """The issuer's name in tokens; by default the host in its URL."""
+    first_token_key: Annotated[int, Field(ge=1)] = 1
+    """Which of the issuer's keys for tokens is the first step's: every step of every task takes a new one."""
+
+
+_WORDS: Final = Vocabulary(sections={"": (PhoneHosts,)}, goes_with={})
+
+
+def _none(_: Mapping[str, Any]) -> Iterator[Problem]:
+    yield from ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedTask:
+    """The document of a task, its id, and the command for each service."""
+
+    document: Path
+    id: str
+    start: str
+    commands: tuple[str, ...]
+
+
+def prepare_task(
+    specification: PlanSpecification, hosts: Path, *, out: Path, start: dt.datetime | None = None, bundle: bool = False
+) -> PreparedTask:
+    """Write a task's document and the settings of its services into a new folder.
+
+    Args:
+        specification: of the plan; no data are read.
+        hosts: a TOML file, see `PhoneHosts`.
+        out: a folder that is not there yet, or empty.
+        start: the moment from which all times are counted; in a quarter of an hour by default.
+        bundle: one folder for each service, to be copied to its host, with its own secret keys if the folder of keys
+            has them, and nobody else's; else all settings side by side, without keys.
+
+    Raises:
+        SpecificationError, DataError, UnsupportedProtocolError: nothing was written.
+    """
+    wanted = parsed(read_text(hosts), PhoneHosts, file=str(hosts), rules=_none, words=_WORDS)
+    steps, chain = questions(specification, wanted.people), chain_of(specification)
+    query = specification.query.task()
+    names = [RELAY, ISSUER, *names_of([query.targets] * len(steps), chain)]
+    wrong = sorted({*names} ^ {*wanted.urls})
+    if wrong:
+        hint = "The services of this plan: " + ", ".join(names)
+        problem = Problem(key="urls", rule="must name every service once", value=", ".join(wrong[:5]), hint=hint)
+        raise SpecificationError(str(hosts), (problem,))
+    keys = hosts.parent / wanted.keys
+    services = _services(wanted, keys, steps=len(steps), targets=query.targets, chain=chain)
+    document = draw_task(specification, wanted.people, services, start=start or dt.datetime.now(dt.UTC) + AHEAD)
+    try:
+        if out.exists() and any(out.iterdir()):
+            fail(f"{out} is there already, and not empty: give a new folder.")
+        out.mkdir(parents=True, exist_ok=True)
+        (out / TASK).write_bytes(document.content)
+        for name in names:
+            listen, gateway = wanted.listen.get(name, _LISTEN), wanted.urls["scrambler-1"]
+            if bundle:
+                write_service(out / name, name, document, listen=listen, gateway=gateway, keys=keys)
+            else:
+                table = settings_of(name, listen=listen, gateway=gateway)
+                (out / f"{name}.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
+    except OSError as error:
+        fail(f"{out} cannot be written: {cause(error)}.")
+    place = "{0}/{0}.toml" if bundle else "{0}.toml"
+    commands = tuple("hushuffle node start " + place.format(name) for name in names)
+    return PreparedTask(document=out / TASK, id=document.id.hex(), start=document.start, commands=commands)
+
+
+def settings_of(name: str, *, listen: str, gateway: str) -> dict[str, Any]:
+    """Return the settings of a service: its tasks and keys are in the folder of its settings."""
+    role = RELAY if name == RELAY else role_named(name)
+    table: dict[str, Any] = {"role": role, "name": name, "listen": listen}
+    if role == RELAY:
+        return table | {"gateway": gateway}
+    more = {"codes": "codes.sha256"} if role == ISSUER else {}
+    return table | {"keys": f"{name}.keys"} | more
+
+
+def write_service(
+    folder: Path, name: str, document: TaskDocument, *, listen: str, gateway: str, keys: Path | None = None
+) -> Path:
+    """Write the folder of one service, and return its settings' file.
+
+    `keys`: a folder with NAME.keys and, for the issuer, codes.sha256; what is there is copied, nobody else's.
+    """
+    (folder / "tasks").mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    (folder / "tasks" / TASK).write_bytes(document.content)
+    path = folder / f"{name}.toml"
+    path.write_text(tomli_w.dumps(settings_of(name, listen=listen, gateway=gateway)), encoding="utf-8")
+    if keys is not None and (keys / f"{name}.keys").exists():
+        write_private(folder / f"{name}.keys", text_of_secret(str(keys / f"{name}.keys")).encode())
+    if keys is not None and name == ISSUER and (keys / "codes.sha256").exists():
+        shutil.copyfile(keys / "codes.sha256", folder / "codes.sha256")
+    return path
+
+
+def _services(wanted: PhoneHosts, keys: Path, *, steps: int, targets: int, chain: int) -> Services:
+    public = {name: public_of(keys, name) for name in wanted.urls if name != RELAY}
+
+    def place(name: str) -> Place:
+        return place_of(name, wanted.urls[name], public[name])
+
+    issuer, first = wanted.issuer_name or urlsplit(wanted.urls[ISSUER]).hostname or ISSUER, wanted.first_token_key - 1
+    tokens = public[ISSUER].get("tokens", ())[first : first + steps]
+    if len(tokens) < steps:
+        fail(f"the issuer has {len(tokens)} keys for tokens from number {first + 1} on; this task takes {steps}.")
+    if "gateway" not in public["scrambler-1"]:
+        fail("scrambler-1 has no key of a gateway: make its keys with --role scrambler.")
+    return Services(
+        relay=wanted.urls[RELAY],
+        chain=tuple(place(f"scrambler-{number}") for number in range(1, chain + 1)),
+        targets=tuple(
+            tuple(place(f"target-{step}-{one}") for one in range(1, targets + 1)) for step in range(1, steps + 1)
+        ),
+        result=place(RESULT),
+        issuer=Issuer(name=issuer, url=wanted.urls[ISSUER]),
+        gateway=public["scrambler-1"]["gateway"],
+        token_keys=tuple(tokens),
+    )

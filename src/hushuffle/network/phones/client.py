@@ -1,0 +1,399 @@
+"""A phone's side of a task: it needs Python 3.11, `cryptography` and `formats.py` beside it, nothing of hushuffle.
+
+    python client.py task.json [--id ID] --state FOLDER --answers answers.json --code-file code.txt
+    python client.py task.json [--id ID] --state FOLDER --check
+
+The first sends answers, or the same bytes once more if they were not taken; the second looks whether they passed.
+What the bytes are: docs/reference/phone-protocol.md.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import json
+import math
+import operator
+import os
+import struct
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from typing import Any, Final, NamedTuple, TypeAlias
+
+if __package__:
+    from hushuffle.network.phones import formats
+else:
+    import formats  # type: ignore[import-not-found, no-redef]
+
+Answers: TypeAlias = Mapping[str, Any]
+Folder: TypeAlias = str | os.PathLike[str]
+PhoneError = formats.PhoneError
+_NUMBER, _NO_DATA = struct.Struct(">H"), 0xFFFF
+_SCALE, _MOST, _SEAL = 1 << 64, 1 << 26, 48
+_HERE: Final = ("localhost", "127.0.0.1", "[::1]")
+
+
+class TryAgainError(PhoneError):
+    """Somebody could not be reached or has no time: the same bytes can be sent once more."""
+
+
+Send: TypeAlias = Callable[[str, bytes | None, Mapping[str, str]], tuple[int, bytes]]
+"""Sends a POST with a body and headers, or a GET without one, to an address; returns status and content."""
+
+
+class Task:
+    """A task's document; its digest is the task's `id`.
+
+    Raises:
+        PhoneError: it is none, or not the one with the `expected` id.
+    """
+
+    def __init__(self, data: bytes, expected: bytes | None = None) -> None:
+        self.id = hashlib.sha256(data).digest()
+        if expected is not None and self.id != expected:
+            message = "the task document is not the one with the expected id."
+            raise PhoneError(message)
+        try:
+            self.document: dict[str, Any] = json.loads(data)
+            known = self.document["version"] == 1
+            self.steps: list[dict[str, Any]] = self.document["steps"]
+            self.chain: list[dict[str, str]] = self.document["chain"]
+            self.gateway = binascii.a2b_base64(self.document["gateway"])
+        except (ValueError, TypeError, LookupError):
+            known = False
+        if not known:
+            message = "this is no task document of version 1."
+            raise PhoneError(message)
+
+    def info(self, step: int, name: str) -> bytes:
+        """Return what the seals for a scrambler or target are bound to."""
+        return b"hushuffle onion 1|" + self.id + _NUMBER.pack(step) + name.encode()
+
+    def challenge(self, step: int, name: str) -> bytes:
+        """Return what a token for a target is for."""
+        context = hashlib.sha256(b"hushuffle token 1|" + self.id + _NUMBER.pack(step) + name.encode()).digest()
+        return formats.token_challenge(self.document["issuer"]["name"], context, "")
+
+    def path(self, what: str) -> str:
+        """Return what follows a service's address for this task."""
+        return f"/tasks/{self.id.hex()}/{what}"
+
+
+# Where a message goes
+
+
+def stream(secret: bytes, purpose: str) -> formats.Draw:
+    """Return a source of random bytes: as secret as `secret`, the same for the same purpose."""
+    calls = count()
+    return lambda size: formats.expand(secret, f"hushuffle phone 1|{purpose}|{next(calls)}".encode(), size)
+
+
+def below(high: int, draw: formats.Draw) -> int:
+    """Return a uniform number from 0 to high - 1."""
+    while True:
+        number = int.from_bytes(draw(8)) >> (64 - (high - 1).bit_length())
+        if number < high:
+            return number
+
+
+def choose(step: Mapping[str, Any], own: int | None, draw: formats.Draw) -> tuple[int, bool]:
+    """Return the target of a message, and whether it carries data; `own`: the answer's target, None for no answer.
+
+    The law is that of `hushuffle.TargetSampling`. No answer goes to a uniform target: that is the average over all
+    answers, and tells no more than any of them.
+    """
+    targets = len(step["targets"])
+    above, under = float(step["sigma"]).as_integer_ratio()
+    threshold = _SCALE * (under - above) // under
+    if own is None:
+        return below(targets, draw), False
+    others_only = step["convention"] == "exclusive"
+    if others_only and threshold * targets < _SCALE:
+        threshold = -(-_SCALE // targets)
+    meant = int.from_bytes(draw(8)) < threshold
+    target = own
+    if not meant:
+        target = (own + 1 + below(targets - 1, draw)) % targets if others_only else below(targets, draw)
+    if others_only and meant:
+        # A message that was meant is as good as one of the blanket's with probability lie/truth.
+        weight = threshold * (targets - 1)
+        meant = int.from_bytes(draw(8)) < _SCALE * (weight - (_SCALE - threshold)) // weight
+    return target, target == own and (meant or not step["only_on_purpose"])
+
+
+_EQUAL: Final = {"==": operator.eq, "!=": operator.ne}
+_COMPARE: Final = {**_EQUAL, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def _number(answer: Any) -> float | None:
+    known = isinstance(answer, int | float) and not isinstance(answer, bool) and abs(answer) < 2.0**53
+    return float(answer) if known else None
+
+
+def _holds(answer: Any, comparison: str, value: Any) -> bool:
+    number = _number(answer)
+    left: Any = number
+    if isinstance(value, str):
+        left = answer if isinstance(answer, str) else None
+        if number is not None:
+            left = str(int(number)) if number.is_integer() else repr(number)
+    return left is not None and bool(_COMPARE[comparison](left, value))
+
+
+def group_of(column: Mapping[str, Any], answer: Any) -> int | None:
+    """Return the number of the group that an answer is in; None if it is in none, or in several."""
+    found = [
+        number
+        for number, group in enumerate(column["groups"])
+        if any(all(_holds(answer, *clause) for clause in clauses) for clauses in group["when"])
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def record_of(task: Task, step: Mapping[str, Any], answers: Answers) -> tuple[int, bytes] | None:
+    """Return an answer's own target in a step, and its record; None for no answer."""
+    columns = {column["name"]: column for column in task.document["columns"]}
+    groups = [group_of(columns[name], answers[name]) for name in step["columns"]]
+    values = [_number(answers[column["name"]]) for column in task.document["values"]]
+    if None in groups or None in values:
+        return None
+    ends = [(column.get("low", -math.inf), column.get("high", math.inf)) for column in task.document["values"]]
+    values = [min(max(value, low), high) for value, (low, high) in zip(values, ends, strict=True) if value is not None]
+    code = 0
+    for group, groups_here in zip(groups, step["sizes"], strict=True):
+        code = code * groups_here + (group or 0)
+    content = struct.pack(f"<{len(groups)}i{len(values)}d", *groups, *values)
+    return code * len(step["targets"]) // math.prod(step["sizes"]), content
+
+
+class Part(NamedTuple):
+    """What a phone does in one step: `number` of the step, `target`, `content` (None: no data), request for a token."""
+
+    number: int
+    target: int
+    content: bytes | None
+    blinded: formats.Blinded
+
+    def __repr__(self) -> str:
+        return "Part()"  # never an answer
+
+    @property
+    def entry(self) -> bytes:
+        """What the target publishes when the message came, 32 bytes."""
+        return hashlib.sha256(b"hushuffle passage 1|" + self.blinded.message[2:34]).digest()
+
+
+def parts_of(task: Task, answers: Answers, secret: bytes) -> list[Part]:
+    """Return what a phone does, all of it drawn from 32 secret bytes: the same again for the same secret."""
+    asked = list(range(1, len(task.steps) + 1))
+    if task.document["per_person"] == "one":
+        asked = [1 + below(len(asked), stream(secret, "step"))]
+    parts = []
+    for number in asked:
+        step = task.steps[number - 1]
+        found = record_of(task, step, answers)
+        target, carries = choose(step, None if found is None else found[0], stream(secret, f"target {number}"))
+        challenge = task.challenge(number, step["targets"][target]["name"])
+        blinded = formats.blind(binascii.a2b_base64(step["token_key"]), challenge, stream(secret, f"token {number}"))
+        parts.append(Part(number, target, found[1] if found is not None and carries else None, blinded))
+    return parts
+
+
+def onion_of(task: Task, part: Part, token: bytes, secret: bytes) -> bytes:
+    """Return the message of a part, sealed for its target and for one scrambler after the other."""
+    draw = stream(secret, f"onion {part.number}")
+    target = task.steps[part.number - 1]["targets"][part.target]
+    room = task.document["message"] - _SEAL * (len(task.chain) + 1) - _NUMBER.size - len(token)
+    length = _NO_DATA if part.content is None else len(part.content)
+    plain = token + _NUMBER.pack(length) + (part.content or b"").ljust(room - _NUMBER.size, b"\0")
+    body = formats.hpke_seal(bytes.fromhex(target["key"]), task.info(part.number, target["name"]), b"", plain, draw)
+    body = _NUMBER.pack(part.target) + body
+    for scrambler in reversed(task.chain):
+        info = task.info(part.number, scrambler["name"])
+        body = formats.hpke_seal(bytes.fromhex(scrambler["key"]), info, b"", body, draw)
+    if len(body) != task.document["message"]:
+        message = "a record does not fit into the messages of this task."
+        raise PhoneError(message)
+    return body
+
+
+def request_of(task: Task, part: Part, onion: bytes, secret: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
+    """Return what is posted to the relay, and what opens its answer."""
+    scheme, _, rest = task.chain[0]["url"].partition("://")
+    authority, _, folder = rest.rstrip("/").partition("/")
+    path = f"{'/' if folder else ''}{folder}" + task.path(f"steps/{part.number:04d}")
+    request = formats.encode_request("POST", scheme, authority, path, [], onion)
+    return formats.encapsulate(task.gateway, request, stream(secret, f"request {part.number}"))
+
+
+# What is kept, and what is sent
+
+
+def kept(path: str) -> dict[str, Any] | None:
+    """Return what was written before anything was sent; None if nothing was."""
+    try:
+        found: dict[str, Any] = json.loads(content_of(path))
+        _ = bytes.fromhex(found["secret"]), found["answers"]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError):
+        message = f"{path} cannot be read or is damaged: nothing is sent."
+        raise PhoneError(message) from None
+    return found
+
+
+def content_of(path: str) -> bytes:
+    """Return what is in a file."""
+    with open(path, "rb") as file:  # noqa: PTH123 - without pathlib the client starts sooner
+        return file.read()
+
+
+def keep(path: str, answers: Answers) -> None:
+    """Write answers and a new secret, through to the disk, for the owner alone; what is there already stays."""
+    content = json.dumps({"answers": answers, "secret": os.urandom(32).hex()}).encode()
+    place, new = os.path.dirname(path), f"{path}.{os.urandom(8).hex()}.new"  # noqa: PTH120
+    try:
+        os.makedirs(place, mode=0o700, exist_ok=True)  # noqa: PTH103
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(new, path)  # a name that is taken stays as it is
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(new)  # noqa: PTH108
+        if os.name == "posix":  # elsewhere a folder cannot be opened
+            folder = os.open(place, os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
+    except OSError:
+        message = f"{place} cannot be written: nothing is sent."
+        raise PhoneError(message) from None
+
+
+def post(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    """Send one request over HTTPS, plain HTTP to this machine only; redirections are not followed."""
+    from http import client as http  # noqa: PLC0415 - a third of the time that the client needs to start
+
+    scheme, _, rest = url.partition("://")
+    authority, _, path = rest.partition("/")
+    if scheme != "https" and (scheme != "http" or (authority.rpartition(":")[0] or authority) not in _HERE):
+        message = "an address of the task is not https."
+        raise PhoneError(message)
+    connection = (http.HTTPSConnection if scheme == "https" else http.HTTPConnection)(authority, timeout=60)
+    try:
+        connection.request("GET" if body is None else "POST", f"/{path}", body, dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.read(_MOST)
+    except (OSError, ValueError, http.HTTPException):
+        message = "there is no connection, or no answer."
+        raise TryAgainError(message) from None
+    finally:
+        connection.close()
+
+
+class Phone:
+    """One person's part in one task.
+
+    The state file, written before the first byte leaves, decides everything that is sent: who starts again sends the
+    same bytes. `answers` left out: those of the state.
+
+    Raises:
+        PhoneError: the state holds other answers, or none, or cannot be used.
+    """
+
+    def __init__(self, task: Task, state: Folder, answers: Answers | None = None, *, send: Send = post) -> None:
+        self._task, self._send = task, send
+        path = os.path.join(os.path.abspath(state), f"{task.id.hex()}.json")  # noqa: PTH100, PTH118
+        found = kept(path)
+        if answers is not None:
+            asked = {name for step in task.steps for name in step["columns"]}
+            asked |= {column["name"] for column in task.document["values"]}
+            if missing := ", ".join(sorted(asked - set(answers))):
+                message = f"the answers lack {missing} (null is an answer): nothing is sent."
+                raise PhoneError(message)
+            answers = {name: answers[name] for name in sorted(asked)}
+            if found is None:
+                keep(path, answers)
+                found = kept(path)
+        if found is None:
+            message = f"{path} is not there: nothing was sent for this task."
+            raise PhoneError(message)
+        if answers is not None and json.dumps(answers) != json.dumps(found["answers"]):
+            message = "another answer was given for this task before: only that one is sent."
+            raise PhoneError(message)
+        self._secret = bytes.fromhex(found["secret"])
+        self.parts = parts_of(task, found["answers"], self._secret)
+
+    def send(self, code: str) -> None:
+        """Get tokens with an invitation's code, and send every message; to be called again after a TryAgainError."""
+        for part in self.parts:
+            onion = onion_of(self._task, part, self._token(part, code), self._secret)
+            request, open_response = request_of(self._task, part, onion, self._secret)
+            headers = {"content-type": "message/ohttp-req"}
+            answer = _good(*self._send(self._task.document["relay"], request, headers), "the relay")
+            status, _, content = formats.decode_response(open_response(answer))
+            _good(status, content, "the first scrambler")
+
+    def _token(self, part: Part, code: str) -> bytes:
+        url = self._task.document["issuer"]["url"].rstrip("/") + self._task.path(f"steps/{part.number}/token")
+        headers = {"content-type": "application/private-token-request", "authorization": f"Bearer {code}"}
+        return part.blinded.finalize(_good(*self._send(url, part.blinded.request, headers), "the issuer"))
+
+    def passed(self) -> Iterator[tuple[int, bool]]:
+        """Yield each step with whether its message is in the lists that were published until now.
+
+        The lists of all targets are read, so that nobody sees which of them it went to.
+        """
+        for part in self.parts:
+            there = False
+            for target in self._task.steps[part.number - 1]["targets"]:
+                url = target["url"].rstrip("/") + self._task.path("passage")
+                for batch in json.loads(_good(*self._send(url, None, {}), "a target"))["batches"]:
+                    found = _good(*self._send(f"{url}/{int(batch)}", None, {}), "a target")
+                    there |= part.entry in {found[at : at + 32] for at in range(0, len(found), 32)}
+            yield part.number, there
+
+
+def _good(status: int, content: bytes, who: str) -> bytes:
+    if 200 <= status < 300:
+        return content
+    message = f"{who} answered {status}."
+    raise (TryAgainError if status in (408, 425, 429) or status >= 500 else PhoneError)(message)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the program: 0 if all is well, 1 if not, 2 if it was asked wrongly, 75 if the same command may help later."""
+    import getopt  # noqa: PLC0415 - argparse takes two megabytes
+
+    try:
+        names = ["id=", "answers=", "code-file=", "state=", "check"]
+        options, (file,) = getopt.gnu_getopt(sys.argv[1:] if arguments is None else arguments, "", names)
+        given = dict(options)
+        state, expected = given["--state"], bytes.fromhex(given["--id"]) if "--id" in given else None
+        code_file = "" if "--check" in given else given["--code-file"]
+    except (getopt.GetoptError, LookupError, ValueError):
+        print(__doc__, file=sys.stderr)  # noqa: T201
+        return 2
+    try:
+        task = Task(content_of(file), expected)
+        answers = dict(json.loads(content_of(given["--answers"]))) if "--answers" in given else None
+        phone = Phone(task, state, answers)
+        if not code_file:
+            lost = [str(number) for number, there in phone.passed() if not there]
+            print(f"not in the lists of step {', '.join(lost)}" if lost else "passed")  # noqa: T201
+            return 1 if lost else 0
+        phone.send(content_of(code_file).decode("ascii").strip())
+        print("sent")  # noqa: T201
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        known = isinstance(error, PhoneError | OSError)
+        print(error if known else "what was read or answered has not the right form.", file=sys.stderr)  # noqa: T201
+        return 75 if isinstance(error, TryAgainError) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

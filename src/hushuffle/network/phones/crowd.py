@@ -1,0 +1,172 @@
+"""Phones in bulk, for rehearsals and measurements: each sends what one phone would, over connections that are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+import numpy as np
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+
+from hushuffle.network.phones.formats import PhoneError, blind, decode_response, encapsulate, token_challenge
+from hushuffle.network.phones.onions import Onions
+from hushuffle.network.phones.promise import TaskPromise
+from hushuffle.network.phones.relay import REQUEST
+from hushuffle.network.phones.target import ENTRY, entry_of
+from hushuffle.network.phones.task import TaskDocument
+from hushuffle.queries.query import Integers, Rows
+from hushuffle.randomness import Randomness
+
+_TRIES: Final = 5
+_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sending:
+    """What one phone has to say in one step: where its message goes, and the record if it carries one."""
+
+    step: int
+    code: str = field(repr=False)
+    target: int = field(repr=False)
+    record: bytes | None = field(repr=False)
+
+
+@dataclass(kw_only=True)
+class Crowd:
+    """What became of the messages of many phones: how many were taken, what others were told, nonces to look for."""
+
+    taken: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    nonces: dict[tuple[int, int], list[bytes]] = field(default_factory=dict, repr=False)
+    """By step and target."""
+
+
+def sendings(
+    document: TaskDocument,
+    promise: TaskPromise,
+    rows: Rows,
+    asked: Mapping[int, Integers],
+    codes: Sequence[str],
+    rng: Randomness,
+) -> list[Sending]:
+    """Return what phones send: targets drawn as the task says, redirected messages without data.
+
+    `rows`: the records, one row for each phone; `asked`: by step, the numbers of the phones that are asked.
+    """
+    found = []
+    for number, who in asked.items():
+        step, own = document.step(number), promise.task.own(number, rows[who], None)
+        contents = promise.task.pack(number, rows[who])
+        sent, on_purpose = step.sampling.sample(own, rng=rng)
+        for place, target in enumerate(sent.reshape(-1).tolist()):
+            carries = target == own[place] and (bool(on_purpose[place]) or not step.only_on_purpose)
+            record = contents[place] if carries else None
+            found.append(Sending(step=number, code=codes[int(who[place])], target=target, record=record))
+    order = rng.permutation(len(found)).tolist()
+    return [found[place] for place in order]
+
+
+class Phones:
+    """Sends for many phones, some at a time.
+
+    `together`: how many at a time; `kept`: whether connections are kept, or each message has its own.
+    """
+
+    def __init__(self, document: TaskDocument, *, together: int = 64, kept: bool = True) -> None:
+        self._document, self._together, self._kept = document, together, kept
+        self._onions = {number: Onions(document, number) for number in range(1, len(document.steps) + 1)}
+        self._gateway = base64.b64decode(document.gateway)
+        self.crowd = Crowd()
+
+    async def send(self, all_of_them: Sequence[Sending]) -> Crowd:
+        """Send everything, and return what became of it."""
+        waiting = iter(all_of_them)
+        async with self._session() as session:
+
+            async def one_after_the_other() -> None:
+                for sending in waiting:
+                    await self._one(session, sending)
+
+            await asyncio.gather(*(one_after_the_other() for _ in range(self._together)))
+        return self.crowd
+
+    def _session(self) -> ClientSession:
+        connector = TCPConnector(limit=0, force_close=not self._kept)
+        return ClientSession(
+            connector=connector, timeout=ClientTimeout(total=_SECONDS), headers={"User-Agent": "phone"}
+        )
+
+    async def _one(self, session: ClientSession, sending: Sending) -> None:
+        document, number = self._document, sending.step
+        spki, name = document.token_key(number), document.step(number).targets[sending.target].name
+        blinded = blind(spki, token_challenge(document.issuer.name, document.context(number, name), ""))
+        url = f"{document.issuer.url.rstrip('/')}/tasks/{document.id.hex()}/steps/{number}/token"
+        status, signed = await _post(session, url, blinded.request, {"Authorization": f"Bearer {sending.code}"})
+        if status != 200:
+            self.crowd.refused[f"token {status}"] += 1
+            return
+        try:
+            token = blinded.finalize(signed)
+        except PhoneError:
+            self.crowd.refused["wrong token"] += 1
+            return
+        message = self._onions[number].message(sending.target, token, sending.record)
+        word = await self.post(session, number, message)
+        if word != "taken":
+            self.crowd.refused[word] += 1
+            return
+        self.crowd.taken += 1
+        self.crowd.nonces.setdefault((number, sending.target), []).append(token[2:34])
+
+    async def post(self, session: ClientSession, number: int, message: bytes) -> str:
+        """Post a message through the relay; return what the gateway said in a word."""
+        sealed, open_response = encapsulate(self._gateway, self._document.request(number, message))
+        status, answer = await _post(session, self._document.relay, sealed, {"Content-Type": REQUEST})
+        if status != 200:
+            return f"relay {status}"
+        try:
+            _, _, content = decode_response(open_response(answer))
+        except PhoneError:
+            return "no answer"
+        return content.decode("ascii", "replace").strip()
+
+    async def passed(self, *, share: float = 1.0) -> tuple[int, int]:
+        """Look for the entries of a share of the messages; return how many were looked for, and how many are there."""
+        looked = found = 0
+        async with self._session() as session:
+            for (number, place), nonces in self.crowd.nonces.items():
+                entries = await self._entries(session, number, place)
+                some = [entry_of(nonce) for nonce in islice(nonces, round(share * len(nonces)))]
+                looked += len(some)
+                found += sum(one in entries for one in some)
+        return looked, found
+
+    async def _entries(self, session: ClientSession, number: int, place: int) -> set[bytes]:
+        base = self._document.step(number).targets[place].url.rstrip("/") + f"/tasks/{self._document.id.hex()}/passage"
+        async with session.get(base) as answer:
+            batches = (await answer.json())["batches"]
+        found = set[bytes]()
+        for batch in batches:
+            async with session.get(f"{base}/{batch}") as answer:
+                entries = np.frombuffer(await answer.read(), dtype=f"S{ENTRY}", count=-1)
+            found |= {bytes(one).ljust(ENTRY, b"\0") for one in entries.tolist()}
+        return found
+
+
+async def _post(session: ClientSession, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    """Post the same bytes until there is an answer; status 0 if there is none."""
+    for number in range(_TRIES):
+        try:
+            async with session.post(url, data=body, headers=headers) as answer:
+                content = await answer.read()
+                if answer.status not in {502, 503}:
+                    return answer.status, content
+        except (ClientError, TimeoutError, OSError):
+            pass
+        await asyncio.sleep(0.1 * 2**number)
+    return 0, b""

@@ -1,0 +1,395 @@
+"""Binary HTTP, HPKE, Oblivious HTTP and blind tokens, as a phone needs them: with `cryptography`, nothing else.
+
+`client.py` is the phone itself. These two files can be copied; they import nothing of hushuffle.
+Source: RFC 9292 (Thomson, Wood 2022), RFC 9180 (Barnes, Bhargavan, Lipp, Wood 2022), RFC 9458 (Thomson, Wood 2024),
+RFC 9474 (Denis, Jacobs, Wood 2023), RFC 9578 (Celi, Davidson, Valdez, Wood 2024).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import os
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+KEM: Final = 0x0020
+"""DHKEM(X25519, HKDF-SHA256), as RFC 9180 numbers it; `KDF` is HKDF-SHA256."""
+KDF: Final = 0x0001
+AES_KEYS: Final = {1: 16, 2: 32}
+"""Bytes of the key of AES-128-GCM and AES-256-GCM, by the numbers of RFC 9180."""
+ENC: Final = 32
+"""Bytes of the one-time public key in front of what is sealed."""
+TOKEN: Final = 354
+"""Bytes of a token: its kind, nonce, digest of the challenge, key id, signature."""
+
+_SPKI: Final = bytes.fromhex(
+    "30820152303d06092a864886f70d01010a3030a00d300b0609608648016503040202a11a301806092a864886f70d010108300b06096086480165"
+    "03040202a2030201300382010f003082010a0282010100"
+)  # RSASSA-PSS with SHA-384, MGF1 with SHA-384 and 48 bytes of salt; what follows is a modulus of 2048 bits
+_EXPONENT: Final = 65_537
+_DER_EXPONENT: Final = bytes.fromhex("0203010001")
+_TOKEN_TYPE: Final = bytes.fromhex("0002")
+_SALT: Final = 48
+
+Draw = Callable[[int], bytes]
+"""Gives so many random bytes; anything but `os.urandom` is for test vectors."""
+
+
+class PhoneError(ValueError):
+    """Bytes that cannot be used; the message shows nothing of what is in them."""
+
+
+# Binary HTTP (RFC 9292)
+
+
+def varint(value: int) -> bytes:
+    """Return an integer below 2**62 in the variable length of QUIC (RFC 9000, section 16).
+
+    >>> varint(37).hex(), varint(15_293).hex()
+    ('25', '7bbd')
+    """
+    for power in range(4):
+        size = 1 << power
+        if value < 1 << 8 * size - 2:
+            return (value | power << 8 * size - 2).to_bytes(size)
+    message = "a length must be below 2**62."
+    raise PhoneError(message)
+
+
+def with_length(content: bytes) -> bytes:
+    """Return bytes after their length."""
+    return varint(len(content)) + content
+
+
+class Reader:
+    """Reads a binary HTTP message from its start; one that ends too early is refused."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether everything was read: a message may end here, what is missing is empty."""
+        return self._at == len(self._data)
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes."""
+        if self._at + size > len(self._data):
+            message = "a binary HTTP message ends too early."
+            raise PhoneError(message)
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def number(self) -> int:
+        """Return the next integer of variable length."""
+        first = self.take(1)[0]
+        more = self.take((1 << (first >> 6)) - 1)
+        return int.from_bytes(bytes([first & 63]) + more)
+
+    def text(self) -> str:
+        """Return the next text, after its length."""
+        return self.take(self.number()).decode("latin-1")
+
+    def fields(self, *, known_length: bool) -> list[tuple[str, str]]:
+        """Return the next section of fields, without those that a message ends before."""
+        fields: list[tuple[str, str]] = []
+        if self.ended:
+            return fields
+        if known_length:
+            inner = Reader(self.take(self.number()))
+            while not inner.ended:
+                fields.append(_checked(inner.text(), inner.text()))
+            return fields
+        while size := self.number():
+            fields.append(_checked(self.take(size).decode("latin-1"), self.text()))
+        return fields
+
+    def content(self, *, known_length: bool) -> bytes:
+        """Return the content; empty where a message ends before it."""
+        if self.ended:
+            return b""
+        size = self.number()
+        content = self.take(size)
+        while not known_length and size:
+            size = self.number()
+            content += self.take(size)
+        return content
+
+    def end(self, *, known_length: bool) -> None:
+        """Read trailers and padding, which must be zeros."""
+        self.fields(known_length=known_length)
+        if any(self._data[self._at :]):
+            message = "a binary HTTP message goes on after its end."
+            raise PhoneError(message)
+
+
+def _checked(name: str, value: str) -> tuple[str, str]:
+    allowed = name.isascii() and name == name.lower() and name.replace("-", "").replace("_", "").isalnum()
+    if not allowed or value != value.strip(" \t") or any(sign in value for sign in "\0\r\n"):
+        message = "a binary HTTP message has a field that HTTP does not allow."
+        raise PhoneError(message)
+    return name, value
+
+
+def encode_fields(fields: list[tuple[str, str]]) -> bytes:
+    """Return a section of fields, its length first."""
+    checked = [_checked(name, value) for name, value in fields]
+    return with_length(b"".join(with_length(part.encode("latin-1")) for pair in checked for part in pair))
+
+
+def encode_request(
+    method: str, scheme: str, authority: str, path: str, headers: list[tuple[str, str]], content: bytes
+) -> bytes:
+    """Return a request of known length (RFC 9292, section 3.1).
+
+    >>> encode_request("GET", "https", "example.com", "/", [], b"").hex()
+    '00034745540568747470730b6578616d706c652e636f6d012f000000'
+    """
+    control = b"".join(with_length(part.encode("latin-1")) for part in (method, scheme, authority, path))
+    return b"\0" + control + encode_fields(headers) + with_length(content) + b"\0"
+
+
+def decode_response(data: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    """Return status, headers and content of a response, of known length or not.
+
+    >>> decode_response(bytes.fromhex("0140c8"))
+    (200, [], b'')
+    """
+    reader = Reader(data)
+    framing = reader.number()
+    if framing not in (1, 3):
+        message = "a binary HTTP message is no response."
+        raise PhoneError(message)
+    known = framing == 1
+    while 100 <= (status := reader.number()) < 200:
+        reader.fields(known_length=known)
+    if not 200 <= status < 600:
+        message = "a binary HTTP response has a status that HTTP does not know."
+        raise PhoneError(message)
+    headers, content = reader.fields(known_length=known), reader.content(known_length=known)
+    reader.end(known_length=known)
+    return status, headers, content
+
+
+# HPKE in base mode, one message a key (RFC 9180, sections 4.1, 5.1 and 5.3)
+
+
+def extract(salt: bytes, secret: bytes) -> bytes:
+    """Return HKDF-SHA256's pseudorandom key (RFC 5869)."""
+    return hmac.digest(salt, secret, "sha256")
+
+
+def expand(key: bytes, info: bytes, size: int) -> bytes:
+    """Return bytes of HKDF-SHA256 (RFC 5869)."""
+    blocks = [b""]
+    for number in range(1, -(-size // 32) + 1):
+        blocks.append(hmac.digest(key, blocks[-1] + info + bytes([number]), "sha256"))
+    return b"".join(blocks)[:size]
+
+
+class Keys:
+    """The keys of one HPKE message: `seal` or `open` it once, and `export` further secrets."""
+
+    __slots__ = ("_aead", "_exporter", "_nonce", "_suite", "enc")
+
+    def __init__(self, *, enc: bytes, shared: bytes, info: bytes, aead: int) -> None:
+        self.enc = enc
+        self._suite = b"HPKE" + KEM.to_bytes(2) + KDF.to_bytes(2) + aead.to_bytes(2)
+        context = b"\0" + self._extract(b"", b"psk_id_hash", b"") + self._extract(b"", b"info_hash", info)
+        secret = self._extract(shared, b"secret", b"")
+        self._aead = AESGCM(self._expand(secret, b"key", context, AES_KEYS[aead]))
+        self._nonce = self._expand(secret, b"base_nonce", context, 12)
+        self._exporter = self._expand(secret, b"exp", context, 32)
+
+    def _extract(self, salt: bytes, label: bytes, secret: bytes) -> bytes:
+        return extract(salt, b"HPKE-v1" + self._suite + label + secret)
+
+    def _expand(self, key: bytes, label: bytes, info: bytes, size: int) -> bytes:
+        return expand(key, size.to_bytes(2) + b"HPKE-v1" + self._suite + label + info, size)
+
+    def export(self, context: bytes, size: int) -> bytes:
+        """Return a secret that both ends know."""
+        return self._expand(self._exporter, b"sec", context, size)
+
+    def seal(self, aad: bytes, plain: bytes) -> bytes:
+        """Return the sealed text, without the one-time public key."""
+        return self._aead.encrypt(self._nonce, plain, aad)
+
+    def open(self, aad: bytes, sealed: bytes) -> bytes:
+        """Return what was sealed."""
+        try:
+            return self._aead.decrypt(self._nonce, sealed, aad)
+        except InvalidTag:
+            message = "a message was not sealed for this key and purpose, or is damaged."
+            raise PhoneError(message) from None
+
+
+def _shared(private: X25519PrivateKey, public: bytes, enc: bytes, receiver: bytes) -> bytes:
+    try:
+        secret = private.exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:
+        message = "a public key is none that anybody has."
+        raise PhoneError(message) from None
+    suite = b"KEM" + KEM.to_bytes(2)
+    key = extract(b"", b"HPKE-v1" + suite + b"eae_prk" + secret)
+    return expand(key, (32).to_bytes(2) + b"HPKE-v1" + suite + b"shared_secret" + enc + receiver, 32)
+
+
+def sender_keys(public: bytes, info: bytes, aead: int = 2, draw: Draw = os.urandom) -> Keys:
+    """Return the keys of a new message to whoever has the private half of `public`."""
+    once = X25519PrivateKey.from_private_bytes(draw(32))
+    enc = once.public_key().public_bytes_raw()
+    return Keys(enc=enc, shared=_shared(once, public, enc, public), info=info, aead=aead)
+
+
+def receiver_keys(private: bytes, enc: bytes, info: bytes, aead: int = 2) -> Keys:
+    """Return the keys of a message that came with the one-time public key `enc`."""
+    own = X25519PrivateKey.from_private_bytes(private)
+    return Keys(enc=enc, shared=_shared(own, enc, enc, own.public_key().public_bytes_raw()), info=info, aead=aead)
+
+
+def hpke_seal(public: bytes, info: bytes, aad: bytes, plain: bytes, draw: Draw = os.urandom) -> bytes:
+    """Return one message sealed with AES-256-GCM, `ENC` + 16 bytes longer than `plain`."""
+    keys = sender_keys(public, info, draw=draw)
+    return keys.enc + keys.seal(aad, plain)
+
+
+def hpke_open(private: bytes, info: bytes, aad: bytes, sealed: bytes) -> bytes:
+    """Return what `hpke_seal` sealed."""
+    return receiver_keys(private, sealed[:ENC], info).open(aad, sealed[ENC:])
+
+
+# Oblivious HTTP (RFC 9458)
+
+_RESPONSE: Final = b"message/bhttp response"
+
+
+def request_info(header: bytes) -> bytes:
+    """Return HPKE's info of a request with this header: key id, KEM, KDF and AEAD (section 4.3)."""
+    return b"message/bhttp request\0" + header
+
+
+def response_keys(keys: Keys, aead: int, nonce: bytes) -> tuple[AESGCM, bytes]:
+    """Return the cipher and nonce of a response (section 4.4)."""
+    key = extract(keys.enc + nonce, keys.export(_RESPONSE, AES_KEYS[aead]))
+    return AESGCM(expand(key, b"key", AES_KEYS[aead])), expand(key, b"nonce", 12)
+
+
+def encapsulate(key_config: bytes, request: bytes, draw: Draw = os.urandom) -> tuple[bytes, Callable[[bytes], bytes]]:
+    """Return an encapsulated request, and what opens its response (sections 4.3 and 4.4).
+
+    `key_config`: one key configuration of the gateway, without a length in front (section 3.1).
+    """
+    known = len(key_config) >= 41 and key_config[1:3] == KEM.to_bytes(2)
+    suites = [key_config[at : at + 4] for at in range(37, len(key_config), 4)] if known else []
+    usable = [one for one in suites if one[:2] == KDF.to_bytes(2) and int.from_bytes(one[2:]) in AES_KEYS]
+    if not usable or int.from_bytes(key_config[35:37]) != len(key_config) - 37 or len(key_config) % 4 != 1:
+        message = "a key configuration of the gateway is not X25519, HKDF-SHA256 and AES-GCM."
+        raise PhoneError(message)
+    header, aead = key_config[:3] + usable[0], int.from_bytes(usable[0][2:])
+    keys = sender_keys(key_config[3:35], request_info(header), aead, draw)
+
+    def open_response(response: bytes) -> bytes:
+        size = AES_KEYS[aead]
+        cipher, nonce = response_keys(keys, aead, response[:size])
+        try:
+            return cipher.decrypt(nonce, response[size:], b"")
+        except InvalidTag:
+            message = "a response was not sealed for this request, or is damaged."
+            raise PhoneError(message) from None
+
+    return header + keys.enc + keys.seal(b"", request), open_response
+
+
+# Tokens that anybody can check (RFC 9578, type 2) by blind RSA signatures (RFC 9474)
+
+
+def token_challenge(issuer: str, context: bytes, origin: str) -> bytes:
+    """Return what a token is for: the issuer's name, 32 bytes (or none) of context, the origin (RFC 9577, 2.1)."""
+    names = [len(name.encode()).to_bytes(2) + name.encode() for name in (issuer, origin)]
+    return _TOKEN_TYPE + names[0] + len(context).to_bytes(1) + context + names[1]
+
+
+def modulus(spki: bytes) -> int:
+    """Return the modulus of an issuer's public key, which must be as RFC 9578, section 8.2.2, writes it."""
+    middle = spki[len(_SPKI) : -len(_DER_EXPONENT)]
+    number = int.from_bytes(middle)
+    if spki != _SPKI + middle + _DER_EXPONENT or number.bit_length() != 2048 or number % 2 == 0:
+        message = "an issuer's public key must be RSASSA-PSS with SHA-384, 2048 bits and exponent 65537."
+        raise PhoneError(message)
+    return number
+
+
+def spki_of(number: int) -> bytes:
+    """Return the public key with a modulus, as RFC 9578 writes it."""
+    return _SPKI + number.to_bytes(256) + _DER_EXPONENT
+
+
+def token_input(spki: bytes, challenge: bytes, nonce: bytes) -> bytes:
+    """Return the part of a token that is signed: kind, nonce, digest of the challenge, key id."""
+    return _TOKEN_TYPE + nonce + hashlib.sha256(challenge).digest() + hashlib.sha256(spki).digest()
+
+
+def pss_encode(message: bytes, bits: int, salt: bytes) -> int:
+    """Return EMSA-PSS of a message with SHA-384 (RFC 8017, section 9.1.1), for a modulus of bits + 1."""
+    size = -(-bits // 8)
+    digest = hashlib.sha384(bytes(8) + hashlib.sha384(message).digest() + salt).digest()
+    block = (b"\x01" + salt).rjust(size - len(digest) - 1, b"\0")
+    blocks = range(-(-len(block) // 48))
+    mask = b"".join(hashlib.sha384(digest + number.to_bytes(4)).digest() for number in blocks)
+    masked = int.from_bytes(block) ^ int.from_bytes(mask[: len(block)])
+    masked &= (1 << 8 * len(block) - (8 * size - bits)) - 1
+    return int.from_bytes(masked.to_bytes(len(block)) + digest + b"\xbc")
+
+
+def pss_verify(number: int, message: bytes, signature: bytes) -> bool:
+    """Say whether a signature is the issuer's."""
+    pss = padding.PSS(padding.MGF1(hashes.SHA384()), _SALT)
+    try:
+        rsa.RSAPublicNumbers(_EXPONENT, number).public_key().verify(signature, message, pss, hashes.SHA384())
+    except InvalidSignature:
+        return False
+    return True
+
+
+class Blinded(NamedTuple):
+    """A request for a token; what the issuer sees of it is uniform, whatever it is for."""
+
+    spki: bytes
+    message: bytes
+    inverse: int
+    request: bytes
+
+    def __repr__(self) -> str:
+        return "Blinded()"  # never what links request and token
+
+    def finalize(self, response: bytes) -> bytes:
+        """Return the token of the issuer's response, checked (RFC 9474, section 4.4)."""
+        number = modulus(self.spki)
+        signature = (int.from_bytes(response) * self.inverse % number).to_bytes(256)
+        if len(response) != 256 or not pss_verify(number, self.message, signature):
+            message = "what the issuer answered is no signature of its key."
+            raise PhoneError(message)
+        return self.message + signature
+
+
+def blind(issuer_spki: bytes, challenge: bytes, draw: Draw = os.urandom) -> Blinded:
+    """Return a request for a token (RFC 9578, section 6.1; RFC 9474, section 4.2)."""
+    number = modulus(issuer_spki)
+    message = token_input(issuer_spki, challenge, draw(32))
+    encoded = pss_encode(message, 2047, draw(_SALT))
+    factor = 0
+    while not 0 < factor < number or math.gcd(factor, number) != 1:
+        factor = int.from_bytes(draw(256))
+    blinded = encoded * pow(factor, _EXPONENT, number) % number
+    key_id = hashlib.sha256(issuer_spki).digest()
+    request = _TOKEN_TYPE + key_id[-1:] + blinded.to_bytes(256)
+    return Blinded(issuer_spki, message, pow(factor, -1, number), request)

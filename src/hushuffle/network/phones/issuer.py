@@ -1,0 +1,176 @@
+"""Issuers: who has a code of an invitation gets one token for each step of a task, signed blindly."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import multiprocessing
+import re
+import secrets
+import signal
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Final
+
+from aiohttp import web
+
+from hushuffle._checks import fail
+from hushuffle.errors import DataError
+from hushuffle.files.causes import cause
+from hushuffle.files.private_files import write_private
+from hushuffle.network.phones.meter import Meter
+from hushuffle.network.phones.service import Refused, Service, Task
+from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.tokens import REQUEST, IssuerKey
+
+_CODE: Final = 16
+"""Bytes of a code."""
+
+Admit = Callable[[str], bytes | None]
+"""Returns under what a code is remembered, or None for one that is not invited."""
+
+
+def make_codes(count: int) -> tuple[list[str], list[str]]:
+    """Return new codes to hand out, and their digests for the issuer.
+
+    >>> codes, digests = make_codes(2)
+    >>> [digest_of(code).hex() for code in codes] == digests
+    True
+    """
+    codes = [secrets.token_hex(_CODE) for _ in range(count)]
+    return codes, [digest_of(code).hex() for code in codes]
+
+
+def digest_of(code: str) -> bytes:
+    """Return under what an issuer remembers a code."""
+    return hashlib.sha256(b"hushuffle code 1|" + code.strip().encode()).digest()
+
+
+def write_codes(count: int, folder: Path) -> tuple[Path, Path]:
+    """Write codes.txt, secret, to be handed out, and codes.sha256 for the issuer.
+
+    Raises:
+        DataError: they are there already, or cannot be written.
+    """
+    secret, public = folder / "codes.txt", folder / "codes.sha256"
+    if secret.exists() or public.exists():
+        fail(f"{folder} has codes already: they are never overwritten.")
+    codes, digests = make_codes(count)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(secret, "".join(f"{code}\n" for code in codes).encode())
+        public.write_text("".join(f"{digest}\n" for digest in sorted(digests)), encoding="ascii")
+    except OSError as error:
+        fail(f"{folder} cannot be written: {cause(error)}.")
+    return secret, public
+
+
+def listed(path: Path) -> Admit:
+    """Return what admits the codes whose digests are in a file."""
+    try:
+        lines = path.read_text("ascii").split()
+    except OSError as error:
+        fail(f"{path} cannot be read: {cause(error)}. `hushuffle node codes` makes it.")
+    except UnicodeDecodeError:
+        lines = [""]
+    if not all(re.fullmatch("[0-9a-f]{64}", line) for line in lines):
+        fail(f"{path} does not hold digests of codes: `hushuffle node codes` makes it.")
+    known = frozenset(map(bytes.fromhex, lines))
+
+    def admit(code: str) -> bytes | None:
+        digest = digest_of(code)
+        return digest if digest in known else None
+
+    return admit
+
+
+_HELD: Final[dict[str, IssuerKey]] = {}
+
+
+def _hold(pems: dict[str, str]) -> None:
+    """Keep the keys in a process that signs; signals are for the one that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _HELD.update({name: IssuerKey.of(pem) for name, pem in pems.items()})
+
+
+def _signed(key: str, body: bytes) -> bytes:
+    return _HELD[key].sign(body)
+
+
+class Issuer(Service):
+    """Signs one request for a token for each code, step and task; the same request again gets the same answer.
+
+    `admit`: who is invited; by default whose code is in the file `codes` of the settings.
+
+    Source: RFC 9578 (Celi, Davidson, Valdez, Wood 2024), section 6.
+    """
+
+    role: ClassVar[str] = "issuer"
+
+    def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter, admit: Admit | None = None) -> None:
+        super().__init__(settings, folder, meter=meter)
+        self._pool: ProcessPoolExecutor | None = None
+        self._admit = listed(folder / (settings.codes or "")) if admit is None else admit
+
+    def check(self, task: Task) -> None:
+        asked = [step.token_key for step in task.document.steps]
+        if not set(asked) <= self._own.keys():
+            message = "the document has other keys for tokens than this issuer."
+            raise DataError(message)
+        used = {step.token_key for other in self.tasks.values() for step in other.document.steps}
+        if len(set(asked)) < len(asked) or used & set(asked):
+            message = "every step of every task must have a key for tokens of its own: tokens of one open the other."
+            raise DataError(message)
+
+    @cached_property
+    def _own(self) -> dict[str, IssuerKey]:
+        return {base64.b64encode(key.spki).decode(): key for key in self.secret.tokens}
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.post("/tasks/{task}/steps/{step}/token", self._issue)]
+
+    async def _sign(self, key: str, body: bytes) -> bytes:
+        if self.settings.signers == 1:
+            return self._own[key].sign(body)
+        if self._pool is None:
+            pems = {name: one.pem for name, one in self._own.items()}
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.settings.signers, context, initializer=_hold, initargs=(pems,))
+        return await asyncio.get_running_loop().run_in_executor(self._pool, _signed, key, body)
+
+    async def end(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    async def _issue(self, request: web.Request) -> web.Response:
+        document = self.task(request).document
+        number = request.match_info["step"]
+        if not re.fullmatch("[0-9]{1,4}", number) or not 1 <= int(number) <= len(document.steps):
+            raise Refused(404, "no such step")
+        body = await self.content(request, {REQUEST})
+        kind, _, code = request.headers.get("Authorization", "").partition(" ")
+        who = self._admit(code) if kind == "Bearer" and code.isascii() else None
+        if who is None:
+            raise Refused(401, "no such code")
+        asked, step = hashlib.sha256(body).digest(), int(number)
+
+        def remember(db: sqlite3.Connection) -> bool:
+            row = (document.id, step, who)
+            new = db.execute("INSERT OR IGNORE INTO issued VALUES (?, ?, ?, ?)", (*row, asked)).rowcount
+            if new:
+                return True
+            known = db.execute("SELECT request FROM issued WHERE task = ? AND step = ? AND code = ?", row).fetchone()
+            return bool(known == (asked,))
+
+        try:
+            signed = await self._sign(document.step(step).token_key, body)  # what cannot be signed costs nobody a code
+        except DataError:
+            raise Refused(400, "no request for a token") from None
+        if not await self.store.do(remember):
+            raise Refused(403, "code used")
+        self.meter.count("tokens")
+        return web.Response(body=signed, content_type="application/private-token-response")

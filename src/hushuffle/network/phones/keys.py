@@ -1,0 +1,151 @@
+"""The keys of a service: made where they are used, in a file that only its owner reads; the public half beside it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, Self, get_args
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from hushuffle import _checks
+from hushuffle._checks import fail
+from hushuffle.errors import DataError
+from hushuffle.files.causes import cause
+from hushuffle.files.private_files import write_private
+from hushuffle.files.secret_keys import text_of_secret
+from hushuffle.network.phones.oblivious_http import GatewayKey
+from hushuffle.network.phones.task import Place
+from hushuffle.network.phones.tokens import IssuerKey
+from hushuffle.network.specification import is_name
+
+Role = Literal["relay", "scrambler", "target", "result", "issuer"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceKeys:
+    """The secret keys of a service; the repr shows none.
+
+    `seal` opens what is sealed for it, `sign` signs what it sends; `gateway`: of Oblivious HTTP, for a scrambler;
+    `tokens`: of an issuer, one for each step of the task that they are made for.
+    """
+
+    seal: X25519PrivateKey = field(repr=False)
+    sign: Ed25519PrivateKey = field(repr=False)
+    gateway: GatewayKey | None = field(default=None, repr=False)
+    tokens: tuple[IssuerKey, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def generate(cls, role: Role, *, steps: int = 1) -> Self:
+        """Return new keys; `steps`: how many keys for tokens an issuer gets."""
+        return cls(
+            seal=X25519PrivateKey.generate(),
+            sign=Ed25519PrivateKey.generate(),
+            gateway=GatewayKey.generate() if role == "scrambler" else None,
+            tokens=tuple(IssuerKey.generate() for _ in range(steps)) if role == "issuer" else (),
+        )
+
+    @classmethod
+    def read(cls, where: str) -> Self:
+        """Return the keys in a file, or in an environment variable ("env:NAME").
+
+        Raises:
+            DataError: others may read the file, or it holds no such keys.
+        """
+        try:
+            table = json.loads(text_of_secret(where))
+            return cls(
+                seal=X25519PrivateKey.from_private_bytes(bytes.fromhex(table["seal"])),
+                sign=Ed25519PrivateKey.from_private_bytes(bytes.fromhex(table["sign"])),
+                gateway=GatewayKey.of(table["gateway"]) if "gateway" in table else None,
+                tokens=tuple(IssuerKey.of(pem) for pem in table.get("tokens", ())),
+            )
+        except DataError:
+            raise
+        except (ValueError, KeyError, TypeError):
+            fail(f"{where} does not hold the keys of a service: `hushuffle node keys` makes them.")
+
+    @property
+    def text(self) -> str:
+        """The secret keys, for a file that only its owner reads."""
+        table: dict[str, Any] = {
+            "seal": self.seal.private_bytes_raw().hex(),
+            "sign": self.sign.private_bytes_raw().hex(),
+        }
+        if self.gateway is not None:
+            table["gateway"] = self.gateway.text
+        if self.tokens:
+            table["tokens"] = [one.pem for one in self.tokens]
+        return json.dumps(table, indent=1) + "\n"
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """The public halves, for whoever draws up a task."""
+        seal, sign = self.seal.public_key(), self.sign.public_key()
+        table: dict[str, Any] = {"seal": seal.public_bytes_raw().hex(), "sign": sign.public_bytes_raw().hex()}
+        if self.gateway is not None:
+            table["gateway"] = base64.b64encode(self.gateway.config).decode()
+        if self.tokens:
+            table["tokens"] = [base64.b64encode(one.spki).decode() for one in self.tokens]
+        return table
+
+    def write(self, folder: Path, name: str) -> tuple[Path, Path]:
+        """Write NAME.keys, which only its owner reads, and NAME.public.json; keys are never overwritten.
+
+        Raises:
+            DataError: they are there already, or cannot be written.
+        """
+        secret, public = folder / f"{name}.keys", folder / f"{name}.public.json"
+        for path in (secret, public):
+            if path.exists():
+                fail(f"{path} is there already: keys are never overwritten.")
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(secret, self.text.encode())
+            public.write_text(json.dumps(self.public, indent=1) + "\n", encoding="ascii")
+        except OSError as error:
+            fail(f"{folder} cannot be written: {cause(error)}.")
+        return secret, public
+
+
+def role_named(name: str) -> Role:
+    """Return the role that the name of a service says.
+
+    Raises:
+        InvalidInputError: it says none that has keys.
+
+    >>> role_named("target-1-2")
+    'target'
+    """
+    role = next((one for one in ROLES if name == one or name.startswith(f"{one}-")), None)
+    if role is None or role == "relay" or not is_name(name):
+        rule = "scrambler-N, target-N-N, result or issuer, in lower-case letters, digits and hyphens"
+        _checks.reject("names", rule, name)
+    return role
+
+
+def public_of(folder: Path, name: str) -> dict[str, Any]:
+    """Return the public keys of a service from NAME.public.json.
+
+    Raises:
+        DataError: the file cannot be read, or holds none.
+    """
+    path = folder / f"{name}.public.json"
+    try:
+        table = json.loads(path.read_bytes())
+    except OSError as error:
+        fail(f"{path} cannot be read: {cause(error)}. `hushuffle node keys {name}` makes it, on the host of {name}.")
+    except ValueError:
+        table = None
+    if not isinstance(table, dict) or not {"seal", "sign"} <= table.keys():
+        fail(f"{path} does not hold the public keys of a service.")
+    return table
+
+
+def place_of(name: str, url: str, public: dict[str, Any]) -> Place:
+    """Return a service as the document of a task names it."""
+    return Place(name=name, url=url, key=public["seal"], sign=public["sign"])

@@ -1,0 +1,219 @@
+"""From a plan to the document of a task for phones, and back: whether a document keeps what its plan promises."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NoReturn
+
+from hushuffle._checks import fail
+from hushuffle.errors import DataError
+from hushuffle.model import Guarantee
+from hushuffle.network.check import in_words
+from hushuffle.network.nodes.document import utc_text
+from hushuffle.network.phones.task import MOST, Column, Group, Issuer, Place, Step, TaskDocument, Value, refuse_task
+from hushuffle.plans import Cluster, Plan
+from hushuffle.queries import PlanSpecification, parse_plan
+from hushuffle.queries.aggregate import Aggregate, AggregateQuery
+from hushuffle.queries.columns import Groups
+from hushuffle.queries.specification import Network
+from hushuffle.tables.conditions import parse_condition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """Who takes part in a task, with public keys: `chain` of scramblers, `targets` by step, `gateway` and token keys.
+
+    `gateway`, `token_keys`: base64, the gateway's configuration of Oblivious HTTP and the issuer's key for each step.
+    """
+
+    relay: str
+    chain: tuple[Place, ...]
+    targets: tuple[tuple[Place, ...], ...]
+    result: Place
+    issuer: Issuer
+    gateway: str
+    token_keys: tuple[str, ...]
+
+
+def questions(specification: PlanSpecification, people: int) -> list[dict[str, Any]]:
+    """Return what each step of a plan for so many people is, without its services.
+
+    A batch is released when `batch` sources came: as many as an even share of those who are expected.
+
+    Raises:
+        UnsupportedProtocolError: phones cannot run it; the message says why.
+    """
+    query = specification.query
+    if not isinstance(query, AggregateQuery):
+        refuse_task(f'its query is of the kind "{query.kind}", and only "aggregate" is asked of phones so far')
+    plan = specification.plan(people)
+    if not plan.applies:
+        refuse_task(f"its traffic has no guarantee. {plan.refusals()[0]}")
+    task, found = query.task(), list[dict[str, Any]]()
+    for cluster, (columns, sizes) in zip((one for one in plan.clusters if one.reads), task.grouping_sets, strict=True):
+        found.append({"columns": columns, "sizes": sizes, **_hidden(plan, cluster)})
+    return found
+
+
+def _hidden(plan: Plan, cluster: Cluster) -> dict[str, Any]:
+    if cluster.scrambler is None or cluster.sampling is None or cluster.min_batch is None:
+        refuse_task("it has no scramblers: give traffic.batch and traffic.dummies")
+    if cluster.scrambler.cap is not None:
+        refuse_task("traffic.capped = true asks that nobody is missing, which nobody knows of phones")
+    return {
+        "name": cluster.name,
+        "sigma": cluster.sampling.sigma,
+        "convention": cluster.sampling.convention,
+        "only_on_purpose": plan.coins_known(cluster),
+        "dummies": cluster.scrambler.dummies,
+        "batch": math.ceil(cluster.sources / cluster.scramblers),
+        "min_batch": cluster.min_batch,
+        "sources": cluster.sources,
+    }
+
+
+def chain_of(specification: PlanSpecification) -> int:
+    """Return how many scramblers a message passes one after the other."""
+    return specification.traffic.scramblers or 1
+
+
+def columns_of(query: AggregateQuery) -> tuple[Column, ...]:
+    """Return the grouping columns with what puts an answer into each group."""
+    return tuple(Column(name=name, groups=tuple(_groups(groups))) for name, groups in query.categories().items())
+
+
+def _groups(groups: Groups) -> list[Group]:
+    if not isinstance(groups, Mapping):
+        return [Group(name=label, when=((("==", label),),)) for label in groups]
+    return [Group(name=name, when=_alternatives(text)) for name, text in groups.items()]
+
+
+def _alternatives(text: str) -> Any:
+    alternatives = parse_condition(text).alternatives
+    return tuple(tuple((clause.operator, clause.value) for clause in clauses) for clauses in alternatives)
+
+
+def draw_task(
+    specification: PlanSpecification, people: int, services: Services, *, start: dt.datetime | None = None
+) -> TaskDocument:
+    """Return the document of a new task of a plan.
+
+    Args:
+        specification: of the plan; its [network] with defaults if it has none.
+        people: how many are expected to take part; the guarantee does not rest on it, but on `min_batch`.
+        services: who takes part.
+        start: the moment from which all times are counted; now by default.
+
+    Raises:
+        UnsupportedProtocolError: phones cannot run the plan, or its messages are too small; the message says why.
+        DataError: the document would be larger than 20,000 bytes, or misses what its plan asks for.
+    """
+    steps, query = questions(specification, people), specification.query
+    assert isinstance(query, AggregateQuery)
+    network = specification.network or Network()
+    ranges = query.ranges or {}
+    common: dict[str, Any] = {
+        "plan": specification.effective(),
+        "people": people,
+        "per_person": query.per_person,
+        "columns": columns_of(query),
+        "values": tuple(Value(name=name, **_ends(ranges.get(name))) for name in query.values),
+        "relay": services.relay,
+        "chain": services.chain,
+        "gateway": services.gateway,
+        "issuer": services.issuer,
+        "result": services.result,
+        "message": network.message,
+        "start": utc_text(start or dt.datetime.now(dt.UTC)),
+        "collect": network.collect,
+        "patience": network.patience,
+        "least": network.least,
+    }
+    fitted = _fitting(len(services.chain), steps, len(query.values))
+    if network.message < fitted:
+        refuse_task(f"a message must have {fitted:,} bytes or more: make network.message = {network.message:,} larger")
+    parts = zip(steps, services.targets, services.token_keys, strict=True)
+    document = TaskDocument(
+        **common, steps=tuple(Step(**step, targets=targets, token_key=key) for step, targets, key in parts)
+    )
+    if len(document.content) > MOST:
+        fail(f"the task document has {len(document.content):,} bytes, {MOST:,} are allowed: take fewer partitions.")
+    check_task(document)
+    return document
+
+
+def _ends(ends: tuple[float, float] | None) -> dict[str, float]:
+    return {} if ends is None else {"low": ends[0], "high": ends[1]}
+
+
+_AROUND: Final = 354 + 2 + 2 + 48
+"""Bytes around a record in the seal for its target: token, length, the target's number, the seal itself."""
+
+
+def _fitting(chain: int, steps: Sequence[Mapping[str, Any]], values: int) -> int:
+    record = max(4 * len(step["columns"]) for step in steps) + 8 * values
+    return record + _AROUND + 48 * chain
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskPromise:
+    """The plan in a document that keeps it, and what is computed."""
+
+    specification: PlanSpecification
+    query: AggregateQuery
+    plan: Plan
+
+    @cached_property
+    def task(self) -> Aggregate:
+        """What targets compute."""
+        return self.query.task()
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What the traffic of the whole plan tells about one person."""
+        from hushuffle.questions.traffic import plan_guarantee  # noqa: PLC0415 - half a second that few wait for
+
+        return plan_guarantee(self.plan, delta=self.specification.targets.delta)
+
+
+def check_task(document: TaskDocument) -> TaskPromise:
+    """Return the plan in a document; refuse a document that does something else than its plan.
+
+    Every service looks before it hears anybody: what the guarantee is about is the plan's text, what phones do is said
+    by the steps.
+
+    Raises:
+        DataError: the document does not keep its plan, or the plan misses its own `targets.epsilon`.
+    """
+    specification = parse_plan(document.plan, file="the plan in the task document")
+    steps, query = questions(specification, document.people), specification.query
+    assert isinstance(query, AggregateQuery)
+    if len(steps) != len(document.steps):
+        _refuse(f"its plan has {len(steps)} steps, the document {len(document.steps)}")
+    chain = chain_of(specification)
+    if len(document.chain) != chain:
+        _refuse(f"its plan has {chain} scramblers one after the other, the document {len(document.chain)}")
+    for wanted, step in zip(steps, document.steps, strict=True):
+        asked = step.model_dump(exclude={"targets", "token_key"})
+        different = [name for name, value in asked.items() if wanted[name] != value]
+        if different or len(step.targets) != query.partitions:
+            names = ", ".join(different) or "targets"
+            _refuse(f"{names} of the step {step.name!r} are not those of its plan")
+    ranges = query.ranges or {}
+    values = tuple(Value(name=name, **_ends(ranges.get(name))) for name in query.values)
+    if (document.per_person, document.columns, document.values) != (query.per_person, columns_of(query), values):
+        _refuse("per_person, columns or values are not those of its plan")
+    promise = TaskPromise(specification=specification, query=query, plan=specification.plan(document.people))
+    wanted_epsilon = specification.targets.epsilon
+    if wanted_epsilon is not None and promise.guarantee.upper > wanted_epsilon:
+        _refuse(f"{in_words(promise.guarantee)}, above its own targets.epsilon = {wanted_epsilon:g}")
+    return promise
+
+
+def _refuse(why: str) -> NoReturn:
+    message = f"the task document does not keep what its plan promises: {why}. Nothing is done for it."
+    raise DataError(message)

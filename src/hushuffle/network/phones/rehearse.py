@@ -1,0 +1,321 @@
+"""A task for phones on this machine: every service a process of its own, phones in bulk, all over HTTP on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import json
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import ClientError, ClientSession, ClientTimeout
+
+from hushuffle.errors import DataError
+from hushuffle.files.causes import cause
+from hushuffle.files.private_files import write_private
+from hushuffle.model import Progress
+from hushuffle.network.nodes.result import RunFailedError
+from hushuffle.network.phones.bundle import ISSUER, RELAY, TASK, write_service
+from hushuffle.network.phones.crowd import Crowd, Phones, sendings
+from hushuffle.network.phones.issuer import make_codes
+from hushuffle.network.phones.keys import ServiceKeys, place_of, role_named
+from hushuffle.network.phones.promise import Services, chain_of, check_task, draw_task, questions
+from hushuffle.network.phones.task import Issuer, TaskDocument, names_of
+from hushuffle.network.watcher import watched
+from hushuffle.plans import Plan
+from hushuffle.queries import PlanSpecification
+from hushuffle.queries.query import Records
+from hushuffle.randomness import Randomness, reproducible, secure
+
+RESULT_FILE: Final = "result.json"
+_READY: Final = 60.0
+"""Seconds that services have to start."""
+_EACH: Final = 1.0
+"""Seconds that a message may take here, generously."""
+
+Interference = Callable[[Mapping[str, asyncio.subprocess.Process], Callable[[str], Coroutine[Any, Any, None]]], Any]
+"""Runs beside the phones, told the processes by name and what starts one again, for tests that kill some."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PhoneRun:
+    """What a rehearsal came to.
+
+    `result`: what the result has published; `counters`: what each service counted, by name; `crowd`: what phones were
+    told; `passed`: how many looked for their entries, and found them; `seconds`: from the first message to the result.
+    """
+
+    document: TaskDocument
+    plan: Plan
+    records: Records
+    result: Mapping[str, Any]
+    counters: Mapping[str, Mapping[str, int]]
+    crowd: Crowd = field(repr=False)
+    passed: tuple[int, int]
+    seconds: float
+    files: tuple[Path, ...] = ()
+
+
+class Rehearsal:
+    """The services of a task as processes of this machine.
+
+    `folder`: a private folder for everything.
+    """
+
+    def __init__(self, specification: PlanSpecification, people: int, folder: Path) -> None:
+        steps, chain = questions(specification, people), chain_of(specification)
+        targets = specification.query.task().targets
+        self.names = [*names_of([targets] * len(steps), chain), RELAY, ISSUER]
+        self.sockets = {name: socket.create_server(("127.0.0.1", 0), backlog=4096) for name in self.names}
+        keys = {name: ServiceKeys.generate(role_named(name), steps=len(steps)) for name in self.names if name != RELAY}
+        places = {name: place_of(name, self.url(name), one.public) for name, one in keys.items()}
+        services = Services(
+            relay=self.url(RELAY) + "/",
+            chain=tuple(places[f"scrambler-{number}"] for number in range(1, chain + 1)),
+            targets=tuple(
+                tuple(places[f"target-{step}-{one}"] for one in range(1, targets + 1))
+                for step in range(1, len(steps) + 1)
+            ),
+            result=places["result"],
+            issuer=Issuer(name="issuer.localhost", url=self.url(ISSUER)),
+            gateway=keys["scrambler-1"].public["gateway"],
+            token_keys=tuple(keys[ISSUER].public["tokens"]),
+        )
+        document = draw_task(specification, people, services, start=dt.datetime.now(dt.UTC))
+        messages = sum(step.sources for step in document.steps)
+        longer = {"collect": max(document.collect, _READY + _EACH * messages)}
+        self.document = TaskDocument.model_validate(document.model_dump() | longer)
+        self.codes, digests = make_codes(people)
+        self.folder, self.running = folder, dict[str, asyncio.subprocess.Process]()
+        for name in self.names:
+            own = folder / name
+            listen = f"fd:{self.sockets[name].fileno()}"
+            write_service(own, name, self.document, listen=listen, gateway=self.url("scrambler-1"))
+            if name != RELAY:
+                write_private(own / f"{name}.keys", keys[name].text.encode(), durable=False)
+        (folder / ISSUER / "codes.sha256").write_text("\n".join(digests) + "\n", encoding="ascii")
+
+    def url(self, name: str) -> str:
+        """Return where a service is."""
+        return f"http://127.0.0.1:{self.sockets[name].getsockname()[1]}"
+
+    async def start(self, name: str, group: int = 0) -> None:
+        """Start a service; what it says goes to a file."""
+        with (self.folder / name / "log").open("ab") as log:
+            self.running[name] = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "hushuffle", "node", "start", str(self.folder / name / f"{name}.toml")),
+                pass_fds=[self.sockets[name].fileno()],
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=group,
+            )
+
+    async def ready(self) -> None:
+        """Wait until all services answer.
+
+        Raises:
+            RunFailedError: one has ended, or does not answer in time; the message says which and why.
+        """
+        last = time.monotonic() + _READY * (1 + len(self.names) / 10)
+        async with ClientSession(timeout=ClientTimeout(total=2.0)) as session:
+            for name in self.names:
+                while not await self._answers(session, name):
+                    if self.running[name].returncode is not None or time.monotonic() > last:
+                        message = f"{name} has not started: {self._last_words(name)}"
+                        raise RunFailedError(message)
+                    await asyncio.sleep(0.1)
+
+    async def _answers(self, session: ClientSession, name: str) -> bool:
+        try:
+            async with session.get(self.url(name) + "/health") as answer:
+                tasks: int = (await answer.json())["tasks"]
+        except (ClientError, TimeoutError, OSError):
+            return False
+        if not tasks:
+            message = f"{name} refuses the task: {self._last_words(name)}"
+            raise RunFailedError(message)
+        return True
+
+    def _last_words(self, name: str) -> str:
+        lines = (self.folder / name / "log").read_text("utf-8", errors="replace").splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+    async def result(self) -> Mapping[str, Any]:
+        """Wait until the result publishes.
+
+        Raises:
+            RunFailedError: it says that there is nothing to publish, or says nothing in time.
+        """
+        url = f"{self.url('result')}/tasks/{self.document.id.hex()}/result"
+        last = self.document.deadline + 4 * self.document.patience
+        async with ClientSession() as session:
+            while time.time() < last:
+                with contextlib.suppress(ClientError, TimeoutError, OSError):
+                    async with session.get(url) as answer:
+                        if answer.status == 200:
+                            found: dict[str, Any] = json.loads(await answer.read())
+                            return found
+                await asyncio.sleep(0.1)
+        message = "there is no result, and time is over."
+        raise RunFailedError(message)
+
+    async def counters(self) -> dict[str, dict[str, int]]:
+        """Return what each service has counted."""
+        found = {}
+        async with ClientSession() as session:
+            for name in self.names:
+                async with session.get(self.url(name) + "/metrics") as answer:
+                    found[name] = read_metrics(await answer.text())
+        return found
+
+    async def stop(self) -> None:
+        """End all services."""
+        for process in self.running.values():
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(15.0):
+                await asyncio.gather(*(process.wait() for process in self.running.values()))
+        for process in self.running.values():
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    def close(self) -> None:
+        """Close all sockets."""
+        for one in self.sockets.values():
+            one.close()
+
+
+def read_metrics(text: str) -> dict[str, int]:
+    r"""Return the counters in the text of /metrics by what they count.
+
+    >>> read_metrics('# HELP x y\nhushuffle_refused_total{reason="too late"} 2\nhushuffle_messages_total 5\n')
+    {'refused too late': 2, 'messages': 5}
+    """
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        name, _, count = line.rpartition(" ")
+        base, _, label = name.partition("{")
+        words = [base.removeprefix("hushuffle_").removesuffix("_total"), *label.split('"')[1:2]]
+        found[" ".join(words)] = int(count)
+    return found
+
+
+def rehearse(
+    specification: PlanSpecification,
+    *,
+    out: Path,
+    base_folder: Path = Path(),
+    interfere: Interference | None = None,
+    progress: Progress | None = None,
+) -> PhoneRun:
+    """Run a plan with phones and services on this machine, and write `task.json` and `result.json` into `out`.
+
+    Args:
+        specification: of the plan.
+        out: a folder; made if it is not there.
+        base_folder: the folder that relative paths of data are relative to.
+        interfere: run beside the phones, for tests.
+        progress: told what is going on.
+
+    Raises:
+        UnsupportedProtocolError: phones cannot run the plan.
+        DataError: the data cannot be used, or `out` cannot be written.
+        RunFailedError: there is no result; the message says why.
+    """
+    tell = progress or (lambda _what, _share: None)
+    tell("reading the records", 0.0)
+    records = specification.query.records(base_folder)
+    plan = specification.plan(records.n)
+    seed = specification.run.seed
+    rng: Randomness = reproducible(seed) if isinstance(seed, int) else secure()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"{out} cannot be written: {cause(error)}."
+        raise DataError(message) from None
+    tell("making keys", 0.02)
+    with contextlib.ExitStack() as clean:
+        place = Path(clean.enter_context(tempfile.TemporaryDirectory(prefix="hushuffle-phones-")))
+        group = clean.enter_context(watched(place))
+        rehearsal = Rehearsal(specification, records.n, place)
+        clean.callback(rehearsal.close)
+        asked = dict(enumerate(specification.query.asked(plan, records.n, rng), 1))
+        promise = check_task(rehearsal.document)
+        sent = sendings(rehearsal.document, promise, records.rows, asked, rehearsal.codes, rng)
+        phones = Phones(rehearsal.document)
+        run = asyncio.run(_run(rehearsal, group, phones, sent, interfere, tell))
+        result, counters, passed, seconds = run
+    if "failed" in result:
+        message = f"the task ended without a result. {result['failed']}"
+        raise RunFailedError(message)
+    _write(out / TASK, rehearsal.document.content)
+    _write(out / RESULT_FILE, json.dumps(result, indent=1).encode() + b"\n")
+    tell("done", 1.0)
+    return PhoneRun(
+        document=rehearsal.document,
+        plan=plan,
+        records=records,
+        result=result,
+        counters=counters,
+        crowd=phones.crowd,
+        passed=passed,
+        seconds=seconds,
+        files=(out / RESULT_FILE, out / TASK),
+    )
+
+
+async def _run(
+    rehearsal: Rehearsal, group: int, phones: Phones, sent: list[Any], interfere: Interference | None, tell: Progress
+) -> tuple[Mapping[str, Any], dict[str, dict[str, int]], tuple[int, int], float]:
+    try:
+        tell("starting services", 0.05)
+        for name in rehearsal.names:
+            await rehearsal.start(name, group)
+        await rehearsal.ready()
+        start = time.monotonic()
+
+        async def again(name: str) -> None:
+            await rehearsal.start(name, group)
+
+        beside = None if interfere is None else asyncio.create_task(interfere(rehearsal.running, again))
+        sending = asyncio.create_task(phones.send(sent))
+        while not sending.done():
+            await asyncio.wait([sending], timeout=0.5)
+            crowd = phones.crowd
+            tell("sending", 0.1 + 0.8 * (crowd.taken + crowd.refused.total()) / max(len(sent), 1))
+        await sending
+        if beside is not None:
+            await beside
+        tell("waiting for the result", 0.92)
+        result = await rehearsal.result()
+        seconds = time.monotonic() - start
+        passed = (0, 0) if "failed" in result else await phones.passed()
+        return result, await rehearsal.counters(), passed, seconds
+    finally:
+        await rehearsal.stop()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_bytes(content)
+        shutil.move(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        message = f"{path} cannot be written: {cause(error)}."
+        raise DataError(message) from None

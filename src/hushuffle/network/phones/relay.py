@@ -1,0 +1,57 @@
+"""Relays: they see addresses and pass on what they cannot read (RFC 9458)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Final
+
+from aiohttp import ClientError, ClientSession, web
+
+from hushuffle.network.phones.meter import Meter
+from hushuffle.network.phones.service import Refused, Service, Task
+from hushuffle.network.phones.settings import ServiceSettings
+
+REQUEST: Final = "message/ohttp-req"
+RESPONSE: Final = "message/ohttp-res"
+_ANSWER: Final = 4096
+
+
+class Relay(Service):
+    """Takes a sealed request of the size of a task, and hands it to the gateway under its own name.
+
+    Nothing of the phone goes along: no address, no header of its own, no name of a connection. Addresses are not
+    written down.
+
+    Source: RFC 9458 (Thomson, Wood 2024), section 6.2.
+    """
+
+    role: ClassVar[str] = "relay"
+
+    def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter) -> None:
+        super().__init__(settings, folder, meter=meter)
+        assert settings.gateway is not None
+        self._gateway = settings.gateway.rstrip("/") + "/gateway"
+        self._session: ClientSession | None = None
+
+    def check(self, task: Task) -> None:
+        """Take every task: a relay has no keys."""
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.post("/", self._pass)]
+
+    async def _pass(self, request: web.Request) -> web.Response:
+        if request.content_type != REQUEST:
+            raise Refused(415, "wrong type")
+        body = await self.content(request, {task.document.sealed_request for task in self.tasks.values()})
+        if self._session is None:
+            self._session = self.session(most=0)
+        try:
+            async with self._session.post(self._gateway, data=body, headers={"Content-Type": REQUEST}) as answer:
+                content = await answer.content.read(_ANSWER)
+                status = answer.status
+        except (ClientError, OSError):
+            raise Refused(502, "no gateway") from None
+        self.meter.count("messages")
+        if status == 200:
+            return web.Response(body=content, content_type=RESPONSE)
+        return web.Response(status=status if status in {400, 413, 503} else 502)

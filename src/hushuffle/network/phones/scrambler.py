@@ -1,0 +1,371 @@
+"""Scramblers of a chain: the first takes messages of phones, each opens one seal, adds dummies and draws an order."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final
+
+from aiohttp import ClientSession, web
+
+from hushuffle.errors import DataError
+from hushuffle.network.phones.batches import Head, Link, check_trail, head_of, pack, receipt, unpack
+from hushuffle.network.phones.binary_http import decode_request, encode_response
+from hushuffle.network.phones.meter import Meter
+from hushuffle.network.phones.onions import ONCE, Onions, by_target
+from hushuffle.network.phones.relay import REQUEST, RESPONSE
+from hushuffle.network.phones.service import Refused, Service, Task, until
+from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.task import Place, TaskDocument
+from hushuffle.randomness import secure
+
+_WORD: Final = 16
+"""Bytes of every answer to a phone."""
+_LEAVES: Final = "SELECT body FROM outgoing WHERE task = ? AND step = ? AND batch = ? AND receiver = ?"
+_LEFT: Final = "DELETE FROM outgoing WHERE task = ? AND step = ? AND batch = ? AND receiver = ?"
+_TAKEN, _AGAIN, _CONFLICT = "taken", "again", "conflict"
+
+
+@dataclass(kw_only=True)
+class Gathering:
+    """One step of a task at the gateway: messages that wait for their batch, batches and sources so far."""
+
+    waiting: int = 0
+    batches: int = 0
+    sources: int = 0
+    closed: bool = False
+    releasing: asyncio.Lock
+
+
+class Scrambler(Service):
+    """A scrambler, for each task in its own place of the chain.
+
+    The first one takes one message from each phone. It releases a batch when `batch` of them came, and what is left
+    when phones have no more time, if that is `min_batch` or more; else it is deleted. A batch is released once: what
+    leaves is written to the disk first, and a scrambler that was killed sends the same bytes. One further down gets a
+    batch whole, from the one before it alone.
+
+    A message that it cannot open, or that was there before, is replaced by a dummy: who sent it cannot stop a batch.
+    """
+
+    role: ClassVar[str] = "scrambler"
+
+    def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter) -> None:
+        self._onions: dict[tuple[bytes, int], Onions] = {}
+        self._gatherings: dict[tuple[bytes, int], Gathering] = {}
+        self._passing: dict[tuple[bytes, int], asyncio.Lock] = {}
+        super().__init__(settings, folder, meter=meter)
+        self._next: ClientSession | None = None
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/ohttp-keys", self._gateway_keys),
+            web.post("/gateway", self._gateway),
+            web.post("/tasks/{task}/batches", self._batch),
+        ]
+
+    def _hop(self, document: TaskDocument) -> int:
+        return [one.name for one in document.chain].index(self.name)
+
+    async def begin(self, task: Task) -> None:
+        document = task.document
+        self._next = self._next or self.session()
+        for number in range(1, len(document.steps) + 1):
+            self._onions[document.id, number] = Onions(document, number)
+            if self._hop(document) == 0:
+                key = (document.id, number)
+                self._gatherings[key] = await self.store.do(lambda db, key=key: _restored(db, key))  # type: ignore[misc]
+                self.spawn(self._gather(task, number))
+        outgoing = "SELECT step, batch, receiver FROM outgoing WHERE task = ?"
+        for step, batch, receiver in await self.store.do(lambda db: db.execute(outgoing, (document.id,)).fetchall()):
+            self.spawn(self._send(task, step, batch, receiver))
+
+    # What phones send.
+
+    async def _gateway_keys(self, _: web.Request) -> web.Response:
+        assert self.secret.gateway is not None
+        config = self.secret.gateway.config
+        return web.Response(body=len(config).to_bytes(2) + config, content_type="application/ohttp-keys")
+
+    async def _gateway(self, request: web.Request) -> web.Response:
+        if request.content_type != REQUEST:
+            raise Refused(415, "wrong type")
+        body = await self.content(request, {one.document.sealed_request for one in self.tasks.values()})
+        assert self.secret.gateway is not None
+        try:
+            inside, seal_response = self.secret.gateway.open(body)
+            asked = decode_request(inside)
+        except DataError:
+            raise Refused(400, "not for this gateway") from None
+        try:
+            status, word = 200, await self._take(asked.method, asked.path, asked.content)
+        except Refused as refused:
+            status, word = refused.status, refused.reason
+            self.meter.count("refused", word)
+        response = encode_response(status, [], word.encode().ljust(_WORD)[:_WORD])
+        return web.Response(body=seal_response(response), content_type=RESPONSE)
+
+    async def _take(self, method: str, path: str, message: bytes) -> str:
+        """Take a message of a phone, and return in a word what became of it; the same one again changes nothing."""
+        parts = path.rsplit("/tasks/", 1)[-1].split("/")
+        if method != "POST" or len(parts) != 3 or parts[1] != "steps" or not parts[2].isdecimal():
+            raise Refused(404, "no such place")
+        document = self.known(parts[0]).document
+        number = int(parts[2])
+        gathering = self._gatherings.get((document.id, number))
+        if gathering is None:
+            raise Refused(404, "no such step")
+        if not document.starts <= time.time() <= document.deadline or gathering.closed:
+            raise Refused(410, "too late")
+        onions = self._onions[document.id, number]
+        opened = onions.opened(message, self.secret.seal, hop=0) if len(message) == document.message else None
+        if opened is None:
+            raise Refused(400, "unreadable")
+        once, digest = message[:ONCE], hashlib.sha256(message).digest()
+
+        def keep(db: sqlite3.Connection) -> str:
+            row = (document.id, number, once)
+            if not db.execute("INSERT OR IGNORE INTO taken VALUES (?, ?, ?, ?, 0)", (*row, digest)).rowcount:
+                asked = "SELECT digest FROM taken WHERE task = ? AND step = ? AND once = ?"
+                return _AGAIN if db.execute(asked, row).fetchone() == (digest,) else _CONFLICT
+            db.execute("INSERT INTO message VALUES (NULL, ?, ?, ?)", (document.id, number, opened))
+            return _TAKEN
+
+        said = await self.store.do(keep)
+        if said == _CONFLICT:
+            raise Refused(409, said)
+        if said == _AGAIN:
+            self.meter.count("repeated")
+            return _TAKEN
+        self.meter.count("messages")
+        gathering.waiting += 1
+        if gathering.waiting >= onions.step.batch and not gathering.releasing.locked():
+            self.spawn(self._release_full(self.tasks[document.id], number))
+        return _TAKEN
+
+    async def _gather(self, task: Task, number: int) -> None:
+        """Release what is left when phones have no more time."""
+        gathering = self._gatherings[task.document.id, number]
+        if gathering.closed:
+            return
+        await self._release_full(task, number)
+        await until(task.document.deadline)
+        await self._release_full(task, number, last=True)
+
+    async def _release_full(self, task: Task, number: int, *, last: bool = False) -> None:
+        """Release all batches that are full, and, in the end or when all have come, what is left."""
+        document, step = task.document, task.document.step(number)
+        gathering = self._gatherings[document.id, number]
+        async with gathering.releasing:
+            if gathering.closed:
+                return
+            while gathering.waiting >= step.batch and gathering.sources + gathering.waiting < step.sources:
+                await self._release(task, number, step.batch)
+            if last or gathering.sources + gathering.waiting >= step.sources:
+                gathering.closed = True
+                await self.store.do(lambda _: None)  # who was heard before is counted by now
+            while gathering.waiting >= step.batch:
+                await self._release(task, number, step.batch)
+            if gathering.closed:
+                if gathering.waiting >= step.min_batch:
+                    await self._release(task, number, gathering.waiting)
+                await self._close(task, number, gathering)
+
+    async def _release(self, task: Task, number: int, count: int) -> None:
+        """Release the messages that have waited longest."""
+        document, gathering = task.document, self._gatherings[task.document.id, number]
+        asked = "SELECT number, body FROM message WHERE task = ? AND step = ? ORDER BY number LIMIT ?"
+        rows = await self.store.do(lambda db: db.execute(asked, (document.id, number, count)).fetchall())
+        batch, messages = gathering.batches + 1, [body for _, body in rows]
+        bodies = await asyncio.to_thread(self._shuffled, document, number, batch, messages, (), len(rows))
+
+        def keep(db: sqlite3.Connection) -> None:
+            db.execute("INSERT INTO released VALUES (?, ?, ?, ?)", (document.id, number, batch, len(rows)))
+            db.executemany("DELETE FROM message WHERE number = ?", [(one,) for one, _ in rows])
+            _put(db, document.id, number, batch, bodies)
+
+        await self.store.do(keep)
+        gathering.waiting -= len(rows)
+        gathering.sources += len(rows)
+        gathering.batches = batch
+        self._released(task, number, batch, list(bodies))
+
+    async def _close(self, task: Task, number: int, gathering: Gathering) -> None:
+        """Say that there are no more batches, and forget what is too little for one."""
+        document = task.document
+        bodies = self._closing(document, number, gathering.batches)
+
+        def keep(db: sqlite3.Connection) -> int:
+            db.execute("INSERT INTO released VALUES (?, ?, 0, 0)", (document.id, number))
+            _put(db, document.id, number, 0, bodies)
+            return db.execute("DELETE FROM message WHERE task = ? AND step = ?", (document.id, number)).rowcount
+
+        left = await self.store.do(keep)
+        if left:
+            self.meter.count("batches", "given_up")
+            least = document.step(number).min_batch
+            self.meter.event("gave up", step=number, sources=left, least=least)
+        gathering.waiting = 0
+        for receiver in bodies:
+            self.spawn(self._send(task, number, 0, receiver))
+
+    # What the scrambler before it sends.
+
+    async def _batch(self, request: web.Request) -> web.Response:
+        task, body = await self.batch(request)
+        document = task.document
+        hop = self._hop(document)
+        if hop == 0:
+            raise Refused(403, "not from here")
+        try:
+            head, messages = unpack(
+                body, document, sender=document.chain[hop - 1], receiver=self.name, size=document.at(hop)
+            )
+            if not head.closed:
+                check_trail(document, head, hops=hop)
+        except DataError as error:
+            self.meter.event("refused", reason=str(error))
+            raise Refused(400, "not a batch") from None
+        place = 0 if head.closed else head.batch
+        # One batch of a step after the other: what came in one must be known before the next is opened.
+        async with self._passing.setdefault((document.id, head.step), asyncio.Lock()):
+            answer = await self._answered_before(document.id, head, place, body)
+            if answer is None:
+                answer = await self._pass_on(task, hop, head, place, messages, body)
+        return web.Response(body=answer, content_type="application/octet-stream")
+
+    async def _answered_before(self, task: bytes, head: Head, place: int, body: bytes) -> bytes | None:
+        asked = "SELECT digest, answer FROM came WHERE task = ? AND step = ? AND batch = ?"
+        known = await self.store.do(lambda db: db.execute(asked, (task, head.step, place)).fetchone())
+        if known is None:
+            return None
+        if known[0] != hashlib.sha256(body).digest():
+            raise Refused(409, "another batch")
+        self.meter.count("repeated")
+        return bytes(known[1])
+
+    async def _pass_on(self, task: Task, hop: int, head: Head, place: int, messages: list[bytes], body: bytes) -> bytes:
+        document, last = task.document, head.trail[-1] if head.trail else None
+        if not head.closed and (last is None or last.sent != len(messages)):
+            self.meter.event("refused", reason="a batch has other messages than its sender says")
+            raise Refused(400, "not a batch")
+        answer, digest = receipt(body, self.secret.sign), hashlib.sha256(body).digest()
+        onces = [message[:ONCE] for message in messages]
+        seen = await self.store.do(lambda db: _seen(db, document.id, head.step, onces))
+        if head.closed:
+            bodies = self._closing(document, head.step, head.batch)
+        else:
+            bodies = await asyncio.to_thread(self._reshuffled, document, hop, head, messages, seen)
+
+        def keep(db: sqlite3.Connection) -> bool:
+            row = (document.id, head.step, place, digest, answer)
+            if not db.execute("INSERT OR IGNORE INTO came VALUES (?, ?, ?, ?, ?)", row).rowcount:
+                return False  # the same batch came twice at a time
+            rows = [(document.id, head.step, once, digest, place) for once in onces]
+            db.executemany("INSERT OR IGNORE INTO taken VALUES (?, ?, ?, ?, ?)", rows)
+            _put(db, document.id, head.step, place, bodies)
+            return True
+
+        if not await self.store.do(keep):
+            raise Refused(425, "being worked on")
+        self.meter.count("batches", "received", number=not head.closed)
+        self.meter.count("messages", number=len(messages))
+        self._released(task, head.step, place, list(bodies))
+        return answer
+
+    def _reshuffled(
+        self, document: TaskDocument, hop: int, head: Head, messages: Sequence[bytes], seen: set[bytes]
+    ) -> dict[str, bytes]:
+        """Open a batch; what is no message, or was there before, is replaced by a dummy."""
+        onions, found, wrong = self._onions[document.id, head.step], list[bytes](), 0
+        for message in messages:
+            opened = None
+            if message[:ONCE] not in seen:
+                opened = onions.opened(message, self.secret.seal, hop=hop)
+            seen.add(message[:ONCE])
+            wrong += opened is None
+            if opened is not None:
+                found.append(opened)
+        found += onions.dummies(wrong, hop=hop, rng=secure())
+        if wrong:
+            self.meter.count("refused", "replaced", wrong)
+            self.meter.event("replaced", step=head.step, batch=head.batch, messages=wrong)
+        return self._shuffled(document, head.step, head.batch, found, head.trail, head.sources)
+
+    # What leaves.
+
+    def _shuffled(
+        self,
+        document: TaskDocument,
+        number: int,
+        batch: int,
+        messages: list[bytes],
+        trail: tuple[Link, ...],
+        sources: int,
+    ) -> dict[str, bytes]:
+        """Add dummies, draw an order, and return what each receiver gets."""
+        onions, hop, rng, sign = self._onions[document.id, number], self._hop(document), secure(), self.secret.sign
+        all_of_them = messages + onions.dummies(onions.step.dummies, hop=hop, rng=rng)
+        mixed = [all_of_them[place] for place in rng.permutation(len(all_of_them)).tolist()]
+        link = Link.signed(sign, document.id, number, batch, self.name, len(messages), sources, len(mixed))
+        self.meter.count("dummies", number=onions.step.dummies)
+        parts = [mixed] if hop + 1 < len(document.chain) else by_target(mixed, len(onions.step.targets))
+        return {
+            receiver.name: pack(
+                head_of(document, number, batch, self.name, receiver.name, part, trail=(*trail, link)), part, sign
+            )
+            for receiver, part in zip(self._receivers(document, number), parts, strict=True)
+        }
+
+    def _closing(self, document: TaskDocument, number: int, batches: int) -> dict[str, bytes]:
+        return {
+            one.name: pack(head_of(document, number, batches, self.name, one.name, closed=True), [], self.secret.sign)
+            for one in self._receivers(document, number)
+        }
+
+    def _receivers(self, document: TaskDocument, number: int) -> Sequence[Place]:
+        hop = self._hop(document)
+        return (document.chain[hop + 1],) if hop + 1 < len(document.chain) else document.step(number).targets
+
+    def _released(self, task: Task, number: int, batch: int, receivers: list[str]) -> None:
+        if batch:
+            self.meter.count("batches", "released")
+            self.meter.event("released", step=number, batch=batch)
+        for receiver in receivers:
+            self.spawn(self._send(task, number, batch, receiver))
+
+    async def _send(self, task: Task, number: int, batch: int, receiver: str) -> None:
+        """Send what is to leave until its receiver has it, and forget it."""
+        document, row = task.document, (task.document.id, number, batch, receiver)
+        found = await self.store.do(lambda db: db.execute(_LEAVES, row).fetchone())
+        place = next(one for one in self._receivers(document, number) if one.name == receiver)
+        assert self._next is not None
+        path = f"/tasks/{document.id.hex()}/batches"
+        if found is not None:
+            await self.deliver(self._next, place, path, found[0], task)
+            await self.store.do(lambda db: db.execute(_LEFT, row))
+
+
+def _restored(db: sqlite3.Connection, key: tuple[bytes, int]) -> Gathering:
+    """Return what had come before the service was killed."""
+    (waiting,) = db.execute("SELECT count(*) FROM message WHERE task = ? AND step = ?", key).fetchone()
+    rows = db.execute("SELECT batch, sources FROM released WHERE task = ? AND step = ?", key).fetchall()
+    sources, batches = sum(one for _, one in rows), max((batch for batch, _ in rows), default=0)
+    closed = any(batch == 0 for batch, _ in rows)
+    return Gathering(waiting=waiting, batches=batches, sources=sources, closed=closed, releasing=asyncio.Lock())
+
+
+def _put(db: sqlite3.Connection, task: bytes, step: int, batch: int, bodies: dict[str, bytes]) -> None:
+    rows = [(task, step, batch, receiver, body) for receiver, body in bodies.items()]
+    db.executemany("INSERT INTO outgoing VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _seen(db: sqlite3.Connection, task: bytes, step: int, onces: Sequence[bytes]) -> set[bytes]:
+    """Return which messages came in an earlier batch."""
+    asked = "SELECT 1 FROM taken WHERE task = ? AND step = ? AND once = ?"
+    return {once for once in onces if db.execute(asked, (task, step, once)).fetchone()}

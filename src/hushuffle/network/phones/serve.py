@@ -1,0 +1,142 @@
+"""Run one service until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from hushuffle._checks import fail
+from hushuffle.files.causes import cause
+from hushuffle.network.phones.issuer import Issuer
+from hushuffle.network.phones.meter import Meter
+from hushuffle.network.phones.relay import Relay
+from hushuffle.network.phones.result import Result
+from hushuffle.network.phones.scrambler import Scrambler
+from hushuffle.network.phones.service import Service
+from hushuffle.network.phones.settings import ServiceSettings, load_service
+from hushuffle.network.phones.target import Target
+
+SERVICES: Final[dict[str, type[Service]]] = {one.role: one for one in (Relay, Scrambler, Target, Result, Issuer)}
+_IDLE: Final = 75.0
+"""Seconds that a connection may be idle."""
+_SILENT: Final = logging.getLogger("hushuffle.network.phones.silent")
+_SILENT.setLevel(logging.CRITICAL + 1)
+_GRACE: Final = 10.0
+"""Seconds that requests have when the service is told to stop."""
+
+
+def run_service(configuration: Path) -> None:
+    """Run the service of a TOML file; SIGTERM and SIGINT end it, SIGHUP lets it look for new tasks.
+
+    It goes on where it was if it is started again, also after it was killed.
+
+    Raises:
+        SpecificationError, DataError: it cannot start; the message says why.
+    """
+    settings, folder = load_service(configuration), configuration.parent
+    meter = Meter(settings.role, service=settings.name, out=sys.stderr)
+    asyncio.run(_run(SERVICES[settings.role](settings, folder, meter=meter)))
+
+
+async def _run(service: Service) -> None:
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    again = set[asyncio.Task[None]]()
+
+    def look() -> None:
+        task = asyncio.create_task(service.again())
+        again.add(task)
+        task.add_done_callback(again.discard)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, look)
+    loop.set_exception_handler(lambda _, context: _unexpected(service, context.get("exception")))
+    async with serving(service, listening(service.settings), tls(service.settings, service.folder)):
+        await stop.wait()
+
+
+def _unexpected(service: Service, error: object) -> None:
+    service.meter.event("unexpected error", kind=type(error).__name__)  # what it says may quote data
+
+
+@asynccontextmanager
+async def serving(service: Service, where: socket.socket, context: ssl.SSLContext | None = None) -> AsyncIterator[None]:
+    """Serve on a socket; in the end let requests finish, and close everything."""
+    loop = asyncio.get_running_loop()
+    runner = web.AppRunner(
+        service.application(),
+        access_log=None,
+        logger=_SILENT,  # it would name addresses and quote what they sent
+        auto_decompress=False,
+        handle_signals=False,
+        keepalive_timeout=_IDLE,
+        shutdown_timeout=_GRACE,
+    )
+    await runner.setup()
+    handlers, most = runner.server, service.settings.connections
+    assert handlers is not None
+
+    def protocol() -> asyncio.BaseProtocol:
+        if len(handlers.connections) >= most:
+            service.meter.count("refused", "too many connections")
+            return _Full()
+        return handlers()
+
+    server = await loop.create_server(protocol, sock=where, ssl=context, backlog=4096)
+    try:
+        yield
+    finally:
+        server.close()
+        await runner.cleanup()
+
+
+class _Full(asyncio.Protocol):
+    """Closes a connection at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()
+
+
+def listening(settings: ServiceSettings) -> socket.socket:
+    """Return the socket that a service listens on.
+
+    Raises:
+        DataError: it cannot be had.
+    """
+    where = settings.listen
+    try:
+        if where.startswith("fd:"):
+            return socket.socket(fileno=int(where.removeprefix("fd:")))
+        host, _, port = where.rpartition(":")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host.strip("[]"), int(port)), backlog=4096, family=family)
+    except OSError as error:
+        fail(f"{settings.name} cannot listen at {where}: {cause(error)}.")
+
+
+def tls(settings: ServiceSettings, folder: Path) -> ssl.SSLContext | None:
+    """Return what ends TLS here; None where a proxy in front does it.
+
+    Raises:
+        DataError: the certificate or its key cannot be used.
+    """
+    if settings.certificate is None or settings.certificate_key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_cert_chain(folder / settings.certificate, folder / settings.certificate_key)
+    except (OSError, ssl.SSLError):
+        fail(f"{settings.certificate} and {settings.certificate_key} are no certificate with its key.")
+    return context

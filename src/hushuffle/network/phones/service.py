@@ -1,0 +1,287 @@
+"""What all services have in common: tasks, memory, limits, health and counters; how they send to each other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Container, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
+
+from hushuffle.errors import DataError, HushuffleError
+from hushuffle.network.phones.batches import AROUND, receipted
+from hushuffle.network.phones.keys import ServiceKeys
+from hushuffle.network.phones.meter import Meter
+from hushuffle.network.phones.promise import TaskPromise, check_task
+from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.store import Store
+from hushuffle.network.phones.task import Place, TaskDocument, read_task
+
+_SLOW: Final = 10.0
+"""Seconds that the content of a short request may take to come."""
+_SLOWEST: Final = 100_000
+"""Bytes of a batch that come in a second, at least."""
+_EACH: Final = 0.002
+"""Seconds more for each message of a batch: it is opened before it is answered."""
+_PAUSE: Final = (0.05, 2.0)
+FORGET: Final = 3
+"""How many times `patience` after the deadline of a task services still send and listen for it."""
+
+
+class Refused(Exception):  # noqa: N818 - an answer, not an error of ours
+    """A request that is answered with a status and a reason of one or two words."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+class Task:
+    """A task that a service takes part in: its document, and the plan that the document keeps."""
+
+    def __init__(self, document: TaskDocument, promise: TaskPromise) -> None:
+        self.document, self.promise = document, promise
+
+
+class Service:
+    """One role: an application of HTTP with what it must not forget.
+
+    Args:
+        settings: of the service.
+        folder: that the paths in the settings are relative to.
+        meter: where to count.
+    """
+
+    role: ClassVar[str]
+
+    def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter) -> None:
+        self.settings, self.folder, self.meter, self.name = settings, folder, meter, settings.name
+        self.keys = None if settings.keys is None else ServiceKeys.read(_placed(settings.keys, folder))
+        self.tasks: dict[bytes, Task] = {}
+        self._sessions: list[ClientSession] = []
+        self._running: set[asyncio.Task[None]] = set()
+        self.load()
+        self.store = Store(folder / settings.state / f"{self.name}.sqlite", service=self.name)
+
+    @property
+    def secret(self) -> ServiceKeys:
+        """The secret keys."""
+        assert self.keys is not None
+        return self.keys
+
+    def load(self) -> list[Task]:
+        """Read the folder of tasks, and return those that are new. A document that is refused is named in the log."""
+        new, place = list[Task](), self.folder / self.settings.tasks
+        for path in sorted(place.glob("*.json")) if place.is_dir() else ():
+            try:
+                document = read_task(path)
+                if document.id in self.tasks:
+                    continue
+                task = Task(document, check_task(document))
+                self.check(task)
+            except HushuffleError as error:
+                self.meter.event("task refused", file=path.name, reason=str(error))
+                continue
+            self.tasks[document.id] = task
+            new.append(task)
+            self.meter.event("task", id=document.id.hex(), file=path.name)
+        self.meter.tasks = len(self.tasks)
+        return new
+
+    def check(self, task: Task) -> None:
+        """Refuse a task in which this service has no part, or other keys (DataError)."""
+        document = task.document
+        places = [*document.chain, document.result, *(one for step in document.steps for one in step.targets)]
+        own = next((one for one in places if one.name == self.name), None)
+        public = self.secret.public
+        if (
+            own is None
+            or document.role(self.name) != self.role
+            or (own.key, own.sign) != (public["seal"], public["sign"])
+        ):
+            message = f"{self.name} has no such part in this task, or the document names other keys than its own."
+            raise DataError(message)
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is asked of this role."""
+        raise NotImplementedError
+
+    async def begin(self, task: Task) -> None:
+        """Go on with a task, when the service starts or the document has come."""
+
+    async def end(self) -> None:
+        """Let go of what this role has besides its memory and connections."""
+
+    def application(self) -> web.Application:
+        """Return the application of HTTP."""
+        app = web.Application(middlewares=[self._answered], client_max_size=1 << 40)  # `content` looks before it reads
+        app.add_routes(
+            [
+                web.get("/health", self._health),
+                web.get("/metrics", self._metrics),
+                web.get("/tasks/{task}", self._document),
+                *self.routes(),
+            ]
+        )
+        app.on_startup.append(self._start)
+        app.on_cleanup.append(self._end)
+        return app
+
+    async def _start(self, _: web.Application) -> None:
+        for task in list(self.tasks.values()):
+            await self._begun(task)
+        self.meter.event("ready", tasks=len(self.tasks))
+
+    async def again(self) -> None:
+        """Read the folder of tasks again."""
+        for task in self.load():
+            await self._begun(task)
+
+    async def _begun(self, task: Task) -> None:
+        """Go on with a task; what is wrong with one is no harm to the others."""
+        await self._named(self.begin(task))
+
+    async def _end(self, _: web.Application) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        for session in self._sessions:
+            await session.close()
+        await self.end()
+        self.store.close()
+        self.meter.event("stopped")
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the requests; what fails of it is named in the log by its kind alone."""
+        task = asyncio.create_task(self._named(work))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _named(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except HushuffleError as error:
+            self.meter.event("failed", reason=str(error))
+        except Exception as error:  # noqa: BLE001 - what it says may quote data
+            self.meter.event("unexpected error", kind=type(error).__name__)
+
+    @web.middleware
+    async def _answered(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Answer what was refused or has failed, in a word, and count it."""
+        try:
+            response = await handler(request)
+        except Refused as refused:
+            status, reason = refused.status, refused.reason
+        except web.HTTPException as error:
+            status, reason = error.status, "no such place" if error.status == 404 else "malformed"
+        except TimeoutError:
+            status, reason = 408, "slow"
+        except HushuffleError as error:
+            self.meter.event("failed", reason=str(error))
+            status, reason = 503, "busy"
+        except Exception as error:  # noqa: BLE001 - what it says may quote data
+            self.meter.event("unexpected error", kind=type(error).__name__)
+            status, reason = 500, "failed"
+        else:
+            self.meter.count("requests", "answered")
+            return response
+        self.meter.count("requests", "refused")
+        self.meter.count("refused", reason)
+        return web.Response(
+            status=status, text=reason + "\n", headers={"Connection": "close"} if status == 408 else None
+        )
+
+    async def _health(self, _: web.Request) -> web.Response:
+        return web.json_response({"service": self.name, "role": self.role, "state": "ready", "tasks": len(self.tasks)})
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        return web.Response(text=self.meter.text(), content_type="text/plain", charset="utf-8")
+
+    async def _document(self, request: web.Request) -> web.Response:
+        return web.Response(body=self.task(request).document.content, content_type="application/json")
+
+    def task(self, request: web.Request) -> Task:
+        """Return the task that a path names."""
+        return self.known(request.match_info["task"])
+
+    def known(self, number: str) -> Task:
+        """Return the task with an id in hexadecimal digits."""
+        with suppress(ValueError):
+            if (task := self.tasks.get(bytes.fromhex(number))) is not None:
+                return task
+        raise Refused(404, "no such task")
+
+    async def content(self, request: web.Request, sizes: Container[int]) -> bytes:
+        """Return the content of a request, if it has one of these sizes and comes in time."""
+        length = request.content_length
+        if "Content-Encoding" in request.headers:
+            raise Refused(415, "encoded")
+        if length is None or length not in sizes:
+            raise Refused(413, "wrong size")
+        async with asyncio.timeout(_SLOW + length / _SLOWEST):
+            return await request.read()
+
+    async def batch(self, request: web.Request) -> tuple[Task, bytes]:
+        """Return task and content of a request that brings a batch."""
+        task = self.task(request)
+        document = task.document
+        if time.time() > document.deadline + FORGET * document.patience:
+            raise Refused(410, "over")
+        most = max(step.batch + len(document.chain) * step.dummies for step in document.steps) * document.message
+        return task, await self.content(request, range(AROUND + most + 1))
+
+    def session(self, *, most: int = 100) -> ClientSession:
+        """Return a keeper of connections to others, which are kept open."""
+        session = ClientSession(
+            connector=TCPConnector(limit=most, keepalive_timeout=30.0),
+            timeout=ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0),
+            headers={"User-Agent": "hushuffle"},
+            auto_decompress=False,
+            raise_for_status=False,
+        )
+        self._sessions.append(session)
+        return session
+
+    async def deliver(self, session: ClientSession, receiver: Place, path: str, body: bytes, task: Task) -> bool:
+        """Send a body until its receiver has signed that it has it; the same bytes at every try.
+
+        Return False if it was refused, or time is over.
+        """
+        document, pause = task.document, _PAUSE[0]
+        last = document.deadline + FORGET * document.patience
+        seconds = document.patience + _EACH * len(body) / document.at(len(document.chain))
+        while True:
+            try:
+                async with session.post(
+                    receiver.url.rstrip("/") + path, data=body, timeout=ClientTimeout(total=seconds)
+                ) as answer:
+                    content = await answer.content.read(1024)
+                    if answer.status == 200 and receipted(body, content, receiver):
+                        self.meter.count("batches", "sent")
+                        return True
+                    if 400 <= answer.status < 500 and answer.status not in {404, 408, 425, 429}:
+                        self.meter.event(
+                            "batch refused", by=receiver.name, reason=content.decode("ascii", "replace").strip()
+                        )
+                        return False
+            except (ClientError, TimeoutError, OSError):
+                pass
+            if time.time() > last:
+                self.meter.event("not delivered", to=receiver.name)
+                return False
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _PAUSE[1])
+
+
+def _placed(where: str, folder: Path) -> str:
+    return where if where.startswith("env:") else str(folder / where)
+
+
+async def until(moment: float) -> None:
+    """Wait until a moment, in seconds since 1970."""
+    await asyncio.sleep(max(moment - time.time(), 0.0))

@@ -1,0 +1,187 @@
+"""`Store`: what a service must not forget, in one SQLite database that only its owner can read."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, NoReturn, Self, TypeVar
+
+from hushuffle.errors import DataError
+from hushuffle.files.causes import cause
+from hushuffle.files.private_files import make_folder
+
+VERSION: Final = 1
+SCHEMA: Final = (
+    "CREATE TABLE about (version INTEGER NOT NULL, service TEXT NOT NULL)",
+    """CREATE TABLE taken (
+    task BLOB NOT NULL, step INTEGER NOT NULL, once BLOB NOT NULL, digest BLOB NOT NULL, batch INTEGER NOT NULL,
+    PRIMARY KEY (task, step, once)) WITHOUT ROWID""",
+    """CREATE TABLE message (
+    number INTEGER PRIMARY KEY, task BLOB NOT NULL, step INTEGER NOT NULL,
+    body BLOB NOT NULL)""",
+    """CREATE TABLE released (
+    task BLOB NOT NULL, step INTEGER NOT NULL, batch INTEGER NOT NULL, sources INTEGER NOT NULL,
+    PRIMARY KEY (task, step, batch)) WITHOUT ROWID""",
+    """CREATE TABLE outgoing (
+    task BLOB NOT NULL, step INTEGER NOT NULL, batch INTEGER NOT NULL, receiver TEXT NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (task, step, batch, receiver))""",
+    """CREATE TABLE came (
+    task BLOB NOT NULL, step INTEGER NOT NULL, batch INTEGER NOT NULL, digest BLOB NOT NULL, answer BLOB NOT NULL,
+    PRIMARY KEY (task, step, batch)) WITHOUT ROWID""",
+    "CREATE TABLE spent (task BLOB NOT NULL, nonce BLOB NOT NULL, PRIMARY KEY (task, nonce)) WITHOUT ROWID",
+    """CREATE TABLE merged (
+    task BLOB NOT NULL, step INTEGER NOT NULL, numbers BLOB NOT NULL, counts TEXT NOT NULL,
+    PRIMARY KEY (task, step)) WITHOUT ROWID""",
+    """CREATE TABLE passage (
+    task BLOB NOT NULL, step INTEGER NOT NULL, batch INTEGER NOT NULL, entries BLOB NOT NULL,
+    PRIMARY KEY (task, step, batch)) WITHOUT ROWID""",
+    """CREATE TABLE issued (
+    task BLOB NOT NULL, step INTEGER NOT NULL, code BLOB NOT NULL, request BLOB NOT NULL,
+    PRIMARY KEY (task, step, code)) WITHOUT ROWID""",
+    """CREATE TABLE part (
+    task BLOB NOT NULL, sender TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (task, sender)) WITHOUT ROWID""",
+    "CREATE TABLE published (task BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
+)
+"""The tables; docs/reference/phone-services.md says what each of them is for."""
+
+T = TypeVar("T")
+
+
+class Store:
+    """The database of one service.
+
+    Work that several ask for at the same time is done in one transaction, and nobody is answered before the disk has
+    it (`synchronous = FULL`, a write-ahead log): what was promised survives a kill and a loss of power. What fails
+    leaves nothing behind. One process has it to itself.
+
+    Args:
+        path: the file; made, with its folder, if it is not there.
+        service: the name of the service; another one's database is refused.
+
+    Raises:
+        DataError: it cannot be opened, is in use by another process, or is no database of this service.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, Store(Path(folder) / "a.sqlite", service="a") as store:
+    ...     _ = asyncio.run(store.do(lambda db: db.execute("INSERT INTO published VALUES (?, ?)", (b"1", b"{}"))))
+    ...     asyncio.run(store.do(lambda db: db.execute("SELECT content FROM published").fetchone()))
+    (b'{}',)
+    """
+
+    def __init__(self, path: Path, *, service: str) -> None:
+        self._path, self._service = path, service
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._waiting: list[tuple[Callable[[sqlite3.Connection], Any], asyncio.Future[Any]]] = []
+        self._busy: asyncio.Task[None] | None = None
+        try:
+            make_folder(path.parent, mode=0o700)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            message = f"{path} cannot be opened: {cause(error)}."
+            raise DataError(message) from None
+        self._db = self._worker.submit(self._open).result()
+
+    def _open(self) -> sqlite3.Connection:
+        db: sqlite3.Connection | None = None
+        try:
+            db = sqlite3.connect(self._path, timeout=0.0, isolation_level=None)
+            for name, value in (("locking_mode", "EXCLUSIVE"), ("journal_mode", "WAL"), ("synchronous", "FULL")):
+                db.execute(f"PRAGMA {name} = {value}")
+            db.execute("PRAGMA secure_delete = ON")
+            db.execute("BEGIN EXCLUSIVE")
+            if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+                for statement in SCHEMA:
+                    db.execute(statement)
+                db.execute("INSERT INTO about VALUES (?, ?)", (VERSION, self._service))
+            about = db.execute("SELECT version, service FROM about").fetchall()
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if db is not None:
+                db.close()
+            self._refuse(error)
+        if about != [(VERSION, self._service)]:
+            db.close()
+            message = f"{self._path} was written by another version, or for another service than {self._service}."
+            raise DataError(message)
+        return db
+
+    def _refuse(self, error: sqlite3.Error) -> NoReturn:
+        message = f"{self._path} cannot be used: {_WORDS.get(error.sqlite_errorcode & 0xFF, 'it is no such database')}."
+        raise DataError(message) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._worker.submit(self._db.close).result()
+        self._worker.shutdown()
+
+    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `work` returns, when the disk has what it wrote.
+
+        Raises:
+            DataError: the disk is full, or the database cannot be used any more; nothing of the work was kept.
+        """
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append((work, future))
+        if self._busy is None:
+            self._busy = asyncio.create_task(self._run())
+        return await future
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            together, self._waiting = self._waiting, []
+            done = await loop.run_in_executor(self._worker, self._together, [work for work, _ in together])
+            for (_, future), one in zip(together, done, strict=True):
+                if future.cancelled():
+                    continue
+                if isinstance(one, Exception):
+                    future.set_exception(one)
+                else:
+                    future.set_result(one)
+        self._busy = None
+
+    def _together(self, works: list[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
+        """Do several works in one transaction; one that fails is undone alone."""
+        done: list[Any] = []
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            for work in works:
+                self._db.execute("SAVEPOINT work")
+                try:
+                    done.append(work(self._db))
+                except sqlite3.Error:
+                    raise
+                except Exception as error:  # noqa: BLE001 - it is raised where it was asked for
+                    self._db.execute("ROLLBACK TO work")
+                    done.append(error)
+                self._db.execute("RELEASE work")
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            try:
+                self._refuse(error)
+            except DataError as refused:
+                return [refused] * len(works)
+        return done
+
+
+_WORDS: Final = {
+    sqlite3.SQLITE_FULL: os.strerror(errno.ENOSPC),
+    sqlite3.SQLITE_BUSY: "another process uses it",
+    sqlite3.SQLITE_LOCKED: "another process uses it",
+    sqlite3.SQLITE_READONLY: os.strerror(errno.EROFS),
+    sqlite3.SQLITE_IOERR: os.strerror(errno.EIO),
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
+}

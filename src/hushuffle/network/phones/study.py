@@ -1,0 +1,101 @@
+"""What a rehearsal with phones came to, to be read: who came through, what it answers, what services have refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from hushuffle.model import Cell, Report, Table, Warned
+from hushuffle.model.citation import LADJEL
+from hushuffle.model.report import software
+from hushuffle.network.phones.keys import ROLES
+from hushuffle.network.phones.rehearse import PhoneRun
+from hushuffle.network.study import promised
+from hushuffle.queries import PlanSpecification
+from hushuffle.queries.analyse import concerns
+from hushuffle.queries.parts import about_run, settings
+from hushuffle.questions.traffic import plan_guarantee
+
+
+def phone_study(specification: PlanSpecification, run: PhoneRun) -> Report:
+    """Return the report of a rehearsal with phones: answers beside the truth, the guarantee, counters."""
+    answers = run.result["answers"]
+    found = specification.query.compared(answers, run.records)
+    guarantee = plan_guarantee(run.plan, delta=specification.targets.delta)
+    warnings = (*concerns(run.plan, guarantee), *_concerns(specification, run))
+    return Report(
+        key="plan-phones",
+        title=specification.title or run.plan.name,
+        question="What did phones and services compute together, and did every message come through?",
+        answers=(*_sentences(run), *found.answers),
+        settings=(("task", run.document.id.hex()), *settings(specification, run.records)),
+        findings=(promised(specification, run.plan, guarantee),),
+        tables=(_coverage(run), *found.tables, _services(run)),
+        charts=found.charts,
+        heat_maps=found.heat_maps,
+        warnings=warnings,
+        citations=(LADJEL.at("execution model"),),
+        software=software("polars", "cryptography", "aiohttp"),
+    )
+
+
+def _sentences(run: PhoneRun) -> Iterator[str]:
+    came, planned = (sum(one[key] for one in run.result["answers"]) for key in ("sources", "planned"))
+    yield f"{came:,} of {planned:,} messages of phones came through to the result, each with a valid token."
+    looked, there = run.passed
+    yield f"{looked:,} phones looked for their entries in the lists of the targets; {there:,} found them."
+    size = len(run.document.content)
+    yield f"The task document has {size:,} bytes; every message of a phone had {run.document.sealed_request:,}."
+
+
+def _coverage(run: PhoneRun) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for step, answer in zip(run.document.steps, run.result["answers"], strict=True):
+        arrived = round(sum(answer["received"])) if "noise" not in answer else "not told"
+        counts = (answer[key] for key in ("planned", "sources", "without_token", "lost_batches"))
+        rows.append((step.name, *counts, arrived))
+    return Table(
+        key="coverage",
+        title="Who came through",
+        caption=(
+            "Phones expected, messages with a valid token, messages without, batches that were lost, and records that "
+            "reached the target of their group."
+        ),
+        columns=("step", "phones expected", "came through", "without a token", "batches lost", "records that arrived"),
+        rows=tuple(rows),
+    )
+
+
+_COLUMNS = ("messages", "repeated", "dummies", "batches released", "batches received", "tokens")
+
+
+def _services(run: PhoneRun) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for role in ROLES:
+        own = [counters for name, counters in run.counters.items() if name.split("-")[0] == role]
+        total: Counter[str] = Counter()
+        for one in own:
+            total.update(one)
+        refused = {key.removeprefix("refused "): total[key] for key in total if key.startswith("refused ")}
+        reasons = [f"{count:,} {reason}" for reason, count in refused.items()]
+        rows.append((role, len(own), *(total[key] for key in _COLUMNS), ", ".join(reasons) or "none"))
+    return Table(
+        key="services",
+        title="The services",
+        caption="What they counted: messages kept, those that came again, dummies made, batches, tokens, refusals.",
+        columns=("role", "services", *_COLUMNS, "refused"),
+        rows=tuple(rows),
+    )
+
+
+def _concerns(specification: PlanSpecification, run: PhoneRun) -> Iterator[Warned]:
+    yield Warned(
+        key="one-machine",
+        sentence="All services and phones ran on this machine, under keys that it made: a rehearsal, not a protection.",
+        advice="`hushuffle plan run --phones` with --hosts prepares a task for services on hosts of their own.",
+    )
+    for caution in run.result.get("cautions", ()):
+        yield Warned(key="scramblers", sentence=caution, advice="Let different parties run them.")
+    for word, count in run.crowd.refused.items():
+        yield Warned(key="phones-refused", sentence=f"{count:,} phones were told: {word}.", advice="See the counters.")
+    yield from about_run(specification, run.records)

@@ -1,0 +1,83 @@
+"""Several scramblers one after the other, some of them corrupted: what their owners learn together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hushuffle import _checks
+from hushuffle.mechanisms.shufflers import Scrambler
+from hushuffle.model import Bound
+from hushuffle.plans import Cluster, Plan
+from hushuffle.questions.traffic.plan import plan_guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collusion:
+    """A plan's figures against an observer of all links who holds all but `honest` scramblers of every cascade.
+
+    `curious`: the epsilon where those keep to the rules. `active`: where they, or whoever stands before them, keep
+    messages back and put their own in the place of others.
+    """
+
+    honest: int
+    curious: Bound
+    active: Bound
+
+
+def collusions(plan: Plan, *, delta: float) -> tuple[Collusion, ...]:
+    """Return the figures (nats) of a plan for every number of honest scramblers of a cascade, from all to none.
+
+    Which ones are honest does not matter: their dummies count, n sources share them, and the order of the last honest
+    one hides the rest. An active adversary takes the other sources away: one source is left among the honest ones'
+    dummies. Empty: the plan has no scramblers.
+
+    Args:
+        plan: what is run; the longest cascade of its clusters says how many rows there are.
+        delta: in [0, 1).
+
+    Raises:
+        InvalidInputError: delta out of range.
+        UnsupportedProtocolError: the plan has no guarantee, as for `plan_guarantee`.
+
+    Source: docs/theory/traffic.md, Theorems 11 and 12.
+
+    >>> import hushuffle as hs
+    >>> sets = (hs.plans.GroupingSet(columns=("age",), sizes=(20,)),)
+    >>> query = hs.plans.GroupingQuery(grouping_sets=sets, partitions=20)
+    >>> plan = hs.plans.aggregate(query, people=1000, sigma=0.2, dummies=50, batch=500, scramblers=2)
+    >>> for row in hs.traffic.collusions(plan, delta=1e-4):
+    ...     print(row.honest, row.curious, row.active, sep="; ")
+    2; 1.300 to 1.301 nats (certified bracket); 2.044 nats (certified bracket)
+    1; 1.603 to 1.605 nats (certified bracket); 2.540 nats (certified bracket)
+    0; 4.394 nats (exact); 4.394 nats (exact)
+    """
+    level = _checks.probability("delta", delta, high_open=True)
+    longest = max((cluster.cascade for cluster in plan.clusters if cluster.scrambler is not None), default=0)
+    if not longest:
+        return ()
+    rows = []
+    for honest in range(longest, -1, -1):
+        curious, active = (_figure(plan, honest, delta=level, active=active) for active in (False, True))
+        rows.append(Collusion(honest=honest, curious=curious, active=active))
+    return tuple(rows)
+
+
+def _figure(plan: Plan, honest: int, *, delta: float, active: bool) -> Bound:
+    """Return the figure of the plan that is left when the others' part is known."""
+    left = replace(plan, clusters=tuple(_left(cluster, honest, active=active) for cluster in plan.clusters))
+    figure = plan_guarantee(left, delta=delta).epsilon
+    capped = any(cluster.scrambler is not None and cluster.scrambler.cap is not None for cluster in plan.clusters)
+    if capped and active and honest:  # a cap only hides more: the figure without it is an upper bound
+        return Bound(lower=0.0, upper=figure.upper, kind="upper", unit="nats", sources=figure.sources)
+    return figure
+
+
+def _left(cluster: Cluster, honest: int, *, active: bool) -> Cluster:
+    if cluster.scrambler is None:
+        return cluster
+    if not honest:
+        return replace(cluster, scrambler=None, batch=None, min_batch=None, cascade=1)
+    dummies = min(honest, cluster.cascade) * cluster.scrambler.dummies
+    if active:
+        return replace(cluster, scrambler=Scrambler(dummies=dummies), min_batch=1, cascade=1)
+    return replace(cluster, scrambler=Scrambler(dummies=dummies, cap=cluster.scrambler.cap), cascade=1)

@@ -1,0 +1,90 @@
+"""A rehearsal by one command: processes that are killed and started again, the result beside what phones sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from hushuffle.cli import main
+from hushuffle.cli.console import Exit
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.network.phones.rehearse import read_metrics, rehearse
+from hushuffle.network.phones.study import phone_study
+from hushuffle.network.phones.task import read_task
+from hushuffle.queries import parse_plan
+from network.phones.phone_cases import plan_text
+
+SMALL = plan_text(sets='[["age"]]', partitions=2).replace("people = 24", "people = 120")
+
+
+@pytest.mark.slow
+def test_services_that_are_killed_in_the_middle_and_started_again(tmp_path: Path) -> None:
+    """No message is lost or counted twice, whoever is killed while phones send."""
+
+    async def kill(running: Mapping[str, asyncio.subprocess.Process], again: Callable[[str], Awaitable[None]]) -> None:
+        for name in ("scrambler-1", "issuer", "scrambler-2", "target-1-1", "relay", "result"):
+            await asyncio.sleep(0.3)
+            running[name].send_signal(signal.SIGKILL)
+            await running[name].wait()
+            await again(name)
+
+    specification = parse_plan(SMALL.replace("patience = 5.0", "patience = 30.0"))
+    run = rehearse(specification, out=tmp_path, interfere=kill)
+    (answer,) = run.result["answers"]
+    assert (answer["sources"], answer["lost_batches"], answer["without_token"]) == (120, 0, 0)
+    assert run.crowd.taken == 120
+    assert run.passed == (120, 120)
+    assert read_task(tmp_path / "task.json").id == run.document.id
+    assert json.loads((tmp_path / "result.json").read_bytes()) == run.result
+    study = phone_study(specification, run)
+    assert study.answers[0] == "120 of 120 messages of phones came through to the result, each with a valid token."
+    services = next(table for table in study.tables if table.key == "services")
+    assert [row[0] for row in services.rows] == ["relay", "scrambler", "target", "result", "issuer"]
+
+
+@pytest.mark.slow
+def test_one_command_rehearses_a_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(SMALL.replace("people = 120", "people = 40"))
+    assert main(["plan", "run", "small.toml", "--phones"]) == Exit.DONE
+    out = tmp_path / "hushuffle-out" / "plan-small-phones"
+    assert {path.name for path in out.iterdir()} == {"result.json", "task.json", "study.html", "study.json"}
+    assert "40 of 40 messages of phones came through" in " ".join(capsys.readouterr().out.split())
+
+
+def test_plans_that_phones_cannot_run_start_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedProtocolError, match="has no scramblers"):
+        rehearse(parse_plan(plan_text(traffic="flood = 0")), out=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_counters_are_read_as_they_are_written() -> None:
+    assert read_metrics('# TYPE x\nhushuffle_tasks 1\nhushuffle_batches_total{what="given_up"} 3\n') == {
+        "tasks": 1,
+        "batches given_up": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (["--network"], "leave them out with --phones"),
+        (["--trace", "x"], "leave them out with --phones"),
+        (["--bundle"], "go with --hosts"),
+        (["--start", "2026-05-01T10:00Z"], "go with --hosts"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    more: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+    assert main(["plan", "run", str(tmp_path / "small.toml"), "--phones", *more]) == Exit.USAGE
+    assert why in " ".join(capsys.readouterr().err.split())
+    assert main(["plan", "run", str(tmp_path / "small.toml"), "--bundle", "--network"]) == Exit.USAGE

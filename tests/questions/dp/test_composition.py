@@ -357,3 +357,11 @@ def test_composing_tells_what_it_does() -> None:
     assert bound == compose(rounds, delta=1e-6)
     assert [share for _, share in told] == [0.0, 0.5, 1.0]
     assert all(stage for stage, _ in told)
+
+
+def test_rounds_whose_datasets_are_all_in_doubt_have_an_upper_end() -> None:
+    sampling = hs.TargetSampling(targets=5, sigma=0.4)
+    capped = hs.Protocol(randomizer=sampling, shuffler=hs.Scrambler(dummies=2, cap=4), n=4)
+    open_ended = hs.Protocol(randomizer=sampling, shuffler=hs.Scrambler(dummies=2), n=4)
+    assert 0 < compose([(capped, 3)], delta=0.01).upper <= compose([(open_ended, 3)], delta=0.01).upper
+    assert compose_delta([(capped, 3)], epsilon=0.0).upper < 1

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
 from hushuffle.curves.known_curve import Ends, KnownCurve
-from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series, number
+from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series, notebook, number
 from hushuffle.numerics.binomial import Floats
 from hushuffle.questions.dp.composition import Round, Rounds, curve_of
 
@@ -29,6 +29,9 @@ MANY: Final = 64
 
 _CLOSE: Final = 1e-3
 """Relative: where the ends are as close as that, one point between them serves both."""
+
+_LEVELS: Final = (1e-3, 1e-6, 1e-9, 1e-12)
+"""Deltas that a notebook shows of a curve."""
 
 _FEW: Final = 4
 """So many deltas at once are looked for one by one."""
@@ -193,6 +196,12 @@ class Profile:
         loss = min(self._table().loss(level), self._curve.pure)
         upper = 1.0 if math.isinf(loss) else 1 / (1 + math.exp(-loss) * (1 - chance) / chance) * (1 + 1e-15)
         return Bound(lower=0.0, upper=upper, kind="upper", unit="probability", sources=self._curve.sources)
+
+    def _repr_html_(self) -> str:
+        levels = [level for level in _LEVELS if level >= self._least]
+        rows = [(f"{level:g}", str(self._curve.epsilon(level))) for level in levels]
+        more = f"Two equally likely values are told apart with probability {self.guess(0.5)}, all others known."
+        return notebook.table(("delta", "epsilon"), rows, more=more)
 
     def gaussian(self) -> NearestGaussian:
         """Return the Gaussian pairs nearest to this curve from both sides, where delta is at least `least`.

@@ -1,0 +1,25 @@
+"""Run the checker alone: python -m verifying result.json, in a folder with a copy of this one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from .certificate import MalformedError, read
+from .checks import check_document
+from .table import verdict_of, written
+
+
+def main(file: str) -> int:
+    """Check a file, print a table; return the exit code."""
+    try:
+        rows = list(check_document(read(Path(file).read_text(encoding="utf-8"))))
+    except (MalformedError, OSError, UnicodeError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write(written(rows))
+    return verdict_of(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else "usage: python -m verifying FILE")

@@ -1,0 +1,370 @@
+"""Check certificates: both ends of epsilon at delta, in ball arithmetic."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from flint import arb, ctx
+
+from . import coins
+from .binomials import ball
+from .certificate import Certificate, MalformedError, NotCheckedError, different_pairs, widened
+from .ends import Law, alone, blanket_above, pair_below
+from .few import MOST, PATIENT, FewAbove, FewAlike, FewBelow
+from .pool import Pool
+from .response import FEW, Response
+
+AGREES, NOT_SHOWN, CONTRADICTED, NOT_CHECKED = "agrees", "not shown", "contradicted", "not checked"
+
+_BITS = 128
+_SECONDS = 60.0
+"""Of a processor; a figure is not checked any further after so long."""
+
+_COARSE, _PLAIN, _FINE, _FINEST = 20.0, 60.0, 1000.0, 10_000.0
+"""How many times less than 1/t the normal numbers deviate that are added."""
+
+_SPARE = (8.0, 6.0, 4.0)
+"""An empty pool has probability e**-8 delta, or more."""
+
+Attempts = Iterator[Callable[[Any], Any] | None]
+"""Attempts at an end, the quickest first; after None those that take long."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came out for one figure: what is claimed, delta at both ends (rounded for the claim), a verdict, why."""
+
+    question: str
+    verdict: str
+    reason: str = ""
+    claimed: tuple[float, float] | None = None
+    delta: float | None = None
+    at_lower: float | None = None
+    at_upper: float | None = None
+    seconds: float = 0.0
+
+
+def check_document(document: Any) -> Iterator[Row]:
+    """Yield a row for each figure of a result, or of a list of certificates.
+
+    Raises:
+        MalformedError: it is neither, or one of the certificates is malformed.
+    """
+    if isinstance(document, Mapping) and "epsilon" in document:
+        document = [document]
+    if isinstance(document, list):
+        for place, given in enumerate(document):
+            yield check(given, question=f"certificate {place}")
+        return
+    findings = document.get("findings") if isinstance(document, Mapping) else None
+    if not isinstance(findings, list) or not all(isinstance(finding, Mapping) for finding in findings):
+        message = "This is no result of hushuffle: it has no list of findings."
+        raise MalformedError(message)
+    for finding in findings:
+        question, given = str(finding.get("question"))[:80], finding.get("certificate")
+        if given is None:
+            yield Row(question, NOT_CHECKED, "no certificate is written for this figure")
+            continue
+        if not isinstance(given, Mapping):
+            message = "A certificate must be an object."
+            raise MalformedError(message)
+        bound, claimed = finding.get("bound"), given.get("epsilon")
+        if not isinstance(bound, Mapping) or [bound.get("lower"), bound.get("upper")] != claimed:
+            yield Row(question, CONTRADICTED, "the figure is not the one that its certificate is about")
+            continue
+        if (other := _other(document, bound, given)) is not None:
+            yield Row(question, CONTRADICTED, f"the certificate is not about this result: {other} differs")
+            continue
+        yield check(given, question=question)
+
+
+def _other(document: Mapping[str, Any], bound: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+    """Return what a result says otherwise than a certificate in it; None if nothing."""
+    if bound.get("unit") != "nats" or bound.get("kind") != given.get("kind"):
+        return "the unit or the kind of the figure"
+    population = document.get("population")
+    if isinstance(population, Mapping) and population.get("n") != given.get("n"):
+        return "the number of people"
+    text = document.get("specification")
+    try:
+        asked = tomllib.loads(text) if isinstance(text, str) else {}
+    except tomllib.TOMLDecodeError:
+        return "the specification, which is no TOML,"
+    targets = asked.get("targets")
+    if isinstance(targets, Mapping) and "delta" in targets:
+        try:
+            same = given.get("release") != "shuffled" or Fraction(str(targets["delta"])) == Fraction(
+                str(given["delta"])
+            )
+        except (LookupError, ValueError, ZeroDivisionError):
+            same = False
+        if not same:
+            return "delta"
+    return None
+
+
+def check(given: Any, *, question: str) -> Row:
+    """Return what comes out for one certificate.
+
+    Raises:
+        MalformedError: it is none.
+    """
+    ctx.prec = _BITS
+    start = time.process_time()
+    try:
+        certificate = Certificate.of(given)
+        row = _checked(certificate, question, start + _SECONDS)
+    except NotCheckedError as error:
+        row = Row(question, NOT_CHECKED, str(error))
+    return Row(**{**vars(row), "seconds": time.process_time() - start})
+
+
+def _checked(certificate: Certificate, question: str, until: float) -> Row:
+    low, high = widened(certificate)
+    ends = _Ends(_law_of(certificate), ball(certificate.delta), until)
+    reasons, verdicts = [], []
+    at_lower, lower_word = (None, AGREES) if not low else ends.lower(ball(low).exp())
+    at_upper, upper_word = (None, AGREES) if high is None else ends.upper(ball(high).exp())
+    for word, end, doubt in (
+        (lower_word, "lower end: ", ("delta is smaller there", "the pair named does not attain it")),
+        (upper_word, "upper end: ", ("delta is larger there", "no theorem known here shows it")),
+    ):
+        if word != AGREES:
+            verdicts.append(word)
+            reasons.append(end + doubt[word != CONTRADICTED])
+    verdict = CONTRADICTED if CONTRADICTED in verdicts else NOT_SHOWN if verdicts else AGREES
+    claimed = float(certificate.lower), float("inf") if certificate.upper is None else float(certificate.upper)
+    return Row(question, verdict, "; ".join(reasons), claimed, float(certificate.delta), at_lower, at_upper)
+
+
+class _Ends:
+    """Is delta at an epsilon at least, or at most, what is claimed? What is shown, and a word."""
+
+    def __init__(self, law: _Law, delta: Any, until: float) -> None:
+        self.law, self.delta, self.until = law, delta, until
+
+    def lower(self, growth: Any) -> tuple[float, str]:
+        """Return what is shown of delta where epsilon is said to be larger."""
+        for thorough in (False, True):
+            best = self._at_least(growth, thorough=thorough)
+            if best >= self.delta:
+                return float(best.lower()), AGREES
+            if not thorough and self._at_most(growth, thorough=False) < self.delta:
+                return float(best.lower()), CONTRADICTED
+        return float(best.lower()), NOT_SHOWN
+
+    def upper(self, growth: Any) -> tuple[float, str]:
+        """Return what is shown of delta where epsilon is said to be smaller."""
+        for thorough in (False, True):
+            largest = self._at_most(growth, thorough=thorough)
+            if largest <= self.delta:
+                return float(largest.upper()), AGREES
+            if not thorough and self._at_least(growth, thorough=False) > self.delta:
+                return float(largest.upper()), CONTRADICTED
+        return float(largest.upper()), NOT_SHOWN
+
+    def _at_least(self, growth: Any, *, thorough: bool) -> Any:
+        """Return the largest number that delta at the pair named is shown to reach, if need be up to the claim."""
+        best = arb(0)
+        for value in self._values(self.law.below(), growth, thorough=thorough):
+            best = arb.max(best, value)
+            if best > self.delta:
+                break
+        return best
+
+    def _at_most(self, growth: Any, *, thorough: bool) -> Any:
+        """Return a number that delta at no pair exceeds; more than the claim as soon as a pair may."""
+        largest = arb(0)
+        for attempts in self.law.above(float(self.delta)):
+            best = arb(1)
+            for value in self._values(attempts, growth, thorough=thorough):
+                best = arb.min(best, value)
+                if best < self.delta:
+                    break
+            largest = arb.max(largest, best)
+            if not best <= self.delta:
+                break
+        return largest
+
+    def _values(self, attempts: Attempts, growth: Any, *, thorough: bool) -> Iterator[Any]:
+        for attempt in attempts:
+            if time.process_time() > self.until or (attempt is None and not thorough):
+                return
+            if attempt is not None:
+                with suppress(OverflowError):  # too many nodes
+                    value = attempt(growth)
+                    if value.is_finite():
+                        yield value
+
+
+class _Law:
+    """What can be shown of delta: below at the pair named, above for each pair of values by one of several attempts."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        self.given = certificate
+        self.people, self.dummies = certificate.n - 1, certificate.dummies
+
+    def below(self) -> Attempts:
+        """Yield attempts at the pair that is named, the quickest first."""
+        raise NotImplementedError
+
+    def above(self, delta: float) -> Iterator[Attempts]:
+        """Yield for each pair of values attempts at all datasets of the others, the quickest first."""
+        raise NotImplementedError
+
+
+class _Senders(_Law):
+    """Every report is seen with its sender."""
+
+    def __init__(self, certificate: Certificate, rows: Mapping[int, Law], pairs: list[tuple[int, int]]) -> None:
+        super().__init__(certificate)
+        self.rows, self.pairs = rows, pairs
+
+    def below(self) -> Attempts:
+        first, second = (self.rows[x] for x in self.given.target)
+        yield lambda growth: alone(first, second, growth)
+
+    def above(self, delta: float) -> Iterator[Attempts]:
+        del delta
+        for a, b in self.pairs:
+            yield iter([partial(alone, self.rows[a], self.rows[b])])
+
+
+class _Coins(_Law):
+    """Binary randomized response."""
+
+    def _at(self, ones: int, zeros: int) -> Callable[[Any], Any]:
+        truth = self.given.truth
+        assert truth is not None
+        group = [(ones, truth), (zeros, 1 - truth), (self.dummies, Fraction(1, 2))]
+        return lambda growth: coins.divergence(group, truth, growth)
+
+    def below(self) -> Attempts:
+        ones = dict(self.given.others).get(1, 0)
+        yield self._at(*((ones, self.people - ones) if self.given.target == (1, 0) else (self.people - ones, ones)))
+
+    def above(self, delta: float) -> Iterator[Attempts]:
+        del delta
+        for ones, zeros in coins.compositions(self.people):
+            yield iter([self._at(ones, zeros)])
+
+
+class _Reports(_Senders):
+    """Shuffled reports of a finite law: `rows` of the values that are looked at, by classes of reports."""
+
+    def __init__(
+        self, certificate: Certificate, rows: Mapping[int, Law], pairs: list[tuple[int, int]], common: Law
+    ) -> None:
+        super().__init__(certificate, rows, pairs)
+        self.common, self.weight = common, sum(common, Fraction(0))
+        alike = [part / self.weight for part in common] if self.weight else common
+        self.dummy = alike if certificate.dummy is None else certificate.dummy
+
+    def below(self) -> Attempts:
+        pair = self.rows[self.given.target[0]], self.rows[self.given.target[1]]
+        others = [(count, self.rows[x]) for x, count in self.given.others]
+        others += [(self.dummies, self.dummy)] * bool(self.dummies)
+        yield from (few for few in (FewBelow(pair, others), FewAlike(pair, others)) if few.feasible)
+        for fineness in (_PLAIN, _COARSE, 2 * _COARSE):
+            yield partial(_below, pair, others, fineness)
+        yield None
+        for fineness in (_FINE, _FINEST):
+            yield partial(_below, pair, others, fineness)
+
+    def above(self, delta: float) -> Iterator[Attempts]:
+        for a, b in self.pairs:
+            yield self._attempts((self.rows[a], self.rows[b]), delta)
+
+    def _attempts(self, pair: tuple[Law, Law], delta: float) -> Attempts:
+        yield partial(alone, *pair)
+        few = FewAbove(pair, self.common, people=self.people, dummies=self.dummies)
+        if few.counts <= MOST:
+            yield few
+        else:
+            yield self._blanket(pair, _PLAIN)
+        if self.given.rows is not None:
+            pool = Pool(pair, list(self.rows.values()), self.common, self.people, self.dummies, self.dummy)
+            for fineness, spare in itertools.product((_COARSE, _PLAIN), _SPARE):
+                yield partial(pool.above, delta=delta, fineness=fineness, spare=spare)
+        yield None
+        if MOST < few.counts <= PATIENT:
+            yield few
+        for fineness in () if few.counts <= PATIENT else (_FINE, _FINEST):
+            yield self._blanket(pair, fineness)
+
+    def _blanket(self, pair: tuple[Law, Law], fineness: float) -> Callable[[Any], Any]:
+        return lambda growth: blanket_above(
+            pair, self.common, people=self.people, dummies=self.dummies, growth=growth, fineness=fineness
+        )
+
+
+def _below(pair: tuple[Law, Law], others: list[tuple[int, Law]], fineness: float, growth: Any) -> Any:
+    return pair_below(pair, others, growth=growth, fineness=fineness)
+
+
+class _Response(_Reports):
+    """Randomized response on three values or more: sums over all counts where there are few reports."""
+
+    def _few(self) -> Response | None:
+        if self.people + self.dummies > FEW or self.given.truth is None or self.given.truth == 1:
+            return None
+        return Response(k=self.given.k, truth=self.given.truth, people=self.people, dummies=self.dummies)
+
+    def below(self) -> Attempts:
+        few, held, target = self._few(), [x for x, _ in self.given.others], self.given.target
+        if few is not None and len(held) == 1:
+            third = held[0] not in target
+            yield lambda growth: few.below(growth, third=third, swapped=held[0] == target[1])
+        yield from super().below()
+
+    def _attempts(self, pair: tuple[Law, Law], delta: float) -> Attempts:
+        few = self._few()
+        if few is not None:
+            yield few.above
+        yield from super()._attempts(pair, delta)
+
+
+def _law_of(certificate: Certificate) -> _Law:
+    shuffled = certificate.release == "shuffled"
+    if certificate.rows is not None:
+        common = _common(certificate.rows, certificate.dummy)
+        rows = dict(enumerate(certificate.rows))
+        pairs = different_pairs(certificate.rows, common)
+        return _Reports(certificate, rows, pairs, common) if shuffled else _Senders(certificate, rows, pairs)
+    assert certificate.truth is not None
+    if certificate.k == 2 and shuffled:
+        return _Coins(certificate)
+    named, least = _classes(certificate, certificate.truth)
+    pairs = [certificate.target]  # all pairs are alike
+    return _Response(certificate, named, pairs, least) if shuffled else _Senders(certificate, named, pairs)
+
+
+def _common(rows: Sequence[Law], dummy: Law | None) -> Law:
+    """Return what all values' reports have in common: with dummies a multiple of their law."""
+    least = [min(column) for column in zip(*rows, strict=True)]
+    if dummy is None:
+        return least
+    weight = min(part / given for part, given in zip(least, dummy, strict=True) if given)
+    return [weight * given for given in dummy]
+
+
+def _classes(certificate: Certificate, truth: Fraction) -> tuple[Mapping[int, Law], Law]:
+    """Return the laws of randomized response over the values that are named and all others together; and the least."""
+    named = sorted({*certificate.target, *(x for x, _ in certificate.others)})
+    if len(named) > 16:
+        message = "others at more than 16 values"
+        raise NotCheckedError(message)
+    lie = (1 - truth) / (certificate.k - 1)
+    least = [*[lie] * len(named), (certificate.k - len(named)) * lie]
+    rows: dict[int, Law] = {
+        x: [truth if y == place else part for y, part in enumerate(least)] for place, x in enumerate(named)
+    }
+    return rows, least

@@ -1,0 +1,97 @@
+"""Two values: the divergence at every composition of the others, exactly.
+
+X, the number of ones that the others and the dummies report, is a sum of independent coins. With A = mu - e**epsilon nu
+and B = e**epsilon - 1 the divergence is the largest A P(X = u) - B P(X > u), and the best u is a mode of the law tilted
+by (A + B)/A, so within 1 of that law's mean (Darroch 1964).
+
+Source: docs/theory/two-values.md, Theorem 1, Lemmas 2 and 3, Theorem 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from flint import acb, arb
+
+from .binomials import ball
+
+BLOCKS = 2000
+"""Up to so many others every composition is looked at; beyond, so many blocks of them."""
+
+Coins = Sequence[tuple[int, Fraction]]
+"""So many coins of each chance of a one."""
+
+
+def compositions(people: int) -> Iterator[tuple[int, int]]:
+    """Yield ones and zeros among the others: every dataset holds at least those of one of them."""
+    block = -(-(people + 1) // BLOCKS)
+    for ones in range(0, people + 1, block):
+        yield ones, max(people - ones - (block - 1), 0)
+
+
+def divergence(coins: Coins, truth: Fraction, growth: Any) -> Any:
+    """Return a ball that holds the divergence of the target at 1 against the target at 0."""
+    coins = [(count, chance) for count, chance in coins if count]
+    up, price = ball(truth) - growth * ball(1 - truth), growth - 1
+    if up.upper() <= 0:
+        return arb(0)
+    r = (up + price) / up
+    tilted = [(count, r * ball(chance) / (1 + (r - 1) * ball(chance))) for count, chance in coins]
+    grown = arb(1)
+    for count, chance in coins:
+        grown *= (1 + (r - 1) * ball(chance)) ** count
+    mean = sum((count * chance for count, chance in tilted), arb(0))
+    total = sum(count for count, _ in coins)
+    middle = int(float(mean))
+    places = [u for u in range(middle - 1, middle + 3) if 0 <= u <= total]
+    found = [grown * r ** (-u) * each for u, each in zip(places, _inner(tilted, r, up, price, places), strict=True)]
+    best = arb(0)
+    for each in found:
+        best = arb.max(best, each)
+    return best
+
+
+def _inner(tilted: Sequence[tuple[int, Any]], r: Any, up: Any, price: Any, places: list[int]) -> list[Any]:
+    """Return up f(u) - price sum over j >= 1 of r**-j f(u + j), f the tilted law, for each u."""
+    total = sum(count for count, _ in tilted)
+    variance = math.fsum(count * float(p) * (1 - float(p)) for count, p in tilted)
+    size, outside = total + 1, arb(0)
+    reach = int(10 * math.sqrt(variance) + 60)
+    if 2 * reach < total:
+        size, outside = 2 * reach, _outside(tilted, reach - 4, variance)
+    steps = [total - u if size == total + 1 else size // 2 for u in places]
+    sums = [arb(0) for _ in places]
+    least = arb(1)
+    for m in range(size // 2 + 1):
+        angle = 2 * arb.pi() * m / size
+        turn = acb(0, angle).exp()
+        value = acb(1)
+        for count, p in tilted:
+            value *= (1 - p + p * turn) ** count
+        least = abs(value)
+        if float(least.upper()) < 1e-24:
+            break
+        q, value = 1 / (turn * r), value * (1 if m == 0 or 2 * m == size else 2) / size
+        fall = price * q / (1 - q) if price.lower() > 0 else acb(0)
+        for place, u in enumerate(places):
+            sums[place] += (value * turn ** (-u) * (up - fall * (1 - q ** steps[place]))).real
+    else:
+        least = arb(0)
+    doubt = (3 * up * least + (up + price) * outside * 2).abs_upper()
+    return [each + arb(0, doubt) for each in sums]
+
+
+def _outside(tilted: Sequence[tuple[int, Any]], reach: int, variance: float) -> Any:
+    """Return Chernoff's bound on the chance of being farther than `reach` from the mean."""
+    mean = sum((count * p for count, p in tilted), arb(0))
+    bound = arb(0)
+    for side in (1, -1):
+        s = side * min(reach / (variance + reach), 1.0)
+        grown = arb(1)
+        for count, p in tilted:
+            grown *= (1 + p * (arb(s).exp() - 1)) ** count
+        bound += grown * (-arb(s) * (mean + side * reach)).exp()
+    return bound

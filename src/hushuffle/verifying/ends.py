@@ -1,0 +1,210 @@
+"""Ends of delta at one epsilon for a pair of values, in ball arithmetic: above for every dataset, below at one.
+
+A law is a list of rationals, one for each kind of report. `growth` is e**epsilon, a ball.
+
+Source: docs/theory/blanket.md, Theorem 1; docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5;
+docs/theory/index.md, Lemma 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from flint import acb, acb_poly, arb
+
+from .binomials import FAINT, ball, masses_of
+from .sums import Grid, Scores, Transform, exceeds, least, positive_part
+
+Law = Sequence[Fraction]
+
+_ORDER = 10
+"""Terms of 1/N about its mean; even."""
+
+_FEW = 500
+"""Where no more reports of the blanket are expected, they are counted one by one."""
+
+
+def gains(first: Law, second: Law, growth: Any) -> list[Any]:
+    """Return Q_a - e**epsilon Q_b for each report."""
+    return [ball(a) - growth * ball(b) for a, b in zip(first, second, strict=True)]
+
+
+def alone(first: Law, second: Law, growth: Any) -> Any:
+    """Return the divergence of a report that is seen with its sender."""
+    return sum((_plus(gain) for gain in gains(first, second, growth)), arb(0))
+
+
+def _plus(number: Any) -> Any:
+    return arb.max(number, arb(0))
+
+
+def tilts(scores: Scores) -> tuple[float, float]:
+    """Return tilts between which the best one lies."""
+    size = max(abs(float(x)) for x in scores.x) or 1.0
+    spread = math.sqrt(scores.variance(0.0)) or size
+    return 1e-8 / spread, 600.0 / min(size, spread * 600)
+
+
+def blanket_above(
+    pair: tuple[Law, Law], common: Law, *, people: int, dummies: int, growth: Any, fineness: float
+) -> Any:
+    """Return a ball that holds a number >= delta for all others: `common` is no more than any value's law.
+
+    With dummies these are drawn from `common`, divided by its sum; `people` are the others.
+    """
+    weight = sum(common, Fraction(0))
+    gain = gains(*pair, growth)
+    inside = [y for y, part in enumerate(common) if part]
+    certain = sum((_plus(gain[y]) for y, part in enumerate(common) if not part), arb(0))
+    if not weight:
+        return certain
+    scores = Scores([gain[y] * ball(weight / common[y]) for y in inside], [ball(common[y] / weight) for y in inside])
+    if all(score <= 0 for score in scores.x):
+        return certain
+    mixed = _Blanket(people=people, dummies=dummies, weight=weight)
+    reports = 1 + dummies + people * float(weight)
+    low, high = tilts(scores)
+    t = least(lambda t: mixed.log_mean(scores, t) - 2 * math.log(t), low / math.sqrt(reports), high)
+    spread = math.sqrt(reports * scores.variance(t))
+    grid = Grid.of(t, mixed.log_mean(scores, t), spread, fineness)
+    transform = Transform(scores, grid.t, grid.h)
+    at_start = mixed.mean(Transform(scores, grid.t, grid.h).here()).real
+    rare = mixed.left_out * max((abs(x) for x in scores.x), key=float)
+    return positive_part(lambda _: mixed.mean(transform.here()), at_start, grid) + certain + rare
+
+
+class _Blanket:
+    """E (1/N) f**N, N = 1 + dummies + Bin(people, weight): a polynomial that is no less than 1/N instead of 1/N.
+
+    With x = (N - c)/c and even m, 1/(c (1 + x)) <= (sum over j < m of (-x)**j + x**m c/(1 + dummies))/c. Its mean is a
+    sum of factorial moments. Without dummies it is E f**K/(n weight), K = Bin(n, weight), where K = 0 is an empty sum.
+    """
+
+    def __init__(self, *, people: int, dummies: int, weight: Fraction) -> None:
+        self.people, self.dummies, self.weight = people, dummies, ball(weight)
+        self.about = float(weight)
+        self.left_out = arb(0)
+        self._few: Any = None
+        if dummies and people * self.about <= _FEW:
+            self._first, masses = masses_of(people, weight)
+            certain = self._first + 1 + dummies
+            self._few = acb_poly([acb(mass / reports) for reports, mass in enumerate(masses, certain)])
+            self.left_out = arb(FAINT) * (people + 1)
+        elif dummies:
+            self._factors = self._weights(Fraction(round(1 + dummies + people * weight)))
+
+    def _weights(self, centre: Fraction) -> list[Any]:
+        """Return the polynomial in M = N - 1 - dummies by falling factorials, times falling factorials of people."""
+        shift = (1 + self.dummies - centre) / centre
+        poly, power = [Fraction(0)], [Fraction(1)]
+        for j in range(_ORDER + 1):
+            factor = (Fraction(-1) ** j if j < _ORDER else centre / (1 + self.dummies)) / centre
+            poly = [a + factor * b for a, b in _padded(poly, power)]
+            power = [a + b for a, b in _padded([shift * c for c in power], [Fraction(0), *(c / centre for c in power)])]
+        falling = list[Fraction]()
+        for j in range(len(poly)):  # divide by M - j again and again: what is left over are the factors
+            rest = Fraction(0)
+            quotient = list[Fraction]()
+            for c in reversed(poly):
+                rest = c + rest * j
+                quotient.append(rest)
+            falling.append(quotient[-1])
+            poly = quotient[-2::-1]
+        found, each = list[Any](), Fraction(1)
+        for j, c in enumerate(falling):
+            found.append(ball(c * each))
+            each *= max(self.people - j, 0)
+        return found
+
+    def mean(self, f: Any) -> Any:
+        """Return E (1/N) f**N at the transform f, or what counts as more."""
+        if not self.dummies:
+            n = self.people + 1
+            return (1 - self.weight + self.weight * f) ** n / (n * self.weight)
+        if self._few is not None:
+            return self._few(f) * f ** (self._first + 1 + self.dummies)
+        base, step = 1 - self.weight + self.weight * f, self.weight * f
+        total, most = acb(0), min(_ORDER, self.people)
+        grown = base ** (self.people - most)
+        powers = [acb(1)]
+        for _ in range(most):
+            powers.append(powers[-1] * base)
+        rise = acb(1)
+        for j in range(most + 1):
+            total += self._factors[j] * rise * powers[most - j] * grown
+            rise *= step
+        return total * f ** (1 + self.dummies)
+
+    def log_mean(self, scores: Scores, t: float) -> float:
+        """Return about ln E (1/N) f**N at a tilt."""
+        each = scores.log_mean(t)
+        if each > 500:
+            return math.inf
+        reports = self.people + (0 if self.dummies else 1)
+        grown = reports * math.log1p(self.about * math.expm1(each)) + (1 + self.dummies) * each * bool(self.dummies)
+        return grown - math.log(1 + self.dummies + self.people * self.about)
+
+
+def _padded(first: list[Fraction], second: list[Fraction]) -> list[tuple[Fraction, Fraction]]:
+    size = max(len(first), len(second))
+    return [
+        (first[j] if j < len(first) else Fraction(0), second[j] if j < len(second) else Fraction(0))
+        for j in range(size)
+    ]
+
+
+def pair_below(pair: tuple[Law, Law], others: Sequence[tuple[int, Law]], *, growth: Any, fineness: float) -> Any:
+    """Return a ball that holds a number <= delta at this pair, the others' reports (so many of each law) being known.
+
+    The test: is there a report that no other person can have sent, or is the sum of (Q_a - e**epsilon Q_b)/(mean law
+    of the others) positive, up to a normal number of standard deviation tau?
+    """
+    first, second = pair
+    gain, crowd = gains(first, second, growth), sum(count for count, _ in others)
+    if not crowd:
+        return alone(first, second, growth)
+    mean = [sum((count * law[y] for count, law in others), Fraction(0)) / crowd for y in range(len(first))]
+    inside = [y for y, part in enumerate(mean) if part]
+    certain = sum((_plus(gain[y]) for y, part in enumerate(mean) if not part), arb(0))
+    x = [gain[y] / ball(mean[y]) for y in inside]
+    if all(score <= 0 for score in x):
+        return certain
+    parts = [(count, Scores(x, [ball(law[y]) for y in inside])) for count, law in others if count]
+    own = [Scores(x, [ball(law[y]) for y in inside]) for law in pair]
+
+    def log_mean(t: float) -> float:
+        known = sum(count * scores.log_mean(t) for count, scores in parts)
+        return known + own[0].log_mean(t, whole=False) if known < 1e6 else math.inf
+
+    low, high = tilts(parts[0][1])
+    t = least(lambda t: log_mean(t) - math.log(t), low / math.sqrt(crowd), high)
+    spread = math.sqrt(sum(count * scores.variance(t) for count, scores in parts) + own[0].variance(t))
+    grid = Grid.of(t, log_mean(t), spread, fineness)
+    s = least(lambda s: log_mean(s) - (s - t) * 2 * math.pi / grid.h, t * 1.0001, 60 * t)
+
+    def known(transforms: Sequence[Transform]) -> Any:
+        value = acb(1)
+        for (count, _), transform in zip(parts, transforms, strict=True):
+            value *= transform.here() ** count
+        return value
+
+    def made(at: float) -> list[Transform]:
+        return [Transform(scores, at, grid.h) for scores in (*(scores for _, scores in parts), *own)]
+
+    def start(at: float) -> list[Any]:
+        *crowd_here, one, other = made(at)
+        whole = known(crowd_here).real
+        return [whole * one.here().real, whole * other.here().real]
+
+    *crowd_here, one, other = made(t)
+    both = start(t)
+    hidden = exceeds(
+        lambda _: known(crowd_here) * (one.here() - growth * other.here()),
+        both[0] + growth * both[1],
+        (s, start(s)[0]),
+        grid,
+    )
+    return hidden + certain

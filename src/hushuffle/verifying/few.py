@@ -1,0 +1,200 @@
+"""Few reports of few kinds: all counts of reports, one after the other.
+
+Source: docs/theory/blanket.md, Theorem 1 and Corollary 2; docs/theory/index.md, Lemma 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from flint import arb
+
+from .binomials import FAINT, ball, masses_of
+from .ends import Law
+
+MOST = 150_000
+"""More counts than about this are not gone through."""
+
+PATIENT = 20 * MOST
+"""The same where nothing else helps."""
+
+RARE = 1e-32
+"""Counts rarer than this are left out, and counted in full above."""
+
+Counts = tuple[int, ...]
+
+
+def number_of(reports: int, kinds: int) -> int:
+    """Return how many counts of so many reports there are."""
+    return math.comb(reports + kinds - 1, kinds - 1)
+
+
+def counts_of(reports: int, kinds: int) -> Iterator[Counts]:
+    """Yield all counts of so many reports of so many kinds."""
+    if kinds == 1:
+        yield (reports,)
+        return
+    for first in range(reports + 1):
+        for rest in counts_of(reports - first, kinds - 1):
+            yield (first, *rest)
+
+
+def classes(*laws: Law) -> list[tuple[tuple[Fraction, ...], int]]:
+    """Return the different columns of some laws, and how often each occurs."""
+    found: dict[tuple[Fraction, ...], int] = defaultdict(int)
+    for column in zip(*laws, strict=True):
+        found[column] += 1
+    return list(found.items())
+
+
+class FewAbove:
+    """The privacy blanket's bound, as `ends.blanket_above`."""
+
+    def __init__(self, pair: tuple[Law, Law], common: Law, *, people: int, dummies: int) -> None:
+        self.kinds = classes(*pair, common)
+        self.people, self.dummies, self.weight = people, dummies, sum(common, Fraction(0))
+
+    @property
+    def counts(self) -> float:
+        """About how many counts there are; infinite where there is no blanket."""
+        if not self.weight:
+            return math.inf
+        inside = [float(column[-1] * times) for column, times in self.kinds if column[-1]]
+        if not self.dummies:
+            return _cells([*inside, 1 - float(self.weight)], self.people + 1)
+        reports = 1 + self.dummies + self.people * float(self.weight)
+        numbers = _width(self.people, float(self.weight))
+        return numbers * _cells([p / float(self.weight) for p in inside], math.ceil(reports))
+
+    def __call__(self, growth: Any) -> Any:
+        """Return a ball that holds a number >= delta."""
+        gain = [times * (ball(a) - growth * ball(b)) for (a, b, _), times in self.kinds]
+        part = [times * column[-1] for column, times in self.kinds]
+        certain = sum((arb.max(g, arb(0)) for g, p in zip(gain, part, strict=True) if not p), arb(0))
+        inside = [(g / ball(p), p) for g, p in zip(gain, part, strict=True) if p]
+        if not self.dummies:
+            n = self.people + 1
+            return certain + Walk([*inside, (arb(0), 1 - self.weight)]).mean(n) / n
+        walk = Walk([(x * ball(self.weight), p / self.weight) for x, p in inside])
+        first, masses = masses_of(self.people, self.weight)
+        total = certain + walk.most * FAINT * (self.people + 1)
+        for covered, chance in enumerate(masses, first):
+            reports = covered + 1 + self.dummies
+            total += chance * walk.mean(reports) / reports
+        return total
+
+
+class Walk:
+    """Scores with their masses, which add up to 1: through all counts but those that are too rare."""
+
+    def __init__(self, scores: Sequence[tuple[Any, Fraction]]) -> None:
+        known = sorted((score for score in scores if score[1]), key=lambda score: score[1])
+        self.x, self.most = [x for x, _ in known], arb(0)
+        for x in self.x:
+            self.most = arb.max(self.most, x)
+        rest, self.chances = Fraction(1), list[Fraction]()
+        for _, p in known:
+            self.chances.append(min(p / rest, Fraction(1)))
+            rest -= p
+
+    def mean(self, reports: int, *, whole: bool = True) -> Any:
+        """Return a ball that holds E [sum of so many scores]_+; what is left out counts in full, or not at all."""
+        self._known: dict[tuple[int, int], tuple[int, list[Any]]] = {}
+        self._left_out = 0
+        total = self._from(0, reports, arb(1), arb(0))
+        return total + self.most * reports * (RARE * self._left_out) if whole else total
+
+    def _from(self, place: int, left: int, chance: Any, value: Any) -> Any:
+        if place == len(self.x) - 1:
+            whole = value + self.x[place] * left
+            return chance * whole if whole.upper() > 0 else arb(0)
+        if (place, left) not in self._known:
+            self._known[place, left] = masses_of(left, self.chances[place])
+        first, masses = self._known[place, left]
+        total = arb(0)
+        self._left_out += 1
+        for count, mass in enumerate(masses, first):
+            here = chance * mass
+            if here < RARE:
+                self._left_out += 1
+            else:
+                total += self._from(place + 1, left - count, here, value + self.x[place] * count)
+        return total
+
+
+def _width(trials: int, chance: float) -> float:
+    return min(trials + 1.0, 24 * math.sqrt(trials * chance * (1 - chance)) + 16)
+
+
+def _cells(chances: Sequence[float], reports: int) -> float:
+    """Return about how many counts there are."""
+    return math.prod(_width(reports, chance) for chance in sorted(chances)[:-1]) / 2.0 ** max(len(chances) - 2, 0)
+
+
+class FewAlike:
+    """The divergence of a pair of values among others who all report by one law, without dummies."""
+
+    def __init__(self, pair: tuple[Law, Law], others: Sequence[tuple[int, Law]]) -> None:
+        self.alike = len(others) == 1
+        self.kinds = classes(*pair, others[0][1]) if self.alike else []
+        self.reports = 1 + sum(count for count, _ in others)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the counts are few enough."""
+        return self.alike and _cells([float(c[-1] * times) for c, times in self.kinds if c[-1]], self.reports) <= MOST
+
+    def __call__(self, growth: Any) -> Any:
+        """Return a ball that holds a number <= delta."""
+        gained = [(ball(a) - growth * ball(b), held, times) for (a, b, held), times in self.kinds]
+        certain = sum((arb.max(gain * times, arb(0)) for gain, held, times in gained if not held), arb(0))
+        walk = Walk([(gain / ball(held), held * times) for gain, held, times in gained if held])
+        return certain + walk.mean(self.reports, whole=False) / self.reports
+
+
+class FewBelow:
+    """The divergence at one pair of datasets, exactly."""
+
+    def __init__(self, pair: tuple[Law, Law], others: Sequence[tuple[int, Law]]) -> None:
+        self.kinds = classes(*pair, *(law for _, law in others))
+        self.sizes = [count for count, _ in others]
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the counts are few enough."""
+        return math.prod(number_of(size, len(self.kinds)) for size in self.sizes) <= MOST
+
+    def __call__(self, growth: Any) -> Any:
+        """Return a ball that holds the divergence."""
+        laws = [[ball(column[place] * times) for column, times in self.kinds] for place in range(2 + len(self.sizes))]
+        known: dict[Counts, Any] = defaultdict(lambda: arb(0))
+        tables = [_law(law, size) for law, size in zip(laws[2:], self.sizes, strict=True)]
+        for parts in product(*tables):
+            counts = tuple(map(sum, zip(*(counts for counts, _ in parts), strict=True)))
+            chance = arb(1)
+            for _, each in parts:
+                chance *= each
+            known[counts or (0,) * len(self.kinds)] += chance
+        first, second = laws[:2]
+        gain: dict[Counts, Any] = defaultdict(lambda: arb(0))
+        for counts, chance in known.items():
+            for y, (a, b) in enumerate(zip(first, second, strict=True)):
+                gain[(*counts[:y], counts[y] + 1, *counts[y + 1 :])] += chance * (a - growth * b)
+        return sum((value for value in gain.values() if value.lower() > 0), arb(0))
+
+
+def _law(law: Sequence[Any], reports: int) -> list[tuple[Counts, Any]]:
+    """Return all counts of so many independent reports with their probabilities."""
+    powers = [[p**count / math.factorial(count) for count in range(reports + 1)] for p in law]
+    found, ways = [], math.factorial(reports)
+    for counts in counts_of(reports, len(law)):
+        chance = arb(ways)
+        for place, count in enumerate(counts):
+            chance *= powers[place][count]
+        found.append((counts, chance))
+    return found

@@ -1,0 +1,215 @@
+"""Any finite randomizer: delta for every dataset of the others, by a pool of reports that all values have in common.
+
+Source: docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from flint import arb
+
+from .binomials import ball
+from .ends import Law, alone, gains, tilts
+from .sums import Grid, Scores, Transform, least, moduli
+
+_TAIL = 1e-7
+"""More in the pool than expected, with this chance times delta, counts as no pool at all."""
+
+_HOPELESS = 100.0
+"""No bound is as large as e to that."""
+
+_SIZES, _MANY, _BINS = 64, 3000, 16
+"""Up to so many numbers in the pool are told apart; among so many others, they are counted in bins."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What a pair of values may hide in: `people` others, each of one of `kinds`, and dummies of the law `dummy`."""
+
+    pair: tuple[Law, Law]
+    kinds: Sequence[Law]
+    common: Law
+    people: int
+    dummies: int
+    dummy: Law
+
+    def above(self, growth: Any, delta: float, *, fineness: float, spare: float) -> Any:
+        """Return a ball that holds a number >= delta for all others; infinite if the pool hides nothing."""
+        others = self.people + self.dummies
+        weight = sum(self.common, Fraction(0))
+        beta = min(Fraction((spare - math.log(delta)) / others), Fraction(4, 5) * weight) if others else Fraction(0)
+        if not beta or beta * others < 1:
+            return arb(math.inf)
+        share = self._share(beta)
+        pooled = ball(sum(share, Fraction(0)))
+        masses, beyond = _pooled(others, pooled, delta)
+        largest = alone(*self.pair, growth)
+        bounds = self._bounds(growth, share, [size for size, _ in masses], fineness)
+        total = largest * ((1 - pooled) ** others + beyond)
+        for (_, mass), bound in zip(masses, bounds, strict=True):
+            total += mass * arb.min(bound, largest)
+        return total
+
+    def _share(self, beta: Fraction) -> Law:
+        """Return what the pool takes of each report: where the pair differs least, alike where it differs alike."""
+        first, second = self.pair
+        there = [y for y, part in enumerate(self.common) if part]
+        away = {y: (abs(first[y] - second[y]) + (first[y] + second[y]) / 20) / self.common[y] for y in there}
+        for level in sorted(set(away.values())):
+            taken = {y for y in there if away[y] <= level}
+            held = sum((self.common[y] for y in taken), Fraction(0))
+            if 2 * beta <= held:
+                break
+        part = min(beta / held, Fraction(4, 5))
+        return [part * self.common[y] if y in taken else Fraction(0) for y in range(len(first))]
+
+    def _bounds(self, growth: Any, share: Law, sizes: list[int], fineness: float) -> list[Any]:
+        """Return (1/N) E [sum of N scores]_+ at its largest for each number in the pool."""
+        gain = gains(*self.pair, growth)
+        kinds = {_signature(self.pair, law, share): law for law in self.kinds}
+        groups = [
+            _scores(gain, share, self.pair, law) for law in (*kinds.values(), *([self.dummy] if self.dummies else []))
+        ]
+        plans = [plan for size in sizes for plan in self._vertices(size)]
+        middle = self._vertices(sizes[len(sizes) // 2])
+        people, dummies = (
+            sum(float(p.share) * count for p, count in zip(middle, counts, strict=True))
+            for counts in ([p.people for p in middle], [p.dummies for p in middle])
+        )
+        extra = [(dummies, groups[-1][0])] if self.dummies else []
+        grid = _grid([[(people, scores), *extra] for scores, _ in groups[: len(kinds)]], fineness)
+        if grid is None:  # floats do not hold it
+            return [arb(math.inf) for _ in sizes]
+        here, starts = ([Transform(scores, grid.t, grid.h) for scores, _ in groups] for _ in range(2))
+        dummy = len(kinds) if self.dummies else None
+        found = moduli(lambda _: _powers(here, plans, dummy), _powers(starts, plans, dummy), grid)
+        lonely = groups[dummy][1] if dummy is not None else arb(0)
+        best = dict.fromkeys(sizes, arb(0))
+        for kind in range(len(kinds)):
+            whole = dict.fromkeys(sizes, arb(0))
+            for place, plan in enumerate(plans):
+                each = found[kind * len(plans) + place] + plan.people * groups[kind][1] + plan.dummies * lonely
+                whole[plan.size] += plan.share * each / (plan.people + plan.dummies)
+            best = {size: arb.max(best[size], whole[size]) for size in sizes}
+        return [best[size] for size in sizes]
+
+    def _vertices(self, size: int) -> list[_Plan]:
+        """Return how many reports outside a pool of this size are people's and dummies', at the ends of what may be."""
+        reports = self.people + self.dummies + 1 - size
+        if not self.dummies:
+            return [_Plan(size, arb(1), reports, 0)]
+        least = [max(count - size + 1, 0) for count in (self.people, self.dummies)]
+        room = reports - sum(least)
+        if not room:
+            return [_Plan(size, arb(1), *least)]
+        mean = Fraction(self.people * reports, self.people + self.dummies)
+        part = (mean - least[0]) / room
+        return [
+            _Plan(size, ball(part), least[0] + room, least[1]),
+            _Plan(size, ball(1 - part), least[0], least[1] + room),
+        ]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """So many reports of people and of dummies outside a pool of this `size`; its `share` of the mean."""
+
+    size: int
+    share: Any
+    people: int
+    dummies: int
+
+
+def _powers(transforms: Sequence[Transform], plans: Sequence[_Plan], dummy: int | None) -> list[Any]:
+    """Return the modulus of the sum's transform for every kind of people and every plan."""
+    each = [abs(transform.here()) for transform in transforms]
+    if dummy is None:
+        return [power for value in each for power in _each(value, [plan.people for plan in plans])]
+    extra = _each(each[dummy], [plan.dummies for plan in plans])
+    return [
+        power * other
+        for value in each[:dummy]
+        for power, other in zip(_each(value, [plan.people for plan in plans]), extra, strict=True)
+    ]
+
+
+def _each(value: Any, exponents: Sequence[int]) -> list[Any]:
+    """Return powers whose exponents lie close to each other."""
+    ascending = sorted(set(exponents))
+    known = {ascending[0]: value ** ascending[0]}
+    for before, after in pairwise(ascending):
+        known[after] = known[before] * value ** (after - before)
+    return [known[exponent] for exponent in exponents]
+
+
+def _signature(pair: tuple[Law, Law], law: Law, share: Law) -> frozenset[Any]:
+    """Return a name that laws have in common if they are alike to the pair and to the pool."""
+    return frozenset(Counter(zip(*pair, share, law, strict=True)).items())
+
+
+def _scores(gain: Sequence[Any], share: Law, pair: tuple[Law, Law], law: Law) -> tuple[Scores, Any]:
+    """Return the scores of a report outside the pool, those alike together; and what only the target may report."""
+    rest, certain = 1 - sum(share, Fraction(0)), arb(0)
+    masses: dict[tuple[Fraction, ...], Fraction] = {}
+    gained: dict[tuple[Fraction, ...], Any] = {}
+    for g, part, q, first, second in zip(gain, share, law, *pair, strict=True):
+        outside = (q - part) / rest
+        if outside:
+            alike = first, second, outside
+            masses[alike] = masses.get(alike, Fraction(0)) + outside
+            gained[alike] = g
+        else:
+            certain += arb.max(g, arb(0))
+    return Scores([gained[alike] / ball(alike[2]) for alike in masses], [ball(m) for m in masses.values()]), certain
+
+
+def _grid(sums: Sequence[Sequence[tuple[float, Scores]]], fineness: float) -> Grid | None:
+    """Return nodes for the sum that is largest, each of so many scores of each law; None if floats do not hold it."""
+
+    def log_mean(t: float) -> float:
+        return max(math.fsum(count * scores.log_mean(t) for count, scores in parts) for parts in sums)
+
+    def spread(t: float) -> float:
+        return math.sqrt(max(math.fsum(count * scores.variance(t) for count, scores in parts) for parts in sums))
+
+    def about(t: float) -> float:
+        """Return about the logarithm of the bound where moduli fall as a normal law's do."""
+        if not log_mean(t) < _HOPELESS:
+            return math.inf
+        found = []
+        for parts in sums:
+            deviation = math.sqrt(math.fsum(count * scores.variance(t) for count, scores in parts))
+            found.append(math.fsum(count * scores.log_mean(t) for count, scores in parts) + _log_tail(t * deviation))
+        return max(found) - math.log(t)
+
+    reports, first = sum(count for count, _ in sums[0]), sums[0][0][1]
+    low, high = tilts(first)
+    t = least(about, low / math.sqrt(reports), high)
+    return Grid.of(t, log_mean(t), spread(t), fineness) if log_mean(t) < _HOPELESS else None
+
+
+def _log_tail(x: float) -> float:
+    """Return about ln of e**(x**2/2) P(normal > x)."""
+    return math.log(math.erfc(x / math.sqrt(2))) + x * x / 2 if x < 20 else -math.log(x)
+
+
+def _pooled(others: int, weight: Any, delta: float) -> tuple[list[tuple[int, Any]], Any]:
+    """Return numbers in the pool with their probabilities, the largest of each bin; and the chance of more."""
+    mean, found, total = others * float(weight), list[tuple[int, Any]](), (1 - weight) ** others
+    mass, number = total, 0
+    while number < others and not (number > mean and float(mass) < _TAIL * delta):
+        mass = mass * weight * (others - number) / ((1 - weight) * (number + 1))
+        number += 1
+        total += mass
+        found.append((number, mass))
+    width = -(-len(found) // (_SIZES if others < _MANY else _BINS))
+    bins = [found[start : start + width] for start in range(0, len(found), width)]
+    joined = [(part[-1][0], sum((each for _, each in part), arb(0))) for part in bins]
+    return joined, (1 - total).abs_upper() if number < others else arb(0)

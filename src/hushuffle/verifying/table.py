@@ -1,0 +1,58 @@
+"""What came out, as a table of plain text and as an exit code."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+from .checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SHOWN, Row
+
+DONE, FAILED, REFUTED = 0, 1, 3
+
+
+def verdict_of(rows: Sequence[Row]) -> int:
+    """Return the exit code: 3 if a figure is contradicted or not shown, 1 if none was checked, else 0."""
+    verdicts = {row.verdict for row in rows}
+    if verdicts & {CONTRADICTED, NOT_SHOWN}:
+        return REFUTED
+    return DONE if AGREES in verdicts else FAILED
+
+
+def written(rows: Sequence[Row]) -> str:
+    """Return the table."""
+    heads = ("figure", "claimed epsilon", "at delta", "delta shown at lower end", "at upper end", "verdict", "seconds")
+    cells = [heads, *(_cells(row) for row in rows)]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(heads))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    for place, row in enumerate(rows, 1):
+        if row.reason:
+            lines[place] += f"\n    {row.reason}"
+    return "\n".join([*lines, "", _summary(rows), ""])
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """Return a list of objects; infinity is the text "infinity"."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, tuple):
+            return [plain(part) for part in value]
+        return "infinity" if isinstance(value, float) and math.isinf(value) else value
+
+    return json.dumps([{key: plain(value) for key, value in vars(row).items()} for row in rows], indent=2) + "\n"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if row.claimed is None or row.delta is None:
+        return row.question, "", "", "", "", row.verdict, ""
+    at_least = "" if row.at_lower is None else f">= {row.at_lower:.9g}"
+    at_most = "" if row.at_upper is None else f"<= {row.at_upper:.9g}"
+    claimed = f"{row.claimed[0]:.7g} to {row.claimed[1]:.7g}"
+    return row.question, claimed, f"{row.delta:g}", at_least, at_most, row.verdict, f"{row.seconds:.2f}"
+
+
+def _summary(rows: Sequence[Row]) -> str:
+    counted = {
+        word: sum(row.verdict == word for row in rows) for word in (AGREES, NOT_SHOWN, CONTRADICTED, NOT_CHECKED)
+    }
+    return ", ".join(f"{word}: {count}" for word, count in counted.items() if count) or "there is no figure"

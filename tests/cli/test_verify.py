@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import hushuffle as hs
+from hushuffle.cli import main
+from hushuffle.cli.console import Exit
+
+SURVEY = """
+population = { n = 900, k = 3 }
+randomizer = { kind = "randomized-response", epsilon = 1.0 }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-6 }
+"""
+
+
+def test_the_result_of_an_assessment_is_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "survey.toml").write_text(SURVEY)
+    assert main(["assess", str(tmp_path / "survey.toml"), "--out", str(tmp_path / "out")]) == Exit.DONE
+    result = tmp_path / "out" / "result.json"
+    capsys.readouterr()
+    assert main(["verify", str(result)]) == Exit.DONE
+    said = capsys.readouterr().out
+    assert "central-dp" in said
+    assert "agrees: 1, not checked: " in said
+    document = json.loads(result.read_text())
+    finding = next(each for each in document["findings"] if each["question"] == "central-dp")
+    assert len(json.dumps(finding["certificate"])) < 1000
+    low, high = finding["bound"]["lower"] * 0.9, finding["bound"]["upper"] * 0.99
+    finding["bound"] |= {"lower": low, "upper": high}
+    finding["certificate"]["epsilon"] = [low, high]
+    result.write_text(json.dumps(document))
+    assert main(["verify", str(result), "--json"]) == Exit.MISSED
+    rows = json.loads(capsys.readouterr().out)
+    assert next(row["verdict"] for row in rows if row["question"] == "central-dp") == "contradicted"
+
+
+def test_true_counts_are_not_in_a_certificate(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text("answer\n" + "a\n" * 61 + "b\n" * 29 + "c\n" * 10)
+    (tmp_path / "survey.toml").write_text(
+        'population = { data = "answers.csv", column = "answer", categories = ["a", "b", "c"] }\n'
+        + SURVEY.partition("}\n")[2]
+    )
+    assert main(["assess", str(tmp_path / "survey.toml"), "--out", str(tmp_path / "out")]) == Exit.DONE
+    document = json.loads((tmp_path / "out" / "result.json").read_text())
+    certificate = next(each["certificate"] for each in document["findings"] if each["certificate"])
+    assert max(certificate["others"]) == 99
+
+
+@pytest.mark.parametrize("text", [b"{}", b"\xff\xfe", b"not JSON", b'{"findings": [{"certificate": 1, "bound": {}}]}'])
+def test_another_file_is_refused(text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "other.json").write_bytes(text)
+    assert main(["verify", str(tmp_path / "other.json")]) == Exit.USAGE
+    said = capsys.readouterr()
+    assert not said.out
+    assert "other.json" in said.err
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(tmp_path / "none.json")]) == Exit.FAILED
+    assert "none.json" in capsys.readouterr().err
+
+
+def test_without_flint_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim = hs.dp.certificate(
+        hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=9), delta=0.01
+    )
+    (tmp_path / "claim.json").write_text(claim.to_json())
+    monkeypatch.setitem(sys.modules, "flint", None)
+    assert main(["verify", str(tmp_path / "claim.json")]) == Exit.FAILED
+    assert "hushuffle[verify]" in capsys.readouterr().err

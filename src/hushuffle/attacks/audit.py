@@ -1,32 +1,34 @@
 """How much privacy is lost at least: a lower end of epsilon, measured by running a mechanism.
 
-Two neighbouring inputs are run many times. Half of the trials choose an event that tells the two apart, the other half
-count how often it happens under each; the interval of Clopper and Pearson around the two counts gives a lower end of
-epsilon that holds with the stated confidence, whatever the mechanism does. A claim below it is refuted. No trial proves
-a claim: what is measured may be far below what there is to find.
+Two neighbouring inputs are run many times. Some of the trials choose an event that tells the two apart, the others
+count how often it happens under each; the two counts give a lower end of epsilon that holds with the stated confidence,
+whatever the mechanism does. A claim below it is refuted. No trial proves a claim: what is measured may be far below
+what there is to find.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.attacks.learned import scorer
 from hushuffle.attacks.measured import Measurement, measure
+from hushuffle.attacks.releases import log_ratio, release_scores
+from hushuffle.attacks.reports import codes_of, columns_of
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.randomness import Randomness, secure
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Sampler: TypeAlias = Callable[[npt.NDArray[np.int64]], Sequence[Any] | npt.NDArray[Any]]
 """Takes values, codes 0..k-1; returns one report for each."""
 
-_RARE: Final = 20
-"""Reports that come less often than this in the training half are taken together."""
-_BINS: Final = 200
+_LEARNED: Final = 0.25
+"""Share of the trials from which it is learned what a report speaks for; the others choose the event and count it."""
 
 
 def audit_reports(
@@ -37,16 +39,28 @@ def audit_reports(
     delta: float = 0.0,
     confidence: float = 0.95,
     names: tuple[str, str] = ("first", "second"),
+    classify: bool | None = None,
 ) -> Measurement:
     """Return what reports of two values say of epsilon, whoever made them.
 
     `first` and `second` are independent reports of a device that holds the one and the other value: numbers, texts,
-    bytes, tuples, or rows of an array. Few different reports are counted one by one; numbers are counted in 200 bins;
-    of longer reports every bit or column is one piece of evidence, and the evidence is added up. The order in which
-    reports are given does not matter: which of them choose the event is drawn.
+    bytes, tuples, or rows of an array. Few different reports are counted one by one; numbers are counted in 200 bins.
+    Of others every bit, character, entry or column is one piece of evidence; the pieces are added up, or a classifier
+    sees them together, whichever tells more. The order in which reports are given does not matter: which of them
+    choose the event is drawn.
+
+    Args:
+        first: reports of the first value.
+        second: reports of the second value.
+        claimed: the epsilon (nats) that is claimed.
+        delta: of the claim.
+        confidence: with which the lower end holds.
+        names: of the two values.
+        classify: whether a classifier is tried; None: if scikit-learn is there and reports have several pieces.
 
     Raises:
         InvalidInputError: fewer than four reports, or reports of several kinds.
+        MissingDependencyError: a classifier is wanted, and scikit-learn is not installed.
 
     >>> rng = np.random.default_rng(1)
     >>> yes, no = rng.random(100_000) < 0.75, rng.random(100_000) < 0.25
@@ -55,74 +69,26 @@ def audit_reports(
     (True, True)
     """
     size = min(len(first), len(second))
-    tables = tuple(_columns(_shuffled(reports), size) for reports in (first, second))
-    if tables[0].shape[1] != tables[1].shape[1]:
-        _checks.reject("reports", "of one kind and length", "<several lengths>")
-    half = size // 2
-    scores = [np.zeros(size), np.zeros(size)]
-    for place in range(tables[0].shape[1]):
-        columns = (tables[0][:, place], tables[1][:, place])
-        scores = [score + told for score, told in zip(scores, _evidence(columns, half), strict=True)]
-    return measure((scores[0], scores[1]), claimed=claimed, delta=delta, confidence=confidence, names=names)
+    pieces = columns_of([_shuffled(reports)[:size] for reports in (first, second)])
+    learned = max(1, int(size * _LEARNED))
+    codes = codes_of(pieces, size, learned)
+    score = scorer(
+        codes[0][:learned],
+        codes[1][:learned],
+        trials=size - learned,
+        delta=delta,
+        confidence=confidence,
+        classify=classify,
+    )
+    fresh = (score(codes[0][learned:]), score(codes[1][learned:]))
+    found = measure(fresh, claimed=claimed, delta=delta, confidence=confidence, names=names)
+    return replace(found, for_a_lie=found.for_a_lie / (1 - _LEARNED))
 
 
 def _shuffled(reports: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any] | npt.NDArray[Any]:
     """Return the reports in an order drawn at random: a table may be sorted, or drift."""
     order = secure().permutation(len(reports))
     return reports[order] if isinstance(reports, np.ndarray) else [reports[place] for place in order.tolist()]
-
-
-def _columns(reports: Sequence[Any] | npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Return reports as a table of pieces of evidence, shape (size, pieces)."""
-    kept = reports[:size]
-    if isinstance(kept, np.ndarray):
-        return kept.reshape(size, -1)
-    if kept and all(isinstance(report, bytes | bytearray) for report in kept):
-        if len({len(report) for report in kept}) == 1 and len(set(kept)) > size // _RARE:
-            packed = np.frombuffer(b"".join(kept), dtype=np.uint8).reshape(size, -1)
-            return np.unpackbits(packed, axis=1)
-        kept = [bytes(report) for report in kept]
-    if kept and all(isinstance(report, int | float) for report in kept):
-        return np.asarray(kept, dtype=np.float64).reshape(size, 1)
-    texts: npt.NDArray[Any] = np.empty(size, dtype=object)
-    for place, report in enumerate(kept):
-        if not isinstance(report, Hashable):
-            rule = "numbers, texts, bytes, tuples, or rows of an array"
-            _checks.reject("reports", rule, f"<{type(report).__name__}>")
-        texts[place] = report
-    return texts.reshape(size, 1)
-
-
-def _evidence(columns: tuple[npt.NDArray[Any], npt.NDArray[Any]], half: int) -> tuple[Floats, Floats]:
-    """Return for every report the logarithm of how much likelier its column is under the first value.
-
-    Learned on the first half of the trials; what is not seen there tells nothing.
-    """
-    codes = _codes(columns, half)
-    size = int(max(code.max(initial=0) for code in codes)) + 1
-    counts = [np.bincount(code[:half], minlength=size) for code in codes]
-    known = counts[0] + counts[1] >= _RARE
-    ratio = np.where(known, np.log((counts[0] + 0.5) / (counts[1] + 0.5)), 0.0)
-    return ratio[codes[0]], ratio[codes[1]]
-
-
-def _codes(
-    columns: tuple[npt.NDArray[Any], npt.NDArray[Any]], half: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return a column as codes: different entries, or bins of numbers where there are many."""
-    both = np.concatenate(columns)
-    if both.dtype == object:
-        names: dict[Any, int] = {}
-        found = np.array([names.setdefault(entry, len(names)) for entry in both.tolist()], dtype=np.int64)
-    else:
-        seen = np.unique(np.concatenate([column[:half] for column in columns]))
-        if seen.size > _BINS:
-            seen = np.unique(np.quantile(seen.astype(np.float64), np.linspace(0, 1, _BINS)))
-            found = np.searchsorted(seen, both.astype(np.float64))
-        else:
-            place = np.clip(np.searchsorted(seen, both), 0, seen.size - 1)
-            found = np.where(seen[place] == both, place, seen.size)
-    return found[: len(columns[0])], found[len(columns[0]) :]
 
 
 def audit_sampler(
@@ -192,12 +158,13 @@ def audit_mechanism(
     scores = []
     for value in pair:
         reports = mechanism.randomize(np.full(half, value, dtype=np.int64), rng=source)
-        scores.append(_log_ratio(*mechanism.likelihoods(reports, pair)))
+        scores.append(log_ratio(*mechanism.likelihoods(reports, pair)))
     return measure(
         (scores[0], scores[1]),
         claimed=mechanism.local_epsilon if claimed is None else claimed,
         confidence=confidence,
         names=(str(pair[0]), str(pair[1])),
+        ratios=True,
     )
 
 
@@ -216,7 +183,8 @@ def audit_protocol(
 
     The datasets are `others` (how many of the other people hold each value, as in a `Witness`) and one person with the
     one or the other of `values`. The test adds up, over the messages of a release, how much likelier each is from the
-    one value than from the other people: the likelihood ratio where all others hold one value.
+    one value than from the other people and dummies: the likelihood ratio where all others hold one value, and nobody
+    adds dummies. Where only counts are released, messages of many releases are drawn in one call and not shuffled.
 
     Raises:
         InvalidInputError: others who are not n - 1 people, or an argument out of range.
@@ -232,35 +200,13 @@ def audit_protocol(
     >>> found.refuted, 0.4 < found.epsilon.lower < 1.0
     (False, True)
     """
-    mechanism, source = protocol.randomizer, secure() if rng is None else rng
-    counts = np.array(others, dtype=np.int64)
-    if counts.sum() != protocol.n - 1 or counts.size > mechanism.inputs or bool((counts < 0).any()):
-        _checks.reject("others", f"counts of n - 1 = {protocol.n - 1} people by value", f"<{int(counts.sum())} people>")
     half = _checks.integer("trials", trials, low=8) // 2
-    pair = _checks.codes("values", values, k=mechanism.inputs)
-    held = np.flatnonzero(counts)
-    wanted, shares = np.concatenate([pair, held]), counts[held] / max(counts.sum(), 1)
-    rest = np.repeat(np.arange(counts.size), counts)
-    scores = []
-    for value in pair:
-        found = np.empty(half)
-        for trial in range(half):
-            transcript = protocol.collect(np.append(rest, value), rng=source)
-            likely = mechanism.likelihoods(transcript.reports, wanted)
-            crowd = shares @ likely[2:] if held.size else likely[:2].mean(axis=0)
-            weights = np.divide(likely[:2], crowd, out=np.full_like(likely[:2], np.inf), where=crowd > 0)
-            found[trial] = _log_ratio(*np.where(likely[:2] > 0, weights, 0.0).sum(axis=1))
-        scores.append(found)
+    scores = release_scores(protocol, others, values, half, secure() if rng is None else rng)
     return measure(
-        (scores[0], scores[1]),
+        scores,
         claimed=claimed,
         delta=delta,
         confidence=confidence,
-        names=(str(pair[0]), str(pair[1])),
+        names=(str(values[0]), str(values[1])),
+        ratios=True,
     )
-
-
-def _log_ratio(first: Any, second: Any) -> Any:
-    """Return ln(first/second); where both are 0 or infinite, nothing is told: 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num(np.log(first) - np.log(second), nan=0.0, posinf=np.inf, neginf=-np.inf)

@@ -10,8 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from hushuffle.attacks.audit import audit_mechanism, audit_protocol, audit_sampler
-from hushuffle.attacks.games import Game, enough, games
+from hushuffle.attacks.games import Game, Named, Terms, enough, games
 from hushuffle.attacks.measured import AUDIT, Measurement
+from hushuffle.attacks.releases import drawn_at_once
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
@@ -21,13 +22,15 @@ from hushuffle.questions import dp
 from hushuffle.randomness import Randomness, secure
 
 LOCAL_TRIALS: Final = 1_000_000
-CENTRAL_TRIALS: Final = 20_000
+CENTRAL_TRIALS: Final = 1_000_000
+SINGLE_TRIALS: Final = 20_000
+"""Releases that must be made one after the other."""
 GAME_RELEASES: Final = 2000
 MESSAGES: Final = 200_000_000
-"""So many messages are drawn for releases at most, unless trials are given."""
+"""So many numbers are drawn for releases at most, unless trials are given."""
 
-_TESTS: Final = 6
-"""Three claims and three games share the probability of a false alarm."""
+_CLAIMS: Final = 3
+"""They and the games share the probability of a false alarm."""
 
 _GRID: Final = 51
 _POINTS: Final = 12
@@ -56,15 +59,19 @@ def audit_deployment(
     confidence: float = 0.95,
     rng: Randomness | None = None,
     labels: Sequence[str] = (),
+    further: Sequence[Named] = (),
     progress: Progress | None = None,
 ) -> Report:
     """Return the audit of a deployment: its device, and its releases at the worst pair of datasets that is known.
 
-    `trials` are those of each claim; by default 1,000,000 reports, and 20,000 releases or fewer where they are large.
-    All claims together are wrongly accused with probability 1 - `confidence` at most.
+    `trials` are those of each claim; by default 1,000,000 reports, and as many releases or fewer where they are large.
+    All claims together are wrongly accused with probability 1 - `confidence` at most. `further` are games to play
+    besides those of every deployment.
     """
     tell, source = progress or silent, secure() if rng is None else rng
-    each = 1 - (1 - confidence) / _TESTS
+    named = [*games(protocol), *further]
+    tests = _CLAIMS + len(named)
+    each = 1 - (1 - confidence) / tests
     rows, refused = [], []
     tell("reports of one device", 0.0)
     attempts: list[tuple[str, Callable[[], Audited]]] = [
@@ -76,21 +83,52 @@ def audit_deployment(
         ),
     ]
     for place, (what, attempt) in enumerate(attempts):
-        tell(what, place / _TESTS)
+        tell(what, place / tests)
         try:
             rows.append(attempt())
         except UnsupportedProtocolError as error:
             refused.append(Unanswered(question="audit", topic=what, reason=str(error)))
-    played: list[Game] = []
-    size = trials or min(GAME_RELEASES, MESSAGES // (protocol.n + 1))
-    for place, (what, play) in enumerate(games(protocol, releases=size, confidence=each, rng=source)):
-        tell(what, (len(attempts) + place) / _TESTS)
-        try:
-            played.append(play())
-        except UnsupportedProtocolError as error:
-            refused.append(Unanswered(question="game", topic=what, reason=str(error)))
+    terms = Terms(releases=_releases(trials, protocol.n + 1), confidence=each, rng=source)
+    played, unplayed = _play(named, terms, lambda what, share: tell(what, (_CLAIMS + share * len(named)) / tests))
+    refused += unplayed
     charts = tuple(_errors(protocol, row.found) for row in rows[:2] if row.exact is not None)
     return _report(protocol.describe(), rows, refused, confidence, charts=charts, played=played)
+
+
+def audit_games(
+    named: Sequence[Named],
+    *,
+    about: str,
+    messages: int,
+    trials: int | None = None,
+    confidence: float = 0.95,
+    rng: Randomness | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Return the audit of what only games are played against; a release is of so many `messages`.
+
+    `trials` are the releases of each game; 2,000 by default, or fewer where they are large.
+    """
+    each = 1 - (1 - confidence) / max(len(named), 1)
+    terms = Terms(releases=_releases(trials, messages), confidence=each, rng=secure() if rng is None else rng)
+    played, unplayed = _play(named, terms, progress or silent)
+    return _report(about, [], unplayed, confidence, played=played)
+
+
+def _releases(trials: int | None, messages: int) -> int:
+    return trials or min(GAME_RELEASES, MESSAGES // max(messages, 1))
+
+
+def _play(named: Sequence[Named], terms: Terms, tell: Progress) -> tuple[list[Game], list[Unanswered]]:
+    """Return the games that were played, and why others were not."""
+    played, unplayed = [], []
+    for place, (what, play) in enumerate(named):
+        tell(what, place / len(named))
+        try:
+            played.append(play(terms))
+        except UnsupportedProtocolError as error:
+            unplayed.append(Unanswered(question="game", topic=what, reason=str(error)))
+    return played, unplayed
 
 
 def _errors(protocol: Protocol, found: Measurement) -> Chart:
@@ -128,8 +166,8 @@ def _released(
 ) -> Audited:
     claimed = dp.epsilon(protocol, delta=delta)
     witness = claimed.witness
-    size = trials or min(CENTRAL_TRIALS, MESSAGES // (protocol.n + 1))
-    enough(protocol, size)
+    size = trials or _audited(protocol)
+    enough(size, protocol.n)
     if witness is None or not math.isfinite(claimed.upper):
         message = "The releases were not run: no pair of datasets is known that attains the lower end."
         raise UnsupportedProtocolError(message)
@@ -146,6 +184,13 @@ def _released(
     exact = Bound(lower=claimed.lower, upper=math.inf, kind="lower", unit="nats", sources=claimed.sources)
     what = f"Central epsilon at delta = {delta:.3g}"
     return Audited(what=what, claimed=claimed, exact=exact, found=_named(found, labels))
+
+
+def _audited(protocol: Protocol) -> int:
+    """Return how many releases are run where nobody says how many."""
+    numbers = (protocol.n + math.ceil(protocol.shuffler.expected_dummies)) * len(protocol.randomizer.layout.names)
+    most = CENTRAL_TRIALS if drawn_at_once(protocol) else SINGLE_TRIALS
+    return min(most, MESSAGES // numbers)
 
 
 def _worst_values(mechanism: Mechanism) -> tuple[int, int]:
@@ -236,7 +281,8 @@ def _games(played: Sequence[Game]) -> Table:
     return Table(
         key="games",
         title="Games",
-        caption="Everybody holds a value at random. No attacker succeeds more often than certified.",
+        caption="How often each attacker succeeds, and how often any can. The certified figures are those of "
+        "the same questions in `hushuffle assess` and `hushuffle plan analyse`.",
         columns=("to be found out", "the attacker", "verdict", "success", "certified"),
         rows=tuple(
             (game.what, game.attacker, "refuted" if game.broken else "not refuted", game.success, game.certified)

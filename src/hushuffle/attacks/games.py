@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ from hushuffle.questions import pie, qif
 from hushuffle.randomness import Randomness, secure
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
 
 _FEWEST: Final = 200
 _BLOCK: Final = 1 << 22
@@ -40,18 +41,28 @@ class Game:
         return self.success.lower > self.certified.upper
 
 
-Play: TypeAlias = Callable[[], Game]
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """How long a game is played (releases, or single reports), the confidence of its interval, and whose coins."""
+
+    releases: int = 2000
+    reports: int = 200_000
+    confidence: float = 0.95
+    rng: Randomness = field(default_factory=secure)
+
+    def __post_init__(self) -> None:
+        for name in ("releases", "reports"):
+            _checks.integer(name, getattr(self, name), low=0)
+        _checks.probability("confidence", self.confidence, low_open=True, high_open=True)
 
 
-def games(
-    protocol: Protocol,
-    *,
-    releases: int = 2000,
-    reports: int = 200_000,
-    confidence: float = 0.95,
-    rng: Randomness | None = None,
-) -> Iterator[tuple[str, Play]]:
-    """Yield the games that can be played against a deployment, each with its name and what plays it.
+Play: TypeAlias = Callable[[Terms], Game]
+Named: TypeAlias = tuple[str, Play]
+"""A game with its name."""
+
+
+def games(protocol: Protocol) -> list[Named]:
+    """Return the games about one value and one report, each with its name and what plays it.
 
     Everybody holds a value at random. One attacker knows nobody's value and guesses one person's from a release; one
     knows everybody else's; one sees a single report, knows what everybody holds, and names who sent it.
@@ -59,35 +70,99 @@ def games(
     >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle
     >>> from hushuffle.randomness import reproducible
     >>> survey = Protocol(randomizer=RandomizedResponse(k=3, epsilon=2.0), shuffler=UniformShuffle(), n=6)
-    >>> for name, play in games(survey, releases=1000, reports=5000, rng=reproducible(1)):
-    ...     print(name, play().broken)
+    >>> for name, play in games(survey):
+    ...     print(name, play(Terms(releases=1000, reports=5000, rng=reproducible(1))).broken)
     Guess a value, knowing nobody's False
     Guess a value, knowing all others' False
     Name the sender of a report False
     """
-    source = secure() if rng is None else rng
-    low = _checks.integer("releases", releases, low=0)
-    yield "Guess a value, knowing nobody's", lambda: _guess(protocol, low, confidence, source, knows_others=False)
-    yield "Guess a value, knowing all others'", lambda: _guess(protocol, low, confidence, source, knows_others=True)
-    yield "Name the sender of a report", lambda: _name(protocol, reports, confidence, source)
+    return [
+        ("Guess a value, knowing nobody's", lambda terms: _guess(protocol, terms, knows_others=False)),
+        ("Guess a value, knowing all others'", lambda terms: _guess(protocol, terms, knows_others=True)),
+        ("Name the sender of a report", lambda terms: _name(protocol, terms)),
+    ]
 
 
-def enough(protocol: Protocol, releases: int) -> None:
+def enough(releases: int, messages: int) -> None:
     """Refuse to try releases that are too large to be repeated often enough.
 
     Raises:
         UnsupportedProtocolError: fewer than 200 releases.
     """
     if releases < _FEWEST:
-        why = f"{_FEWEST} releases of {protocol.n:,} messages are many: name the trials, or audit fewer people"
+        why = f"{_FEWEST} releases of {messages:,} messages are many: name the trials, or audit fewer people"
         message = f"The releases were not run: {why}."
         raise UnsupportedProtocolError(message)
 
 
-def _guess(protocol: Protocol, releases: int, confidence: float, rng: Randomness, *, knows_others: bool) -> Game:
+def tell_apart(run: Callable[[int], float], terms: Terms) -> Bound:
+    """Return how often somebody says which of two worlds, chosen by a fair coin, a release is of.
+
+    `run(world)`, world 0 or 1, plays once and returns a number; numbers from some threshold on speak for one of the
+    worlds. The first half of the runs chooses the threshold, the second half is counted.
+
+    >>> from hushuffle.randomness import reproducible
+    >>> coins = reproducible(2)
+    >>> found = tell_apart(lambda world: float(coins.integers(4, 1)[0] > 2 - world), Terms(rng=reproducible(1)))
+    >>> found.lower < 0.625 < found.upper
+    True
+    """
+    worlds = terms.rng.integers(2, size=terms.releases)
+    scores = np.array([run(int(world)) for world in worlds], dtype=np.float64)
+    half = terms.releases // 2
+    threshold, for_second = _threshold(scores[:half], worlds[:half])
+    says = (scores[half:] >= threshold) == for_second
+    return success(int(np.count_nonzero(says == worlds[half:])), terms.releases - half, terms.confidence)
+
+
+def _threshold(scores: Floats, worlds: Integers) -> tuple[float, bool]:
+    """Return the threshold that is right most often, and whether reaching it speaks for world 1."""
+    order = np.argsort(scores, kind="stable")
+    values, first = np.unique(scores[order], return_index=True)
+    below = np.concatenate([[0], np.cumsum(worlds[order])])  # of world 1 among the smallest
+    right = (below[-1] - below[first]) + (first - below[first])  # world 1 from the threshold on, world 0 below it
+    best, worst = int(right.argmax()), int(right.argmin())
+    if right[best] >= scores.size - right[worst]:
+        return float(values[best]), True
+    return float(values[worst]), False
+
+
+def fair(distance: float, bound: Bound) -> Bound:
+    """Return how often two worlds at this total variation distance, equally likely, are told apart: 1/2 + distance/2.
+
+    `bound` is where the distance is from: delta at epsilon = 0.
+
+    >>> fair(0.5, Bound.exact(0.5, unit="")).upper
+    0.7500000000000001
+    """
+    most = min(float(np.nextafter(0.5 + min(distance, 1.0) / 2, 1.0)), 1.0)
+    return Bound(lower=0.5, upper=most, kind="upper", unit="probability", sources=bound.sources)
+
+
+def evidence(protocol: Protocol, reports: Integers, pair: tuple[int, int], others: Sequence[int]) -> Floats:
+    """Return for two values of one person how well a release fits each, shape (2,); `others` are counts by value.
+
+    The sum over the messages of how much likelier each is from the value than from somebody else: the likelihood of
+    the release, up to a factor, where all others hold one value and there are no dummies.
+    """
+    held = np.flatnonzero(np.asarray(others))
+    likely = protocol.randomizer.likelihoods(reports, np.concatenate([np.asarray(pair), held]))
+    shares = np.asarray(others, dtype=np.float64)[held]
+    crowd = shares @ likely[2:] / shares.sum() if held.size else likely[:2].mean(axis=0)
+    return fit(likely[:2], crowd)
+
+
+def fit(likely: Floats, crowd: Floats) -> Floats:
+    """Return the sum over messages of how much likelier each is, by row of `likely`, than from somebody else."""
+    weights = np.divide(likely, crowd, out=np.full_like(likely, np.inf), where=crowd > 0)
+    total: Floats = np.where(likely > 0, weights, 0.0).sum(axis=1)
+    return total
+
+
+def _guess(protocol: Protocol, terms: Terms, *, knows_others: bool) -> Game:
     """Play for one person's value: the value whose reports are commoner in the release than those of the others."""
-    enough(protocol, releases)
-    mechanism, k = protocol.randomizer, protocol.randomizer.inputs
+    enough(terms.releases, protocol.n)
+    mechanism, k, rng = protocol.randomizer, protocol.randomizer.inputs, terms.rng
     values, hits = np.arange(k), 0
     others = np.zeros(protocol.n - 1, dtype=np.int64)
     certified = (
@@ -95,30 +170,29 @@ def _guess(protocol: Protocol, releases: int, confidence: float, rng: Randomness
         if knows_others
         else qif.vulnerability(protocol)
     )
-    for _ in range(releases):
+    for _ in range(terms.releases):
         held = rng.integers(k, size=protocol.n)
         if knows_others:
             held[1:] = others
         transcript = protocol.collect(held, rng=rng)
         likely = mechanism.likelihoods(transcript.reports, values)
-        crowd = likely[0] if knows_others else likely.mean(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores = np.where(likely > 0, likely / crowd, 0.0).sum(axis=1)
-        hits += _best(scores, rng) == held[0]
+        hits += _best(fit(likely, likely[0] if knows_others else likely.mean(axis=0)), rng) == held[0]
     what = "a person's value"
     attacker = "knows everybody else's" if knows_others else "knows nobody's"
-    return Game(what=what, attacker=attacker, success=_success(hits, releases, confidence), certified=certified)
+    return Game(
+        what=what, attacker=attacker, success=success(hits, terms.releases, terms.confidence), certified=certified
+    )
 
 
-def _name(protocol: Protocol, reports: int, confidence: float, rng: Randomness) -> Game:
+def _name(protocol: Protocol, terms: Terms) -> Game:
     """Play for the sender of one report: somebody who holds the value that speaks for it most."""
-    mechanism, k, n = protocol.randomizer, protocol.randomizer.inputs, protocol.n
+    mechanism, k, n, rng = protocol.randomizer, protocol.randomizer.inputs, protocol.n, terms.rng
     certified = pie.bayes_error(protocol).complement
     used = min(n, k)  # everybody knows that person i holds the value i modulo k
-    senders = rng.integers(n, size=reports)
+    senders = rng.integers(n, size=terms.reports)
     sent = mechanism.randomize(senders % used, rng=rng)
     hits, together = 0, max(1, _BLOCK // used)
-    for start in range(0, reports, together):
+    for start in range(0, terms.reports, together):
         likely = mechanism.likelihoods(sent[start : start + together], np.arange(used))
         ties = likely == likely.max(axis=0)
         place = rng.integers(int(ties.sum(axis=0).max(initial=1)), size=ties.shape[1]) % ties.sum(axis=0)
@@ -129,7 +203,7 @@ def _name(protocol: Protocol, reports: int, confidence: float, rng: Randomness) 
     return Game(
         what="who sent a report",
         attacker="knows what everybody holds",
-        success=_success(hits, reports, confidence),
+        success=success(hits, terms.reports, terms.confidence),
         certified=certified,
     )
 
@@ -140,6 +214,11 @@ def _best(scores: Floats, rng: Randomness) -> int:
     return int(best[int(rng.integers(best.size, size=1)[0])])
 
 
-def _success(hits: int, trials: int, confidence: float) -> Bound:
+def success(hits: int, trials: int, confidence: float) -> Bound:
+    """Return the share of trials that were won, with its interval (Clopper and Pearson).
+
+    >>> print(success(50, 100, 0.95))
+    0.3983 to 0.6017 (95% interval)
+    """
     low, high = clopper_pearson(hits, trials, confidence)
     return Bound(lower=low, upper=high, kind="estimate", unit="probability", confidence=confidence)

@@ -1,9 +1,10 @@
-"""What trials of two inputs say of epsilon: an event chosen on half of them, counted on the other half."""
+"""What trials of two inputs say of epsilon: an event chosen on some of them, counted on the others."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.model import Bound, Citation
-from hushuffle.numerics.trials import clopper_pearson
+from hushuffle.numerics.trials import least_log_ratio
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -20,6 +21,10 @@ AUDIT: Final = Citation(
     text="M. Jagielski, J. Ullman, A. Oprea, Auditing differentially private machine learning, NeurIPS (2020)",
 )
 _THRESHOLDS: Final = 400
+_ENOUGH: Final = 500
+_CAUTION: Final = 10.0
+_KNOWN: Final = 1.0
+"""Variances by which an event must promise more than others: where its shares are counted, where ratios are known."""
 _LIE: Final = 0.01
 _TESTS: Final = 60
 
@@ -62,12 +67,15 @@ def measure(
     delta: float = 0.0,
     confidence: float = 0.95,
     names: tuple[str, str] = ("first", "second"),
+    chosen: float = 0.2,
+    ratios: bool = False,
 ) -> Measurement:
     """Return what trials of two neighbouring inputs say of epsilon.
 
     `scores[0]` and `scores[1]`, each of shape (trials,), are one number for each trial of the first and of the second
     input, larger where the output speaks for the first. They must be independent trials, and a score may depend on its
-    own trial only. The first half of either chooses the event (a threshold, and which input it speaks for).
+    own trial only. The first trials of either choose the event (a threshold, and which input it speaks for); the others
+    count it.
 
     Args:
         scores: of the trials, as above.
@@ -75,6 +83,8 @@ def measure(
         delta: of the claim.
         confidence: with which the lower end holds.
         names: of the two inputs.
+        chosen: share of the trials that choose the event; more of them, up to half, where they would be fewer than 500.
+        ratios: whether scores are log likelihood ratios, at least nearly; a better event is then found in fewer trials.
 
     Raises:
         InvalidInputError: fewer than four trials, scores that are nan, or an argument out of range.
@@ -83,8 +93,8 @@ def measure(
 
     >>> told = np.repeat([1.0, 0.0], [7500, 2500])[np.random.default_rng(1).permutation(10_000)]
     >>> found = measure((told, 1 - told), claimed=0.9)
-    >>> found.refuted, round(found.epsilon.lower, 1)  # ln 3 = 1.0986
-    (True, 1.0)
+    >>> found.refuted, round(found.epsilon.lower, 2)  # ln 3 = 1.0986
+    (True, 1.06)
     """
     _checks.non_negative("claimed", claimed)
     _checks.probability("delta", delta, high_open=True)
@@ -94,17 +104,17 @@ def measure(
         _checks.reject("scores", "of four trials or more", size)
     if any(bool(np.isnan(told).any()) for told in scores):
         _checks.reject("scores", "numbers", "<nan among them>")
-    half = size // 2
-    train = (np.sort(scores[0][:half]), np.sort(scores[1][:half]))
-    test = (scores[0][half:size], scores[1][half:size])
-    event = _event(train, delta, confidence)
+    first = _split(size, chosen)
+    train = np.concatenate([scores[0][:first], scores[1][:first]])
+    test = (scores[0][first:size], scores[1][first:size])
+    trials = size - first
+    event, _ = _event(train, trials, delta, confidence, ratios=ratios)
     hits = event.count(test[0]), event.count(test[1])
-    trials = size - half
     more, less = hits if event.for_first else hits[::-1]
-    lower = _certified(more, less, trials, delta, confidence)
+    lower = least_log_ratio(more, less, trials, delta=delta, confidence=confidence)
     names = names if event.for_first else names[::-1]
     hits = hits if event.for_first else hits[::-1]
-    thresholds = np.unique(np.quantile(np.concatenate(train), np.linspace(0, 1, _TESTS), method="nearest"))
+    thresholds = np.unique(np.quantile(train, np.linspace(0, 1, _TESTS), method="nearest"))
     return Measurement(
         claimed=claimed,
         delta=delta,
@@ -115,11 +125,29 @@ def measure(
         second=names[1],
         hits=hits,
         trials=trials,
-        for_a_lie=_needed(more / trials, less / trials, claimed, confidence),
+        for_a_lie=_needed(more / trials, less / trials, delta, claimed, confidence) * size / trials,
         false_positives=1 - _below(test[1], thresholds),
         false_negatives=_below(test[0], thresholds),
         off=math.sqrt(math.log(4 / (1 - confidence)) / (2 * trials)),
     )
+
+
+def promise(first: Floats, second: Floats, *, trials: int, delta: float, confidence: float) -> float:
+    """Return about the e**epsilon that so many other trials will show of the best event of these scores.
+
+    Raises:
+        InvalidInputError: no scores.
+    """
+    size = min(first.size, second.size)
+    if size == 0:
+        _checks.reject("scores", "of one trial or more", 0)
+    return _event(np.concatenate([first[:size], second[:size]]), trials, delta, confidence, ratios=False)[1]
+
+
+def _split(size: int, share: float) -> int:
+    """Return how many of `size` trials of an input choose the event."""
+    _checks.probability("chosen", share, low_open=True, high_open=True)
+    return min(max(int(size * share), _ENOUGH), max(size // 2, int(size * share)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,20 +162,47 @@ class _Event:
         return int(np.count_nonzero(chosen))
 
 
-def _event(train: tuple[Floats, Floats], delta: float, confidence: float) -> _Event:
-    """Return the event with the largest certified epsilon on the training half, sorted scores."""
-    both = np.unique(np.concatenate(train))
-    places = np.unique(np.linspace(0, both.size - 1, min(both.size, _THRESHOLDS)).astype(np.int64))
-    half = train[0].size
-    best, chosen = -1.0, _Event(threshold=float(both[-1]), for_first=True)
-    for threshold in both[places]:
-        above = [half - int(np.searchsorted(scores, threshold, side="left")) for scores in train]
-        below = [int(np.searchsorted(scores, threshold, side="right")) for scores in train]
-        for more, less, for_first in ((above[0], above[1], True), (below[1], below[0], False)):
-            shown = _certified(more, less, half, delta, confidence)
-            if shown > best:
-                best, chosen = shown, _Event(threshold=float(threshold), for_first=for_first)
-    return chosen
+def _event(train: Floats, trials: int, delta: float, confidence: float, *, ratios: bool) -> tuple[_Event, float]:
+    """Return the event that promises the largest lower end, and e to that; `train`: first, second input."""
+    both = np.unique(train)
+    close = np.geomspace(1, both.size, _THRESHOLDS // 4).astype(np.int64) - 1  # rare events, at either end
+    even = np.linspace(0, both.size - 1, min(both.size, _THRESHOLDS)).astype(np.int64)
+    thresholds = both[np.unique(np.concatenate([even, close, both.size - 1 - close]))]
+    scores, shares = _shares(train, ratios=ratios)
+    under = shares[:, np.searchsorted(scores, thresholds, side="right")]
+    above = shares[:, -1:] - shares[:, np.searchsorted(scores, thresholds, side="left")]
+    spread = NormalDist().inv_cdf(confidence) ** 2 / trials + (_KNOWN if ratios else _CAUTION) / (train.size // 2)
+    best, found = -1.0, None
+    for (more, less), for_first in ((above, True), (under[::-1], False)):
+        promised = _promised(more, less + 2 / train.size, delta, spread)
+        place = int(promised.argmax())
+        if promised[place] > best:
+            best = float(promised[place])
+            found = _Event(threshold=float(thresholds[place]), for_first=for_first)
+    assert found is not None
+    return found, best
+
+
+def _shares(train: Floats, *, ratios: bool) -> tuple[Floats, Floats]:
+    """Return scores in order, and how much of either input has one of the 0, 1, 2, ... lowest, shape (2, trials + 1).
+
+    A trial speaks for its own input; with a likelihood ratio for both, the rarer the less noisily.
+    """
+    half, order = train.size // 2, np.argsort(train)
+    first = np.repeat([1.0, 0.0], half)
+    if ratios:
+        with np.errstate(over="ignore"):
+            first = 1 / (1 + np.exp(-train))
+    weights = np.stack([first, 1 - first])[:, order] / half
+    return train[order], np.concatenate([np.zeros((2, 1)), weights.cumsum(axis=1)], axis=1)
+
+
+def _promised(p: Floats, q: Floats, delta: float, spread: float) -> Floats:
+    """Return about the lower end of e**epsilon that events with these shares will show, shape (events,)."""
+    over = np.maximum(p - delta, 0.0)
+    seen = over**2 - spread * p * (1 - p)
+    root = np.sqrt(np.maximum((over * q) ** 2 - (q**2 - spread * q * (1 - q)) * seen, 0.0))
+    return np.where(seen > 0, seen / np.maximum(over * q + root, np.finfo(float).tiny), 0.0)
 
 
 def _below(scores: Floats, thresholds: Floats) -> Floats:
@@ -155,18 +210,9 @@ def _below(scores: Floats, thresholds: Floats) -> Floats:
     return np.searchsorted(np.sort(scores), thresholds, side="left") / scores.size
 
 
-def _certified(more: int, less: int, trials: int, delta: float, confidence: float) -> float:
-    """Return the lower end of epsilon that two counts of an event show: p <= e**epsilon q + delta."""
-    p, _ = clopper_pearson(more, trials, confidence)
-    _, q = clopper_pearson(less, trials, confidence)
-    return math.log((p - delta) / q) if p - delta > q else 0.0
-
-
-def _needed(p: float, q: float, claimed: float, confidence: float) -> float:
-    """Return about how many trials in all show a claim that is 1 % too low, half of the time."""
-    if p <= 0 or q <= 0 or claimed <= 0 or not math.isfinite(claimed):
+def _needed(p: float, q: float, delta: float, claimed: float, confidence: float) -> float:
+    """Return about how many trials that count show a claim that is 1 % too low, half of the time."""
+    if p <= delta or q <= 0 or claimed <= 0 or not math.isfinite(claimed):
         return math.inf
-    from scipy.special import ndtri  # noqa: PLC0415 - slow to load
-
-    spread = (1 - p) / p + (1 - q) / q
-    return 4 * (float(ndtri((1 + confidence) / 2)) / (_LIE * claimed)) ** 2 * spread
+    spread = p * (1 - p) / (p - delta) ** 2 + (1 - q) / q
+    return 2 * (NormalDist().inv_cdf(confidence) / (_LIE * claimed)) ** 2 * spread

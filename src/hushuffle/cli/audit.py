@@ -28,6 +28,7 @@ def audit(
     /,
     *,
     command: str | None = None,
+    url: str | None = None,
     reports: Path | None = None,
     value: str = "value",
     report: str = "report",
@@ -43,36 +44,39 @@ def audit(
     """Run a mechanism many times, and say whether what is claimed of it survives.
 
     Of a specification: its device, and its releases at the worst pair of
-    datasets that is known. Of somebody else's code: a command that reads one
-    value on each line and writes one report on each, or a table of values
-    and reports. Ends with exit code 3 if a claim is refuted.
+    datasets that is known; and games, in which attackers play against it. Of
+    the plan of a query: a game against its traffic. Of somebody else's code: a
+    command that reads one value on each line and writes one report on each, an
+    HTTP address of this machine that does, or a table of values and reports.
+    Ends with exit code 3 if a claim is refuted.
 
     Args:
-        specification: the TOML file that describes the deployment.
+        specification: the TOML file that describes the deployment, or the plan.
         command: a program to audit, with its options; no shell is involved.
+        url: an HTTP address of this machine, to which values are posted, one on each line; reports come back likewise.
         reports: a table (CSV, Parquet) of values and reports, one device's report on each row.
         value: of a table: the column of values.
         report: of a table: the column of reports.
         values: two values to tell apart, separated by a comma; of a table the two most frequent by default.
-        epsilon: of a command or a table: the epsilon (nats) that is claimed.
-        delta: that of the specification's targets by default; 0 for a command or a table.
+        epsilon: of somebody else's code: the epsilon (nats) that is claimed.
+        delta: that of the specification's targets by default; 0 for somebody else's code.
         trials: of each claim; 1,000,000 reports, or 20,000 releases, by default.
         confidence: an honest mechanism is accused with probability 1 - confidence at most.
         seed: of the coins of a specification's mechanisms; cryptographic coins by default.
         out: the folder to write study.html and study.json into; hushuffle-out/ and audit-NAME by default.
         json: print study.json instead of the summary, and nothing else, to standard output.
     """
-    given = [source for source in (specification, command, reports) if source is not None]
+    given = [source for source in (specification, command, url, reports) if source is not None]
     if len(given) != 1:
-        message = "audit takes one of: a specification, --command, --reports."
+        message = "audit takes one of: a specification, --command, --url, --reports."
         raise UsageError(message)
     if specification is None and epsilon is None:
         message = "--epsilon must be given: the epsilon (nats) that is claimed."
         raise UsageError(message)
     if specification is not None and epsilon is not None:
-        message = "--epsilon goes with --command and --reports; a specification's claims follow from itself."
+        message = "--epsilon goes with --command, --url and --reports; a specification's claims follow from itself."
         raise UsageError(message)
-    name = shlex.split(command)[0] if command else str(given[0])
+    name = shlex.split(command)[0] if command else "url" if url else str(given[0])
     folder = Path("hushuffle-out") / f"audit-{Path(name).name.partition('.')[0]}" if out is None else out
     refuse_file(folder)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
@@ -80,6 +84,8 @@ def audit(
             made = _deployment(specification, delta, trials, confidence, seed, tell)
         elif command is not None:
             made = _command(command, values, float(epsilon or 0), delta or 0.0, trials or 100_000, confidence)
+        elif url is not None:
+            made = _service(url, values, float(epsilon or 0), delta or 0.0, trials or 100_000, confidence)
         else:
             assert reports is not None
             made = _table(reports, (value, report), values, float(epsilon or 0), delta or 0.0, confidence)
@@ -91,25 +97,35 @@ def audit(
 def _deployment(
     path: Path, delta: float | None, trials: int | None, confidence: float, seed: int | None, tell: Tell | None
 ) -> Report:
-    from hushuffle.specification.reading import load_collection  # noqa: PLC0415 - only when needed
+    from hushuffle.queries.specification import describes_plan  # noqa: PLC0415
+    from hushuffle.randomness import reproducible  # noqa: PLC0415 - only when needed
+
+    rng = None if seed is None else reproducible(seed)
+    if describes_plan(path):
+        if delta is not None:
+            message = "--delta goes with claims; the game against a plan is held against its figure at epsilon = 0."
+            raise UsageError(message)
+        from hushuffle.queries import load_plan  # noqa: PLC0415
+        from hushuffle.queries.audit import audit_plan  # noqa: PLC0415
+
+        return audit_plan(
+            load_plan(path), base_folder=path.parent, trials=trials, confidence=confidence, rng=rng, progress=tell
+        )
+    from hushuffle.specification.reading import load_collection  # noqa: PLC0415
 
     collection = load_collection(path)
     if collection.several:
         message = "audit takes a specification of one column: give one for each."
         raise UsageError(message)
-    from hushuffle.attacks.audit_study import audit_deployment  # noqa: PLC0415
-    from hushuffle.randomness import reproducible  # noqa: PLC0415
-    from hushuffle.specification import build_protocol  # noqa: PLC0415
+    from hushuffle.attacks.audit_specification import audit_specification  # noqa: PLC0415
 
-    specification = collection.columns[""]
-    people = specification.population.read(path.parent)
-    return audit_deployment(
-        build_protocol(specification, n=people.n, k=people.k),
-        delta=specification.targets.delta if delta is None else delta,
+    return audit_specification(
+        collection.columns[""],
+        base_folder=path.parent,
+        delta=delta,
         trials=trials,
         confidence=confidence,
-        rng=None if seed is None else reproducible(seed),
-        labels=people.population.labels,
+        rng=rng,
         progress=tell,
     )
 
@@ -134,6 +150,22 @@ def _command(command: str, values: str | None, epsilon: float, delta: float, tri
         trials=trials,
         confidence=confidence,
         about=f"The command {shlex.split(command)[0]}, which claims epsilon = {epsilon:g}.",
+    )
+
+
+def _service(url: str, values: str | None, epsilon: float, delta: float, trials: int, confidence: float) -> Report:
+    from hushuffle.attacks.audit_study import audit_foreign  # noqa: PLC0415 - only when needed
+    from hushuffle.cli.audit_url import posted  # noqa: PLC0415
+
+    pair = _pair(values)
+    return audit_foreign(
+        posted(url, pair),
+        pair,
+        claimed=epsilon,
+        delta=delta,
+        trials=trials,
+        confidence=confidence,
+        about=f"A service on this machine, which claims epsilon = {epsilon:g}.",
     )
 
 

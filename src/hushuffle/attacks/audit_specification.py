@@ -1,0 +1,88 @@
+"""From a specification to its audit: what can be tried of it, and the games that it allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from hushuffle.attacks.audit_study import audit_deployment, audit_games
+from hushuffle.attacks.filter_games import filter_games
+from hushuffle.attacks.games import Named
+from hushuffle.attacks.order_games import order_games
+from hushuffle.attacks.round_games import round_games
+from hushuffle.model import Progress, Report
+from hushuffle.randomness import Randomness
+from hushuffle.specification import Specification, build_adversaries, build_protocol
+from hushuffle.specification.order_setup import arranged
+from hushuffle.specification.reach import ReachPopulation
+
+_HOUSEHOLD: Final = 2
+"""People who are looked for together where nobody says how many."""
+
+
+def audit_specification(
+    specification: Specification,
+    *,
+    base_folder: Path = Path(),
+    delta: float | None = None,
+    trials: int | None = None,
+    confidence: float = 0.95,
+    rng: Randomness | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Return the audit of the deployment that a specification describes.
+
+    Of a survey: its claims, the games of `hushuffle.attacks.games`, of two rounds, and of the order of release. Of a
+    reach study: the game of two fillings.
+
+    Args:
+        specification: of one column, or a reach study.
+        base_folder: the folder that relative paths of data are relative to.
+        delta: that of the targets by default.
+        trials: as `audit_deployment`.
+        confidence: an honest deployment is accused with probability 1 - `confidence` at most.
+        rng: `secure()` by default.
+        progress: told what is going on.
+
+    Raises:
+        DataError, MissingDependencyError: the data cannot be used.
+
+    >>> from hushuffle.randomness import reproducible
+    >>> from hushuffle.specification import parse
+    >>> reach = parse('''
+    ...     population = { people = 100, audiences = { tv = 30, web = 20 }, bits = 100 }
+    ...     randomizer = { kind = "bit-flipping", p = 0.25 }
+    ...     shuffler = { kind = "uniform" }
+    ...     targets = { delta = 1e-3 }
+    ... ''')
+    >>> audit_specification(reach, rng=reproducible(1)).tables[0].rows[0][:3]
+    ('whether a person is in all audiences or in none', "knows everybody else's, and the key", 'not refuted')
+    """
+    population = specification.population
+    if isinstance(population, ReachPopulation):
+        p = population.flips(specification.randomizer, specification.targets)
+        met = population.meet(base_folder)
+        named = filter_games(audiences=met.people, bits=population.bits, p=p, hashes=population.hashes)
+        messages = population.bits * len(population.names)
+        about = f"{len(population.names)} Bloom filters of {population.bits:,} bits, each flipped with p = {p:g}."
+        return audit_games(
+            named, about=about, messages=messages, trials=trials, confidence=confidence, rng=rng, progress=progress
+        )
+    people = population.read(base_folder)
+    arrangement = arranged(specification, people, base_folder)
+    shuffler = None if arrangement is None else arrangement.shuffler
+    protocol = build_protocol(specification, n=people.n, k=people.k, shuffler=shuffler)
+    rounds = round_games(protocol, rounds=specification.rounds or 1, memoised=specification.memoised is True)
+    reader = build_adversaries(specification).order
+    household = _HOUSEHOLD if reader is None else reader.household
+    order: list[Named] = order_games(protocol, None if arrangement is None else arrangement.groups, household=household)
+    return audit_deployment(
+        protocol,
+        delta=specification.targets.delta if delta is None else delta,
+        trials=trials,
+        confidence=confidence,
+        rng=rng,
+        labels=people.population.labels,
+        further=[*rounds, *order],
+        progress=progress,
+    )

@@ -1,0 +1,92 @@
+"""The game about Bloom filters: somebody is in the audiences, or in none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from hushuffle.attacks.games import Game, Integers, Named, Terms, enough, fair, tell_apart
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers import BitFlipping
+from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, logo_counts
+from hushuffle.questions import bloom, dp
+from hushuffle.randomness import Randomness
+
+_MOST_PEOPLE: Final = 20_000_000
+_CANDIDATES: Final = 50
+
+
+def filter_games(*, audiences: Integers, bits: int, p: float, hashes: int = 1) -> list[Named]:
+    """Return the game of two fillings: flipped and shuffled filters, with one person in all audiences or in none.
+
+    The attacker has the key and knows everybody else's audiences, so that it knows which columns the person would
+    touch. Certified is 1/2 + TV/2 for each coin toss, TV at most `hashes` times that of one column (`dp.delta` at
+    epsilon = 0).
+
+    Args:
+        audiences: how many other people are in exactly the audiences of set bits i, shape (2**k,), for k filters.
+        bits: of each filter.
+        p: the probability of a flip.
+        hashes: number of hash functions.
+
+    Source: docs/theory/columns.md, Theorem 4.
+
+    >>> from hushuffle.randomness import reproducible
+    >>> ((name, play),) = filter_games(audiences=np.array([0, 20, 10, 5]), bits=100, p=0.25)
+    >>> game = play(Terms(rng=reproducible(1)))
+    >>> print(f"{name}: certified {game.certified.upper:.3f}, broken: {game.broken}")
+    Tell two fillings apart: certified 0.544, broken: False
+    """
+    return [("Tell two fillings apart", lambda terms: _member(audiences, bits, p, hashes, terms))]
+
+
+def _member(audiences: Integers, bits: int, p: float, hashes: int, terms: Terms) -> Game:
+    publishers = int(audiences.size).bit_length() - 1
+    enough(terms.releases, bits * publishers)
+    if audiences.sum() * hashes > _MOST_PEOPLE:
+        message = f"The filters were not filled: more than {_MOST_PEOPLE:,} bits would be set for the people in them."
+        raise UnsupportedProtocolError(message)
+    protocol = bloom.snr.columns(publishers, bits, p)
+    column = dp.delta(protocol, epsilon=0.0)
+    encoder = BloomEncoder(bits=bits, hashes=hashes, key=terms.rng.words(4).tobytes())
+    logos = _filled(audiences, bits, hashes, terms.rng)
+    without = [_filter(encoder, logos >> bit & 1) for bit in range(publishers)]
+    name = _person(encoder, logos)
+    person, touched = encoder.encode([name]), np.unique(encoder.positions([name]))
+    both, flips = (without, [each | person for each in without]), BitFlipping(width=1, p=p)
+
+    law = bloom.transition_matrix(publishers, p)
+    crowd = np.bincount(logos, minlength=audiences.size) @ law / bits
+    worth = (law[-1] - law[logos[touched]]).sum(axis=0) / crowd
+
+    def run(world: int) -> float:
+        released = [each.flip(randomizer=flips, rng=terms.rng) for each in both[world]]
+        return float(logo_counts(released).counts @ worth)
+
+    return Game(
+        what="whether a person is in all audiences or in none",
+        attacker="knows everybody else's, and the key",
+        success=tell_apart(run, terms),
+        certified=fair(column.upper * hashes, column),
+    )
+
+
+def _filled(audiences: Integers, bits: int, hashes: int, rng: Randomness) -> Integers:
+    """Return the columns of filters with other people in them, shape (bits,): each sets bits at uniform positions."""
+    logos = np.zeros(bits, dtype=np.int64)
+    sets = np.repeat(np.arange(audiences.size), audiences * hashes)
+    np.bitwise_or.at(logos, rng.integers(bits, sets.size), sets)
+    return logos
+
+
+def _filter(encoder: BloomEncoder, ones: Integers) -> BloomFilter:
+    packed = np.packbits(ones.astype(np.bool_))
+    return BloomFilter(bits=encoder.bits, hashes=encoder.hashes, key_check=encoder.key_check, packed=packed)
+
+
+def _person(encoder: BloomEncoder, logos: Integers) -> str:
+    """Return somebody whose columns hardly anybody else has set: whom it is easiest to see."""
+    names = [f"person {place}" for place in range(_CANDIDATES)]
+    taken = np.bitwise_count(logos[encoder.positions(names)]).sum(axis=1)
+    return names[int(taken.argmin())]

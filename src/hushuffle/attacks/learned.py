@@ -1,0 +1,114 @@
+"""What reports of many pieces speak for: each piece on its own, or a classifier that sees them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.attacks.learnability import library, one_thread
+from hushuffle.attacks.measured import promise
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Codes: TypeAlias = npt.NDArray[np.int32]
+Scorer: TypeAlias = Callable[[Codes], Floats]
+"""Takes reports as codes, shape (reports, pieces); returns how much each speaks for the first input."""
+
+_RARE: Final = 20
+"""Codes that come less often than this tell nothing."""
+_CHANCE: Final = 2.0
+"""So many times the variance of its codes, on average, a piece must differ by."""
+_SEEN: Final = 100_000
+_PIECES: Final = 1024
+_PRODUCTS: Final = 16
+_TOGETHER: Final = 1 << 15
+
+
+def scorer(
+    first: Codes, second: Codes, *, trials: int, delta: float, confidence: float, classify: bool | None
+) -> Scorer:
+    """Return what scores a report, learned from reports of either input, shape (reports, pieces) each.
+
+    The evidence of single pieces is added up, and a classifier (trees with boosted gradients) sees them together. The
+    last quarter of the reports decides which of the two promises more in so many `trials`.
+
+    Args:
+        first: reports of the first input, each piece a code >= 0.
+        second: as many reports of the second input.
+        trials: that will be scored.
+        delta: of the claim.
+        confidence: of the lower end.
+        classify: whether a classifier is tried; None: if scikit-learn is there and reports have several pieces.
+
+    Raises:
+        MissingDependencyError: a classifier is wanted, and scikit-learn is not installed.
+    """
+    several = 1 < first.shape[1] <= _PIECES and len(first) >= 4 * _RARE
+    wanted = several and find_spec("sklearn") is not None if classify is None else classify
+    if not wanted:
+        return _added(first, second)
+    known = 3 * len(first) // 4
+    tries = [make(first[:known], second[:known]) for make in (_added, _classified)]
+    promised = [
+        promise(score(first[known:]), score(second[known:]), trials=trials, delta=delta, confidence=confidence)
+        for score in tries
+    ]
+    return tries[1] if promised[1] > promised[0] else _added(first, second)
+
+
+def _added(first: Codes, second: Codes) -> Scorer:
+    """Return the sum over pieces of how much likelier each is under the first input.
+
+    Of several pieces, one that differs by no more than chance lets it is passed over: noise adds up as well.
+    """
+    ratios = []
+    for own, other in zip(first.T, second.T, strict=True):
+        size = int(max(own.max(initial=0), other.max(initial=0))) + 2
+        counts = np.stack([np.bincount(codes, minlength=size) + 0.5 for codes in (own, other)])
+        ratio = np.where(counts.sum(axis=0) > _RARE, np.log(counts[0] / counts[1]), 0.0)
+        told = ratio**2 / (1 / counts).sum(axis=0)
+        chance = _CHANCE * np.count_nonzero(ratio) / max(float(told.sum()), 1e-300)
+        ratios.append(ratio * (1.0 if first.shape[1] == 1 else max(0.0, 1 - chance)))
+
+    def score(reports: Codes) -> Floats:
+        found = np.zeros(len(reports))
+        for codes, ratio in zip(reports.T, ratios, strict=True):
+            found += ratio[np.minimum(codes, ratio.size - 1)]
+        return found
+
+    return score
+
+
+def _classified(first: Codes, second: Codes) -> Scorer:
+    """Return the log odds of a classifier of reports, with the products of pieces that tell most beside them."""
+    first, second = first[:_SEEN], second[:_SEEN]
+    reports = np.concatenate([first, second])
+    labels = np.repeat([1.0, 0.0], [len(first), len(second)])
+    middle = reports.mean(axis=0)
+    signs = np.where(reports > middle, 1.0, -1.0)
+    told = np.triu(np.abs((signs * (2 * labels - 1)[:, None]).T @ signs), 1)
+    best = np.argsort(told, axis=None)[::-1][:_PRODUCTS]
+    left, right = np.unravel_index(best, told.shape)
+
+    def features(codes: Codes) -> Floats:
+        above = codes > middle
+        return np.column_stack([codes, above[:, left] ^ above[:, right]]).astype(np.float64)
+
+    learner: Any = library("sklearn.ensemble").HistGradientBoostingClassifier(
+        max_iter=60, min_samples_leaf=_RARE, early_stopping=False, random_state=0
+    )
+    with one_thread():
+        learner.fit(features(reports), labels)
+
+    def score(codes: Codes) -> Floats:
+        with one_thread():
+            parts = [
+                learner.decision_function(features(codes[start : start + _TOGETHER]))
+                for start in range(0, len(codes), _TOGETHER)
+            ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    return score

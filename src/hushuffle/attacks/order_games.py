@@ -1,0 +1,153 @@
+"""Games about the order of release: a household is looked for, and the reports of a group may have been exchanged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from hushuffle.attacks.games import Floats, Game, Integers, Named, Terms, enough, success, tell_apart
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import MallowsShuffle, Reveals, Shuffler
+from hushuffle.questions import order
+from hushuffle.questions.order.sensitivity import ranks
+
+_MESSAGES: Final = 20_000_000
+"""So many reports are put in order at most: an order near a public one takes longer to draw than any other."""
+
+
+def order_games(protocol: Protocol, groups: order.Groups | None = None, *, household: int = 2) -> list[Named]:
+    """Return the games about places: pick out the reports of a household, and see an exchange inside a group.
+
+    The household holds one value and everybody else another; the attacker knows that, learns from orders of its own
+    where a household's reports go, and names as many places. It wins if more than half of them are the household's.
+    Certified is `order.reidentification`, for the smallest group that it can be stated for; in a uniform shuffle
+    everybody is one group, and alpha is 0. With `groups`, those of a Mallows shuffle, all reports are different and
+    known, and those of one group may have been reversed; certified is 1/(1 + e**-alpha), alpha that of the group.
+
+    Args:
+        protocol: with a shuffle that leaves an order, or a uniform one.
+        groups: of a Mallows shuffle; None: everybody.
+        household: how many people's reports are looked for.
+
+    Source: Meehan et al. 2022, Theorems 4.1 and 4.2; docs/theory/order.md, Theorems 6 and 7.
+
+    >>> from hushuffle import RandomizedResponse
+    >>> from hushuffle.randomness import reproducible
+    >>> shuffler = MallowsShuffle(reference=range(9), theta=0.2)
+    >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=0.5), shuffler=shuffler, n=9)
+    >>> for name, play in order_games(survey, order.Groups.of([[2, 3, 4], range(9)]), household=1):
+    ...     game = play(Terms(rng=reproducible(1)))
+    ...     print(f"{name}: certified {game.certified.upper:.3f}, broken: {game.broken}")
+    Pick out a household: certified 0.712, broken: False
+    See an exchange in a group: certified 0.646, broken: False
+    """
+    found: list[Named] = [("Pick out a household", lambda terms: _household(protocol, groups, household, terms))]
+    if groups is not None:
+        found.append(("See an exchange in a group", lambda terms: _exchange(protocol, groups, terms)))
+    return found
+
+
+def _household(protocol: Protocol, groups: order.Groups | None, wanted: int, terms: Terms) -> Game:
+    """Play for the places of a household's reports."""
+    shuffler, mechanism, rng = protocol.shuffler, protocol.randomizer, terms.rng
+    if protocol.reveals not in (Reveals.MULTISET, Reveals.NOISY_ORDER) or shuffler.expected_dummies:
+        message = "The household was not looked for: a bound is known for shuffled reports without dummies only."
+        raise UnsupportedProtocolError(message)
+    terms = _affordable(terms, 2 * protocol.n)
+    members = _group(protocol, groups, 2 * wanted + 1)
+    alpha = 0.0 if groups is None else _alpha(shuffler, members)
+    certified = order.reidentification(alpha, epsilon=mechanism.local_epsilon, group=members.size, wanted=wanted)
+    family, pair = members[:wanted], np.array([0, mechanism.inputs - 1])
+    held = np.full(protocol.n, pair[1])
+    held[family] = pair[0]
+    weights, hits = _places(protocol, family, terms), 0
+    for _ in range(terms.releases):
+        # Whose report stands at each place: the shuffler does not look at what it moves.
+        places = shuffler.release(np.arange(protocol.n), rng=rng)
+        mine, other = mechanism.likelihoods(mechanism.randomize(held, rng=rng)[places], pair)
+        with np.errstate(divide="ignore"):
+            scores = weights * (mine / other)
+        named = np.lexsort((rng.permutation(protocol.n), -scores))[:wanted]
+        hits += 2 * int(np.count_nonzero(np.isin(places[named], family))) > wanted
+    return Game(
+        what=f"the reports of {wanted:,} of {members.size:,} people" if wanted > 1 else "the report of one person",
+        attacker="knows what everybody holds",
+        success=success(hits, terms.releases, terms.confidence),
+        certified=certified,
+    )
+
+
+def _places(protocol: Protocol, family: Integers, terms: Terms) -> Floats:
+    """Return how often each place holds a report of the family, learned from as many releases, without their noise."""
+    inside = np.zeros(protocol.n, dtype=np.bool_)
+    inside[family] = True
+    counts = np.zeros(protocol.n)
+    for _ in range(terms.releases):
+        counts += inside[protocol.shuffler.release(np.arange(protocol.n), rng=terms.rng)]
+    mean, spread = counts.mean(), counts.var()
+    # Counts at places that are all alike spread by their mean: what spreads no more says nothing (James and Stein).
+    kept = max(0.0, 1 - mean / spread) if spread > 0 else 0.0
+    weights: Floats = np.maximum(mean + kept * (counts - mean), 1e-9)
+    return weights
+
+
+def _exchange(protocol: Protocol, groups: order.Groups, terms: Terms) -> Game:
+    """Play for whether the reports of a group came in their order or reversed; all reports are different, and known."""
+    shuffler, members = protocol.shuffler, _group(protocol, groups, 2)
+    assert isinstance(shuffler, MallowsShuffle)  # no other has groups
+    terms = _affordable(terms, protocol.n * members.size)
+    alpha, reference, rank = _alpha(shuffler, members), shuffler.reference, ranks(shuffler.reference)
+    reversed_ = np.arange(protocol.n)
+    reversed_[members] = members[::-1]
+
+    def run(world: int) -> float:
+        sent = reversed_ if world else np.arange(protocol.n)
+        listed = shuffler.release(sent, rng=terms.rng)[reference]
+        kept, exchanged = (_far(shuffler, rank[people], rank[members]) for people in (listed, reversed_[listed]))
+        return shuffler.theta * (kept - exchanged)
+
+    return Game(
+        what="whether the reports of a group were exchanged",
+        attacker="knows every report, and who sent it but for that",
+        success=tell_apart(run, terms),
+        certified=order.posterior_probability(alpha, prior=0.5),
+    )
+
+
+def _far(shuffler: MallowsShuffle, tau: Integers, own: Integers) -> float:
+    """Return the distance of an order of ranks, up to what exchanging the ranks `own` does not change."""
+    if shuffler.distance == "hamming":
+        return float(np.count_nonzero(tau != np.arange(tau.size)))
+    place = np.argsort(tau)  # of each rank
+    wrong = (own[:, np.newaxis] < np.arange(tau.size)) != (place[own][:, np.newaxis] < place)
+    return float(wrong.sum() - wrong[:, own].sum() / 2)  # pairs of members are listed twice
+
+
+def _affordable(terms: Terms, each: int) -> Terms:
+    """Return terms with fewer releases where one is as much work as so many messages."""
+    found = replace(terms, releases=min(terms.releases, _MESSAGES // each))
+    enough(found.releases, each)
+    return found
+
+
+def _alpha(shuffler: Shuffler, members: Integers) -> float:
+    assert isinstance(shuffler, MallowsShuffle)  # no other has groups
+    bound = order.alpha_for_theta(
+        shuffler.theta, reference=shuffler.reference, groups=[members], distance=shuffler.distance
+    )
+    return bound.upper
+
+
+def _group(protocol: Protocol, groups: order.Groups | None, least: int) -> Integers:
+    """Return the smallest group of so many people or more, in the public order if there is one."""
+    found = [groups[place] for place in range(len(groups))] if groups is not None else [np.arange(protocol.n)]
+    large = [members for members in found if members.size >= least]
+    if not large:
+        message = f"The game was not played: no group has {least:,} people."
+        raise UnsupportedProtocolError(message)
+    members = min(large, key=len)
+    shuffler = protocol.shuffler
+    return members[np.argsort(ranks(shuffler.reference)[members])] if isinstance(shuffler, MallowsShuffle) else members

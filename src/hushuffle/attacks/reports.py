@@ -1,0 +1,111 @@
+"""Reports of any kind as a table of codes: whole reports where they repeat, else their pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+
+Codes: TypeAlias = npt.NDArray[np.int32]
+
+_OFTEN: Final = 20
+"""Reports that come so often on average are counted one by one."""
+_BINS: Final = 200
+_BINS_OF_MANY: Final = 50
+"""Bins of a number on its own, and of each of several: what is added up must not be noise."""
+
+
+def columns_of(reports: Sequence[Sequence[Any] | npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return reports of several inputs, one input after the other, as pieces, shape (reports, pieces).
+
+    Raises:
+        InvalidInputError: reports of several kinds, or of a kind that cannot be told apart.
+
+    >>> columns_of([[b"a", b"b"], [b"b", b"b"]]).shape  # eight bits each
+    (4, 8)
+    """
+    if any(isinstance(each, np.ndarray) for each in reports):
+        rows = [np.asarray(each).reshape(len(each), -1) for each in reports]
+        if len({row.shape[1] for row in rows}) > 1:
+            _refuse("reports of several lengths", "of one kind and length")
+        table = np.concatenate(rows)
+        if table.shape[1] == 1 or table.dtype.kind in "fO":
+            return table
+        whole: list[Any] = [row.tobytes() for row in np.ascontiguousarray(table)]
+        return _objects(whole) if _repeat(whole) else table
+    every = [bytes(report) if isinstance(report, bytearray) else report for each in reports for report in each]
+    for report in every:
+        if not isinstance(report, Hashable):
+            _refuse(type(report).__name__, "numbers, texts, bytes, tuples, or rows of an array")
+    if every and all(isinstance(report, int | float) for report in every):
+        return np.asarray(every, dtype=np.float64)[:, None]
+    return _objects(every) if _repeat(every) else _pieces(every)
+
+
+def _pieces(reports: list[Any]) -> npt.NDArray[Any]:
+    """Return bits of bytes, entries of tuples, numbers or characters of texts; whole reports of several lengths."""
+    kinds = {type(report) for report in reports}
+    if kinds == {str}:
+        try:
+            return np.asarray(reports, dtype=np.float64)[:, None]
+        except ValueError:
+            pass
+    if len(kinds) > 1 or not kinds <= {str, bytes, tuple} or len({len(report) for report in reports}) > 1:
+        return _objects(reports)
+    if kinds == {bytes}:
+        packed = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), -1)
+        return np.unpackbits(packed, axis=1)
+    if kinds == {str}:
+        return np.asarray(reports).view(np.uint32).reshape(len(reports), -1)
+    return np.stack([_objects(entries)[:, 0] for entries in map(list, zip(*reports, strict=True))], axis=1)
+
+
+def codes_of(pieces: npt.NDArray[Any], size: int, learned: int) -> tuple[Codes, Codes]:
+    """Return two inputs' pieces as codes, shape (size, pieces) each; bins are those of the first `learned` of either.
+
+    >>> codes_of(np.array([[3.0], [4.0], [3.0], [5.0]]), 2, 1)[1].tolist()
+    [[0], [1]]
+    """
+    codes, bins = np.empty(pieces.shape, dtype=np.int32), _BINS if pieces.shape[1] == 1 else _BINS_OF_MANY
+    for place in range(pieces.shape[1]):
+        column = pieces[:, place]
+        if column.dtype == object and all(isinstance(entry, int | float) for entry in column.tolist()):
+            column = column.astype(np.float64)
+        known = np.concatenate([column[:learned], column[size : size + learned]])
+        codes[:, place] = _codes(column, known, bins)
+    return codes[:size], codes[size:]
+
+
+def _codes(column: npt.NDArray[Any], known: npt.NDArray[Any], bins: int) -> npt.NDArray[np.int64]:
+    """Return a column as codes: different entries, or bins of numbers where there are many; of unseen ones another."""
+    if column.dtype == object:
+        names: dict[Any, int] = {}
+        for entry in known.tolist():
+            names.setdefault(entry, len(names))
+        return np.array([names.get(entry, len(names)) for entry in column.tolist()], dtype=np.int64)
+    seen = np.unique(known)
+    if seen.size > bins:
+        seen = np.unique(np.quantile(known.astype(np.float64), np.linspace(0, 1, bins)))
+        return np.searchsorted(seen, column.astype(np.float64))
+    place = np.minimum(np.searchsorted(seen, column), seen.size - 1)
+    return np.where(seen[place] == column, place, seen.size)
+
+
+def _objects(reports: list[Any]) -> npt.NDArray[Any]:
+    column: npt.NDArray[Any] = np.empty((len(reports), 1), dtype=object)
+    for place, report in enumerate(reports):  # an assignment of all would take tuples apart
+        column[place, 0] = report
+    return column
+
+
+def _repeat(reports: list[Any]) -> bool:
+    """Return whether reports come often enough to be counted one by one."""
+    return len(set(reports)) <= max(len(reports) // _OFTEN, 1)
+
+
+def _refuse(value: str, rule: str) -> NoReturn:
+    _checks.reject("reports", rule, f"<{value}>")

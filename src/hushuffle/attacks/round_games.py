@@ -1,0 +1,106 @@
+"""Games about two rounds with the same people: what both say together, and whether a value changed between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hushuffle.attacks.games import Game, Integers, Named, Terms, enough, evidence, fair, tell_apart
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.questions import dp
+from hushuffle.randomness import KeyedRandomness
+
+
+def round_games(protocol: Protocol, *, rounds: int, memoised: bool = False) -> list[Named]:
+    """Return the game of two rounds: of fresh reports about a value, of kept ones about a change of it.
+
+    Fresh reports: one person gives one of two values in both rounds, everybody else the same; the attacker knows all
+    but that coin. Certified is the total variation distance of two rounds, composed (`dp.compose_delta` at epsilon =
+    0). Kept reports (`memoised`): the person's value changes between the rounds or not, nobody else's does, and the
+    attacker looks whether the releases differ. Certified is `dp.change_shows`.
+
+    >>> from hushuffle import RandomizedResponse, UniformShuffle
+    >>> from hushuffle.randomness import reproducible
+    >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=2.0), shuffler=UniformShuffle(), n=5)
+    >>> for memoised in (False, True):
+    ...     ((name, play),) = round_games(survey, rounds=2, memoised=memoised)
+    ...     game = play(Terms(rng=reproducible(1)))
+    ...     print(f"{name}: certified {game.certified.upper:.3f}, broken: {game.broken}")
+    Guess a value from two rounds: certified 0.829, broken: False
+    See a change between two rounds: certified 0.895, broken: False
+    """
+    if memoised:
+        return [("See a change between two rounds", lambda terms: _change(protocol, rounds, terms))]
+    return [("Guess a value from two rounds", lambda terms: _both(protocol, rounds, terms))]
+
+
+def _both(protocol: Protocol, rounds: int, terms: Terms) -> Game:
+    _asked_again(rounds)
+    enough(terms.releases, 2 * protocol.n)
+    distance = dp.compose_delta([(protocol, 2)], epsilon=0.0)
+    witness = dp.delta(protocol, epsilon=0.0).witness
+    if witness is None:
+        message = "The rounds were not run: no pair of datasets is known that attains the lower end."
+        raise UnsupportedProtocolError(message)
+    rest = np.repeat(np.arange(len(witness.others)), witness.others)
+
+    def run(world: int) -> float:
+        held, score = np.append(rest, witness.target[world]), 0.0
+        for _ in range(2):
+            reports = protocol.collect(held, rng=terms.rng).reports
+            first, second = evidence(protocol, reports, witness.target, witness.others)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                score += float(np.nan_to_num(np.log(second) - np.log(first), posinf=1e300, neginf=-1e300))
+        return score
+
+    return Game(
+        what="a person's value, given in two rounds",
+        attacker="knows everybody else's, and that it is one of two",
+        success=tell_apart(run, terms),
+        certified=fair(distance.upper, distance),
+    )
+
+
+def _change(protocol: Protocol, rounds: int, terms: Terms) -> Game:
+    _asked_again(rounds)
+    enough(terms.releases, 2 * protocol.n)
+    if protocol.reveals is Reveals.SUMS or protocol.shuffler.expected_dummies or protocol.shuffler.all_coins:
+        message = "The change was not looked for: releases of kept reports are compared report by report."
+        raise UnsupportedProtocolError(message)
+    shows = dp.change_shows(protocol)
+    last = protocol.randomizer.inputs - 1
+
+    def run(world: int) -> float:
+        key, held = terms.rng.words(4).tobytes(), np.zeros(protocol.n, dtype=np.int64)
+        first = _kept(protocol, held, key)
+        held[0] = last * world
+        second = _kept(protocol, held, key)
+        first, second = (protocol.shuffler.release(reports, rng=terms.rng) for reports in (first, second))
+        return float(not np.array_equal(_sorted(first), _sorted(second)))
+
+    return Game(
+        what="whether a person's value changed between two rounds",
+        attacker="knows that nobody else's did",
+        success=tell_apart(run, terms),
+        certified=fair(shows.upper, shows),
+    )
+
+
+def _asked_again(rounds: int) -> None:
+    if rounds < 2:
+        message = "Two rounds were not run: people are asked once (rounds is not given, or 1)."
+        raise UnsupportedProtocolError(message)
+
+
+def _kept(protocol: Protocol, held: Integers, key: bytes) -> Integers:
+    """Return the reports that people keep: coins by a key, the person and the value."""
+    people = np.arange(protocol.n, dtype=np.uint64)
+    coins = KeyedRandomness(key=key, records=people, round_number=0, values=held)
+    return protocol.randomizer.randomize(held, rng=coins)
+
+
+def _sorted(reports: Integers) -> Integers:
+    """Return reports in an order that says nothing of who sent them."""
+    rows = reports.reshape(reports.shape[0], -1)
+    return rows[np.lexsort(rows.T)]

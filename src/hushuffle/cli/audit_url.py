@@ -1,0 +1,88 @@
+"""A randomizer behind an HTTP address of this machine: values are posted, reports come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http.client import HTTPConnection, HTTPException
+from ipaddress import ip_address
+from time import monotonic
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from hushuffle.cli.console import UsageError
+from hushuffle.errors import DataError
+
+_SECONDS: Final = 600
+_BYTES: Final = 1 << 28
+_CHUNK: Final = 1 << 20
+
+
+def posted(url: str, pair: tuple[str, str]) -> Callable[[Any], list[str]]:
+    """Return what posts one value on each line to an address of this machine, and reads one report from each line.
+
+    Only loopback addresses are asked: trials are many, and nobody elsewhere asked for them. Redirects are not followed,
+    and no proxy is used.
+
+    Raises:
+        UsageError: no http address of this machine.
+    """
+    parts = _checked(url)
+    host = "127.0.0.1" if parts.hostname == "localhost" else str(parts.hostname)
+
+    def sample(codes: Any) -> list[str]:
+        body = "".join(f"{pair[code]}\n" for code in codes.tolist()).encode()
+        deadline = monotonic() + _SECONDS
+        connection = HTTPConnection(host, parts.port or 80, timeout=_SECONDS)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        try:
+            connection.request("POST", target, body, {"Content-Type": "text/plain; charset=utf-8"})
+            answer = connection.getresponse()
+            if answer.status != 200:
+                message = f"--url: {host} answered {answer.status}, and not 200. Redirects are not followed."
+                raise DataError(message)
+            text = _read(answer.read1, deadline)
+        except (OSError, HTTPException) as error:
+            message = f"--url: {host} did not answer ({type(error).__name__}). Is the service running there?"
+            raise DataError(message) from None
+        finally:
+            connection.close()
+        found = text.splitlines()
+        if len(found) != len(codes):
+            message = f"--url: {len(found):,} lines came back for {len(codes):,} values; one report on each is needed."
+            raise DataError(message)
+        return found
+
+    return sample
+
+
+def _checked(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        here = parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback
+        fine = here and parts.scheme == "http" and parts.username is None and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine:
+        message = (
+            "--url must be an http address of this machine, for example http://127.0.0.1:8000/report: an audit asks "
+            "many thousand times, which nobody elsewhere asked for."
+        )
+        raise UsageError(message)
+    return parts
+
+
+def _read(read: Callable[[int], bytes], deadline: float) -> str:
+    """Return the answer, if it is not too long and does not take too long."""
+    parts, size = [], 0
+    while part := read(_CHUNK):
+        size += len(part)
+        if size > _BYTES or monotonic() > deadline:
+            limit = f"{_BYTES >> 20} MB" if size > _BYTES else f"{_SECONDS} seconds"
+            message = f"--url: the answer is longer than {limit}; ask for fewer --trials."
+            raise DataError(message)
+        parts.append(part)
+    try:
+        return b"".join(parts).decode()
+    except UnicodeDecodeError:
+        message = "--url: the answer must be text in UTF-8, one report on each line."
+        raise DataError(message) from None

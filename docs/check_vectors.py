@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 Law = Mapping[tuple[int, ...], float]
 TOLERANCE = 1e-9
 SMALL, FEW = 10, 200_000  # people in a crowd that is enumerated; releases of a pair that are
+MOST, WIDEST = 1_000_000, 1000  # people; rows and columns of a matrix
+BROKEN = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError)
 
 
 def matrix_of(described: Any) -> list[list[float]] | None:
@@ -138,8 +140,26 @@ def roughly(column: Sequence[float]) -> list[float]:
     return [round(chance, 9) for chance in column]
 
 
+def check_sizes(entry: Any) -> None:
+    """Raise AssertionError unless an entry fits together, and is no more work than it should be."""
+    matrix, others, described = entry["matrix"], entry["worst_pair"]["others"], entry["mechanism"]
+    assert 2 <= len(matrix) <= WIDEST, "rows of the matrix"
+    assert {len(row) for row in (*matrix, entry["dummy_law"])} == {len(matrix[0])}, "rows of one length"
+    assert 2 <= len(matrix[0]) <= WIDEST, "columns of the matrix"
+    assert all(0 <= chance <= 1 for row in (*matrix, entry["dummy_law"]) for chance in row), "probabilities"
+    values = described.get("k", described.get("targets", len(matrix)))
+    assert values == len(matrix) and described.get("width", 1) <= math.log2(len(matrix)), "rows for each value"  # noqa: PT018
+    assert described["kind"] != "unary-encoding" or 2**values == len(matrix[0]), "columns for each report"
+    assert 1 <= entry["n"] <= MOST and 0 <= entry["dummies"] <= MOST, "people and dummies"  # noqa: PT018
+    assert sum(others) == entry["n"] - 1 and all(count >= 0 for count in others), "the others are n - 1 people"  # noqa: PT018
+    assert len(others) <= len(matrix) and all(0 <= x < len(matrix) for x in entry["worst_pair"]["target"]), "values"  # noqa: PT018
+    assert 0 < entry["delta"] < 1, "delta"
+    assert entry["n"] > SMALL or releases(matrix, entry) <= FEW, "too many releases to enumerate"
+
+
 def check_bracket(entry: Any) -> str:
     """Return what was checked of a bracket, or raise AssertionError."""
+    check_sizes(entry)
     matrix, delta = entry["matrix"], entry["delta"]
     lower, upper = entry["epsilon"]
     assert all(abs(math.fsum(row) - 1) < TOLERANCE for row in [*matrix, entry["dummy_law"]]), "rows sum to 1"
@@ -211,7 +231,9 @@ def draw(stream: Stream, asked: Any, value: int) -> int | bool:
 def check_sampler(asked: Any, key: bytes, records: list[int], number: int) -> None:
     """Raise AssertionError if anything else is drawn."""
     streams = [Stream(key, record, number) for record in records]
+    assert streams, "no records"
     if asked["draw"] == "words":
+        assert asked["times"] == len(asked["drawn"]) > 0, "words: as many as are said"
         drawn: list[Any] = [[stream.word() for stream in streams] for _ in range(asked["times"])]
     else:
         values = asked.get("values", records)
@@ -219,26 +241,55 @@ def check_sampler(asked: Any, key: bytes, records: list[int], number: int) -> No
     assert drawn == asked["drawn"], f"{asked['draw']}: {drawn}"
 
 
+def read(file: str) -> Any:
+    """Return the brackets and the samplers of a file, or raise AssertionError."""
+
+    def refuse(constant: str) -> None:
+        message = f"{constant} is no number"
+        raise ValueError(message)
+
+    try:
+        document = json.loads(Path(file).read_text(encoding="utf-8"), parse_constant=refuse)
+        brackets, samplers = document["brackets"], document["samplers"]
+        key = bytes.fromhex(samplers["key"])
+        draws, records, number = samplers["draws"], samplers["records"], samplers["round"]
+    except (OSError, *BROKEN) as error:
+        message = f"{file} is no file of test vectors ({type(error).__name__}: {str(error)[:200]})"
+        raise AssertionError(message) from None
+    assert isinstance(brackets, list), "brackets are a list"
+    assert isinstance(draws, list), "draws are a list"
+    assert brackets, "there are no brackets"
+    assert draws, "there are no draws"
+    return brackets, draws, key, records, number
+
+
 def main(file: str) -> int:
     """Check a whole file; return the exit code."""
-    document = json.loads(Path(file).read_text(encoding="utf-8"))
     wrong, counted = list[str](), defaultdict[str, int](int)
-    for place, entry in enumerate(document["brackets"]):
+
+    def tried(what: str, check: Callable[[], str]) -> None:
         try:
-            counted[check_bracket(entry)] += 1
+            counted[check()] += 1
         except AssertionError as error:
-            wrong.append(f"bracket {place}: {error}")
-    samplers = document["samplers"]
-    for asked in samplers["draws"]:
-        try:
-            check_sampler(asked, bytes.fromhex(samplers["key"]), samplers["records"], samplers["round"])
-            counted["draws"] += 1
-        except AssertionError as error:
-            wrong.append(str(error))
+            wrong.append(f"{what}: {error}")
+        except BROKEN as error:
+            wrong.append(f"{what}: it is no entry ({type(error).__name__})")
+
+    try:
+        brackets, draws, key, records, number = read(file)
+    except AssertionError as error:
+        print(error)  # noqa: T201
+        return 1
+    for place, entry in enumerate(brackets):
+        tried(f"bracket {place}", lambda entry=entry: check_bracket(entry))  # type: ignore[misc]
+    for place, asked in enumerate(draws):
+        tried(f"draw {place}", lambda asked=asked: check_sampler(asked, key, records, number) or "draws")  # type: ignore[misc,func-returns-value]
     print(", ".join(f"{what}: {count}" for what, count in sorted(counted.items())))  # noqa: T201
     print("\n".join(wrong) or "nothing is wrong")  # noqa: T201
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("python check_vectors.py test-vectors.json")
     sys.exit(main(sys.argv[1]))

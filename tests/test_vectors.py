@@ -67,6 +67,40 @@ def test_the_checker_sees_what_is_wrong() -> None:
             checker.check_sampler(asked, bytes(32), samplers["records"], samplers["round"])
 
 
+SMALL: dict[str, Any] = {**WRITTEN, "brackets": [entry for entry in WRITTEN["brackets"] if entry["n"] == 4][:1]}
+ENTRY: dict[str, Any] = SMALL["brackets"][0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no file of test vectors"),
+        (b"\xff", "no file of test vectors"),
+        (b"[" * 100_000, "no file of test vectors"),
+        (b"[]", "no file of test vectors"),
+        (b'{"brackets": NaN}', "NaN is no number"),
+        ({**SMALL, "brackets": []}, "there are no brackets"),
+        ({**SMALL, "brackets": {}}, "brackets are a list"),
+        ({**SMALL, "samplers": {**SMALL["samplers"], "draws": []}}, "there are no draws"),
+        ({**SMALL, "samplers": {**SMALL["samplers"], "records": []}}, "no records"),
+        ({**SMALL, "samplers": {**SMALL["samplers"], "draws": [5]}}, "draw 0: it is no entry"),
+        ({**SMALL, "brackets": [{}]}, "bracket 0: it is no entry"),
+        ({**SMALL, "brackets": [{**ENTRY, "n": 2**64}]}, "people and dummies"),
+        ({**SMALL, "brackets": [{**ENTRY, "dummies": 10**6}]}, "too many releases"),
+        ({**SMALL, "brackets": [{**ENTRY, "delta": 0}]}, "delta"),
+        ({**SMALL, "brackets": [{**ENTRY, "mechanism": {**ENTRY["mechanism"], "k": 10**9}}]}, "rows for each value"),
+    ],
+)
+def test_the_checker_refuses_another_file_in_words(
+    content: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "vectors.json"
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    assert loaded(CHECKER).main(str(path)) == 1
+    assert message in capsys.readouterr().out
+    assert loaded(CHECKER).main(str(tmp_path / "missing")) == 1
+
+
 def same(written: dict[str, Any], now: dict[str, Any]) -> None:
     for key, value in now.items():
         if key == "epsilon":

@@ -158,6 +158,9 @@ def test_a_link_leads_to_the_budget(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("epsilon = 1" + "0" * 400 + "\ndelta = 1e-6", "epsilon must be a number"),
+        ("epsilon = 1" + "0" * 5000 + "\ndelta = 1e-6", "no TOML"),
+        ("epsilon = " + "[" * 3000, "no TOML"),
         ("epsilon = 1.0\n", "delta must be a number above 0 and below 1"),
         ("epsilon = 1.0\ndelta = 1\n", "delta must be a number above 0 and below 1"),
         ("epsilon = 0\ndelta = 1e-6\n", "epsilon must be a number above 0"),

@@ -59,22 +59,43 @@ def hunt(make: Maker, *, seed: int, count: int) -> Outcome:
     """Read so many inputs; anything but an answer or an error of the project, without the secret, is a finding."""
     rng, outcome = random.Random(seed), Outcome()  # noqa: S311 - the same inputs every time
     for _ in range(count):
-        one = make(rng)
-        start = time.perf_counter()
-        try:
-            one.read()
-            outcome.counts["accepted"] += 1
-        except HushuffleError as error:
-            outcome.counts["refused"] += 1
-            if SECRET in str(error):
-                outcome.find(f"the secret in {type(error).__name__}: {str(error)[:300]}", one.content)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - that is what is looked for
-            outcome.find(f"{type(error).__name__} at {_where(error)}: {str(error)[:200]}", one.content)
-        if time.perf_counter() - start > LONGEST:
-            outcome.find(f"took more than {LONGEST:g} seconds", one.content)
+        attempt(make, rng, outcome)
     return outcome
+
+
+def attempt(make: Maker, rng: random.Random, outcome: Outcome) -> None:
+    """Read one input and note what came of it."""
+    one = make(rng)
+    start = time.perf_counter()
+    try:
+        one.read()
+        outcome.counts["accepted"] += 1
+    except HushuffleError as error:
+        outcome.counts["refused"] += 1
+        if SECRET in str(error):
+            outcome.find(f"the secret in {type(error).__name__}: {str(error)[:300]}", one.content)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - that is what is looked for
+        outcome.find(f"{type(error).__name__} at {_where(error)}: {str(error)[:200]}", one.content)
+    if time.perf_counter() - start > LONGEST:
+        outcome.find(f"took more than {LONGEST:g} seconds", one.content)
+
+
+class Choices(random.Random):
+    """Coins that are read from bytes, then all 0: whoever makes the bytes decides what input is made."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(0)
+        self._left = data
+
+    def getrandbits(self, k: int, /) -> int:
+        size = (k + 7) // 8
+        taken, self._left = self._left[:size].ljust(size, b"\0"), self._left[size:]
+        return int.from_bytes(taken, "big") >> (8 * size - k)
+
+    def random(self) -> float:
+        return self.getrandbits(53) / 2**53
 
 
 def _where(error: BaseException) -> str:

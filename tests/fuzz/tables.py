@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from fuzz.fuzzing import SECRET, Fuzzer, Input, Maker, changed_bytes, changed_text, changed_tree
+from hushuffle.attacks.attack import load_traces
 from hushuffle.collection.batch_state import Arrival, BatchState
 from hushuffle.collection.collect import collect
 from hushuffle.collection.estimate import tally_reports
@@ -25,11 +26,20 @@ from hushuffle.specification import parse
 from hushuffle.tables.bins import Bins
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.csv_form import CsvForm
+from hushuffle.tables.inspection import inspect_table
 from hushuffle.tables.label_files import load_labels_file
 from hushuffle.tables.labels import Tidying
+from hushuffle.tables.matrix_files import load_matrix
 from hushuffle.tables.private import ColumnBatches, load_column
 from hushuffle.tables.private_table import load_table
-from hushuffle.tables.public_columns import load_attributes, load_codes, load_edges, load_labels, load_numbers
+from hushuffle.tables.public_columns import (
+    load_attributes,
+    load_codes,
+    load_edges,
+    load_labels,
+    load_numbers,
+    load_texts,
+)
 from hushuffle.tables.published import load_checkins, load_ratings, read_idx
 from hushuffle.tables.sketch_files import identifier_columns
 
@@ -175,6 +185,52 @@ def graphs(folder: Path) -> Maker:
     (folder / "musae_DE_edges.csv").write_text("from,to\n0,1\n2,1\n", encoding="utf-8")
     people_of = b"new_id,mature\n1,True\n0,False\n2,True\n"
     return _public(people_of, "musae_DE_target.csv", lambda _: load_graph(folder))(folder)
+
+
+def texts(folder: Path) -> Maker:
+    """Change tables that other verbs read: pairs to audit, traces, tables to look into, matrices."""
+    text = people().write_csv()
+    people().write_parquet(folder / "p.parquet")
+    table = (folder / "p.parquet").read_bytes()
+    ways: Sequence[Callable[[str], object]] = [
+        lambda file: load_texts(file, ["ans", "x"]),
+        lambda file: load_traces(file, user="id", item="ans"),
+        lambda file: load_traces(file, user="id", item="ans", time="x"),
+        inspect_table,
+        lambda file: inspect_table(file, columns=["ans"]),
+    ]
+
+    def make(rng: random.Random) -> Input:
+        name, content = "t.parquet", table
+        if rng.random() < 0.7:
+            name, content = "t.csv", changed_text(text, rng, (*_PIECES, SECRET), most=3).encode()
+        if name == "t.parquet" or rng.random() < 0.3:
+            content = changed_bytes(content, rng, most=3)
+        (folder / name).write_bytes(content)
+        read = rng.choice(ways)
+        return Input(content=content, read=lambda: read(str(folder / name)))
+
+    return make
+
+
+def matrices(folder: Path) -> Maker:
+    """Change matrices in all forms."""
+    rows = [[0.75, 0.25], [0.25, 0.75]]
+    np.save(folder / "m.npy", np.array(rows))
+    pl.DataFrame(rows, orient="row").write_parquet(folder / "m.parquet")
+    (folder / "m.csv").write_text("0.75,0.25\n0.25,0.75\n", encoding="utf-8")
+    forms = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+    def make(rng: random.Random) -> Input:
+        name = rng.choice(list(forms))
+        content = changed_bytes(forms[name], rng, most=3)
+        if rng.random() < 0.5:
+            pieces = (*_PIECES, "nan", "1e999", "-0", "9" * 5000, "(", "'", "}")
+            content = changed_text(forms[name].decode("latin-1"), rng, pieces, most=3).encode("latin-1", "replace")
+        (folder / name).write_bytes(content)
+        return Input(content=content, read=lambda: load_matrix(name, base_folder=folder))
+
+    return make
 
 
 def releases(folder: Path) -> Maker:

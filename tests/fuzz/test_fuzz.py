@@ -3,41 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from fuzz import binaries, specifications, tables
-from fuzz.fuzzing import Fuzzer, hunt
-
-FUZZERS: Final[dict[str, tuple[Fuzzer, int, int]]] = {
-    # name: what makes inputs, how many of them by default, how many in the slow set
-    "specifications": (specifications.specifications, 300, 30_000),
-    "plans": (specifications.plans, 300, 20_000),
-    "hosts": (specifications.hosts, 300, 5_000),
-    "nodes": (specifications.nodes, 300, 5_000),
-    "documents": (specifications.documents, 300, 30_000),
-    "csv tables": (tables.csv_tables, 300, 20_000),
-    "parquet tables": (tables.parquet_tables, 200, 20_000),
-    "check-ins": (tables.checkins, 200, 10_000),
-    "ratings": (tables.ratings, 200, 10_000),
-    "census": (tables.census, 200, 10_000),
-    "graphs": (tables.graphs, 200, 10_000),
-    "scores": (tables.scores, 200, 10_000),
-    "idx": (tables.idx, 200, 10_000),
-    "releases": (tables.releases, 300, 20_000),
-    "frames": (binaries.frames, 300, 20_000),
-    "contents": (binaries.contents, 300, 20_000),
-    "source states": (binaries.source_states, 200, 10_000),
-    "prepared records": (binaries.prepared, 200, 20_000),
-    "orders": (binaries.orders, 200, 20_000),
-    "raw orders": (binaries.raw_orders, 200, 10_000),
-    "filters": (binaries.filters, 200, 20_000),
-    "score archives": (binaries.score_archives, 200, 20_000),
-    "ledgers": (binaries.ledgers, 200, 10_000),
-    "odometers": (binaries.odometers, 200, 10_000),
-    "keys": (binaries.keys, 300, 20_000),
-}
+from fuzz.every import CORPUS, FUZZERS
+from fuzz.fuzzing import Choices, Maker, Outcome, attempt, hunt
 
 
 @pytest.mark.parametrize("name", FUZZERS)
@@ -46,6 +18,36 @@ def test_some_inputs(name: str, tmp_path: Path) -> None:
     outcome = hunt(fuzzer(tmp_path), seed=1, count=count)
     assert not outcome.findings, f"\n{outcome}"
     assert outcome.counts["refused"] > count // 10
+
+
+@pytest.fixture(scope="module")
+def makers() -> dict[str, Maker]:
+    """What inputs are made of, once for all of them."""
+    return {}
+
+
+def tried(name: str, choices: bytes, makers: dict[str, Maker], folders: pytest.TempPathFactory) -> Outcome:
+    if name not in makers:
+        makers[name] = FUZZERS[name][0](folders.mktemp("fuzz"))
+    outcome = Outcome()
+    attempt(makers[name], Choices(choices), outcome)
+    return outcome
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(name=st.sampled_from(sorted(FUZZERS)), choices=st.binary(max_size=300))
+def test_choices_that_are_made_smaller(
+    name: str, choices: bytes, makers: dict[str, Maker], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert not tried(name, choices, makers, tmp_path_factory).findings
+
+
+def test_what_was_found_before(makers: dict[str, Maker], tmp_path_factory: pytest.TempPathFactory) -> None:
+    kept = sorted(CORPUS.glob("*.choices"))
+    assert kept
+    for path in kept:
+        outcome = tried(path.stem.rpartition("_")[0].replace("_", " "), path.read_bytes(), makers, tmp_path_factory)
+        assert not outcome.findings, f"{path.name}\n{outcome}"
 
 
 @pytest.mark.slow

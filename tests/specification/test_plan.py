@@ -252,6 +252,12 @@ def test_the_plan_of_the_guide_loads() -> None:
         ("min_batch = 5\n", "traffic.min_batch: must be left out without scramblers, got 5. Give batch and dummies."),
         ("batch = 20\nmin_batch = 21\n", "traffic.min_batch: must be at most batch = 20, got 21."),
         ("batch = 20\nmin_batch = 0\n", "traffic.min_batch: must be greater than or equal to 1, got 0."),
+        ("scramblers = 2\n", "traffic.scramblers: must be 1 without dummies and batch, got 2. Give batch and dummies."),
+        (
+            "batch = 100\ncapped = true\nscramblers = 2\n",
+            "traffic.scramblers: must be 1 under a cap, got 2. Only the last scrambler knows the targets.",
+        ),
+        ("batch = 20\nscramblers = 11\n", "traffic.scramblers: must be less than or equal to 10, got 11."),
         ("batch = 20\n[network]\nmessage = 255\n", "network.message: must be greater than or equal to 256, got 255."),
         (
             "batch = 20\n[network]\nmessage = 16385\n",
@@ -308,3 +314,28 @@ def test_the_network_example_loads() -> None:
 def test_lists_of_another_form_are_problems(old: str, new: str, problem: str) -> None:
     found = problems(SETS.replace(old, new) + TRAFFIC + TARGETS)
     assert any(line.startswith(problem) for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("ranges = { x = [0, 1" + "0" * 400 + "] }", "two numbers that a float can hold"),
+        ("ranges = { x = [0, 1] }\nnoise = { epsilon = 1.0 }\nvalues = [['x']]", "query.values"),
+    ],
+)
+def test_odd_ranges_and_values_are_refused_in_words(more: str, message: str) -> None:
+    text = f"""
+    traffic = {{ sigma = 0.2 }}
+    targets = {{ delta = 0.0 }}
+    [query]
+    kind = "aggregate"
+    functions = ["sum"]
+    {"" if "values" in more else 'values = ["x"]'}
+    generated = {{ people = 1000 }}
+    columns = {{ age = 20 }}
+    grouping_sets = [["age"]]
+    partitions = 20
+    {more}
+    """
+    with pytest.raises(SpecificationError, match=message):
+        parse_plan(text)

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import SpecificationError
+from hushuffle.queries import parse_plan
 from hushuffle.specification import Specification, load, parse
 from hushuffle.specification.kinds import RANDOMIZERS
+from hushuffle.specification.reading import parse_collection
 
 POPULATION = 'population = { data = "people.csv", column = "x", categories = ["no", "yes"] }\n'
 COUNTED = "population = { n = 100, k = 4 }\n"
@@ -232,3 +234,10 @@ def test_files(tmp_path: Path) -> None:
 def test_a_file_of_several_columns_is_for_collect() -> None:
     (problem,) = problems("[[columns]]\ncolumn = 'a'\n")
     assert problem.startswith("columns: must be left out here, got several columns. Such a file is for hushuffle asse")
+
+
+def test_integers_of_thousands_of_digits_are_refused_in_words() -> None:
+    text = "population = { n = " + "9" * 5000 + ", k = 2 }"
+    for read in (parse, parse_collection, parse_plan):
+        with pytest.raises(SpecificationError, match="must have numbers of fewer digits"):
+            read(text)

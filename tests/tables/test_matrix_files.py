@@ -37,7 +37,7 @@ def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
         ("m.csv", b'"' + b"a" * 200_000, r"m\.csv is no CSV file of numbers"),
         ("m.npy", b"nonsense", r"m\.npy is no NumPy file of numbers"),
         ("m.npy", b"", r"m\.npy is no NumPy file of numbers"),
-        ("m.parquet", b"nonsense", r"m\.parquet is no Parquet file"),
+        ("m.parquet", b"nonsense", r"m\.parquet is not a readable Parquet file"),
         ("m.txt", b"1 0", r"m\.txt must end in \.csv, \.parquet, \.npy"),
         ("m.csv", b"", r"m\.csv must have a row for each of two or more values, and has 0"),
         ("m.csv", b"0.5,0.5\n", r"m\.csv must have a row for each of two or more values, and has 1"),
@@ -79,3 +79,17 @@ def test_other_tables_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(matrix_files, "_LARGEST", 1)
     with pytest.raises(DataError, match=r"line\.npy is too large for a matrix"):
         load_matrix("line.npy", base_folder=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["aborts.parquet", "panics.parquet"])
+def test_a_parquet_file_that_ends_its_reader_is_refused(name: str) -> None:
+    with pytest.raises(DataError, match="not a readable Parquet file"):
+        load_matrix(name, base_folder=Path(__file__).parents[1] / "fuzz" / "corpus")
+
+
+def test_a_header_that_is_no_python_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "m.npy", np.eye(2))
+    content = (tmp_path / "m.npy").read_bytes()
+    (tmp_path / "m.npy").write_bytes(content.replace(b"}     ", b"} 9 ( "))
+    with pytest.raises(DataError, match="no NumPy file of numbers"):
+        load_matrix("m.npy", base_folder=tmp_path)

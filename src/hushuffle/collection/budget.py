@@ -10,8 +10,8 @@ Source: docs/theory/composition.md, Theorem 3.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -100,7 +100,7 @@ class Budget:
             fail(f"the budget {path} does not exist. {_BEGUN}")
         except OSError as error:
             fail(f"the budget {path} cannot be read: {cause(error)}.")
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        except (ValueError, RecursionError):
             _no_budget(path, "it is no TOML")
         if os.name == "posix" and mode & _OTHERS:
             fail(f"the budget {path} can be written by others on this machine. Say: chmod 600 {path.name}")
@@ -184,7 +184,7 @@ def opened(path: Path) -> Iterator[Budget]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _entries(listed: Any) -> tuple[Entry, ...] | None:

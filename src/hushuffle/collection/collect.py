@@ -22,11 +22,11 @@ from hushuffle.collection.engines.spark_session import started
 from hushuffle.collection.kept import kept_rounds, refuse_unkept
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, batches_of, release
-from hushuffle.collection.released import ColumnsManifest, Manifest, figure, number
+from hushuffle.collection.released import ColumnsManifest, Manifest
 from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Keys, Request, rounds_of
 from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, workplace
-from hushuffle.model import Bound, Progress
+from hushuffle.model import Bound, Progress, json_number
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
 from hushuffle.specification import Collection, Specification
@@ -357,14 +357,14 @@ def _manifest(
     """Return what may be known of all columns."""
     facts = {
         **({} if collection.title is None else {"title": collection.title}),
-        "local_epsilon": number(_local(made)),
+        "local_epsilon": json_number(_local(made)),
         "central": {
-            "epsilon": figure(central),
+            "epsilon": central.as_dict(),
             "delta": collection.delta,
             "relation": _RELATION,
             "per": "person",
             "assumed": ONE_ROW,
-            **({} if total is None else {"rounds": {"times": collection.rounds, "epsilon": figure(total)}}),
+            **({} if total is None else {"rounds": {"times": collection.rounds, "epsilon": total.as_dict()}}),
         },
         "coins": "secure" if request.keys is None else f"keyed, round {request.keys.round}",
     }

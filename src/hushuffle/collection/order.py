@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle._checks import fail
-from hushuffle.collection.released import figure, number
 from hushuffle.collection.request import Asked, Request
 from hushuffle.errors import DataError, UnsupportedProtocolError
 from hushuffle.files.causes import refused
-from hushuffle.model import Population
+from hushuffle.model import Population, json_number
 from hushuffle.specification import People, Specification
 from hushuffle.specification.order_setup import Arrangement, Source, arrangement
 
@@ -110,10 +109,10 @@ def order_facts(arrangement: Arrangement) -> dict[str, Any]:
     shuffler, alpha = arrangement.shuffler, replace(arrangement.alpha, witness=None)
     return {
         "order": {
-            "alpha": figure(alpha),
+            "alpha": alpha.as_dict(),
             "relation": _RELATION,
             "distance": shuffler.distance,
-            "theta": number(shuffler.theta),
+            "theta": json_number(shuffler.theta),
             "sensitivity": arrangement.sensitivity,
             "public_columns": list(arrangement.names),
             "rows": "Row r of the reports stands in the place of record r of the public data, counted from 0.",

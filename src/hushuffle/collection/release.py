@@ -17,13 +17,13 @@ from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import LocalCollection, OrderedCollection
 from hushuffle.collection.order import order_facts, order_shuffler, refuse_order
 from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
-from hushuffle.collection.released import Manifest, counts_text, figure, number, write_reports
+from hushuffle.collection.released import Manifest, counts_text, write_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, Asked, Gathered, Request, TooFewPeople
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Bound, Histogram
+from hushuffle.model import Bound, Histogram, json_number
 from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
 from hushuffle.randomness import Randomness, keyed, secure
@@ -326,16 +326,16 @@ def _manifest(
     )
     rounds: dict[str, Any] = {}
     if total is not None:
-        rounds["rounds"] = {"times": specification.rounds, "epsilon": figure(total)}
+        rounds["rounds"] = {"times": specification.rounds, "epsilon": total.as_dict()}
     if total is not None and asked.memoised:
         crowd = f"all {protocol.n:,} people take part in every round, and their values stay"
         changes = specification.changes or 0
         rounds["rounds"] |= {"memoised": True, "changes": changes, "relation": _KEPT, "assumed": crowd}
     facts = {
         "deployment": protocol.describe(reports_per_person=most),
-        "local_epsilon": number(protocol.randomizer.local_epsilon),
+        "local_epsilon": json_number(protocol.randomizer.local_epsilon),
         "central": {
-            "epsilon": figure(central),
+            "epsilon": central.as_dict(),
             "delta": specification.targets.delta,
             "relation": relation(most),
             "per": "person",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -22,7 +21,7 @@ from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle._version import __version__
 from hushuffle.files.causes import cause
-from hushuffle.model import Bound
+from hushuffle.model import json_number
 from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.tables.parquet import read_parquet
 
@@ -151,7 +150,7 @@ class ColumnsManifest:
             "software": {"hushuffle": __version__},
             **self.facts,
             "columns": [
-                {"name": name, "people": people, "local_epsilon": number(epsilon)}
+                {"name": name, "people": people, "local_epsilon": json_number(epsilon)}
                 for name, (people, epsilon) in self.columns.items()
             ],
         }
@@ -199,26 +198,6 @@ def columns_in(path: Path) -> tuple[str, ...]:
     listed = document.get("columns")
     names = [one.get("name") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     return tuple(name for name in names if isinstance(name, str) and Path(name).name == name != "..")
-
-
-def figure(bound: Bound) -> dict[str, Any]:
-    """Return a bound with its kind and sources, infinity as text."""
-    return {
-        "lower": number(bound.lower),
-        "upper": number(bound.upper),
-        "kind": bound.kind,
-        "unit": bound.unit,
-        "sources": [f"{source.text} {source.where}".strip() for source in bound.sources],
-    }
-
-
-def number(value: float) -> float | str:
-    """Return a number as JSON can say it.
-
-    >>> number(2.0), number(math.inf)
-    (2.0, 'infinity')
-    """
-    return value if math.isfinite(value) else "infinity"
 
 
 def _json(content: str, manifest: Manifest, more: dict[str, Any]) -> str:

@@ -16,7 +16,6 @@ from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import MEMORY
 from hushuffle.collection.ledger import LedgerBatch, begin
 from hushuffle.collection.record_tags import Entries
-from hushuffle.collection.released import figure
 from hushuffle.errors import DataError, NumericalError, UnsupportedProtocolError
 from hushuffle.files.secret_keys import key_in_file, make_key
 from hushuffle.mechanisms.protocol import Protocol
@@ -189,7 +188,7 @@ class KeyRounds:
         """Return it for a manifest."""
         return {
             "collections": self.collections,
-            "epsilon": figure(self.epsilon),
+            "epsilon": self.epsilon.as_dict(),
             "delta": self.delta,
             "unknown": self.unknown,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,7 +52,9 @@ def refused(path: Path, damaged: str) -> Iterator[None]:
     hushuffle.errors.DataError: x.npy is damaged.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they may quote the file as well
+            yield
     except DataError:
         raise
     except FileNotFoundError:

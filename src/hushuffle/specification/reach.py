@@ -59,6 +59,18 @@ class ReachPopulation(Section):
     def meet(self, base_folder: Path) -> Audiences:
         """Return who is in which audience."""
 
+    def flips(self, randomizer: Any, targets: Any) -> float:
+        """Return the probability of a flip: that of [randomizer], or the least one for targets.epsilon."""
+        p = randomizer.given().get("p")
+        if p is not None:
+            return float(p)
+        from hushuffle.questions import bloom  # noqa: PLC0415 - only when needed
+
+        found = bloom.estimate_flip_prob(
+            filters=len(self.names), bits=self.bits, epsilon=targets.epsilon, delta=targets.delta, hashes=self.hashes
+        )
+        return found.p
+
     @property
     def most(self) -> int:
         """How many reports of one person there are: one filter."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -56,11 +55,18 @@ def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Spe
     return parsed(text, Specification, file=file, rules=broken_rules, words=COLLECTION, prepare=prepare)
 
 
+def tables_of(text: str) -> dict[str, Any]:
+    """Return the tables of TOML text, none where there is something wrong with it: `parsed` says what."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+
+
 def refuse_other_kind(text: str, key: str, what: str, hint: str, *, file: str) -> None:
     """Say in one sentence what a file is for that has a key at its top which another kind of file has."""
-    with suppress(tomllib.TOMLDecodeError, RecursionError):
-        if key in tomllib.loads(text):
-            _fail(file, Problem(key=key, rule="must be left out here", value=what, hint=hint))
+    if key in tables_of(text):
+        _fail(file, Problem(key=key, rule="must be left out here", value=what, hint=hint))
 
 
 def parsed(
@@ -82,6 +88,8 @@ def parsed(
         _fail(file, _syntax(str(error), text, file))
     except RecursionError:
         _fail(file, Problem(key="file", rule="must not nest so deeply", value="hundreds of brackets"))
+    except ValueError:  # of Python, about integers
+        _fail(file, Problem(key="file", rule="must have numbers of fewer digits", value="thousands of digits"))
     tables, unread = (raw, ()) if prepare is None else prepare(raw)
     broken, found = [*unread, *rules(tables)], []
     try:
@@ -125,22 +133,8 @@ _SECTIONS: Final = ("title", "rounds", "population", "columns", "shuffler", "tar
 _NAME: Final = re.compile(r"\w[\w-]{0,99}")
 _SHARED: Final = ("data", "n", "encoding", "separator")
 _OF_COLUMNS: Final = (
-    "column",
-    "categories",
-    "categories_file",
-    "k",
-    "bins",
-    "kind",
-    "low",
-    "high",
-    "levels",
-    "trim",
-    "casefold",
-    "otherwise",
-    "missing",
-    "allow_categories_from_data",
-    "name",
-    "randomizer",
+    *("column", "categories", "categories_file", "k", "bins", "kind", "low", "high", "levels", "trim", "casefold"),
+    *("otherwise", "missing", "allow_categories_from_data", "name", "randomizer"),
 )
 _ELSEWHERE: Final = {
     "randomizer": "It belongs to each of [[columns]].",
@@ -156,7 +150,6 @@ _NOT_OF_COLUMNS: Final = {
     **dict.fromkeys(_SHARED, "It belongs to [population]."),
     **dict.fromkeys(("population", "shuffler", "targets"), "It belongs to the top of the file."),
 }
-_ROOT: Final = re.compile(r"[^.\[]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,10 +241,7 @@ def parse_collection(text: str, *, file: str = "specification", base_folder: Pat
     >>> list(found.columns)
     ['smokes']
     """
-    try:
-        raw = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        raw = {}  # `parse` says what is wrong
+    raw = tables_of(text)
     if "columns" not in raw:
         return Collection.of(parse(text, file=file, base_folder=base_folder))
     problems = [*_top(raw), *_columns(raw)]
@@ -395,6 +385,5 @@ def _name(column: Mapping[str, Any]) -> str:
 
 
 def _rank(problem: Problem) -> int:
-    found = _ROOT.match(problem.key)
-    root = found[0] if found else ""
+    root = re.split(r"[.\[]", problem.key)[0]
     return _SECTIONS.index(root) if root in _SECTIONS else -1

@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 
 from hushuffle._checks import fail
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import cause, refused
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX
+from hushuffle.tables.parquet import read_parquet
 
 _LARGEST: Final = 1 << 26
 """Bytes that are read."""
@@ -85,20 +86,15 @@ def _number(cell: str, name: str, line: int) -> float:
 
 
 def _parquet(path: Path, name: str) -> list[list[float]]:
-    try:
-        table = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        fail(f"{name} is no Parquet file, or a damaged one.")
+    table = pl.concat(read_parquet(pl.scan_parquet(path.absolute(), glob=False), path, name=name))
     if not all(dtype.is_numeric() for dtype in table.dtypes) or any(table.null_count().row(0)):
         fail(f"{name} must have columns of numbers only, none missing.")
     return [[float(entry) for entry in row] for row in table.rows()]
 
 
 def _numpy(path: Path, name: str) -> list[list[float]]:
-    try:
+    with refused(Path(name), f"{name} is no NumPy file of numbers, or a damaged one."):
         array = np.load(path, allow_pickle=False, mmap_mode="r")  # so that a header that claims too much is noticed
-    except (ValueError, EOFError, OverflowError):
-        fail(f"{name} is no NumPy file of numbers, or a damaged one.")
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "fiu":
         fail(f"{name} must hold one array of numbers with two dimensions.")
     rows: list[list[float]] = array.astype(np.float64).tolist()

@@ -1,0 +1,140 @@
+"""What a key, a budget or a node remembers in files; and JSON that other programs read: the test vectors."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import random
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any, Final
+
+from fuzz.fuzzing import Input, Maker, changed_bytes, changed_text, changed_tree
+from hushuffle.collection.budget import Budget
+from hushuffle.errors import DataError
+from hushuffle.files.secret_keys import read_memory, write_memory
+from hushuffle.network.nodes.spool import Spool, pack_batch, unpack_batch
+
+_DOCS: Final = Path(__file__).parents[2] / "docs"
+_PIECES: Final = ("", "]", "[", '"', "=", "{", "}", "\n", "9" * 400, "-", "nan", "inf", "1e999", "[" * 2000)
+_VALUES: Final[list[Any]] = [
+    0,
+    -1,
+    2**64,
+    10**400,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "x" * 5000,
+    [],
+    {},
+    None,
+    True,
+]
+_BUDGET: Final = """
+epsilon = 2.0
+delta = 1e-6
+
+[[released]]
+date = "2026-01-01T00:00:00+00:00"
+coins = "secure"
+total = 0.5
+
+[[released.parts]]
+reports = 100
+specification = '''
+population = { n = 100, k = 2 }
+randomizer = { kind = "randomized-response", epsilon = 1.0 }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-6 }
+'''
+"""
+
+
+def budgets(folder: Path) -> Maker:
+    """Change what was released of a budget, and add it up."""
+    path = folder / "budget.toml"
+
+    def use() -> None:
+        Budget.read(path).spent()
+
+    def make(rng: random.Random) -> Input:
+        changed = changed_text(_BUDGET, rng, _PIECES, most=3).encode()
+        path.write_bytes(changed if rng.random() < 0.8 else changed_bytes(_BUDGET.encode(), rng))
+        path.chmod(0o600)
+        return Input(content=path.read_bytes(), read=use)
+
+    return make
+
+
+def memories(folder: Path) -> Maker:
+    """Change what a key remembers."""
+    path = folder / "memory.json"
+    write_memory(path, "a test", {"entries": [{"round": 1, "digest": "0" * 64}]})
+    tree = json.loads(path.read_bytes())
+
+    def make(rng: random.Random) -> Input:
+        content = json.dumps(changed_tree(tree, rng, _VALUES)).encode()
+        content = b"[" * 100_000 if rng.random() < 0.02 else content
+        path.write_bytes(changed_bytes(content, rng) if rng.random() < 0.4 else content)
+        return Input(content=path.read_bytes()[:1000], read=lambda: read_memory(path, "a test"))
+
+    return make
+
+
+def spools(folder: Path) -> Maker:
+    """Cut and change what a node keeps while it runs; what is left is read as batches, or refused."""
+    path = folder / "spool"
+    spool, head = Spool(path), importlib.import_module("hushuffle.network.nodes.spool")
+    batch = pack_batch("scrambler-1", 2, 7, [b"a" * 48, b"b" * 48])
+    whole = b"".join(head._HEAD.pack(len(one), head._digest(one)) + one for one in [batch, b"x", batch[:100]])
+
+    def use() -> None:
+        found = spool.read()
+        assert spool.read() == found
+        if len(found) < 3:
+            message = "something was cut off"
+            raise DataError(message)
+        for record in (found[0], found[2]):
+            unpack_batch(record, 48)
+
+    def make(rng: random.Random) -> Input:
+        path.write_bytes(changed_bytes(whole, rng, most=2))
+        return Input(content=path.read_bytes(), read=use)
+
+    return make
+
+
+def _checker() -> Callable[[str], int]:
+    place = importlib.util.spec_from_file_location("check_vectors", _DOCS / "check_vectors.py")
+    assert place is not None
+    assert place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    main: Callable[[str], int] = module.main
+    return main
+
+
+def vectors(folder: Path) -> Maker:
+    """Change the file of test vectors; its checker says in words what is wrong."""
+    tree = json.loads((_DOCS / "test-vectors.json").read_bytes())
+    tree["brackets"] = [entry for entry in tree["brackets"] if entry["n"] == 4 and len(entry["matrix"]) == 2][:2]
+    check, path = _checker(), folder / "vectors.json"
+
+    def use() -> None:
+        with redirect_stdout(io.StringIO()) as said:
+            code = check(str(path))
+        if code:
+            assert code == 1
+            raise DataError(said.getvalue()[:300])
+        assert "nothing is wrong" in said.getvalue()
+
+    def make(rng: random.Random) -> Input:
+        content = json.dumps(changed_tree(tree, rng, _VALUES)).encode()
+        path.write_bytes(changed_bytes(content, rng) if rng.random() < 0.1 else content)
+        return Input(content=path.read_bytes()[:3000], read=use)
+
+    return make

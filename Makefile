@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SIDE_BY_SIDE := -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all test-spark mutants check docs bench clean
+.PHONY: help demo test test-slow test-all test-spark typescript mutants fuzz check docs bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,8 +29,15 @@ test-all: test test-slow ## run all tests but those of Spark
 test-spark: .venv/.test-spark ## run the tests of the Spark engine (Java is needed)
 	$(BIN)/python -m pytest -m spark
 
+typescript: .venv/.test ## check the client in TypeScript, in headless Chromium (Node is needed)
+	cd clients/typescript && npm install --no-fund --no-audit && npm run check && npm run build
+	$(BIN)/python -m pytest tests/network/phones/test_typescript.py
+
 mutants: .venv/.test ## break the product on purpose, in many places, and see that a test notices each time
 	$(BIN)/python tests/mutants/run.py
+
+fuzz: .venv/.test ## read broken files of every kind for FUZZ_SECONDS (600), each reader in turn
+	$(BIN)/python tests/fuzz/run.py
 
 check: .venv/.check ## style, types, layers, tests with coverage
 	$(BIN)/ruff check .
@@ -51,6 +58,7 @@ bench: .venv/.bench ## measure speed and tightness
 	$(BIN)/python benchmarks/accountant.py
 	$(BIN)/python benchmarks/qif_package.py
 	$(BIN)/python benchmarks/local_hashing.py
+	$(BIN)/python benchmarks/audit_libraries.py
 	$(BIN)/python benchmarks/heavy_hitters.py
 	$(BIN)/python benchmarks/linkage.py
 	$(BIN)/python benchmarks/order.py

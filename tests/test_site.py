@@ -160,7 +160,11 @@ def test_every_public_name_is_in_the_reference(site: dict[Path, Page]) -> None:
     names = [name for name in vars(hs)["__all__"] if name != "__version__"]
     names += [f"{room}.{name}" for room in ROOMS for name in vars(getattr(hs, room))["__all__"]]
     page = library(site)
-    aliases = {"bloom.snr": "questions.bloom.transition", "order.Groups": "Groups"}
+    aliases = {
+        "bloom.snr": "questions.bloom.transition",
+        "order.Groups": "Groups",
+        "dp.certificate": "questions.dp.certificate.certificate",
+    }
     aliases |= {
         f"order.{name}": f"questions.order.{name}.{name}" for name in ("displacement", "preservation", "sensitivity")
     }

@@ -2,6 +2,8 @@
 
 from hushuffle import plans as plans
 from hushuffle._version import __version__ as __version__
+from hushuffle.assessment.choose import choose as choose
+from hushuffle.assessment.deployment import assess as assess
 from hushuffle.assessment.levels import best_levels as best_levels
 from hushuffle.estimation import estimate as estimate
 from hushuffle.estimation import poisoning_gain as poisoning_gain
@@ -42,6 +44,7 @@ from hushuffle.model import Groups as Groups
 from hushuffle.model import Guarantee as Guarantee
 from hushuffle.model import Histogram as Histogram
 from hushuffle.model import NumberGrid as NumberGrid
+from hushuffle.model import Report as Report
 from hushuffle.model import Traces as Traces
 from hushuffle.model import Transcript as Transcript
 from hushuffle.questions import bloom as bloom

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any, NoReturn, SupportsFloat, SupportsIndex
+from typing import Any, NoReturn, Self, SupportsFloat, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,18 @@ def of_type(name: str, value: object, *types: type) -> None:
     """Refuse what is of none of these types; the message shows no value."""
     if not isinstance(value, types):
         reject(name, "a " + " or a ".join(each.__name__ for each in types), f"<{type(value).__name__}>")
+
+
+class ByName:
+    """A class whose arguments are given by name: says so, and which there are, where one is not."""
+
+    def __new__(cls, *given: Any, **_named: Any) -> Self:
+        names = tuple(inspect.signature(cls.__init__).parameters.values())[1:] if given else ()
+        if len(given) > sum(name.kind is not name.KEYWORD_ONLY for name in names):
+            shown = ", ".join(f"{name.name}=..." for name in names if name.default is name.empty)
+            message = f"{cls.__name__} takes its arguments by name: {cls.__name__}({shown})."
+            raise TypeError(message)
+        return super().__new__(cls)
 
 
 def integer(name: str, value: SupportsIndex, *, low: int, high: int | None = None, hint: str = "") -> int:

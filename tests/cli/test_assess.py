@@ -14,7 +14,7 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import DataError, MissingDependencyError, NumericalError
 from hushuffle.model import Bound, Target
-from hushuffle.specification import Specification
+from hushuffle.specification.reading import Collection
 
 SPECIFICATION = """
 population = { n = 100, k = 4 }
@@ -36,9 +36,9 @@ class Fakes:
         self.color = False
 
     def assess(
-        self, specification: Specification, *, base_folder: Path, progress: Callable[[str, float], None] | None
+        self, collection: Collection, *, base_folder: Path, progress: Callable[[str, float], None] | None
     ) -> Any:
-        assert specification.population.read(base_folder).n == 100
+        assert collection.columns[""].population.read(base_folder).n == 100
         assert base_folder == Path("specs")
         self.told = progress is not None
         if progress is not None:
@@ -48,7 +48,8 @@ class Fakes:
             raise self.error
         return SimpleNamespace(targets=self.targets)
 
-    def write(self, _: Any, folder: Path) -> list[Path]:
+    def write(self, _: Any, folder: Path, *, beside: object) -> list[Path]:
+        assert beside is None
         folder.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             text = '{"schema_version": 1}\n' if name == "result.json" else name
@@ -63,7 +64,7 @@ class Fakes:
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fakes:
     found = Fakes()
-    for name, functions in (("assessment.assess", ["assess"]), ("report", ["write", "terminal"])):
+    for name, functions in (("assessment.deployment", ["assess"]), ("report", ["write", "terminal"])):
         module = ModuleType(f"hushuffle.{name}")
         for function in functions:
             setattr(module, function, getattr(found, function))

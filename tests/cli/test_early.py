@@ -53,7 +53,7 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_work(
 ) -> None:
     assert main(["inspect", "people.csv", "--out", "people.toml"]) == Exit.DONE
     assert main(["collect", "people.toml", "--out", "made"]) == Exit.DONE
-    monkeypatch.setattr("hushuffle.assessment.assess.assess", never)
+    monkeypatch.setattr("hushuffle.assessment.deployment.assess", never)
     monkeypatch.setattr("hushuffle.collection.estimate.tally_columns", never)
     monkeypatch.setattr("hushuffle.collection.collect.prepare", never)
     monkeypatch.setattr("hushuffle.tables.inspection.inspect_table", never)
@@ -94,7 +94,7 @@ def hooked(module: str, action: str, *arguments: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("module", ["cyclopts", "pydantic", "hushuffle.assessment.assess", "jinja2"])
+@pytest.mark.parametrize("module", ["cyclopts", "pydantic", "hushuffle.assessment.deployment", "jinja2"])
 def test_ctrl_c_is_heard_from_the_start(module: str) -> None:
     interrupt = "os.kill(os.getpid(), signal.SIGINT)"
     ended = subprocess.run(

@@ -124,3 +124,26 @@ def test_several_columns_have_no_batch_of_their_own(capsys: pytest.CaptureFixtur
     columns = [line for name in ("one", "two") for line in ("[[columns]]", f'column = "{name}"', *alike)]
     file.write_text("\n".join([*shared, *columns]))
     assert "give one of a single column" in refused(capsys, str(file))
+
+
+def test_the_task_in_the_terms_of_dap(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--k", "5", "--local-epsilon", "1.5", "--epsilon", "1.2", "--delta", "1e-2"]
+    whole = json.loads(answered(capsys, *options, "--mechanism", "randomized-response", "--dap"))
+    assert list(whole) == ["schema_version", "min_batch_size", "parameters", "certificate", "dap"]
+    assert whole["dap"]["min_batch_size"] == whole["min_batch_size"]
+    assert (whole["dap"]["vdaf_type"], whole["dap"]["vdaf_configuration"]) == (4, "0000000500000002")
+    assert whole["dap"]["vdaf"] == {"type": "Prio3Histogram", "shares": 2, "length": 5, "chunk_length": 2}
+
+
+def test_dap_adds_up_and_adds_no_noise(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    said = refused(capsys, *OPTIONS, "--dap", "--release", "shuffle")
+    assert "--dap goes with --release sums: DAP adds reports up, and releases none." in said
+    text = (Path(__file__).parents[2] / "examples/secure-sums.toml").read_text(encoding="utf-8")
+    path = tmp_path / "survey.toml"
+    for shuffler, reason in (
+        ('kind = "uniform"', "DAP adds reports up, and releases none."),
+        ('kind = "secure-aggregation"\ncoins = 100', "DAP's aggregators add no noise of their own."),
+    ):
+        path.write_text(text.replace('kind = "secure-aggregation"', shuffler), encoding="utf-8")
+        assert main(["minimum-batch", str(path), "--dap"]) == Exit.USAGE
+        assert reason in " ".join(capsys.readouterr().err.split())

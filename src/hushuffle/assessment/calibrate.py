@@ -133,7 +133,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     tell("looking at the other targets", 0.3)
     binding, value = _binding(specification, protocol, exposure, most.value)
     chosen = with_local_epsilon(protocol, value)
-    best = _point(most) if binding == "epsilon" else _at(chosen, value, targets.delta, exposure)
+    best = _point(most) if binding == "epsilon" else point_at(chosen, value, targets.delta, exposure)
     wanted = targets.standard_error
     least = needed = None
     if wanted is not None:
@@ -152,11 +152,11 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         epsilon=targets.epsilon,
         delta=targets.delta,
         standard_error=wanted,
-        written=_at(protocol, protocol.randomizer.local_epsilon, targets.delta, exposure),
+        written=point_at(protocol, protocol.randomizer.local_epsilon, targets.delta, exposure),
         most=best,
-        least=None if least is None else _at(with_local_epsilon(protocol, least), least, targets.delta, exposure),
+        least=None if least is None else point_at(with_local_epsilon(protocol, least), least, targets.delta, exposure),
         people=needed,
-        targets=_held(specification, chosen, exposure, best, people.population.least_people),
+        targets=held(specification, chosen, exposure, best, people.population.least_people),
         binding=binding,
         warnings=deployment_warnings(chosen, delta=targets.delta),
     )
@@ -168,12 +168,13 @@ def _point(found: Calibration) -> Point:
     return Point(local_epsilon=found.value, central=found.bound, standard_error=worst_error(found.protocol))
 
 
-def _at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposure) -> Point:
+def point_at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposure) -> Point:
+    """Return what one protocol gives."""
     central = exposure.epsilon(protocol, delta=delta)
     return Point(local_epsilon=local_epsilon, central=central, standard_error=worst_error(protocol))
 
 
-def _learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
+def learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
     """Return what the adversaries learn who have a target, from one report: nothing where a person gives several."""
     if Exposure.of(specification).total > 1:
         return ()
@@ -183,7 +184,7 @@ def _learned(specification: Specification, protocol: Protocol) -> tuple[Finding,
     return (*guessed, *([findings.identified(protocol)] if asked.reidentification is not None else []))
 
 
-def _held(
+def held(
     specification: Specification, protocol: Protocol, exposure: Exposure, point: Point, people: int
 ) -> tuple[Target, ...]:
     """Return every target with what is got at one local epsilon."""
@@ -192,7 +193,7 @@ def _held(
     return held_targets(
         specification,
         people=people,
-        findings=(central, local, *_learned(specification, protocol)),
+        findings=(central, local, *learned(specification, protocol)),
         unanswered=(),
         error=Bound.exact(point.standard_error, unit=""),
     )
@@ -210,8 +211,8 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
             continue
 
         def meets(exponent: float, limit: float = limit, questions: tuple[str, ...] = questions) -> bool:
-            learned = _learned(specification, with_local_epsilon(protocol, math.exp(exponent)))
-            return all(row.figure.upper <= limit for row in learned if row.question in questions)
+            rows = learned(specification, with_local_epsilon(protocol, math.exp(exponent)))
+            return all(row.figure.upper <= limit for row in rows if row.question in questions)
 
         if not meets(math.log(LEAST)):
             rule = "must be a target that some local epsilon meets"

@@ -13,9 +13,10 @@ from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Bound, Finding, Unanswered, number
+from hushuffle.model import Bound, Certificate, Finding, Unanswered, number
 from hushuffle.model.bound import percent
 from hushuffle.questions import pie, qif
+from hushuffle.questions.dp.certificate import certified
 
 RELEASE: Final = "Anyone who sees the release"
 ONE_RELEASE: Final = "Anyone who sees the release of one round"
@@ -118,7 +119,16 @@ def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> F
         sentence=sentence,
         bound=bound,
         proof=proof,
+        certificate=_certificate(protocol, bound, delta) if exposure.alone else None,
     )
+
+
+def _certificate(protocol: Protocol, bound: Bound, delta: float) -> Certificate | None:
+    """Return what it takes to check a bracket, if a certificate is written for such a protocol."""
+    try:
+        return certified(protocol, bound, delta=delta)
+    except UnsupportedProtocolError:
+        return None
 
 
 def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:

@@ -54,7 +54,7 @@ def targets(
         if asked.guessing is not None:
             topic = "Guessing a person's answer, the strongest adversary"
             refused = any(row.question in GUESSES for row in unanswered) or not single
-            got = None if refused else _strongest(findings)
+            got = None if refused else strongest(findings)
             wanted = target("guessing", topic, asked.guessing, got, "vulnerability")
             yield wanted if single else replace(wanted, reason=_ONE_REPORT)
         if asked.reidentification is not None:
@@ -77,7 +77,7 @@ def _figure(findings: Sequence[Finding], question: str) -> Bound | None:
     return next((finding.figure for finding in findings if finding.question == question), None)
 
 
-def _strongest(findings: Sequence[Finding]) -> Bound | None:
+def strongest(findings: Sequence[Finding]) -> Bound | None:
     """Return the figure of the adversary who guesses best."""
     guesses = [finding.figure for finding in findings if finding.question in GUESSES]
     return max(guesses, key=lambda figure: figure.upper, default=None)

@@ -17,21 +17,25 @@ from hushuffle.cli.assess import assess
 from hushuffle.cli.attack import attack
 from hushuffle.cli.audit import audit
 from hushuffle.cli.calibrate import calibrate
+from hushuffle.cli.choose import choose
 from hushuffle.cli.collect import collect
+from hushuffle.cli.compare import compare
 from hushuffle.cli.console import Exit, UsageError, erase, starting
 from hushuffle.cli.estimate import estimate
 from hushuffle.cli.examples import examples
+from hushuffle.cli.init import init
 from hushuffle.cli.inspect import inspect
 from hushuffle.cli.minimum_batch import minimum_batch
 from hushuffle.cli.node import node
 from hushuffle.cli.plan import plan
 from hushuffle.cli.reproduce import reproduce
 from hushuffle.cli.schema import schema
+from hushuffle.cli.verify import verify
 from hushuffle.errors import HushuffleError, SpecificationError
 
 __all__ = ["main"]
 
-_LONG = ("assess", "calibrate", "collect", "estimate", "inspect", "minimum-batch")
+_LONG = ("assess", "calibrate", "choose", "collect", "compare", "estimate", "inspect", "minimum-batch")
 """Verbs that show how far they are before they print anything."""
 
 _SHORT = {"--json", "--help", "-h"}
@@ -134,13 +138,17 @@ def _app() -> App:
     app.command(attack)
     app.command(audit)
     app.command(calibrate)
+    app.command(choose)
     app.command(collect)
+    app.command(compare)
     app.command(estimate)
     app.command(examples)
+    app.command(init)
     app.command(inspect)
     app.command(minimum_batch, name="minimum-batch")
     app.command(node)
     app.command(plan)
     app.command(reproduce)
     app.command(schema)
+    app.command(verify)
     return app

@@ -44,14 +44,10 @@ def assess(
     collection = load_collection(specification)
     folder = Path("hushuffle-out") / specification.stem if out is None else out
     _refuse_folder(folder, specification, overwrite=overwrite)
-    from hushuffle.assessment.assess import assess as run  # noqa: PLC0415
-    from hushuffle.assessment.columns import assess_columns  # noqa: PLC0415
+    from hushuffle.assessment.deployment import assess as run  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        if collection.several:
-            report = assess_columns(collection, base_folder=specification.parent, progress=tell)
-        else:
-            report = run(collection.columns[""], base_folder=specification.parent, progress=tell)
+        report = run(collection, base_folder=specification.parent, progress=tell)
     deliver(report, folder, json=json)
     return judged(report.targets, strict=strict)
 

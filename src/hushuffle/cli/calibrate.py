@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-import math
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from hushuffle.assessment.calibrate import Choice, Point
     from hushuffle.assessment.shared_noise import ColumnPoint, SharedChoice
-    from hushuffle.model import Bound, Target
+    from hushuffle.model import Target
 
 _Flag = Parameter(negative=(), show_default=False)
 _WIDTH = 80
@@ -190,13 +189,13 @@ def _of_columns(choice: SharedChoice) -> dict[str, Any]:
         "targets": {"epsilon": choice.epsilon, "delta": choice.delta},
         "rounds": choice.rounds,
         "factor": choice.factor,
-        "central_epsilon": _bound(choice.central),
+        "central_epsilon": choice.central.as_dict(),
         "columns": [
             {
                 "name": column.name,
                 "written_local_epsilon": column.written,
                 "local_epsilon": column.local_epsilon,
-                "central_epsilon": _bound(column.central),
+                "central_epsilon": column.central.as_dict(),
                 "standard_error": column.standard_error,
             }
             for column in choice.columns
@@ -207,16 +206,10 @@ def _of_columns(choice: SharedChoice) -> dict[str, Any]:
 
 
 def _point(point: Point) -> dict[str, Any]:
+    from hushuffle.model import json_number  # noqa: PLC0415 - only when needed
+
     return {
-        "local_epsilon": _number(point.local_epsilon),
-        "central_epsilon": _bound(point.central),
+        "local_epsilon": json_number(point.local_epsilon),
+        "central_epsilon": point.central.as_dict(),
         "standard_error": point.standard_error,
     }
-
-
-def _bound(bound: Bound) -> dict[str, Any]:
-    return {"lower": _number(bound.lower), "upper": _number(bound.upper), "kind": bound.kind, "unit": bound.unit}
-
-
-def _number(value: float) -> float | str:
-    return "infinity" if value == math.inf else value

@@ -30,7 +30,7 @@ class Exit(IntEnum):
             Exit.DONE: "done",
             Exit.FAILED: "failed while running: the data, the machine, the numerics",
             Exit.USAGE: "wrong command line or specification; nothing was done",
-            Exit.MISSED: "done, but a target is not met (with --strict), or an audit refutes a claim",
+            Exit.MISSED: "done, but a target is not met (with --strict, or in init), or a check refutes a claim",
             Exit.INTERRUPTED: "interrupted by Ctrl-C; nothing is half written",
         }[self]
 

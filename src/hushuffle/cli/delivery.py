@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,11 @@ def refuse_file(folder: Path) -> None:
     outputs.refuse_folder(folder)
 
 
-def deliver(made: Report, folder: Path, *, json: bool) -> None:
-    """Write the files of `made`; print its document and nothing else, or its summary and what was written."""
+def deliver(made: Report, folder: Path, *, json: bool, beside: Mapping[str, str] | None = None) -> None:
+    """Write the files of `made` and the texts `beside` it; print its document alone, or its summary and their names."""
     from hushuffle import report  # noqa: PLC0415 - only when needed
 
-    files = report.write(made, folder)
+    files = report.write(made, folder, beside=beside)
     sys.stdout.write(document(files) if json else summary(made, files))
 
 

@@ -35,6 +35,7 @@ def minimum_batch(
     reports_per_person: int = 1,
     rounds: int = 1,
     json: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+    dap: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
 ) -> Exit:
     """Say how many reports a batch needs at least, so that what is released of it keeps a guarantee.
 
@@ -52,6 +53,7 @@ def minimum_batch(
         reports_per_person: how many reports of a batch one person gives at most.
         rounds: in how many batches the same people may be; epsilon is that of all together.
         json: print the answer as JSON, and nothing else, to standard output.
+        dap: the same, with the task in the terms of DAP: the VDAF with its parameters, and what must hold.
     """
     options = {"--k": k, "--local-epsilon": local_epsilon, "--epsilon": epsilon, "--delta": delta}
     given = [name for name, value in options.items() if value is not None]
@@ -70,6 +72,9 @@ def minimum_batch(
         assert local_epsilon is not None
         protocol = _of_options(k, local_epsilon, mechanism, release)
         asked = {"epsilon": epsilon, "delta": delta, "reports_per_person": reports_per_person, "rounds": rounds}
+    if dap:
+        _check_dap(protocol, of_file=specification is not None)
+    json = json or dap
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         if tell is not None:
             tell("looking for the smallest batch", 0.0)
@@ -79,7 +84,7 @@ def minimum_batch(
             if specification is not None:
                 _refuse_target(asked["epsilon"], protocol.randomizer.local_epsilon)
             raise UsageError(str(error)) from None
-    sys.stdout.write(_as_json(found, asked) if json else _text(found, asked))
+    sys.stdout.write(_as_json(found, asked, dap=dap) if json else _text(found, asked))
     return Exit.DONE
 
 
@@ -126,6 +131,20 @@ def _of_file(path: Path) -> tuple[Protocol, dict[str, Any]]:
     }
 
 
+def _check_dap(protocol: Protocol, *, of_file: bool) -> None:
+    from hushuffle.assessment.dap import refusal  # noqa: PLC0415 - only when needed
+    from hushuffle.specification._base import unfit  # noqa: PLC0415
+
+    why = refusal(protocol)
+    if why is None:
+        return
+    rule, value, hint = why
+    if of_file:
+        unfit("shuffler", rule, value, hint)
+    message = f"--dap goes with --release sums: {hint}"
+    raise UsageError(message)
+
+
 def _option(message: str) -> str:
     """Return what a mechanism refuses in the words of the command line."""
     return re.sub(r", got \w+=", ", got ", message.replace("`epsilon`", "--local-epsilon").replace("`k`", "--k"))
@@ -153,30 +172,29 @@ def _text(found: Calibration, asked: dict[str, Any]) -> str:
     return "".join(textwrap.fill(part, width=width()) + "\n" for part in parts)
 
 
-def _as_json(found: Calibration, asked: dict[str, Any]) -> str:
+def _as_json(found: Calibration, asked: dict[str, Any], *, dap: bool) -> str:
+    from hushuffle.assessment.dap import task  # noqa: PLC0415 - only when needed
     from hushuffle.mechanisms.shufflers import Reveals  # noqa: PLC0415 - only when needed
+    from hushuffle.model import json_number  # noqa: PLC0415
 
     bound, protocol = found.bound, found.protocol
-    document = {
+    document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "min_batch_size": int(found.value),
         "parameters": {
             "values": protocol.randomizer.inputs,
-            "local_epsilon": _number(protocol.randomizer.local_epsilon),
+            "local_epsilon": json_number(protocol.randomizer.local_epsilon),
             **asked,
             "randomizer": protocol.randomizer.describe(),
             "release": "sums" if protocol.shuffler.reveals is Reveals.SUMS else "shuffled reports",
         },
         "certificate": {
-            "central_epsilon": {"lower": bound.lower, "upper": bound.upper, "kind": bound.kind, "unit": bound.unit},
+            "central_epsilon": bound.as_dict(),
             "delta": found.delta,
             "relation": "replace one person's values",
             "holds_for": "this batch size and every larger one, for all answers",
-            "sources": [f"{source.text} {source.where}".strip() for source in bound.sources],
         },
     }
+    if dap:
+        document["dap"] = task(protocol, batch=int(found.value), asked=asked)
     return json_text.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def _number(value: float) -> float | str:
-    return "infinity" if value == math.inf else value

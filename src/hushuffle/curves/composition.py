@@ -297,7 +297,12 @@ def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[DatasetPair, int]]
 
 
 def _comparable(pairs: tuple[DatasetPair, ...]) -> list[DatasetPair]:
-    return [pair for pair in pairs if bool(np.any((pair.p > 0) & (pair.q > 0)))]
+    """Return the pairs that say something, whichever comes first: some event of both is not in doubt altogether."""
+    return [
+        pair
+        for pair in pairs
+        if bool(np.any((pair.p > pair.p_error) & (pair.q > 0))) and bool(np.any((pair.q > pair.q_error) & (pair.p > 0)))
+    ]
 
 
 def _describe(pairs: list[tuple[DatasetPair, int]]) -> Witness:

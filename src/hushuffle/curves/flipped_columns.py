@@ -44,7 +44,7 @@ _SMALL: Final = 200
 _QUICK: Final = 8
 """Beyond this many bits the plain blanket takes seconds, and gains nothing."""
 
-_ROOMY: Final = 50.0
+ROOMY: Final = 50.0
 """With fewer columns in the largest pool on average, one of half the columns is looked at too if it is empty."""
 
 _COARSE: Final = 0.02
@@ -125,7 +125,7 @@ class FlippedColumns(SearchedCurve):
         value = self._trials[0].family.local(epsilon) if reports * largest < 1 else self._best(epsilon)
         if self.width > _QUICK:
             return value
-        if (self.n - 1) * MOST * largest < _ROOMY:  # dummies are given away
+        if (self.n - 1) * MOST * largest < ROOMY:  # dummies are given away
             faces = FacePools(width=self.width, flip=self.flip, people=self.n - 1, level=self.level)
             value = min(value, self.faces.setdefault(self.level, faces).upper(epsilon, self.distances))
         few = self.dummies or reports <= _SMALL or wanted(value, reports - 1, SPARE / 2) > MOST * largest

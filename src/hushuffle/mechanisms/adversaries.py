@@ -29,7 +29,7 @@ class Uninformed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strong:
+class Strong(_checks.ByName):
     """Knows the value of everybody but the target.
 
     `others` counts the n - 1 known values, shape (k,); None is the worst case over all of them.
@@ -46,7 +46,7 @@ class Strong:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Informed:
+class Informed(_checks.ByName):
     """Knows m of the others and holds the rest uniform.
 
     `known` counts the m known values, shape (k,); None is the worst case. `Informed(m=n-1)` is `Strong()`.

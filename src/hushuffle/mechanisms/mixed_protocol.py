@@ -16,7 +16,7 @@ Part = tuple[int, Mechanism]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedProtocol:
+class MixedProtocol(_checks.ByName):
     """Groups of people, each with a randomizer of its own, and one shuffler for all reports.
 
     For example people who choose their own epsilon. Who is in which group is public and does not depend on anybody's

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Protocol:
+class Protocol(_checks.ByName):
     """n people, one randomizer on each one's device, one shuffler.
 
     Args:

@@ -1,6 +1,7 @@
 """Values that everything speaks: frozen, keyword-only, validated when made."""
 
-from hushuffle.model.bound import Bound, Bounds, Guarantee, Kind, Witness, number
+from hushuffle.model.bound import Bound, Bounds, Guarantee, Kind, Witness, json_number, number
+from hushuffle.model.certificate import Certificate
 from hushuffle.model.channel import Channel
 from hushuffle.model.citation import Citation
 from hushuffle.model.claim import VERDICTS, Claim, Verdict
@@ -21,6 +22,7 @@ __all__ = [
     "Bound",
     "Bounds",
     "Cell",
+    "Certificate",
     "Channel",
     "Chart",
     "Citation",
@@ -53,6 +55,7 @@ __all__ = [
     "Verdict",
     "Warned",
     "Witness",
+    "json_number",
     "number",
     "silent",
 ]

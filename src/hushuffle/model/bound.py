@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any, Literal, Self
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.model import notebook
 from hushuffle.model.citation import Citation
 
 Kind = Literal["exact", "bracket", "upper", "lower", "estimate", "approximation"]
@@ -134,6 +135,26 @@ class Bound:
                 assert self.confidence is not None
                 return f"{_pair(self.lower, self.upper)}{unit} ({100 * self.confidence:.6g}% interval)"
 
+    def _repr_html_(self) -> str:
+        figure, _, kind = str(self).rpartition(" (")
+        return notebook.line(figure, kind.removesuffix(")"))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figure as JSON can say it: ends (infinity as text), kind, unit, sources, and what else it has.
+
+        >>> import json
+        >>> print(json.dumps(Bound(lower=1.0, upper=math.inf, kind="lower", unit="nats").as_dict()))
+        {"lower": 1.0, "upper": "infinity", "kind": "lower", "unit": "nats", "sources": []}
+        """
+        found: dict[str, Any] = {"lower": json_number(self.lower), "upper": json_number(self.upper)}
+        found |= {"kind": self.kind, "unit": self.unit}
+        found["sources"] = [f"{source.text} {source.where}".strip() for source in self.sources]
+        if self.confidence is not None:
+            found["confidence"] = self.confidence
+        if self.witness is not None:
+            found["witness"] = asdict(self.witness)
+        return found
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bounds:
@@ -215,6 +236,15 @@ class Guarantee:
 def _a_probability(value: float) -> float:
     """Return 0 or 1 for what rounding put just beyond it."""
     return min(max(value, 0.0), 1.0) if -_ROUNDED <= value <= 1 + _ROUNDED else value
+
+
+def json_number(value: float) -> float | str:
+    """Return a number as JSON can say it.
+
+    >>> json_number(2.0), json_number(math.inf)
+    (2.0, 'infinity')
+    """
+    return value if math.isfinite(value) else "infinity"
 
 
 def number(value: float, *, up: bool | None = None, digits: int = 4) -> str:

@@ -26,7 +26,7 @@ class Coins(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberGrid:
+class NumberGrid(_checks.ByName):
     """`levels` equally spaced numbers from `low` to `high`; level number i has code i.
 
     A number between two levels becomes the upper one with probability its distance to the lower one, in steps, so that

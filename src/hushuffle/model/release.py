@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.model import notebook
+
+_SHOWN: Final = 20
+"""Values that a notebook shows of an estimate."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -149,6 +154,23 @@ class Estimate:
         centre = self.raw + b / 2
         half = np.sqrt(np.maximum(centre**2 - self.raw**2 + a, 0.0))
         return np.clip(np.stack([centre - half, centre + half], axis=1), 0.0, 1.0)
+
+    def _repr_html_(self) -> str:
+        ends = self.interval().tolist()
+        order = np.argsort(-self.frequencies, kind="stable")[:_SHOWN].tolist()
+        rows = [
+            (
+                str(value),
+                f"{self.frequencies[value]:.4f}",
+                f"{self.standard_errors[value]:.4f}",
+                f"{ends[value][0]:.4f} to {ends[value][1]:.4f}",
+            )
+            for value in order
+        ]
+        left = f" {self.k - len(rows):,} smaller ones are not shown." if self.k > len(rows) else ""
+        done = f" After {', '.join(self.postprocessing)}." if self.postprocessing else ""
+        people = f"{self.n:,} people; each interval holds with 95 %.{done}{left}"
+        return notebook.table(("value", "share", "standard error", "interval"), rows, more=people)
 
     def __repr__(self) -> str:
         done = f", postprocessing={self.postprocessing}" if self.postprocessing else ""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.model import notebook
 from hushuffle.model.bound import Bound
+from hushuffle.model.certificate import Certificate
 from hushuffle.model.citation import Citation
 from hushuffle.model.claim import Claim
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, PointMap
@@ -56,7 +59,8 @@ class Finding:
     `question` is a short stable name ("central-dp", "vulnerability", "re-identification", ...);
     `adversary` names who asks it in plain words; `proof` names the theorem or argument.
     The sources of `bound` are the citations. `shown` is the figure that a reader sees beside the sentence where it is
-    not `bound` itself: how often an attacker is right, where `bound` is the rate of errors.
+    not `bound` itself: how often an attacker is right, where `bound` is the rate of errors. `certificate` is all that
+    it takes to check `bound` without this library, where there is one.
     """
 
     question: str
@@ -65,6 +69,7 @@ class Finding:
     bound: Bound
     proof: str
     shown: Bound | None = None
+    certificate: Certificate | None = None
 
     @property
     def figure(self) -> Bound:
@@ -200,6 +205,19 @@ class Report:
     def met(self) -> bool | None:
         """Whether all targets are met; one that nobody knows is not. None: nothing was asked."""
         return met(self.targets)
+
+    def _repr_html_(self) -> str:
+        targets = [(target.word.upper(), target.sentence) for target in self.targets]
+        learned = [(one.adversary, one.sentence, str(one.figure)) for one in self.findings]
+        said = [("", one.sentence + " " + one.advice) for one in self.warnings]
+        parts = [f"<h3>{escape(self.title)}</h3>", *(f"<p>{escape(answer)}</p>" for answer in self.answers)]
+        parts += [notebook.table(("target", ""), targets)] if targets else []
+        parts += [notebook.table(("adversary", "what they learn", "figure"), learned)] if learned else []
+        parts += [notebook.table(("", "warning"), said)] if said else []
+        for shown in self.tables:
+            cells = [[cell if isinstance(cell, str) else str(cell) for cell in row] for row in shown.rows]
+            parts.append(f"<h4>{escape(shown.title)}</h4>{notebook.table(shown.columns, cells, more=shown.caption)}")
+        return "".join(parts)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:

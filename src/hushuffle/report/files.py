@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,15 @@ from hushuffle.report.document import Names, to_json
 from hushuffle.report.page import html
 
 
-def write(report: Report, folder: Path, *, figures: bool = False) -> list[Path]:
+def write(
+    report: Report, folder: Path, *, figures: bool = False, beside: Mapping[str, str] | None = None
+) -> list[Path]:
     """Write the page and the document of `report` into `folder`; return their paths.
 
     An assessment: `report.html`, `result.json`, `specification.toml`; any other report: `study.html`, `study.json`.
-    With `figures` also each picture as SVG and PNG and all numbers as CSV and Parquet (figure-KEY, table-KEY). If
-    anything fails (or Ctrl-C is pressed) the folder is left as it was.
+    With `figures` also each picture as SVG and PNG and all numbers as CSV and Parquet (figure-KEY, table-KEY).
+    `beside` are texts that go with it, by name of file. If anything fails (or Ctrl-C is pressed) the folder is left as
+    it was.
 
     Raises:
         InvalidInputError: a number of the report is nan.
@@ -31,6 +34,7 @@ def write(report: Report, folder: Path, *, figures: bool = False) -> list[Path]:
     contents = {names.page: html(report).encode(), names.numbers: to_json(report).encode()}
     if report.specification:
         contents["specification.toml"] = (report.specification.rstrip("\n") + "\n").encode()
+    contents |= {name: text.encode() for name, text in (beside or {}).items()}
     if figures:
         from hushuffle.report.figures import figure_files  # noqa: PLC0415 - only when needed
 

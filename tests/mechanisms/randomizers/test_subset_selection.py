@@ -162,3 +162,9 @@ def test_sets_of_one_size_have_the_same_reports() -> None:
     laws = [hs.SubsetSelection(k=5, w=2, epsilon=epsilon).law() for epsilon in (1.0, 2.0)]
     assert laws[0].classes == laws[1].classes
     assert hs.SubsetSelection(k=5, w=3, epsilon=1.0).law().classes != laws[0].classes
+
+
+@pytest.mark.parametrize("k", [2, 3, 60])
+def test_an_epsilon_that_no_float_tells_from_0_is_refused_in_words(k: int) -> None:
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        hs.SubsetSelection.from_settings(k, {"epsilon": 1e-320})

@@ -14,7 +14,6 @@ from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
 from hushuffle.estimation.reach import WHANG
 from hushuffle.model import Bound, Progress, Report, number
-from hushuffle.questions import bloom
 from hushuffle.specification import ReachPopulation, Specification
 
 
@@ -104,14 +103,5 @@ def _filters(count: int, bits: int) -> str:
 
 def _design(specification: Specification, population: ReachPopulation) -> Design:
     """Return the design, with the least p for targets.epsilon if none is given."""
-    p, targets, filters = specification.randomizer.given().get("p"), specification.targets, len(population.names)
-    if p is None:
-        assert targets.epsilon is not None
-        p = bloom.estimate_flip_prob(
-            filters=filters,
-            bits=population.bits,
-            epsilon=targets.epsilon,
-            delta=targets.delta,
-            hashes=population.hashes,
-        ).p
-    return Design(names=population.names, bits=population.bits, hashes=population.hashes, p=p, delta=targets.delta)
+    p, delta = population.flips(specification.randomizer, specification.targets), specification.targets.delta
+    return Design(names=population.names, bits=population.bits, hashes=population.hashes, p=p, delta=delta)

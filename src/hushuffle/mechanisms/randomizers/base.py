@@ -28,7 +28,7 @@ _BLOCK: Final = 1 << 16  # records per step: the working arrays stay in the proc
 _CELLS: Final = 1 << 22  # pairs of value and report looked at together
 
 
-class Mechanism(ABC):
+class Mechanism(_checks.ByName, ABC):
     """A local randomizer: from one person's value (0..k-1) to one report.
 
     A new mechanism is one file with a subclass: what is abstract here, and `supports` where frequencies can be

@@ -99,6 +99,7 @@ class LocalHashing(Mechanism):
                 ),
                 limits={"ge": 2, "le": _LARGEST_BUCKET},
                 optional=True,
+                tried=(16, 256, 4096),
             ),
         },
     )

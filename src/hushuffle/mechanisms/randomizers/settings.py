@@ -23,7 +23,8 @@ class Setting:
     """One key: an epsilon (a number up to 40, or "inf"), a number or an integer; `limits` as ge, gt, le, lt.
 
     Or one of the words in `choices`, a matrix of probabilities, or the name of a file with one, which is read before
-    anything is built: the matrix takes its place.
+    anything is built: the matrix takes its place. `tried` are other numbers, below the number of categories, that are
+    worth a try where the best mechanism is looked for.
     """
 
     type: Literal["epsilon", "number", "integer", "choice", "matrix", "file"]
@@ -31,6 +32,7 @@ class Setting:
     limits: Mapping[str, float] = field(default_factory=dict)
     optional: bool = False
     choices: tuple[str, ...] = ()
+    tried: tuple[int, ...] = ()
 
     def fits(self, value: Any) -> bool:
         """Return whether a value is of the right type and within the limits that hold whatever k is.

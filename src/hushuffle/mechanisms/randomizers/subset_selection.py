@@ -395,4 +395,6 @@ def _variance(k: int, w: int, growth: float) -> float:
     """Return the variance of a rare value's estimated frequency, up to a factor."""
     own = growth * w / (growth * w + k - w)
     false = (w - own) / (k - 1)
+    if own == false:  # epsilon is too small for a float
+        return math.inf
     return false * (1 - false) / (own - false) ** 2

@@ -32,7 +32,7 @@ class Reveals(Enum):
     """No report: only the sum of everybody's vectors."""
 
 
-class Shuffler(ABC):
+class Shuffler(_checks.ByName, ABC):
     """Takes the reports in the senders' order and releases them, with dummies, in another."""
 
     @property
@@ -85,7 +85,7 @@ class Shuffler(ABC):
         law = self.dummy_law
         return self if law is None else self.with_dummies(law.draw(rng))
 
-    def check(self, *, n: int, values: int) -> None:  # noqa: B027 - most fit every protocol
+    def check(self, *, n: int, values: int) -> None:
         """Refuse a protocol of n people and so many values that this shuffler does not fit."""
 
     def complete(

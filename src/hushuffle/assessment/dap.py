@@ -1,0 +1,116 @@
+"""A collection of sums in the terms of DAP: which VDAF its reports are, and what its task must be configured with."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import Reveals
+
+DAP: Final = "draft-ietf-ppm-dap-18"
+VDAF: Final = "draft-irtf-cfrg-vdaf-20"
+SHARES: Final = 2
+"""Aggregators of a DAP task: a leader and a helper."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vdaf:
+    """The function that adds reports up: `Prio3Histogram` of a number, `Prio3MultihotCountVec` of bits.
+
+    `max_weight`: the most ones of a vector of bits, None for a number. `chunk_length` is near the square root of what
+    is proved, as the VDAF draft recommends.
+
+    >>> bits = Vdaf(length=8, max_weight=8)
+    >>> bits.name, bits.number, bits.parameters
+    ('Prio3MultihotCountVec', 5, {'length': 8, 'chunk_length': 3, 'max_weight': 8})
+    >>> bits.configuration.hex()
+    '00000008000000030000000000000008'
+    """
+
+    length: int
+    max_weight: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the VDAF draft calls it."""
+        return "Prio3Histogram" if self.max_weight is None else "Prio3MultihotCountVec"
+
+    @property
+    def number(self) -> int:
+        """Its identifier in the VDAF draft's registry."""
+        return 4 if self.max_weight is None else 5
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Its parameters under the draft's names, in the order of DAP's encoding."""
+        weight = 0 if self.max_weight is None else self.max_weight.bit_length()
+        chunk = {"length": self.length, "chunk_length": max(1, round(math.sqrt(self.length + weight)))}
+        return chunk if self.max_weight is None else {**chunk, "max_weight": self.max_weight}
+
+    @property
+    def configuration(self) -> bytes:
+        """The parameters as DAP encodes them in a task's configuration."""
+        return struct.pack(">II" if self.max_weight is None else ">IIQ", *self.parameters.values())
+
+
+def refusal(protocol: Protocol) -> tuple[str, str, str] | None:
+    """Return why DAP cannot carry a collection (rule, value, hint for `shuffler.kind`); None if it can."""
+    shuffler = protocol.shuffler
+    if shuffler.reveals is not Reveals.SUMS:
+        return "must be secure-aggregation", shuffler.describe(), "DAP adds reports up, and releases none."
+    if shuffler.all_coins:
+        return (
+            "must be without coins of the servers",
+            f"{shuffler.all_coins:,} coins for each sum",
+            "DAP's aggregators add no noise of their own.",
+        )
+    return None
+
+
+def vdaf(protocol: Protocol) -> Vdaf:
+    """Return the VDAF whose aggregate is what `protocol.sums` returns.
+
+    >>> import hushuffle as hs
+    >>> votes = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.SecureAggregation(), n=9)
+    >>> vdaf(votes).name, vdaf(votes).parameters
+    ('Prio3Histogram', {'length': 5, 'chunk_length': 2})
+    """
+    length = _length(protocol)
+    return Vdaf(length=length, max_weight=None if protocol.randomizer.law().one_hot is None else length)
+
+
+def _length(protocol: Protocol) -> int:
+    bits = protocol.randomizer.law().one_hot is not None
+    return protocol.randomizer.inputs if bits else protocol.randomizer.layout.limits[0]
+
+
+def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a task's configuration that follows from a collection, and what its certificate assumes.
+
+    `batch`: the smallest one that keeps the guarantee. `asked`: `reports_per_person` and `rounds` of that guarantee.
+    """
+    made = vdaf(protocol)
+    number = made.max_weight is None
+    return {
+        "standards": {"dap": DAP, "vdaf": VDAF},
+        "min_batch_size": batch,
+        "vdaf_type": made.number,
+        "vdaf": {"type": made.name, "shares": SHARES, **made.parameters},
+        "vdaf_configuration": made.configuration.hex(),
+        "measurement": "the number that the device reports"
+        if number
+        else "the bits that the device reports, true or false, in the order of the values",
+        "aggregate": "how often each number was reported" if number else "how many reports have a one in each place",
+        "assumes": [
+            "Each device randomizes its value before it shards the measurement.",
+            "The leader and the helper do not work together; if they do, local_epsilon is left.",
+            "So many reports of a batch as min_batch_size come from people who do not work with whoever reads the "
+            "result: DAP counts reports, and does not know whose they are.",
+            f"One person gives at most {asked['reports_per_person']} of the reports of a batch, and is in at most "
+            f"{asked['rounds']} of the batches.",
+        ],
+    }

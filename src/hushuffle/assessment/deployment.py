@@ -1,0 +1,58 @@
+"""Assess a deployment, of one column or of several, from its file or from what was read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hushuffle import _checks
+from hushuffle.assessment.assess import assess as assess_one
+from hushuffle.assessment.columns import assess_columns
+from hushuffle.model import Progress, Report
+from hushuffle.specification import Specification
+from hushuffle.specification.reading import Collection, load_collection
+
+
+def assess(
+    deployment: str | os.PathLike[str] | Specification | Collection,
+    *,
+    base_folder: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Return everything there is to say about a deployment: what each adversary learns, and how accurate it is.
+
+    The same as `hushuffle assess`; a notebook shows the result as tables, `hushuffle.report.write` makes its files.
+    A question that has no answer for this mechanism becomes a row that says why.
+
+    Args:
+        deployment: the name of a TOML file, or what `hushuffle.specification.load` or `parse` has read.
+        base_folder: the folder that relative paths of data are relative to; that of the file by default.
+        progress: told what is going on, a text and a share from 0 to 1.
+
+    Raises:
+        DataError, MissingDependencyError: the data cannot be used.
+        SpecificationError: the file is no specification, or does not fit the data.
+        InvalidInputError: `deployment` is neither.
+
+    >>> import hushuffle as hs
+    >>> from hushuffle.specification import parse
+    >>> report = hs.assess(parse('''
+    ...     population = { n = 900, k = 3 }
+    ...     randomizer = { kind = "randomized-response", epsilon = 1.0 }
+    ...     shuffler = { kind = "uniform" }
+    ...     targets = { delta = 1e-6 }
+    ... '''))
+    >>> print(report.findings[0].bound)
+    0.1381 to 0.1383 nats (certified bracket)
+    """
+    folder = Path() if base_folder is None else Path(base_folder)
+    if isinstance(deployment, str | os.PathLike):
+        if base_folder is None:
+            folder = Path(deployment).parent
+        deployment = load_collection(os.fspath(deployment))
+    if isinstance(deployment, Specification):
+        return assess_one(deployment, base_folder=folder, progress=progress)
+    _checks.of_type("deployment", deployment, Collection, Specification, str)
+    if deployment.several:
+        return assess_columns(deployment, base_folder=folder, progress=progress)
+    return assess_one(deployment.columns[""], base_folder=folder, progress=progress)

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hushuffle as hs
+from hushuffle.cli import main
+from hushuffle.cli.console import Exit
+from hushuffle.cli.init import _FAILED, _RELEASE, _REVEALED, _SHUFFLER, _delta
+from hushuffle.specification import load, parse
+
+WISHES = """
+population = { n = 60, k = 2 }
+targets = { delta = 1e-6, standard_error = 0.1, TARGETS }
+"""
+DEPLOYMENT = """
+population = { n = 300, k = 2 }
+randomizer = { kind = "randomized-response", epsilon = EPSILON }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-6, standard_error = 0.05, epsilon = 1.0 }
+"""
+Type = Callable[[str], None]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out charts and scenarios, which take most of the time of an assessment."""
+    for name in ("privacy_charts", "guessing_charts"):
+        monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
+    monkeypatch.setattr("hushuffle.assessment.assess.scenarios", lambda *_, **__: ())
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Type:
+    return lambda text: monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def wished(targets: str) -> str:
+    Path("wishes.toml").write_text(WISHES.replace("TARGETS", targets), encoding="utf-8")
+    return "wishes.toml"
+
+
+def test_choose_prints_writes_and_never_mixes_two_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["choose", wished("epsilon = 1.0, local_epsilon = 2.6"), "--out", "new"]
+    assert main([*command, "--strict"]) == Exit.DONE
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert max(map(len, said.out.splitlines())) <= 80
+    files = {path.name for path in Path("new").iterdir()}
+    deployments = sorted(name for name in files if name.endswith(".toml"))
+    assert files == {"study.html", "study.json", *deployments}
+    table = json.loads(Path("new/study.json").read_text(encoding="utf-8"))["tables"][0]
+    assert len(table["rows"]) == len(deployments) > 0
+    assert all(load(Path("new") / name).targets.epsilon == 1.0 for name in deployments)
+    assert main(command) == Exit.USAGE
+    assert "holds 1-" in capsys.readouterr().err
+
+
+def test_choose_says_what_would_have_to_change(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = wished("epsilon = 0.01")
+    assert main(["choose", asked, "--out", "a"]) == Exit.DONE
+    said = capsys.readouterr()
+    assert "Nothing meets all targets." in said.out
+    assert "With targets.epsilon = " in said.out
+    assert said.err == "hushuffle: nothing meets all targets.\n"
+    assert not list(Path("a").glob("*.toml"))
+    assert main(["choose", asked, "--out", "b", "--strict", "--json"]) == Exit.MISSED
+    assert json.loads(capsys.readouterr().out)["key"] == "choice"
+
+
+def test_choose_refuses_before_the_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["choose", wished("epsilon = 0.5"), "--most-dummies", "-1"]) == Exit.USAGE
+    assert main(["choose", wished("epsilom = 0.5")]) == Exit.USAGE
+    assert "epsilom" in capsys.readouterr().err
+    assert {path.name for path in Path().iterdir()} == {"wishes.toml"}
+
+
+def deployments(*epsilons: float) -> list[str]:
+    names = []
+    for place, epsilon in enumerate(epsilons):
+        names.append(f"{'abc'[place]}.toml")
+        Path(names[-1]).write_text(DEPLOYMENT.replace("EPSILON", str(epsilon)), encoding="utf-8")
+    return names
+
+
+@pytest.mark.usefixtures("quick")
+def test_compare_has_the_figures_and_verdicts_of_assess(capsys: pytest.CaptureFixture[str]) -> None:
+    files = deployments(1.5, 0.2)
+    assert main(["compare", *files, "--out", "new"]) == Exit.DONE
+    said = capsys.readouterr()
+    assert max(map(len, said.out.splitlines())) <= 80
+    document = json.loads(Path("new/study.json").read_text(encoding="utf-8"))
+    figures, targets, keys = document["tables"]
+    rows = {row[0]: row[1:] for row in figures["rows"]}
+    judged = {row[0]: row[1:] for row in targets["rows"]}
+    assert figures["columns"] == ["", "a", "b", "differs"]
+    for place, file in enumerate(files):
+        made = hs.assess(file)
+        found = {one.question: one.figure for one in made.findings}
+        for question, name in (("central-dp", "central epsilon"), ("re-identification", "naming a sender")):
+            assert rows[name][place]["upper"] == found[question].upper
+        guesses = [one.figure.upper for one in made.findings if one.question == "vulnerability"]
+        assert rows["guessing an answer"][place]["upper"] == max(guesses)
+        for target in made.targets:
+            assert judged[target.topic.partition(",")[0]][place].startswith(f"{target.word} (")
+    assert rows["central epsilon"][-1] == rows["standard error"][-1] == "differs"
+    assert rows["mechanism"] == ["randomized-response", "randomized-response", ""]
+    assert rows["people"] == ["300", "300", ""]
+    assert keys["rows"] == [["randomizer.epsilon", "1.5", "0.2"]]
+    assert judged["Standard error"][:2] == ["pass (at most 0.05)", "fail (at most 0.05)"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_compare_of_the_same_file_marks_nothing_and_strict_ends_with_a_missed_target() -> None:
+    (file,) = deployments(0.2)
+    assert main(["compare", file, file, "--out", "new", "--strict"]) == Exit.MISSED
+    tables = json.loads(Path("new/study.json").read_text(encoding="utf-8"))["tables"]
+    assert [table["key"] for table in tables] == ["figures", "targets"]
+    assert tables[0]["columns"] == ["", "1. a", "2. a", "differs"]
+    assert all(row[-1] == "" for table in tables for row in table["rows"])
+
+
+def test_compare_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    (file,) = deployments(1.0)
+    assert main(["compare", file]) == Exit.USAGE
+    Path("several.toml").write_text(
+        """
+        population = { n = 300 }
+        shuffler = { kind = "uniform" }
+        targets = { delta = 1e-6 }
+        [[columns]]
+        name = "one"
+        k = 2
+        randomizer = { kind = "randomized-response", epsilon = 1.0 }
+        [[columns]]
+        name = "two"
+        k = 2
+        randomizer = { kind = "randomized-response", epsilon = 1.0 }
+        """,
+        encoding="utf-8",
+    )
+    assert main(["compare", file, "several.toml"]) == Exit.USAGE
+    assert "must not be several in a comparison" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("quick")
+def test_init_with_empty_lines_writes_what_assess_takes(typed: Type, capsys: pytest.CaptureFixture[str]) -> None:
+    typed("\n" * 5)
+    assert main(["init"]) == Exit.DONE
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines()[:-3])) <= 80
+    text = Path("survey.toml").read_text(encoding="utf-8")
+    assert sum(line.startswith("# ") for line in text.splitlines()) == 5
+    specification = parse(text)
+    targets = specification.targets
+    assert (targets.delta, targets.standard_error) == (1e-6, 0.01)
+    assert (targets.epsilon, targets.local_epsilon) == (0.5, 4.0)
+    assert hs.assess(specification).met
+    typed("\n" * 5)
+    assert main(["init"]) == Exit.USAGE
+    assert Path("survey.toml").read_text(encoding="utf-8") == text
+
+
+def test_init_asks_again_and_takes_answers(typed: Type, capsys: pytest.CaptureFixture[str]) -> None:
+    typed("one\nred,red\n1\n3\n many\n50,000,000\nx\n2 %\nz\nA\nD\n")
+    assert main(["init", "new.toml"]) == Exit.DONE
+    said = capsys.readouterr().out
+    for message in ("two answers or more", "each answer once", "from 2 to 1,000,000.", "from 2 to 1,000,000,000"):
+        assert message in said
+    assert "below 50." in said
+    assert "one of a, b, c, or" in said
+    specification = load("new.toml")
+    targets = specification.targets
+    assert (targets.delta, targets.standard_error) == (1e-9, 0.02)
+    assert (targets.epsilon, targets.local_epsilon) == (0.1, None)
+
+
+def test_init_that_ends_early_or_finds_nothing_leaves_nothing(
+    typed: Type, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed("\n\n")
+    assert main(["init"]) == Exit.USAGE
+    assert "five lines" in capsys.readouterr().err
+    typed("\n100\n0.1\na\na\n")
+    assert main(["init"]) == Exit.MISSED
+    assert "- With " in capsys.readouterr().out
+    typed("\n" * 5)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hushuffle.assessment.choose.choose", interrupted)
+    assert main(["init"]) == Exit.INTERRUPTED
+    assert list(Path().iterdir()) == []
+
+
+def test_the_odds_in_the_questions_are_those_of_the_epsilons() -> None:
+    for words, epsilons in ((_REVEALED, _RELEASE), (_SHUFFLER, _FAILED)):
+        found = re.findall(r"^   ([a-d]) .*?(\d+):(\d+) at most \(epsilon ([\d.]+)\)$", words, re.MULTILINE)
+        assert len(found) == 3
+        for letter, more, less, epsilon in found:
+            assert epsilons[letter] == float(epsilon)
+            assert int(more) == math.ceil(100 / (1 + math.exp(-float(epsilon))))
+            assert int(more) + int(less) == 100
+
+
+@pytest.mark.parametrize("n", [2, 99_999, 100_000, 10**6, 10**9])
+def test_the_delta_of_init_is_at_most_a_tenth_of_one_over_n(n: int) -> None:
+    assert _delta(n) <= min(0.1 / n * 1.0001, 1e-6)

@@ -15,6 +15,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
+
+_PATIENCE: Final = 300.0
+"""Seconds in which a folder is tried again that cannot be removed."""
 
 
 @contextmanager
@@ -44,15 +48,20 @@ def clean_up(folder: str, *files: str) -> None:
         os.waitpid(child, 0)  # unless it is ended with the others
         return
     os.setpgid(0, 0)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
-    for file in files:
-        Path(file).unlink(missing_ok=True)
-    for _ in range(200):  # who is being killed may still write
+    end, alive = time.monotonic() + _PATIENCE, True
+    while time.monotonic() < end:
+        if alive:
+            try:
+                os.killpg(group, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                alive = False  # the number may be somebody else's by now
+        for file in files:
+            with suppress(OSError):
+                Path(file).unlink()
         shutil.rmtree(folder, ignore_errors=True)
         if not Path(folder).exists():
             return
-        time.sleep(0.05)
+        time.sleep(0.05)  # who is being killed may still write
 
 
 if __name__ == "__main__":

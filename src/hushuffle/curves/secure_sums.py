@@ -34,7 +34,7 @@ from hushuffle.curves.tilted_counts import Compositions
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.model.citation import DARROCH
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, Floats, margin
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, Floats, margin
 from hushuffle.numerics.exact import log_upwards
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
 
@@ -53,9 +53,6 @@ The blocks that are left cost at most 0.5/(40 * 20) of epsilon.
 
 _CELLS: Final = 512
 """Neighbouring sums of a column are put together into so many cells for a lower end."""
-
-_TAIL: Final = -60.0
-"""Sums rarer than e**-60 are left out of a lower end."""
 
 _INSIDE: Final = 400
 """Up to so many people others spread over both values are tried for a lower end as well."""
@@ -259,7 +256,7 @@ class SecureSums(SearchedCurve):
                     yield first, second
 
     def _pair(self, first: int, second: int) -> DatasetPair:
-        old, new = self._column(first), self._column(second)
+        (old, old_missing), (new, new_missing) = self._column(first), self._column(second)
         kept, raised = (float(chance) for chance in (self.law.kept, self.law.raised))
         stays, rests = (float(1 - chance) for chance in (self.law.kept, self.law.raised))
 
@@ -268,21 +265,21 @@ class SecureSums(SearchedCurve):
 
         p = np.outer(told(old, kept, stays), told(new, raised, rests)).ravel()
         q = np.outer(told(old, raised, rests), told(new, kept, stays)).ravel()
+        # What an event of several sums of both columns lacks; twice, whatever rounding does.
+        events = -(-(old.size + 1) // _CELLS) * -(-(new.size + 1) // _CELLS)
+        most, more = float(old.max()), float(new.max())
+        missing = 2 * events * (old_missing * more + new_missing * most + old_missing * new_missing)
         there = p + q > 0
         others = (first, second, self.n - 1 - first - second)
         witness = Witness(family="explicit others", others=others, target=(0, 1))
         doubt = 4 * margin(self.n) + 2 * margin(self.coins) + (64 + old.size + new.size) * EPS
-        return DatasetPair(witness=witness, p=p[there], q=q[there], doubt=doubt)
+        return DatasetPair(witness=witness, p=p[there], q=q[there], doubt=doubt, p_error=missing, q_error=missing)
 
-    def _column(self, held: int) -> Floats:
-        """Return the law of the others' bits in one column, inside a window."""
-        own, other = _coins(held, float(self.law.kept)), _coins(self.n - 1 - held, float(self.law.raised))
-        return np.asarray(np.convolve(np.convolve(own, other), _coins(self.coins, 0.5)))
-
-
-def _coins(people: int, chance: float) -> Floats:
-    low, high = binomial.window(people, chance, _TAIL)
-    return binomial.pmf(np.arange(low, high + 1.0), people, chance)
+    def _column(self, held: int) -> tuple[Floats, float]:
+        """Return the law of the others' bits in one column, inside a window, and what may miss at any sum."""
+        kept, raised = float(self.law.kept), float(self.law.raised)
+        groups = (held, kept), (self.n - 1 - held, raised), (self.coins, 0.5)
+        return binomial.window_sum(groups, LOG_TAIL)
 
 
 def _together(law: Floats) -> Floats:

@@ -8,6 +8,7 @@ certify a bound inflate by it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -129,6 +130,28 @@ def window(n: int, p: float, log_tail: float) -> tuple[int, int]:
     """
     mean, x = n * p, deviation(-log_tail, n * p * (1 - p))
     return max(0, math.floor(mean - x)), min(n, math.ceil(mean + x))
+
+
+def window_sum(groups: Iterable[tuple[int, float]], log_tail: float) -> tuple[Floats, float]:
+    """Return the law of a sum of binomials (trials, chance), each inside its window, and what may miss at any number.
+
+    A number misses what a group outside its window gives it: at most that group's chance to be there, times the
+    largest mass of any other group.
+
+    >>> law, missing = window_sum([(2, 0.5), (1, 0.5)], -30.0)
+    >>> law.round(12).tolist(), missing
+    ([0.125, 0.375, 0.375, 0.125], 0.0)
+    """
+    law, outside, highest = np.ones(1), list[float](), list[float]()
+    for trials, chance in groups:
+        low, high = window(trials, chance, log_tail)
+        own = pmf(np.arange(low, high + 1.0), trials, chance)
+        law = np.convolve(law, own)
+        outside.append(((low > 0) + (high < trials)) * math.exp(log_tail))
+        highest.append(min(2 * float(own.max()), 1.0))  # twice: whatever rounding does
+    places = range(len(outside))
+    missing = sum(outside[one] * min([1.0, *(highest[other] for other in places if other != one)]) for one in places)
+    return law, missing
 
 
 def row_step(low: int, high: int) -> int:

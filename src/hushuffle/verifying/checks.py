@@ -24,12 +24,15 @@ from .response import FEW, Response
 
 AGREES, NOT_SHOWN, CONTRADICTED, NOT_CHECKED = "agrees", "not shown", "contradicted", "not checked"
 
-_BITS = 128
+_BITS = 256
 _SECONDS = 60.0
 """Of a processor; a figure is not checked any further after so long."""
 
-_COARSE, _PLAIN, _FINE, _FINEST = 20.0, 60.0, 1000.0, 10_000.0
+_COARSE, _PLAIN, _FINER = 20.0, 60.0, (240.0, 2000.0, 10_000.0)
 """How many times less than 1/t the normal numbers deviate that are added."""
+
+_LIFTS = (0.5, -0.5, 0.2, -0.2)
+"""So far a sum of scores is moved, as `pair_below` counts, where others are not all alike."""
 
 _SPARE = (8.0, 6.0, 4.0)
 """An empty pool has probability e**-8 delta, or more."""
@@ -254,7 +257,15 @@ class _Coins(_Law):
     def above(self, delta: float) -> Iterator[Attempts]:
         del delta
         for ones, zeros in coins.compositions(self.people):
-            yield iter([self._at(ones, zeros)])
+            inside = range(ones, self.people - zeros + 1)
+            yield iter([self._at(ones, zeros), None, partial(self._every, inside)])
+
+    def _every(self, inside: range, growth: Any) -> Any:
+        """Return the largest divergence at so many ones among the others."""
+        largest = arb(0)
+        for ones in inside:
+            largest = arb.max(largest, self._at(ones, self.people - ones)(growth))
+        return largest
 
 
 class _Reports(_Senders):
@@ -275,8 +286,10 @@ class _Reports(_Senders):
         yield from (few for few in (FewBelow(pair, others), FewAlike(pair, others)) if few.feasible)
         for fineness in (_PLAIN, _COARSE, 2 * _COARSE):
             yield partial(_below, pair, others, fineness)
+        for lift in _LIFTS:
+            yield partial(_below, pair, others, _PLAIN, lift=lift)
         yield None
-        for fineness in (_FINE, _FINEST):
+        for fineness in _FINER:
             yield partial(_below, pair, others, fineness)
 
     def above(self, delta: float) -> Iterator[Attempts]:
@@ -297,7 +310,7 @@ class _Reports(_Senders):
         yield None
         if MOST < few.counts <= PATIENT:
             yield few
-        for fineness in () if few.counts <= PATIENT else (_FINE, _FINEST):
+        for fineness in () if few.counts <= PATIENT else _FINER:
             yield self._blanket(pair, fineness)
 
     def _blanket(self, pair: tuple[Law, Law], fineness: float) -> Callable[[Any], Any]:
@@ -306,8 +319,10 @@ class _Reports(_Senders):
         )
 
 
-def _below(pair: tuple[Law, Law], others: list[tuple[int, Law]], fineness: float, growth: Any) -> Any:
-    return pair_below(pair, others, growth=growth, fineness=fineness)
+def _below(
+    pair: tuple[Law, Law], others: list[tuple[int, Law]], fineness: float, growth: Any, *, lift: float = 0.0
+) -> Any:
+    return pair_below(pair, others, growth=growth, fineness=fineness, lift=lift)
 
 
 class _Response(_Reports):

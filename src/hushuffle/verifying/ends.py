@@ -156,11 +156,14 @@ def _padded(first: list[Fraction], second: list[Fraction]) -> list[tuple[Fractio
     ]
 
 
-def pair_below(pair: tuple[Law, Law], others: Sequence[tuple[int, Law]], *, growth: Any, fineness: float) -> Any:
+def pair_below(
+    pair: tuple[Law, Law], others: Sequence[tuple[int, Law]], *, growth: Any, fineness: float, lift: float = 0.0
+) -> Any:
     """Return a ball that holds a number <= delta at this pair, the others' reports (so many of each law) being known.
 
     The test: is there a report that no other person can have sent, or is the sum of (Q_a - e**epsilon Q_b)/(mean law
-    of the others) positive, up to a normal number of standard deviation tau?
+    of the others) positive, up to a normal number of standard deviation tau? Where others are not all alike a sum
+    that is lifted, by so many times its standard deviation over the root of the number of others, may tell more.
     """
     first, second = pair
     gain, crowd = gains(first, second, growth), sum(count for count, _ in others)
@@ -185,8 +188,10 @@ def pair_below(pair: tuple[Law, Law], others: Sequence[tuple[int, Law]], *, grow
     grid = Grid.of(t, log_mean(t), spread, fineness)
     s = least(lambda s: log_mean(s) - (s - t) * 2 * math.pi / grid.h, t * 1.0001, 60 * t)
 
-    def known(transforms: Sequence[Transform]) -> Any:
-        value = acb(1)
+    lifted = lift * spread / math.sqrt(crowd)
+
+    def known(transforms: Sequence[Transform], w: Any) -> Any:
+        value = (w * lifted).exp()
         for (count, _), transform in zip(parts, transforms, strict=True):
             value *= transform.here() ** count
         return value
@@ -196,13 +201,13 @@ def pair_below(pair: tuple[Law, Law], others: Sequence[tuple[int, Law]], *, grow
 
     def start(at: float) -> list[Any]:
         *crowd_here, one, other = made(at)
-        whole = known(crowd_here).real
+        whole = known(crowd_here, acb(at)).real
         return [whole * one.here().real, whole * other.here().real]
 
     *crowd_here, one, other = made(t)
     both = start(t)
     hidden = exceeds(
-        lambda _: known(crowd_here) * (one.here() - growth * other.here()),
+        lambda m: known(crowd_here, acb(grid.t, arb(grid.h) * m)) * (one.here() - growth * other.here()),
         both[0] + growth * both[1],
         (s, start(s)[0]),
         grid,

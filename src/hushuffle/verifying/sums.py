@@ -26,7 +26,7 @@ _CUT = 6.5
 _ALIASES = 45.0
 """What is folded in is about e**-45 of what is wanted."""
 
-_MOST = 300_000
+_MOST = 600_000
 """The most nodes that are evaluated."""
 
 _FRESH = 48
@@ -101,7 +101,7 @@ class Grid:
         """
         length = max(16.0 * spread, (_ALIASES + max(-log_mean, 0.0)) / t)
         tau, h = 1 / (t * fineness), 2 * math.pi / length
-        count = _CUT / (tau * h)
+        count = (_CUT + math.log(fineness) / 3) / (tau * h)
         if not count < _MOST:
             message = f"more than {_MOST:,} nodes"
             raise OverflowError(message)

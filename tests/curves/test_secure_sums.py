@@ -183,6 +183,27 @@ def test_rounds_add_up_to_no_less_than_the_same_datasets_in_each() -> None:
     assert hs.dp.profile(survey).delta(one.upper).upper <= 1.01e-6
 
 
+@pytest.mark.parametrize(("k", "kind"), [(2, "symmetric"), (3, "optimized")])
+def test_shorter_windows_may_only_lower_the_lower_end(k: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lower(log_tail: float) -> list[float]:
+        monkeypatch.setattr(secure_sums, "LOG_TAIL", log_tail)
+        encoding = hs.UnaryEncoding(k=k, epsilon=1.0, kind=kind)
+        curve = SecureSums.of(encoding.law().one_hot, n=300, local_epsilon=1.0)
+        return [curve.lower(epsilon)[0] for epsilon in np.linspace(0, 0.9, 19)]
+
+    whole = lower(-700.0)
+    for log_tail in (-2.0, -5.0, -10.0, -20.0, -95.0):
+        assert all(short <= long * (1 + 1e-9) for short, long in zip(lower(log_tail), whole, strict=True))
+
+
+def test_figures_at_hardly_any_delta_do_not_cross() -> None:
+    encoding = hs.UnaryEncoding(k=2, epsilon=0.63, kind="symmetric")
+    protocol = hs.Protocol(randomizer=encoding, shuffler=hs.SecureAggregation(), n=1000)
+    deep = hs.dp.epsilon(protocol, delta=1e-36)
+    assert 0 < deep.lower <= deep.upper < 0.63
+    assert hs.dp.delta(protocol, epsilon=0.45).lower == 0.0
+
+
 def test_without_noise_there_is_no_figure_but_infinity() -> None:
     for kind in ("symmetric", "optimized"):
         survey = summed(encoding(3, math.inf, kind), 1_000)

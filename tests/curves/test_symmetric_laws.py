@@ -9,7 +9,8 @@ import pytest
 from scipy.special import gammaln
 
 from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.symmetric_pairs import AllAtFirst, AllAtThird
+from hushuffle.curves.symmetric_pairs import AllAtFirst, AllAtThird, composition
+from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.numerics.binomial import FairTable, fair_signs
 from oracles import dp_enumeration as oracle
 
@@ -163,3 +164,13 @@ def test_huge_epsilon_does_not_cancel() -> None:
         truth, lie = parameters(3, 30.0)
         exact = float(oracle.worst_delta(4, 3, truth, math.exp(epsilon), 2))
         assert BlanketBound.of(k=3, n=4, truth=truth, lie=lie, dummies=2).upper(epsilon) >= exact * (1 - 1e-9)
+
+
+def test_two_values_inside_short_windows_say_no_more_than_they_may() -> None:
+    law = RandomizedResponse(k=2, epsilon=2.0).law()
+    (whole,) = composition(law, 60, 30, 8, -700.0)
+    for log_tail in (4.0, 2.0, -2.0, -10.0):
+        (short,) = composition(law, 60, 30, 8, log_tail)
+        for epsilon in np.linspace(0, 1.9, 20):
+            assert short.divergence(epsilon) <= whole.divergence(epsilon) * (1 + 1e-9)
+            assert short.swapped().divergence(epsilon) <= whole.swapped().divergence(epsilon) * (1 + 1e-9)

@@ -59,3 +59,17 @@ def test_window_leaves_no_more_outside_than_asked(n: int, p: float, log_tail: fl
     assert 0 <= low <= high <= n
     outside = float(binomial.lower_tail(low - 1, n, p)), float(binomial.upper_tail(high + 1, n, p))
     assert max(outside) <= math.exp(log_tail) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("groups", [((30, 0.25), (20, 0.75)), ((30, 0.25), (20, 0.75), (16, 0.5)), ((40, 0.5),)])
+def test_a_sum_inside_windows_lacks_no_more_than_said(groups: tuple[tuple[int, float], ...]) -> None:
+    whole = np.ones(1)
+    for trials, chance in groups:
+        whole = np.convolve(whole, binomial.pmf(np.arange(trials + 1.0), trials, chance))
+    for log_tail in (-0.5, -2.0, -8.0, -100.0):
+        law, missing = binomial.window_sum(groups, log_tail)
+        first = sum(binomial.window(*group, log_tail)[0] for group in groups)
+        lacks = whole.copy()
+        lacks[first : first + law.size] -= law
+        assert np.abs(lacks[first : first + law.size]).max() <= missing + 1e-15
+    assert missing == 0.0

@@ -67,6 +67,22 @@ def test_a_bracket_agrees(randomizer: Any, n: int, delta: float, dummies: int) -
     assert row.verdict == AGREES, row.reason
 
 
+@pytest.mark.parametrize(
+    ("randomizer", "n", "delta", "dummies"),
+    [
+        # delta is small beside the chance that the test says yes
+        pytest.param(hs.RandomizedResponse(k=1000, epsilon=2.0), 3000, 1e-9, 1, marks=pytest.mark.slow),
+        # dummies have another law than people: the best test is not at 0
+        (hs.LocalHashing(k=5, g=2, epsilon=1.0), 30, 1e-4, 100),
+        # blocks of five compositions are not fine enough
+        pytest.param(hs.RandomizedResponse(k=2, epsilon=6.0), 10_000, 1e-6, 0, marks=pytest.mark.slow),
+    ],
+)
+def test_narrow_brackets_agree(randomizer: Any, n: int, delta: float, dummies: int) -> None:
+    row = answered(claimed(randomizer, n, delta, dummies))
+    assert row.verdict == "agrees", row
+
+
 def test_reports_with_their_senders_agree() -> None:
     for randomizer in (hs.RandomizedResponse(k=2, epsilon=1.0), hs.MatrixRandomizer(ROWS)):
         protocol = hs.Protocol(randomizer=randomizer, shuffler=hs.NoShuffle(), n=100)

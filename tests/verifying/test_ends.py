@@ -51,7 +51,8 @@ def test_ends_of_any_matrix_hold(rows: list[list[Fraction]], n: int, dummies: in
         known += [(dummies, [F(mass) for mass in dummy])] * bool(dummies)
         exact = exactly(FewBelow(laws, known)(ball(growth)))
         assert exact[0] <= delta <= exact[1] + HAIR
-        assert exactly(pair_below(laws, known, growth=ball(growth), fineness=5))[0] <= delta
+        for lift in (0.0, 0.5, -3.0):
+            assert exactly(pair_below(laws, known, growth=ball(growth), fineness=5, lift=lift))[0] <= delta
     for pair, delta in worst.items():
         laws = rows[pair[0]], rows[pair[1]]
         few = FewAbove(laws, common, people=n - 1, dummies=dummies)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def wishes(n: int = 900, k: int = 3, **targets: float) -> Wished:
 
 def kinds(found: Choices) -> set[tuple[str, str]]:
     """Return mechanism with settings, and shuffler, of every row."""
-    return {(row.mechanism, row.shuffler.partition(" with ")[0]) for row in found.rows}
+    return {(name, row.shuffler.partition(" with ")[0]) for row in found.rows for name in (row.mechanism, *row.also)}
 
 
 EASY = wishes(n=60, k=2, standard_error=0.1, epsilon=1.0, local_epsilon=2.6, guessing=0.85)
@@ -138,6 +139,38 @@ def test_looser_targets_never_remove_a_row(key: str, factor: float) -> None:
     asked = EASY
     looser = {**asked, "targets": {**asked["targets"], key: asked["targets"][key] * factor}}
     assert kinds(found_once(asked)) <= kinds(found_once(looser))
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed > 2)) for seed in range(40)])
+def test_looser_targets_never_remove_a_row_of_random_wishes(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - not for privacy
+    targets = {
+        "standard_error": rng.uniform(0.03, 0.2),
+        "epsilon": math.exp(rng.uniform(-2, 0.5)),
+        "local_epsilon": rng.uniform(0.5, 5),
+        "guessing": rng.uniform(0.6, 0.95),
+    }
+    asked = rng.sample(sorted(targets), rng.choice((2, 3)))
+    if "standard_error" not in asked:
+        asked[0] = "standard_error"
+    n, k = rng.choice((40, 150, 600)), rng.choice((2, 3))
+    strict = choose(wishes(n=n, k=k, **{key: targets[key] for key in asked}))
+    loosened = {key: targets[key] * rng.choice((1.0, 1.01, 1.3, 2.0)) for key in asked}
+    assert kinds(strict) <= kinds(
+        choose(wishes(n=n, k=k, **{key: min(x, 0.99 if key == "guessing" else x) for key, x in loosened.items()}))
+    )
+
+
+def test_the_same_deployment_is_listed_once() -> None:
+    found = choose(wishes(n=900, k=40, standard_error=0.025, local_epsilon=2.9))
+    assert len({repr(row.protocol) for row in found.rows}) == len(found.rows)
+
+
+def test_no_advice_is_an_error_that_tells_nothing() -> None:
+    found = choose(wishes(n=20, k=3, standard_error=0.02, epsilon=0.01, local_epsilon=0.1))
+    assert not found.rows
+    errors = [tomllib.loads(advice.wishes)["targets"].get("standard_error", 0) for advice in found.advice]
+    assert all(error <= 0.25 for error in errors)
 
 
 def test_the_local_epsilon_is_the_smallest_that_is_accurate() -> None:

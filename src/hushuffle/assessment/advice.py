@@ -16,6 +16,9 @@ from hushuffle.questions.dp.calibration import MOST_PEOPLE
 _NEAREST: Final = 2
 """So many of those that come nearest are looked at."""
 
+_USEFUL: Final = 0.25
+"""A share that is off by more than this, typically, tells nobody anything."""
+
 _RELAXED: Final = ("epsilon", "local_epsilon", "guessing", "reidentification")
 
 
@@ -64,7 +67,7 @@ def _less_accurate(wishes: Wishes, miss: Miss) -> Advice | None:
     if not isinstance(found, Candidate):
         return None
     error = rounded(found.point.standard_error, up=True)
-    if not 0 < error < 1:
+    if not 0 < error <= max(_USEFUL, wishes.tables["targets"]["standard_error"]):
         return None
     return _checked(_asking(wishes, {"standard_error": error}), miss.search, f"targets.standard_error = {error:g}")
 

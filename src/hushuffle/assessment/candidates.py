@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -50,7 +50,8 @@ class Candidate:
     `central` and `standard_error` are those of `point`, at the worst dataset and the worst true share; `bits` are
     those of one report, `dummies` how many there are on average. `targets` are all that are asked, judged as
     `assess` does. `specification` is TOML, ready to be assessed. `best`: no other one that meets the targets is at
-    least as good in all of central epsilon, local epsilon, error, bits, dummies and shuffler, and better in one.
+    least as good in all of central epsilon, local epsilon, error, bits, dummies and shuffler, and better in one. `also`
+    are other names of the same mechanism: numbers that it chooses by itself.
     """
 
     sentence: str
@@ -62,6 +63,8 @@ class Candidate:
     shuffled: bool
     targets: tuple[Target, ...]
     specification: str
+    protocol: Protocol = field(repr=False)
+    also: tuple[str, ...] = ()
     best: bool = False
 
     @property
@@ -188,6 +191,7 @@ class Search:
             shuffled=self.shuffler["kind"] != "none",
             targets=held(self.specification, protocol, self.exposure, point, self.wishes.people),
             specification=self.wishes.text(self._randomizer(local), self.shuffler),
+            protocol=protocol,
         )
 
     def _judged(self, local: float) -> Candidate | Miss:

@@ -9,7 +9,7 @@ from hushuffle.assessment.choose import Choices
 from hushuffle.model import Cell, Report, Table
 from hushuffle.model.report import software
 
-_COLUMNS = ("deployment", "local epsilon", "central epsilon", "standard error", "bits", "dummies", "best")
+_COLUMNS = ("deployment", "best", "local epsilon", "central epsilon", "standard error", "bits", "dummies")
 _LEARNED = {"guessing": "guessing", "reidentification": "naming the sender"}
 
 
@@ -62,8 +62,8 @@ def _met(rows: tuple[Candidate, ...]) -> Table:
         key="deployments",
         title="Deployments that meet all targets",
         caption=(
-            "First those that no other beats in all of central epsilon, local epsilon, error, bits, dummies and "
-            "shuffler, then by central epsilon. Central epsilon is that of the worst dataset, the error that of a "
+            "Best are those that no other beats in all of central epsilon, local epsilon, error, bits, dummies and "
+            "shuffler; then by central epsilon. Central epsilon is that of the worst dataset, the error that of a "
             "share at the worst true share; bits are those of one report."
         ),
         columns=(*_COLUMNS, *(_LEARNED[key] for key in learned)),
@@ -75,13 +75,13 @@ def _row(place: int, row: Candidate, learned: list[str]) -> tuple[Cell, ...]:
     point = row.point
     got = {target.key: target.got for target in row.targets}
     return (
-        f"{place}. {row.mechanism}, {row.shuffler}",
+        f"{place}. {row.mechanism}{''.join(f' = {name}' for name in row.also)}, {row.shuffler}",
+        "yes" if row.best else "",
         point.local_epsilon,
         point.central,
         point.standard_error,
         row.bits,
         row.dummies,
-        "yes" if row.best else "",
         *(figure if (figure := got[key]) is not None else "" for key in learned),
     )
 

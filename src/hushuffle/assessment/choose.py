@@ -82,10 +82,10 @@ def choose(
     tell("counting people", 0.0)
     asked = Wishes(tables=tables, n=1, k=2, people=1, file=file, folder=folder)
     first = asked.specification({"kind": "randomized-response", "epsilon": 1.0}, {"kind": "uniform"})
-    _refuse(first)
+    _refuse(first, file)
     people = first.population.read(folder)
     asked = replace(asked, n=people.n, k=people.k, people=people.population.least_people)
-    _refuse_hopeless(first, asked.people)
+    _refuse_hopeless(first, asked.people, file)
     rows, missed = _tried(asked, most_dummies, tell)
     tell("what would have to change", 0.9)
     return Choices(
@@ -114,26 +114,26 @@ def _read(
     return tables, path.parent if base_folder is None else Path(base_folder), str(path)
 
 
-def _refuse(first: Specification) -> None:
+def _refuse(first: Specification, file: str) -> None:
     """Complain about wishes that no choice among mechanisms for categories answers."""
     targets = first.targets
     if all(getattr(targets, key) is None for key in _ASKED):
         hint = "For example standard_error = 0.01, or epsilon = 0.5."
-        unfit("targets", "must ask for accuracy or privacy", "neither", hint)
+        unfit("targets", "must ask for accuracy or privacy", "neither", hint, where=file)
     if isinstance(first.population, ReachPopulation) or first.population.grid is not None:
         hint = "hs.best_levels compares the mechanisms for numbers."
-        unfit("population.kind", "must be categories to choose among mechanisms", "another", hint)
+        unfit("population.kind", "must be categories to choose among mechanisms", "another", hint, where=file)
 
 
-def _refuse_hopeless(first: Specification, people: int) -> None:
+def _refuse_hopeless(first: Specification, people: int, file: str) -> None:
     """Complain about targets that are missed whatever the mechanism is."""
     if first.targets.delta >= 1 / people:
         hint = "Commonly it is well below."
         rule = f"must be below one over the number of people, {people:,}, to be met"
-        unfit("targets.delta", rule, f"{first.targets.delta:g}", hint)
+        unfit("targets.delta", rule, f"{first.targets.delta:g}", hint, where=file)
     if first.targets.people is not None and first.targets.people > people:
         rule = f"must be at most the number of people, {people:,}, to be met"
-        unfit("targets.people", rule, f"{first.targets.people:,}")
+        unfit("targets.people", rule, f"{first.targets.people:,}", where=file)
 
 
 def _asked(first: Specification) -> str:
@@ -160,10 +160,15 @@ def _tried(wishes: Wishes, most_dummies: int, tell: Progress) -> tuple[list[Cand
         if most_dummies and isinstance(found, Miss) and search.shuffler["kind"] == "uniform" and _central_alone(found):
             missed.append(found)
             found = _scrambled(search, most_dummies)
-        if isinstance(found, Candidate):
+        if isinstance(found, Miss):
+            missed.append(found)
+            continue
+        # What a mechanism chooses by itself may be what is tried by name as well.
+        same = next((at for at, row in enumerate(rows) if row.protocol == found.protocol), None)
+        if same is None:
             rows.append(found)
         else:
-            missed.append(found)
+            rows[same] = replace(rows[same], also=(*rows[same].also, found.mechanism))
     return rows, missed
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from hushuffle.cli.console import Exit, UsageError, progress
+from hushuffle.cli.console import Exit, UsageError, progress, width
 
 if TYPE_CHECKING:
     from hushuffle.assessment.candidates import Candidate
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
+_WIDEST: Final = 80
 _MOST_PEOPLE: Final = 10**9
 _MOST_VALUES: Final = 10**6
 _LARGEST_DELTA: Final = 1e-6
@@ -71,7 +73,7 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
 
     with naming(file), private_file(file, first=True) as new:
         new.write(drafted(found.rows[0], population, targets).encode())
-    sys.stdout.write(f"\nFirst of {len(found.rows)} that meet all targets: {found.rows[0].sentence}.\n")
+    sys.stdout.write(f"\n{_filled(f'First of {len(found.rows)} that meet all targets: {found.rows[0].sentence}.')}\n")
     sys.stdout.write(f"Wrote {file}. Next: hushuffle assess {file}\n")
     return Exit.DONE
 
@@ -154,8 +156,14 @@ def _delta(n: int) -> float:
 
 
 def _no_way(found: Choices) -> None:
-    sys.stdout.write("\nNothing meets all of that, and nothing was written. What would do:\n")
-    sys.stdout.write("".join(f"- {advice.sentence}\n" for advice in found.advice))
+    would = "What would do:" if found.advice else "Ask for less, or for more people."
+    sys.stdout.write(f"\nNothing meets all of that, and nothing was written. {would}\n")
+    sys.stdout.write("".join(f"{_filled(f'- {advice.sentence}')}\n" for advice in found.advice))
+
+
+def _filled(text: str) -> str:
+    """Return a text in lines as wide as the terminal, at most 80; the second one and others are indented."""
+    return textwrap.fill(text, min(width(), _WIDEST), subsequent_indent="  ", break_on_hyphens=False)
 
 
 def drafted(row: Candidate, population: Mapping[str, Any], targets: Mapping[str, Any]) -> str:
@@ -172,7 +180,12 @@ def drafted(row: Candidate, population: Mapping[str, Any], targets: Mapping[str,
         "targets": "What is asked: assess says whether it is met.",
     }
     values = {"population": population, "targets": targets}
-    parts = [f"# {row.sentence}: chosen by hushuffle init. Everything in it is for you to decide.\n"]
+    first = f"{row.sentence}: chosen by hushuffle init. Everything in it is for you to decide."
+    parts = [f"{_comment(first)}\n"]
     for name, words in about.items():
-        parts.append(f"# {words}\n{tomli_w.dumps({name: values.get(name, tables[name])})}")
+        parts.append(f"{_comment(words)}\n{tomli_w.dumps({name: values.get(name, tables[name])})}")
     return "\n".join(parts)
+
+
+def _comment(text: str) -> str:
+    return textwrap.fill(text, _WIDEST, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)

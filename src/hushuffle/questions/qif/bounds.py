@@ -52,6 +52,9 @@ _POINTS: Final = 2_000
 _TRIED: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.2, 3.2, 4.5, 6.5)
 """Values of epsilon (nats) at which the central guarantee is read."""
 
+_NEGLIGIBLE: Final = 1e-6
+"""A smaller delta hardly changes the chance of a guess."""
+
 _ROUNDING: Final = 2.0**-40
 
 
@@ -81,8 +84,13 @@ def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
 
 def _central(protocol: Protocol) -> float:
     """Return the least (e**epsilon + (k - 1) delta(epsilon))/k over some epsilon."""
-    curve, k = divergence(protocol), protocol.randomizer.inputs
-    return min((math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k for epsilon in _TRIED)
+    curve, k = divergence(protocol).near(_NEGLIGIBLE, often=True), protocol.randomizer.inputs
+    best = 1.0
+    for epsilon in _TRIED:
+        if math.exp(epsilon) >= best * k:  # so is what follows
+            break
+        best = min(best, (math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k)
+    return best
 
 
 def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers) -> Bound:

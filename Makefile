@@ -60,6 +60,7 @@ bench: .venv/.bench ## measure speed and tightness
 	$(BIN)/python benchmarks/local_hashing.py
 	$(BIN)/python benchmarks/audit_libraries.py
 	$(BIN)/python benchmarks/heavy_hitters.py
+	$(BIN)/python benchmarks/messages.py
 	$(BIN)/python benchmarks/linkage.py
 	$(BIN)/python benchmarks/order.py
 	$(BIN)/python benchmarks/mallows.py

@@ -26,7 +26,11 @@ from hushuffle.mechanisms.randomizers import TargetSampling as TargetSampling
 from hushuffle.mechanisms.randomizers.hadamard_response import HadamardResponse as HadamardResponse
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection as SubsetSelection
 from hushuffle.mechanisms.randomizers.unary_encoding import UnaryEncoding as UnaryEncoding
+from hushuffle.mechanisms.shufflers import AugmentedShuffle as AugmentedShuffle
+from hushuffle.mechanisms.shufflers import BlanketMessages as BlanketMessages
 from hushuffle.mechanisms.shufflers import DummyLaw as DummyLaw
+from hushuffle.mechanisms.shufflers import FakesPerValue as FakesPerValue
+from hushuffle.mechanisms.shufflers import GeometricDummies as GeometricDummies
 from hushuffle.mechanisms.shufflers import MallowsShuffle as MallowsShuffle
 from hushuffle.mechanisms.shufflers import NoShuffle as NoShuffle
 from hushuffle.mechanisms.shufflers import Scrambler as Scrambler

@@ -29,7 +29,11 @@ from hushuffle.mechanisms.randomizers import (
     UnaryEncoding,
 )
 from hushuffle.mechanisms.shufflers import (
+    AugmentedShuffle,
+    BlanketMessages,
     DummyLaw,
+    FakesPerValue,
+    GeometricDummies,
     MallowsShuffle,
     NoShuffle,
     Scrambler,
@@ -100,6 +104,15 @@ RANDOMIZERS: Mapping[type[Mechanism], tuple[Mechanism, ...]] = {
 }
 
 SHUFFLERS: Mapping[type[Shuffler], tuple[Shuffler, ...]] = {
+    AugmentedShuffle: (
+        AugmentedShuffle(each=GeometricDummies(ratio=0.5), kept=0.75).fitted(n=40, values=4),
+        AugmentedShuffle(each=DummyLaw.of({0: 0.5, 3: 0.5})).fitted(n=40, values=4),
+    ),
+    BlanketMessages: (
+        BlanketMessages(p=0.25).fitted(n=40, values=4),
+        BlanketMessages(p=1.0, trials=2, honest=0.5).fitted(n=40, values=4),
+    ),
+    FakesPerValue: (FakesPerValue(p=0.25).fitted(n=40, values=4),),
     MallowsShuffle: (
         MallowsShuffle(reference=[2, 0, 3, 1], theta=0.4),
         MallowsShuffle(reference=[1, 0, 2, 3], theta=0.8, distance="hamming"),

@@ -142,7 +142,7 @@ def test_all_problems_at_once_with_their_keys() -> None:
     assert found[9].endswith('Did you mean "randomized-response"?')
     assert found[12].endswith("Did you mean missing?")
     assert found[14].startswith(
-        'shuffler.kind: must be "uniform", "scrambler" or "secure-aggregation" for several columns, got "mallows".'
+        'shuffler.kind: must be one that leaves nothing of the order for several columns, got "mallows".'
     )
 
 

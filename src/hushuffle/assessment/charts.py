@@ -11,6 +11,7 @@ import numpy as np
 
 from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.assessment.findings import Questions, hides_senders
+from hushuffle.assessment.messages import message_charts, sends_more
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.adversaries import Informed, Strong, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
@@ -54,6 +55,10 @@ def privacy_charts(
                 lambda: _against_people(protocol, delta, central, exposure),
             )
         )
+    if protocol.truthful and sends_more(protocol):
+        topic = "The charts of privacy and accuracy against people's messages"
+        both = ask("against-messages", topic, lambda: message_charts(protocol, delta=delta, exposure=exposure))
+        return both or ()
     own = protocol.randomizer.chosen_epsilon
     if own is not None:
         noises = sorted({*_NOISES, own}) if noisy else list(_NOISES)
@@ -222,7 +227,7 @@ def _by_knowledge(protocol: Protocol, sizes: Sequence[int], uninformed: Callable
         title="When noise matters, and when shuffling alone is enough",
         caption=(
             "The same deployment for guessers who know more and more (worst case over what the others answered). "
-            "Without noise, whoever knows everybody else's answer is always right: there only noise helps."
+            "Without noise or dummies, whoever knows everybody else's answer is always right."
         ),
         x_label="people",
         y_label="probability of a right guess",

@@ -13,7 +13,7 @@ from hushuffle.assessment.assess import assess
 from hushuffle.assessment.targets import GUESSES, strongest
 from hushuffle.model import Bound, Cell, Progress, Report, Table, Target, silent
 from hushuffle.model.report import software
-from hushuffle.specification import ReachPopulation, Specification
+from hushuffle.specification import ReachPopulation, Specification, build_protocol
 from hushuffle.specification._base import unfit
 from hushuffle.specification.reading import load_collection
 
@@ -42,6 +42,17 @@ class Compared:
         if population is None or isinstance(self.specification.population, ReachPopulation):
             return None
         return self.specification.randomizer.build(len(population.labels)).layout.bits
+
+    @property
+    def messages(self) -> float | None:
+        """How many messages a person sends; None in a reach study."""
+        population, specification = self.report.population, self.specification
+        if population is None or isinstance(specification.population, ReachPopulation):
+            return None
+        if specification.shuffler.kind == "mallows":
+            return 1.0
+        protocol = build_protocol(specification, n=population.n, k=len(population.labels))
+        return 1 + protocol.shuffler.own_messages
 
     @property
     def figures(self) -> dict[str, Bound]:
@@ -135,6 +146,7 @@ def _gives(compared: Sequence[Compared]) -> Iterator[tuple[str, list[Cell]]]:
         yield words, [one.figures.get(question, _NONE) for one in compared]
     yield "standard error", [_error(one.report) for one in compared]
     yield "bits of a report", [_NONE if one.bits is None else f"{one.bits:.4g}" for one in compared]
+    yield "messages of each person", [_NONE if one.messages is None else f"{one.messages:.4g}" for one in compared]
 
 
 def _mechanism(specification: Specification) -> str:

@@ -163,6 +163,10 @@ def _assumptions(specification: Specification, reveals: Reveals, population: Pop
         )
         sentences["devices"] += " They keep each report, and send it whenever its value is theirs."
         sentences["no_repeats"] += f" Each person's value {exposure.stays}."
+    shuffler = specification.shuffler
+    if shuffler.kind == "blanket-messages" or shuffler.kind == "fakes-per-value":  # noqa: PLR1714 - narrows the type
+        share = "all people" if shuffler.honest == 1 else f"a share of {shuffler.honest:g} of the people"
+        sentences["devices"] += f" Those of {share} send their further messages, and nobody is told which these are."
     if reveals is Reveals.SUMS:
         sentences["shuffler"] = "At least one of the servers that add reports up does not work with the others."
     for key, sentence in sentences.items():

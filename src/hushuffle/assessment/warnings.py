@@ -61,7 +61,9 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
                 f"Central epsilon {'is' if central.lower > wanted else 'may be'} {number(central.upper, up=True)}, "
                 f"above the {wanted:g} asked for."
             ),
-            advice="Run hushuffle calibrate: it says which local epsilon meets it.",
+            advice="Run hushuffle calibrate: it says which local epsilon, or how many messages, meet it."
+            if protocol.shuffler.own_messages
+            else "Run hushuffle calibrate: it says which local epsilon meets it.",
         )
     if not hides_senders(protocol):
         yield Warned(

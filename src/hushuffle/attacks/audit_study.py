@@ -150,6 +150,9 @@ def _errors(protocol: Protocol, found: Measurement) -> Chart:
 
 
 def _local(mechanism: Mechanism, trials: int, confidence: float, rng: Randomness, labels: Sequence[str]) -> Audited:
+    if math.isinf(mechanism.local_epsilon):
+        message = "The device was not audited: nothing is claimed of a report that gives its value away."
+        raise UnsupportedProtocolError(message)
     pair = _worst_values(mechanism)
     claimed = Bound(lower=0.0, upper=mechanism.local_epsilon, kind="upper", unit="nats", sources=mechanism.sources)
     found = audit_mechanism(mechanism, values=pair, trials=trials, confidence=confidence, rng=rng)

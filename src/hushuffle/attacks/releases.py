@@ -22,7 +22,8 @@ _TOGETHER: Final = 1 << 20
 
 def drawn_at_once(protocol: Protocol) -> bool:
     """Return whether many releases can be drawn in one call: a fixed number of messages, of which only counts leave."""
-    return protocol.reveals is Reveals.MULTISET and protocol.shuffler.dummy_law is None
+    shuffler = protocol.shuffler
+    return protocol.reveals is Reveals.MULTISET and shuffler.dummy_law is None and shuffler.value_law is None
 
 
 def release_scores(
@@ -48,6 +49,8 @@ def release_scores(
 
 
 def _scores(protocol: Protocol, held: Integers, pair: Integers, releases: int, rng: Randomness) -> Floats:
+    if protocol.truthful and not drawn_at_once(protocol):
+        return np.array([_counted(protocol.collect(held, rng=rng).reports, held, pair) for _ in range(releases)])
     if not drawn_at_once(protocol):
         each = (protocol.collect(held, rng=rng).reports for _ in range(releases))
         return np.array([_added_up(_told(protocol, reports, held, pair)) for reports in each])
@@ -70,6 +73,12 @@ def _added_up(told: Floats) -> Floats:
     Added by size: rounding would otherwise depend on the order of messages, which no shuffle has hidden here.
     """
     return np.asarray(log_ratio(*np.sort(told, axis=-1).sum(axis=-1)))
+
+
+def _counted(reports: Integers, held: Integers, pair: Integers) -> float:
+    """Return ln of how many more of either value there are than others hold: what true reports are told apart by."""
+    seen, known = (np.array([np.count_nonzero(values == value) for value in pair]) for values in (reports, held[:-1]))
+    return float(log_ratio(*(seen - known).astype(np.float64)))
 
 
 def _told(protocol: Protocol, reports: Integers, held: Integers, pair: Integers) -> Floats:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hushuffle.assessment.calibrate import Choice, Point
+    from hushuffle.assessment.messages import MessageChoice, MessagePoint
     from hushuffle.assessment.shared_noise import ColumnPoint, SharedChoice
     from hushuffle.model import Target
 
@@ -40,7 +41,8 @@ def calibrate(
 
     Prints the largest local epsilon that meets targets.epsilon (central, at targets.delta) and all other targets of
     privacy, the smallest that meets targets.standard_error, if it is given, and whether one meets all. Of several
-    [[columns]], the largest factor for the local epsilons of all of them. Writes no file.
+    [[columns]], the largest factor for the local epsilons of all of them. Where people send further messages, how few
+    of these are enough. Writes no file.
 
     Args:
         specification: the TOML file that describes the deployment, with targets.epsilon.
@@ -52,6 +54,7 @@ def calibrate(
 
     collection = load_collection(specification)
     from hushuffle.assessment.calibrate import calibrate as run  # noqa: PLC0415
+    from hushuffle.assessment.messages import calibrate_messages  # noqa: PLC0415
     from hushuffle.assessment.shared_noise import calibrate_columns  # noqa: PLC0415
 
     folder = specification.parent
@@ -60,6 +63,10 @@ def calibrate(
             shared = calibrate_columns(collection, base_folder=folder, progress=tell)
         sys.stdout.write(_text(_of_columns(shared)) if json else "\n".join(_lines_of_columns(shared)) + "\n")
         return judged(shared.targets, strict=strict)
+    if collection.columns[""].shuffler.kind in ("blanket-messages", "fakes-per-value"):
+        messages = calibrate_messages(collection.columns[""], base_folder=folder)
+        sys.stdout.write(_text(_of_messages(messages)) if json else "\n".join(_lines_of_messages(messages)) + "\n")
+        return judged(messages.targets, strict=strict)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         choice = run(collection.columns[""], base_folder=folder, progress=tell)
     sys.stdout.write(_as_json(choice) if json else "\n".join(_lines(choice)) + "\n")
@@ -115,7 +122,7 @@ def _verdict(choice: Choice) -> str:
     )
 
 
-def _row(name: str, point: Point | ColumnPoint, local: str) -> str:
+def _row(name: str, point: Point | ColumnPoint | MessagePoint, local: str) -> str:
     from hushuffle.model import number  # noqa: PLC0415 - only when needed
 
     central = str(point.central).rpartition(" (")[0].removesuffix(" nats")
@@ -212,4 +219,52 @@ def _point(point: Point) -> dict[str, Any]:
         "local_epsilon": json_number(point.local_epsilon),
         "central_epsilon": point.central.as_dict(),
         "standard_error": point.standard_error,
+    }
+
+
+def _lines_of_messages(choice: MessageChoice) -> Iterator[str]:
+    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+
+    yield from _wrapped(choice.title)
+    yield from _wrapped(f"As written: {choice.deployment}")
+    yield from _wrapped(f"Targets: central epsilon at most {choice.epsilon:g} at delta = {choice.delta:g}.")
+    yield ""
+    yield _ROW.format("", "messages", "central", "standard")
+    yield _ROW.format("", "besides", "epsilon", "error")
+    yield _row("fewest that meet the privacy", choice.least, number(choice.least.messages, up=True))
+    yield _row("as written", choice.written, number(choice.written.messages))
+    yield ""
+    yield from _wrapped(
+        f"Each person sends {number(1 + choice.least.messages, up=True)} messages on average: p = "
+        f"{choice.least.p:.9g} meets the privacy target."
+    )
+    for target in choice.targets:
+        if target.key != "epsilon":
+            yield from _wrapped(f"{target.word.upper()} {target.sentence}")
+    yield ""
+    yield from _wrapped(
+        "Central epsilon: certified, in nats, holds for every dataset. Standard error: of an estimated share; the "
+        "answers themselves were not looked at."
+    )
+
+
+def _of_messages(choice: MessageChoice) -> dict[str, Any]:
+    def point(one: MessagePoint) -> dict[str, Any]:
+        return {
+            "messages": one.messages,
+            "p": one.p,
+            "central_epsilon": one.central.as_dict(),
+            "standard_error": one.standard_error,
+        }
+
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "title": choice.title,
+        "deployment": choice.deployment,
+        "population": {"n": choice.population.n, "k": len(choice.population.labels)},
+        "targets": {"epsilon": choice.epsilon, "delta": choice.delta, "standard_error": choice.standard_error},
+        "written": point(choice.written),
+        "fewest_for_privacy": point(choice.least),
+        "met": choice.met,
+        "verdict": _judged(choice.targets),
     }

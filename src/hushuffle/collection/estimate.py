@@ -23,7 +23,7 @@ from hushuffle.estimation.numbers import NumberEstimate, estimate_numbers
 from hushuffle.estimation.poisoning import usual_fakes
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation
+from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation, Shuffler
 from hushuffle.model import Estimate, Histogram, NumberGrid, Progress, Warned, silent
 from hushuffle.report.formatting import plural
 from hushuffle.specification import ReachPopulation, Specification, parse
@@ -121,11 +121,13 @@ class Tally:
     @property
     def protocol(self) -> Protocol:
         """What was collected: all people, dummies and coins counted."""
-        coins, shuffler = self.manifest.coins, Scrambler(dummies=self.manifest.dummies)
-        if coins:
-            sums = SecureAggregation(coins=coins, servers=1, honest=0)
-            return Protocol(randomizer=self.randomizer, shuffler=sums, n=self.manifest.people)
-        return Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
+        shuffler: Shuffler = Scrambler(dummies=self.manifest.dummies)
+        if self.manifest.coins:
+            shuffler = SecureAggregation(coins=self.manifest.coins, servers=1, honest=0)
+        if self.specification.shuffler.kind in ("blanket-messages", "fakes-per-value"):
+            shuffler = self.specification.shuffler.build()
+        made = Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
+        return made if made.shuffler.dummy_law is None else made.with_dummies(self.manifest.dummies)
 
 
 def tally_reports(

@@ -130,7 +130,8 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     # The repetition of a batch has the same dummies, another batch others.
     dummy_key = None if entries is None else derived(kernel.key or b"", f"dummies 1, {entries.digest.hex()}")
     # Guarantees and refusals are those of all numbers: what was drawn decides nothing but how many there are.
-    drawn = shuffler.drawn(_coins_of_the_number(dummy_key))
+    numbers = 1 if protocol.shuffler.value_law is None else protocol.randomizer.inputs
+    drawn = protocol.shuffler.drawn(_coins_of_the_number(dummy_key, numbers))
     manifest = replace(manifest, dummies=drawn.dummies, coins=drawn.all_coins)
     blocks = told(gathered.blocks(drawn, dummy_key), gathered.reports + drawn.dummies, request)
     if none is not None:
@@ -159,11 +160,11 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     )
 
 
-def _coins_of_the_number(dummy_key: bytes | None) -> Randomness:
-    """Return the coins of a random number of dummies: of this batch alone, the same when it is repeated."""
+def _coins_of_the_number(dummy_key: bytes | None, numbers: int) -> Randomness:
+    """Return the coins of so many random numbers of dummies: of this batch alone, the same when it is repeated."""
     if dummy_key is None:
         return secure()
-    return keyed(key=derived(dummy_key, "number of dummies 1"), records=[0])
+    return keyed(key=derived(dummy_key, "number of dummies 1"), records=np.arange(numbers))
 
 
 def _refuse_shuffler(specification: Specification, request: Request) -> None:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve
+from hushuffle.curves.blanket_messages import TrueAmongUniform
 from hushuffle.curves.capped import Capped
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.flipped_columns import FlippedColumns
@@ -15,6 +16,7 @@ from hushuffle.curves.mixed import MemberCurve, WorstCurve
 from hushuffle.curves.mixture import Mixture
 from hushuffle.curves.secure_sums import SecureSums
 from hushuffle.curves.symmetric import Binary, Kary
+from hushuffle.curves.value_dummies import Counts, TrueAmongEach
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Bits, ReportLaw, Symmetric, symmetric_law
@@ -66,10 +68,25 @@ def _of_target(protocol: Protocol | MixedProtocol, target: int) -> PrivacyCurve:
 
 def _of_one(protocol: Protocol) -> PrivacyCurve:
     """All people have the same randomizer."""
+    protocol = protocol.secret
+    if protocol.truthful and (protocol.shuffler.value_law or protocol.shuffler.tossed):
+        return _of_true_reports(protocol)
     drawn = protocol.shuffler.dummy_law
     if drawn is None:
         return _of_fixed(protocol)
     return Mixture.of(drawn, lambda dummies: _of_fixed(protocol.with_dummies(dummies)))
+
+
+def _of_true_reports(protocol: Protocol) -> PrivacyCurve:
+    """Nothing but messages that say nothing hides the reports."""
+    shuffler, k, n = protocol.shuffler, protocol.randomizer.inputs, protocol.n
+    law, tossed, kept = shuffler.value_law, shuffler.tossed, shuffler.kept
+    if law is None:
+        assert tossed is not None
+        numbers = 0 if shuffler.dummy_law is None else shuffler.dummy_law.numbers.size
+        return TrueAmongUniform.of(k=k, n=n, trials=tossed[0], p=tossed[1], numbers=numbers)
+    coins = None if tossed is None else Counts.binomial(*tossed)
+    return TrueAmongEach.of(Counts.of(law, kept=kept), k=k, n=n, kept=kept, ratio=law.endless, coins=coins)
 
 
 def _of_fixed(protocol: Protocol) -> PrivacyCurve:

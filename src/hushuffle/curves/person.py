@@ -55,8 +55,11 @@ def person_curve(protocol: Protocol | MixedProtocol, reports: int) -> PrivacyCur
         if reveals is Reveals.SENDERS:
             return ComposedCurve(laws=[(seen, most)])
         return PersonCurve(batches=[(seen, most)], single=single, reports=most, hidden=_hidden(protocol, most))
-    # More dummies hide more: the fewest that may be drawn, cut into batches like the reports.
     drawn = protocol.shuffler.dummy_law
+    if protocol.shuffler.tossed is not None:  # every batch has the messages of its own people
+        batch = divergence(replace(protocol, n=protocol.n // most))
+        return PersonCurve(batches=[(batch, most)], single=single, reports=most, hidden=None)
+    # More dummies hide more: the fewest that may be drawn, cut into batches like the reports.
     dummies = (protocol.shuffler.dummies if drawn is None else int(drawn.numbers[0])) // most
     mixed = Scrambler(dummies=dummies) if dummies else UniformShuffle()
     shuffler = protocol.shuffler if reveals is Reveals.SUMS else mixed

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol as Deployment
     from hushuffle.mechanisms.randomizers import Mechanism
     from hushuffle.mechanisms.randomizers.report_law import Support
+    from hushuffle.mechanisms.shufflers import DummyLaw, GeometricDummies
 
 Floats = npt.NDArray[np.float64]
 
@@ -87,8 +88,8 @@ class Readout(Protocol):
         """Return the variance of `frequencies`; `dummies` may be a mean number."""
         ...
 
-    def extremes(self) -> Extremes:
-        """Return how much a report counts, whatever it is."""
+    def extremes(self, *, besides: int = 0) -> Extremes:
+        """Return how much a person counts who sends a report and up to so many messages besides, whatever they are."""
         ...
 
     @property
@@ -117,18 +118,23 @@ def readout(mechanism: Mechanism, *, for_what: str = "Frequency estimation") -> 
     return BySupport(law=law, values=mechanism.inputs)
 
 
-def counted(protocol: Deployment, *, dummies: float) -> tuple[Readout, float]:
+def counted(protocol: Deployment, *, dummies: float | None = None) -> tuple[Readout, float]:
     """Return how reports count, and how many dummies do: coins that servers add to sums are dummies with fair chances.
+
+    `dummies` are the protocol's unless given. Where each value gets dummies of its own no number of them counts.
 
     Raises:
         UnsupportedProtocolError: the randomizer's reports cannot be counted, or coins are added to what is no count
             of values.
         NumericalError: the reports do not tell the values apart.
     """
-    coins, mechanism = protocol.shuffler.all_coins, protocol.randomizer
+    coins, mechanism, own = protocol.shuffler.all_coins, protocol.randomizer, protocol.shuffler.value_law
+    if own is not None:
+        _, p = protocol.shuffler.tossed or (0, 0.0)
+        return TrueCounts(law=own, values=mechanism.inputs, sent=p, kept=protocol.shuffler.kept), 0.0
     read = readout(mechanism)
     if not coins:
-        return read, dummies
+        return read, protocol.shuffler.dummies if dummies is None else dummies
     law = support_law(mechanism, for_what="Frequency estimation from sums with coins")
     return BySupport(law=replace(law, dummy=0.5), values=mechanism.inputs), coins
 
@@ -139,7 +145,7 @@ def frequency_variance(protocol: Deployment) -> FrequencyVariance:
     Where the number of dummies is random this is the mean over it: the estimate is unbiased whatever is drawn.
 
     Source: docs/theory/estimation.md, Theorems 1, 2 and 10; docs/theory/dummies.md, Theorem 5;
-    docs/theory/secure-sums.md, Theorem 8.
+    docs/theory/secure-sums.md, Theorem 8; docs/theory/histograms.md, Theorem 7.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=100)
@@ -180,11 +186,12 @@ class BySupport:
     def each(self) -> int | None:
         return round(self.values * self.law.dummy) if self.law.disjoint else None
 
-    def extremes(self) -> Extremes:
+    def extremes(self, *, besides: int = 0) -> Extremes:
         law = self.law
-        true, false = Fraction(law.true), Fraction(law.false)
+        true, false, dummy = Fraction(law.true), Fraction(law.false), Fraction(law.dummy)
         at_once = self.each or self.values
-        return Extremes(least=-false / (true - false), most=(1 - false) / (true - false), at_once=at_once)
+        least, most = -false - besides * dummy, 1 - false + besides * (1 - dummy)
+        return Extremes(least=least / (true - false), most=most / (true - false), at_once=at_once)
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
         law = self.law
@@ -246,10 +253,12 @@ class ByChannel:
         of_dummy = self.blanket @ squares - self.centre**2
         return np.asarray(people / n + (dummies * np.maximum(of_dummy, 0.0) / n**2)[:, None])
 
-    def extremes(self) -> Extremes:
+    def extremes(self, *, besides: int = 0) -> Extremes:
         most = float(self.weights.max())
         at_once = int((self.weights >= most * (1 - _TOLD_APART)).sum(axis=1).max())
-        return Extremes(least=Fraction(float(self.weights.min())), most=Fraction(most), at_once=at_once)
+        more = self.weights - self.centre
+        ends = [self.weights.min() + besides * more.min(), self.weights.max() + besides * more.max()]
+        return Extremes(least=Fraction(float(ends[0])), most=Fraction(float(ends[1])), at_once=at_once)
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
         spread = n * _largest_of_others(self._variances(n=n, dummies=dummies))
@@ -271,6 +280,43 @@ class ByChannel:
             return np.asarray(person)
         dummy = np.log(np.maximum(self.blanket @ grown, np.finfo(float).tiny)) + tilt * (highest - self.centre)
         return np.asarray(person + dummies * dummy)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrueCounts:
+    """Counts of n people's true reports, each value with a number of dummies of its own, which follows `law`.
+
+    `sent` is how many of these one person sends, on average, `kept` the probability that a report is counted.
+
+    Source: docs/theory/histograms.md, Theorem 7.
+    """
+
+    law: DummyLaw | GeometricDummies
+    values: int
+    sent: float
+    kept: float
+    each = None
+
+    @property
+    def slack(self) -> float:
+        return 0.5 / self.kept
+
+    def frequencies(self, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
+        del dummies
+        return np.asarray((counts - self.law.mean) / (n * self.kept))
+
+    def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
+        del dummies
+        scale = n * self.kept
+        return FrequencyVariance(intercept=self.law.variance / scale**2, slope=(1 - self.kept) / scale)
+
+    def extremes(self, *, besides: int = 0) -> Extremes:
+        own = Fraction(self.sent)  # a message is kept as often as an honest report
+        return Extremes(least=-own, most=1 + besides - own, at_once=1)
+
+    def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
+        del dummies
+        return np.full(self.values, (self.law.reached(chance) - self.law.mean) / (n * self.kept))
 
 
 @lru_cache(maxsize=8)

@@ -22,7 +22,8 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
             `Histogram`, for example the sum of the counts of several machines).
         protocol: the protocol that produced them.
 
-    A random number of dummies is counted: what is estimated, and how well, is as with that fixed number.
+    A random number of dummies is counted: what is estimated, and how well, is as with that fixed number. Where each
+    value gets dummies of its own, their mean is subtracted.
 
     Raises:
         InvalidInputError: the number of reports is not n + dummies (where it can be told).
@@ -42,22 +43,23 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     _checks.of_type("protocol", protocol, Protocol)
     readout(protocol.randomizer)  # or refuse
     if isinstance(reports, Histogram):
-        counts, dummies = reports, protocol.shuffler.dummies
+        counts = reports
         if counts.k != protocol.randomizer.counted:
             what = "values" if protocol.randomizer.counted == protocol.randomizer.inputs else "different reports"
             _checks.reject("reports", f"counts of {protocol.randomizer.counted} {what}", counts.k)
     else:
         array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
-        drawn = protocol.shuffler.dummy_law
-        if drawn is None and array.shape[0] != protocol.n + protocol.shuffler.dummies:
+        drawn, own = protocol.shuffler.dummy_law, protocol.shuffler.value_law is not None
+        if own and array.shape[0] < protocol.n and protocol.shuffler.kept == 1:
+            _checks.reject("reports", f"n = {protocol.n} reports or more", array.shape[0])
+        if not own and drawn is None and array.shape[0] != protocol.n + protocol.shuffler.dummies:
             rule = f"n + dummies = {protocol.n + protocol.shuffler.dummies} reports"
             _checks.reject("reports", rule, array.shape[0])
         if drawn is not None and array.shape[0] - protocol.n not in drawn:
             _checks.reject("reports", f"n = {protocol.n} reports and dummies of {drawn!r}", array.shape[0])
-        protocol = protocol.with_dummies(array.shape[0] - protocol.n)
-        dummies = protocol.shuffler.dummies
+        protocol = protocol if own else protocol.with_dummies(array.shape[0] - protocol.n)
         counts = protocol.randomizer.counts(array)
-    read, others = counted(protocol, dummies=dummies)
+    read, others = counted(protocol)
     variance = read.variance(n=protocol.n, dummies=others)
     frequencies = read.frequencies(counts.counts, n=protocol.n, dummies=int(others))
     return Estimate(

@@ -75,7 +75,7 @@ def heavy_hitters(
     [7]
     """
     wanted = _checks.probability("level", level, low_open=True, high_open=True)
-    read, others = counted(protocol, dummies=protocol.shuffler.dummies)
+    read, others = counted(protocol)
     n, dummies, k = protocol.n, int(others), protocol.randomizer.inputs
     if (estimate.k, estimate.n) != (k, n):
         _checks.reject("estimate", f"of {k} values of {n} people", f"<{estimate.k} values of {estimate.n} people>")

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from hushuffle import _checks
-from hushuffle.curves.readout import readout
+from hushuffle.curves.readout import counted, readout
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, number
 
@@ -46,7 +46,8 @@ def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 
     """Return how far fake users can move the expected estimate of any value's share, at most; both ends are exact.
 
     They know the mechanism and everybody's value, work together, and send what the collection can count. The bounds
-    hold whatever honest people hold. An estimate moves by chance besides: its standard error is another matter.
+    hold whatever honest people hold. Where people may send further messages, fake users send as many as they may. An
+    estimate moves by chance besides: its standard error is another matter.
 
     Args:
         protocol: the collection; its n counts fake users too, and reports where a person gives several.
@@ -58,7 +59,8 @@ def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
         NumericalError: reports hardly depend on the values.
 
-    Source: docs/theory/estimation.md, Theorem 9; Cao, Jia, Gong 2021 (input and output poisoning).
+    Source: docs/theory/estimation.md, Theorem 9; docs/theory/histograms.md, Theorem 8; Cao, Jia, Gong 2021 (input and
+    output poisoning).
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(
@@ -75,7 +77,9 @@ def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 
         reports = "" if each == 1 else f" with {each:,} reports each"
         _checks.reject("fakes", f"at most the n = {protocol.n:,} of the collection", f"{users:,}{reports}")
     share = Fraction(users * each, protocol.n)
-    extremes = readout(protocol.randomizer).extremes()
+    own = protocol.shuffler.value_law is not None
+    read = counted(protocol)[0] if own else readout(protocol.randomizer)
+    extremes = read.extremes(besides=protocol.shuffler.most_messages)
     return PoisoningGain(
         fakes=users,
         n=protocol.n,

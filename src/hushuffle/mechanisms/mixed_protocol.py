@@ -60,7 +60,7 @@ class MixedProtocol(_checks.ByName):
                 rule = "of randomizers with the same reports, or a report would tell the group"
                 hint = f"Those of group 0 are {_told(groups[0][1])}."
                 _checks.reject("groups", rule, f"<group {place}: {_told(randomizer)}>", hint)
-            self.shuffler.check(n=self.n, values=randomizer.inputs)
+            object.__setattr__(self, "shuffler", self.shuffler.fitted(n=self.n, values=randomizer.inputs))
         if self.group is not None:
             group = _checks.integer("group", self.group, low=0, high=len(groups) - 1)
             if groups[group][0] == 0:

@@ -44,20 +44,36 @@ class Protocol(_checks.ByName):
         if not isinstance(self.shuffler, Shuffler):
             _checks.reject("shuffler", "a Shuffler", repr(self.shuffler), "For example UniformShuffle().")
         object.__setattr__(self, "n", _checks.integer("n", self.n, low=1))
-        self.shuffler.check(n=self.n, values=self.randomizer.inputs)
+        fitted = self.shuffler.fitted(n=self.n, values=self.randomizer.inputs)
+        object.__setattr__(self, "shuffler", fitted)
         if self.shuffler.reveals is Reveals.SUMS and not self.randomizer.is_vector:
             hint = "One-hot encodings can be added up, and reports of a single number; hashes and sets cannot."
             _checks.reject("shuffler", f"another for reports of {type(self.randomizer).__name__}", self.shuffler, hint)
 
+        if self.shuffler.value_law is not None and not self.truthful:
+            hint = "RandomizedResponse(k=k, epsilon=math.inf) reports truthfully; BlanketMessages goes with noise too."
+            _checks.reject("shuffler", "another where reports are not the values themselves", self.shuffler, hint)
         if self.shuffler.all_coins and self.randomizer.law().one_hot is None:
             hint = "Coins of servers are understood for one-hot encodings: UnaryEncoding."
             _checks.reject("shuffler", f"one without coins for {type(self.randomizer).__name__}", self.shuffler, hint)
+
+    @property
+    def truthful(self) -> bool:
+        """Whether reports are the values themselves."""
+        law = self.randomizer.law().symmetric
+        return law is not None and law.lie == 0
 
     @property
     def reveals(self) -> Reveals:
         """What the release says of the reports: sums of vectors with a single 1 are how often each report occurs."""
         counts = self.shuffler.reveals is Reveals.SUMS and self.randomizer.law().one_hot is None
         return Reveals.MULTISET if counts else self.shuffler.reveals
+
+    @property
+    def secret(self) -> Protocol:
+        """What is left of it to somebody who works together with everybody but the honest people."""
+        people, shuffler = self.shuffler.secret(self.n)
+        return self if shuffler == self.shuffler and people == self.n else replace(self, n=people, shuffler=shuffler)
 
     @property
     def parts(self) -> tuple[tuple[int, Mechanism], ...]:
@@ -77,11 +93,11 @@ class Protocol(_checks.ByName):
             UnsupportedProtocolError: no report leaves, only sums.
         """
         source = secure() if rng is None else rng
-        own = self._reports(values, source)
+        own = self.shuffler.thinned(self._reports(values, source), rng=source)
         shuffler = self.shuffler.drawn(source)
         messages = shuffler.complete(own, draw=lambda count: self.randomizer.dummies(count, rng=source))
         released = shuffler.release(messages, rng=source)
-        return Transcript(reports=released, people=self.n, dummies=shuffler.dummies)
+        return Transcript(reports=released, people=own.shape[0], dummies=shuffler.dummies)
 
     def sums(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Histogram:
         """Return the sums of the reports on `values`, shape (n,): counts by value, shape (k,).

@@ -106,3 +106,12 @@ GHOSH = Citation(
     key="ghosh2009",
     text="A. Ghosh, T. Roughgarden, M. Sundararajan, Universally utility-maximizing privacy mechanisms, STOC (2009)",
 )
+LUO = Citation(
+    key="luo2022",
+    text="Q. Luo, Y. Wang, K. Yi, Frequency estimation in the shuffle model with almost a single message, CCS (2022)",
+)
+MURAKAMI = Citation(
+    key="murakami2025",
+    text="T. Murakami, Y. Sei, R. Eriguchi, Augmented shuffle protocols for accurate and robust frequency estimation "
+    "under differential privacy, IEEE S&P (2025)",
+)

@@ -13,6 +13,7 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.randomizers.settings import Table
+from hushuffle.mechanisms.shufflers.blanket_messages import MOST_TRIALS
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
 from hushuffle.mechanisms.shufflers.secure_aggregation import MOST_COINS, MOST_SERVERS
 from hushuffle.specification._base import Epsilon, Name, Probability, Section, either, refuse
@@ -233,6 +234,36 @@ class Scrambler(Section):
         return shufflers.Scrambler(dummies=drawn.law() if isinstance(drawn, DrawnDummies) else drawn)
 
 
+class BlanketMessages(Section):
+    """People send further messages, drawn from the randomizer's blanket; all leave in a uniformly random order."""
+
+    kind: Literal["blanket-messages"]
+    p: Annotated[float, Field(gt=0, le=1)]
+    """The probability that a person's coin shows heads: for each head it sends one message besides."""
+    trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] = 1
+    """How many coins each person throws."""
+    honest: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """The share of the people who do so and keep it to themselves: the guarantee is against all others."""
+
+    def build(self) -> shufflers.Shuffler:
+        """Return the shuffler."""
+        return shufflers.BlanketMessages(p=self.p, trials=self.trials, honest=self.honest)
+
+
+class FakesPerValue(Section):
+    """People send fake reports, for each category by a coin of its own; all leave in a uniformly random order."""
+
+    kind: Literal["fakes-per-value"]
+    p: Probability
+    """The probability of a fake report of a category, for each person."""
+    honest: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """The share of the people who do so and keep it to themselves: the guarantee is against all others."""
+
+    def build(self) -> shufflers.Shuffler:
+        """Return the shuffler."""
+        return shufflers.FakesPerValue(p=self.p, honest=self.honest)
+
+
 class SecureAggregation(Section):
     """No report leaves, only the sums of all of them: one-hot encodings, or reports of a single number."""
 
@@ -306,6 +337,7 @@ if TYPE_CHECKING:
 else:
     AnyRandomizer = Annotated[Union[tuple(RANDOMIZERS.values())], Field(discriminator="kind")]  # noqa: UP007
 AnyShuffler = Annotated[
-    UniformShuffle | Scrambler | SecureAggregation | MallowsShuffle | NoShuffle, Field(discriminator="kind")
+    UniformShuffle | Scrambler | BlanketMessages | FakesPerValue | SecureAggregation | MallowsShuffle | NoShuffle,
+    Field(discriminator="kind"),
 ]
 AnyAdversary = Annotated[Uninformed | Strong | Informed | Linker | Order, Field(discriminator="kind")]

@@ -286,7 +286,7 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint)
     if _keeps_order(raw):
         hint = "An order, even a noisy one, would join the rows of two columns."
-        rule = 'must be "uniform", "scrambler" or "secure-aggregation" for several columns'
+        rule = "must be one that leaves nothing of the order for several columns"
         yield Problem(key="shuffler.kind", rule=rule, value=shown(raw["shuffler"]["kind"]), hint=hint)
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from hushuffle.errors import InvalidInputError, Problem
+from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.specification._base import rule_and_hint
 from hushuffle.specification.kinds import RANDOMIZERS
 from hushuffle.specification.numbers import grid_of, number_problems
@@ -42,8 +43,13 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
     if isinstance(kind, str) and kind in RANDOMIZERS:
         problems = list(RANDOMIZERS[kind].mechanism.problems(randomizer, k))
         yield from problems
-        if not problems and _table(raw, "shuffler").get("kind") == "secure-aggregation":
+        behind = _table(raw, "shuffler").get("kind")
+        if not problems and behind == "secure-aggregation":
             yield from _sums(kind, randomizer, _table(raw, "shuffler"), k)
+        if not problems and behind == "fakes-per-value" and not _truthful(kind, randomizer, k):
+            hint = 'With noise take kind = "blanket-messages".'
+            rule = 'must go with true reports: [randomizer] kind = "randomized-response", epsilon = "inf"'
+            yield Problem(key="shuffler.kind", rule=rule, value='"fakes-per-value"', hint=hint)
     for position, adversary in enumerate(_adversary_tables(raw)):
         known = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
         if n is not None and known is not None and known > n - 1:
@@ -53,14 +59,26 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
             )
 
 
-def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
-    """Yield where secure aggregation has nothing to add up, or coins that are not understood."""
+def _made(kind: str, randomizer: Mapping[str, Any], k: int | None) -> Mechanism | None:
+    """Return the mechanism, if it can be made."""
     section = RANDOMIZERS[kind]
     settings = section.given_in(randomizer)
-    made = None
     if k is not None and settings is not None:
         with suppress(InvalidInputError):  # what the mechanism refuses is told with its keys
-            made = section.mechanism.from_settings(k, settings)
+            return section.mechanism.from_settings(k, settings)
+    return None
+
+
+def _truthful(kind: str, randomizer: Mapping[str, Any], k: int | None) -> bool:
+    """Return whether reports are the values, as far as it is known."""
+    made = _made(kind, randomizer, k)
+    law = None if made is None else made.law().symmetric
+    return made is None or (law is not None and law.lie == 0)
+
+
+def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
+    """Yield where secure aggregation has nothing to add up, or coins that are not understood."""
+    made = _made(kind, randomizer, k)
     if made is not None and not made.is_vector:
         hint = "One-hot encodings can be added up, and reports of a single number; hashes and sets cannot."
         rule = f'must be another with reports of kind "{kind}"'
@@ -171,9 +189,9 @@ def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator
         rule = "must be 1 with memoised reports"
         yield Problem(key="population.reports_per_person", rule=rule, value=f"{most}", hint=hint)
     shuffler, averaged = _table(raw, "shuffler"), "What is fresh in every round is averaged out over many of them."
-    if shuffler.get("kind") == "scrambler":
+    if shuffler.get("kind") in ("scrambler", "blanket-messages", "fakes-per-value"):
         rule = "must add no dummies to memoised reports"
-        yield Problem(key="shuffler.kind", rule=rule, value='"scrambler"', hint=averaged)
+        yield Problem(key="shuffler.kind", rule=rule, value=f'"{shuffler["kind"]}"', hint=averaged)
     if shuffler.get("kind") == "secure-aggregation" and _integer(shuffler, "coins"):
         rule, value = "must be 0 with memoised reports", f"{shuffler['coins']}"
         yield Problem(key="shuffler.coins", rule=rule, value=value, hint=averaged)

@@ -48,6 +48,15 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
             sentence="Some reports are impossible for some values: who sends one rules these values out.",
             advice="Give every report a probability above 0 for every value.",
         )
+    elif math.isinf(local) and protocol.shuffler.tossed is not None:
+        yield Warned(
+            key="no-noise",
+            sentence=(
+                "No noise is added on the devices: if the shuffler fails, or somebody sees which messages come from "
+                "one person, answers can be read."
+            ),
+            advice="Say that everything rests on the shuffler, or give [randomizer] a finite epsilon besides.",
+        )
     elif math.isinf(local):
         yield Warned(
             key="no-noise",
@@ -142,8 +151,7 @@ def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
     """
     drawn = protocol.shuffler.dummy_law
-    n, dummies = protocol.n, drawn.middle if drawn else protocol.shuffler.dummies
-    read, others = counted(protocol, dummies=dummies)
+    n, (read, others) = protocol.n, counted(protocol, dummies=drawn.middle if drawn else None)
     return n * float(read.thresholds(n=n, dummies=int(others), chance=level / protocol.randomizer.inputs).max())
 
 

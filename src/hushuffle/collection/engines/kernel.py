@@ -78,8 +78,17 @@ class Kernel:
             packed[block] = self.layout.pack(self.randomizer.randomize(codes, rng=source))
         return packed
 
-    def dummies(self, count: int, *, start: int = 0, rng: Randomness | None = None) -> Packed:
-        """Return so many dummies; with a key they are those numbered from `start` on."""
+    def dummies(
+        self,
+        count: int,
+        *,
+        start: int = 0,
+        rng: Randomness | None = None,
+        placed: npt.NDArray[np.int64] | None = None,
+    ) -> Packed:
+        """Return so many dummies, with a key those numbered from `start` on; `placed` are all where they are known."""
+        if placed is not None:
+            return self.layout.pack(placed[start : start + count])
         source = secure() if rng is None else rng
         if self.key is not None:
             source = keyed(key=self.key, records=np.arange(start, start + count), round=self.round)

@@ -147,12 +147,13 @@ class LocalCollection:
         `dummy_key`: with a keyed kernel, a key of this batch alone, so that a repetition has the same dummies.
         """
         assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
-        dummies = shuffler.dummies
+        dummies, placed = shuffler.dummies, shuffler.placed
         if dummies and (self._kernel.key is None) != (dummy_key is None):
             _checks.reject("dummy_key", "given exactly when the kernel has a key", "<the other>")
         kernel = replace(self._kernel, key=dummy_key)
         for start in range(0, dummies, _DUMMIES):
-            self._shuffle.add(kernel.dummies(min(_DUMMIES, dummies - start), start=start, rng=self._rng))
+            count = min(_DUMMIES, dummies - start)
+            self._shuffle.add(kernel.dummies(count, start=start, rng=self._rng, placed=placed))
         yield from self._shuffle.blocks()
 
 

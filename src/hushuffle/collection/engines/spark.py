@@ -166,14 +166,14 @@ class SparkCollection:
         `dummy_key`: a key of this batch alone, so that a repetition has the same dummies; None: fresh ones.
         """
         assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
-        kernel = replace(self._kernel, key=dummy_key)
+        kernel, placed = replace(self._kernel, key=dummy_key), shuffler.placed
         with self._file.open("rb") as file:
 
             def reports(count: int, _start: int) -> Packed:
                 return np.fromfile(file, dtype=self._kernel.layout.dtype, count=count)
 
             def drawn(count: int, start: int) -> Packed:
-                return kernel.dummies(count, start=start, rng=self._rng)
+                return kernel.dummies(count, start=start, rng=self._rng, placed=placed)
 
             yield from interleaved((self.people, reports), (shuffler.dummies, drawn), rng=self._rng)
 

@@ -1,14 +1,22 @@
 """Shufflers: laws over orderings of the messages."""
 
+from hushuffle.mechanisms.shufflers.augmented_shuffle import AugmentedShuffle
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
+from hushuffle.mechanisms.shufflers.blanket_messages import BlanketMessages
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
+from hushuffle.mechanisms.shufflers.fakes_per_value import FakesPerValue
+from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
 from hushuffle.mechanisms.shufflers.mallows import MallowsShuffle, sample_mallows
 from hushuffle.mechanisms.shufflers.scrambler import Scrambler
 from hushuffle.mechanisms.shufflers.secure_aggregation import SecureAggregation
 from hushuffle.mechanisms.shufflers.uniform import NoShuffle, UniformShuffle
 
 __all__ = [
+    "AugmentedShuffle",
+    "BlanketMessages",
     "DummyLaw",
+    "FakesPerValue",
+    "GeometricDummies",
     "MallowsShuffle",
     "NoShuffle",
     "Reveals",

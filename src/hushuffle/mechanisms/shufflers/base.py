@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.errors import UnsupportedProtocolError
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
+    from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
     from hushuffle.randomness import Randomness
 
 
@@ -85,8 +87,70 @@ class Shuffler(_checks.ByName, ABC):
         law = self.dummy_law
         return self if law is None else self.with_dummies(law.draw(rng))
 
+    @property
+    def value_law(self) -> DummyLaw | GeometricDummies | None:
+        """The law of the number of dummies of each value where each value gets its own, else None."""
+        return None
+
+    @property
+    def kept(self) -> float:
+        """The probability that a report is kept."""
+        return 1.0
+
+    def thinned(self, reports: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+        """Return the reports that are kept."""
+        del rng
+        return reports
+
+    @property
+    def placed(self) -> npt.NDArray[np.int64] | None:
+        """The dummies themselves, shape (dummies,), where they have been drawn; else they come from the blanket."""
+        return None
+
+    @property
+    def tossed(self) -> tuple[int, float] | None:
+        """How many coins people throw for dummies, or for those of one value, and the probability of heads.
+
+        None: they throw none. Each head is one dummy, so that a crowd protects even where reports are true.
+        """
+        return None
+
+    @property
+    def own_messages(self) -> float:
+        """How many messages a person sends beside the report, on average."""
+        return 0.0
+
+    @property
+    def most_own_messages(self) -> int:
+        """How large `own_messages` may be made."""
+        return 0
+
+    @property
+    def most_messages(self) -> int:
+        """How many messages a person may send beside the report: more than that are refused."""
+        return 0
+
+    def with_own_messages(self, number: float) -> Shuffler:
+        """Return the same with so many messages of each person beside the report, on average.
+
+        Raises:
+            UnsupportedProtocolError: people send none.
+        """
+        del number
+        message = f"With {type(self).__name__} people send one report each; BlanketMessages makes them send more."
+        raise UnsupportedProtocolError(message)
+
+    def secret(self, n: int) -> tuple[int, Shuffler]:
+        """Return how many of n people are honest, and what it is among them: what hides anything from all others."""
+        return n, self
+
     def check(self, *, n: int, values: int) -> None:
         """Refuse a protocol of n people and so many values that this shuffler does not fit."""
+
+    def fitted(self, *, n: int, values: int) -> Shuffler:
+        """Return what it is for n people and so many values, or refuse them."""
+        self.check(n=n, values=values)
+        return self
 
     def complete(
         self, reports: npt.NDArray[np.int64], *, draw: Callable[[int], npt.NDArray[np.int64]]

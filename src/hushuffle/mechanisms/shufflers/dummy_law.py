@@ -188,6 +188,36 @@ class DummyLaw:
         return float(self.numbers @ self.probabilities)
 
     @property
+    def endless(self) -> None:
+        """There is a largest number."""
+        return None
+
+    def masses(self) -> tuple[npt.NDArray[np.float64], float]:
+        """Return the probabilities of the smallest number and all up to the largest; nothing is left out."""
+        mass = np.zeros(int(self.numbers[-1] - self.numbers[0]) + 1)
+        mass[self.numbers - self.numbers[0]] = self.probabilities
+        return mass, 0.0
+
+    @property
+    def variance(self) -> float:
+        """The variance of the number of dummies."""
+        return float((self.numbers - self.mean) ** 2 @ self.probabilities)
+
+    def reached(self, chance: float) -> int:
+        """Return the smallest number that is reached with probability at most `chance`.
+
+        >>> import hushuffle as hs
+        >>> hs.DummyLaw.of({0: 0.5, 4: 0.25, 9: 0.25}).reached(0.3)
+        5
+        """
+        if chance >= 1:
+            return 0
+        parts = np.uint64(int(Fraction(chance) * SCALE))
+        rare = np.flatnonzero(np.uint64(SCALE - 1) - self.below < parts)
+        first = int(rare[0]) if rare.size else self.numbers.size
+        return int(self.numbers[first - 1]) + 1
+
+    @property
     def middle(self) -> int:
         """The median."""
         return int(self.numbers[np.searchsorted(self.below, np.uint64(SCALE // 2), side="right") - 1])
@@ -197,7 +227,11 @@ class DummyLaw:
 
     def draw(self, rng: Randomness) -> int:
         """Return a number, by one word of the coins."""
-        return int(self.numbers[np.searchsorted(self.below, rng.words(1)[0], side="right") - 1])
+        return int(self.draws(1, rng)[0])
+
+    def draws(self, count: int, rng: Randomness) -> npt.NDArray[np.int64]:
+        """Return so many numbers, shape (count,), each by one word of the coins."""
+        return self.numbers[np.searchsorted(self.below, rng.words(count), side="right") - 1]
 
     def describe(self) -> str:
         """Return what it is in a few plain words."""

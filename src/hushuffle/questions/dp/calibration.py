@@ -17,8 +17,8 @@ from hushuffle.model import Bound, Progress, silent
 from hushuffle.questions.dp import central
 from hushuffle.questions.dp.composition import compose
 
-Parameter = Literal["epsilon", "n", "dummies", "rounds"]
-"""What is solved for: local epsilon of the randomizer, number of people, of dummies, or of rounds."""
+Parameter = Literal["epsilon", "n", "dummies", "messages", "rounds"]
+"""What is solved for: local epsilon, number of people, of dummies, of people's further messages, or of rounds."""
 
 LARGEST_LOCAL: Final = 40.0
 """At exp(-40) nobody would ever lie: larger local epsilons are not tried."""
@@ -55,7 +55,7 @@ class Calibration:
     protocol: Protocol
 
     def __str__(self) -> str:
-        value = f"{self.value:.6g}" if self.parameter == "epsilon" else f"{self.value:,.0f}"
+        value = f"{self.value:.6g}" if self.parameter in ("epsilon", "messages") else f"{self.value:,.0f}"
         return f"{self.parameter} = {value}: epsilon {self.bound} at delta = {self.delta:g}"
 
 
@@ -71,17 +71,18 @@ def calibrate(
 ) -> Calibration:
     """Return the value of one parameter at which the certified central epsilon is still at most `epsilon`.
 
-    That is the largest local epsilon, the smallest n, the smallest number of dummies or the largest number of
-    rounds. Everything else is as in `protocol`. What is returned was evaluated: its certified upper bound meets the
-    target. That nothing better does is up to 0.01 % and the width of the brackets. It rests on the divergence
-    growing with the local epsilon (a smaller one is a post-processing) and falling with n (one more report can
-    be given to the adversary), which is proven for k-ary randomized response under a uniform shuffle and no more
-    than assumed elsewhere; of the computed ends it is tested.
+    That is the largest local epsilon, the smallest n, the smallest number of dummies or of people's further messages,
+    or the largest number of rounds. Everything else is as in `protocol`. What is returned was evaluated: its certified
+    upper bound meets the target. That nothing better does is up to 0.01 % and the width of the brackets. It rests on
+    the divergence growing with the local epsilon (a smaller one is a post-processing) and falling with n (one more
+    report can be given to the adversary), which is proven for k-ary randomized response under a uniform shuffle and no
+    more than assumed elsewhere; of the computed ends it is tested.
 
     Args:
         protocol: the collection; its own value of the parameter is where the search starts.
         parameter: "epsilon" (local epsilon of the randomizer, nats), "n" (number of people), "dummies" (of a
-            scrambler in the shuffler's place) or "rounds" (repetitions of the collection among the same people).
+            scrambler in the shuffler's place), "messages" (of each person besides the report, on average: of
+            BlanketMessages or FakesPerValue) or "rounds" (repetitions of the collection among the same people).
         epsilon: the target for central epsilon in nats, from 0 to 40.
         delta: in (0, 1).
         reports_per_person: how many of the n reports one person gives, at most, as for `dp.epsilon`.
@@ -129,7 +130,9 @@ def _solved(protocol: Protocol, parameter: Parameter, wanted: _Wanted) -> Calibr
         return _rounds(protocol, wanted)
     if parameter == "dummies":
         return _dummies(protocol, wanted)
-    if math.isinf(protocol.randomizer.local_epsilon):
+    if parameter == "messages":
+        return _messages(protocol, wanted)
+    if math.isinf(protocol.randomizer.local_epsilon) and protocol.shuffler.tossed is None:
         hint = "Without noise no crowd protects: choose a finite local epsilon first."
         _checks.reject("epsilon", "a target that some n meets", wanted.epsilon, hint)
     build = _People(protocol)
@@ -237,6 +240,25 @@ def _dummies(protocol: Protocol, wanted: _Wanted) -> Calibration:
     followed = _Followed(lambda m: wanted.excess(build(m - 1)), "dummies", wanted.tell, start=1)
     found = smallest_people(followed, start=start, target=wanted.epsilon)
     return _calibration("dummies", (found[0] - 1, found[1] - 1), build, wanted)
+
+
+def _messages(protocol: Protocol, wanted: _Wanted) -> Calibration:
+    shuffler = protocol.shuffler
+
+    def build(value: float) -> Protocol:
+        return replace(protocol, shuffler=shuffler.with_own_messages(value))
+
+    followed = _Followed(lambda value: wanted.excess(build(value)), "messages", wanted.tell)
+    good = bad = shuffler.own_messages or min(1.0, shuffler.most_own_messages / 2)
+    while followed(good) > 0:
+        if good >= shuffler.most_own_messages:
+            hint = "Ask more people, or allow a larger epsilon or delta."
+            _checks.reject("epsilon", "a target that some number of messages meets", wanted.epsilon, hint)
+        bad, good = good, min(4 * good, shuffler.most_own_messages)
+    while bad >= good:
+        bad = good / 4
+        good = bad if bad > _SMALLEST and followed(bad) <= 0 else good
+    return _calibration("messages", narrowed(followed, good, bad, whole=False), build, wanted)
 
 
 def _rounds(protocol: Protocol, wanted: _Wanted) -> Calibration:

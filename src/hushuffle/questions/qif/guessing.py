@@ -73,7 +73,7 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     0.5169 (exact)
     """
     _checks.of_type("protocol", protocol, Protocol)
-    guesser = Uninformed() if adversary is None else adversary
+    guesser, protocol = Uninformed() if adversary is None else adversary, protocol.secret
     if protocol.shuffler.dummy_law is not None:
         return _drawn(protocol, protocol.shuffler.dummy_law, guesser)
     if protocol.randomizer.law().symmetric is None:

@@ -100,6 +100,7 @@ def iid_vulnerability(
     0.5169 (exact) 0.5501 (exact)
     """
     _checks.of_type("protocol", protocol, Protocol)
+    protocol = protocol.secret
     if protocol.shuffler.dummy_law is not None:
         return over_dummies(
             protocol,

@@ -1,0 +1,181 @@
+"""Where people send further messages: how many there are, what more or fewer of them do, and how many are enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from hushuffle.assessment.calibrate import Point, held
+from hushuffle.assessment.exposure import ONCE, Exposure
+from hushuffle.assessment.trials import worst_error
+from hushuffle.errors import InvalidInputError
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Bound, Chart, Population, Series, Table, Target
+from hushuffle.questions.dp.calibration import calibrate as solve
+from hushuffle.specification import Specification, build_protocol
+from hushuffle.specification._base import unfit
+
+_TIMES: Final = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+
+
+def sends_more(protocol: Protocol) -> bool:
+    """Return whether people send more than their report."""
+    return protocol.shuffler.own_messages > 0
+
+
+def message_table(protocol: Protocol) -> Table:
+    """Return how many messages and bits a person sends.
+
+    >>> import hushuffle as hs
+    >>> truth = hs.RandomizedResponse(k=1024, epsilon=float("inf"))
+    >>> survey = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=0.05), n=10**6)
+    >>> [row[1] for row in message_table(survey).rows]
+    [1.05, 2, 10.0, 10.5]
+    """
+    shuffler, bits = protocol.shuffler, protocol.randomizer.layout.bits
+    each = 1 + shuffler.own_messages
+    return Table(
+        key="messages",
+        title="What a person sends",
+        caption=(
+            "The report and the messages besides, which say nothing about it. Somebody who sees which messages come "
+            "from one person is hardly stopped by the others: they hide a report among everybody's only."
+        ),
+        columns=("figure", "value"),
+        rows=(
+            ("messages of each person, on average", each),
+            ("messages of each person, at most", 1 + shuffler.most_messages),
+            ("bits of a message", bits),
+            ("bits of each person, on average", each * bits),
+        ),
+    )
+
+
+def message_charts(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> tuple[Chart, Chart]:
+    """Return privacy, and accuracy, against the number of messages that people send besides."""
+    here = protocol.shuffler.own_messages
+    numbers = sorted({here * times for times in _TIMES if here * times <= protocol.shuffler.most_own_messages})
+    others = [with_messages(protocol, number) for number in numbers]
+    label = "messages of each person besides the report"
+    return (
+        Chart(
+            key="privacy-against-messages",
+            title="Privacy against the messages besides",
+            caption=f"More messages hide each report better: epsilon at delta = {delta:g}, smaller is more private.",
+            x_label=label,
+            y_label="epsilon (nats)",
+            series=(
+                Series.through(
+                    "released, after the shuffler", numbers, (exposure.epsilon(one, delta=delta) for one in others)
+                ),
+            ),
+            x_log=True,
+            y_log=True,
+            here=here,
+        ),
+        Chart(
+            key="accuracy-against-messages",
+            title="Accuracy against the messages besides",
+            caption="What they cost: predicted standard error of an estimated share, at the worst true share.",
+            x_label=label,
+            y_label="standard error of a share",
+            series=(Series.through("standard error", numbers, [worst_error(one) for one in others]),),
+            x_log=True,
+            y_log=True,
+            here=here,
+        ),
+    )
+
+
+def with_messages(protocol: Protocol, number: float) -> Protocol:
+    """Return the protocol with so many messages of each person besides the report, on average."""
+    return replace(protocol, shuffler=protocol.shuffler.with_own_messages(number))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagePoint:
+    """So many `messages` of each person besides the report, by coins of probability `p`, with what they give."""
+
+    messages: float
+    p: float
+    central: Bound
+    standard_error: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageChoice:
+    """How few messages meet the privacy target of one collection: `least`, beside what is `written`."""
+
+    title: str
+    population: Population
+    deployment: str
+    epsilon: float
+    delta: float
+    standard_error: float | None
+    written: MessagePoint
+    least: MessagePoint
+    targets: tuple[Target, ...]
+
+    @property
+    def met(self) -> bool:
+        """Whether the fewest messages meet all targets: more would be more private and less accurate."""
+        return all(target.met for target in self.targets)
+
+
+def calibrate_messages(specification: Specification, *, base_folder: Path = Path()) -> MessageChoice:
+    """Return how few messages of each person meet the privacy target of a specification.
+
+    Raises:
+        SpecificationError: no targets.epsilon, or one that no number of messages meets.
+        DataError, MissingDependencyError: the data cannot be used.
+
+    >>> from hushuffle.specification import parse
+    >>> choice = calibrate_messages(parse('''
+    ...     population = { n = 1_000_000, k = 1000 }
+    ...     randomizer = { kind = "randomized-response", epsilon = "inf" }
+    ...     shuffler = { kind = "blanket-messages", p = 0.5 }
+    ...     targets = { delta = 1e-7, epsilon = 1.0 }
+    ... '''))
+    >>> round(choice.least.messages, 4), choice.met
+    (0.0523, True)
+    """
+    targets = specification.targets
+    if targets.epsilon is None:
+        hint = "For example epsilon = 0.5: the central epsilon that is wanted, at most."
+        unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
+    exposure, people = Exposure.of(specification), specification.population.read(base_folder)
+    protocol = build_protocol(specification, n=people.n, k=people.k)
+    try:
+        found = solve(
+            protocol,
+            parameter="messages",
+            epsilon=targets.epsilon,
+            delta=targets.delta,
+            reports_per_person=exposure.reports,
+            rounds=exposure.composed,
+        )
+    except InvalidInputError:
+        rule = "must be a target that some number of messages meets"
+        unfit("targets.epsilon", rule, f"{targets.epsilon:g}", "Allow a larger one.")
+    least = _point(found.protocol, found.bound)
+    point = Point(local_epsilon=math.inf, central=least.central, standard_error=least.standard_error)
+    return MessageChoice(
+        title=specification.title or "Calibration of a shuffled collection",
+        population=people.population,
+        deployment=protocol.describe(reports_per_person=exposure.reports),
+        epsilon=targets.epsilon,
+        delta=targets.delta,
+        standard_error=targets.standard_error,
+        written=_point(protocol, exposure.epsilon(protocol, delta=targets.delta)),
+        least=least,
+        targets=held(specification, found.protocol, exposure, point, people.population.least_people),
+    )
+
+
+def _point(protocol: Protocol, central: Bound) -> MessagePoint:
+    tossed = protocol.shuffler.tossed
+    assert tossed is not None
+    messages = protocol.shuffler.own_messages
+    return MessagePoint(messages=messages, p=tossed[1], central=central, standard_error=worst_error(protocol))

@@ -1,0 +1,126 @@
+"""True reports among uniform dummies: the counts of two values say all that tells a from b.
+
+With S dummies at a or b, Bin(S, 1/2) of them are at a. The target's report comes on top, at a or at b; its law against
+the other one is (A + 1, S - A) against (A, S - A + 1), with likelihood ratio (count of a)/(count of b). Summed over S:
+
+    delta(epsilon) = E (1/N) E[(1 + e**epsilon) R_N - (e**epsilon - 1) N]_+ ,   N = S + 1, R_N the sum of N fair signs.
+
+What others hold changes nothing, so that every pair of neighbours is the worst one. The term falls with S (more dummies
+hide more), so that rows of neighbouring S are bracketed by their ends.
+
+Source: docs/theory/histograms.md, Theorem 2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.symmetric_pairs import AT_FIRST, AT_THIRD
+from hushuffle.model import Bound, Witness
+from hushuffle.model.citation import LUO
+from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats, fair_signs
+
+_TINY = 5e-324
+_ROWS = 256
+_CELLS = 256
+"""Rows, and events of each, of an explicit pair: neighbours are put together."""
+
+_LIGHT = 1e-40
+"""Rows lighter than this are left out of it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrueAmongUniform(SearchedCurve):
+    """n true reports and Bin(trials, p) messages that are uniform over k values.
+
+    `rows` are the law of how many of these are at two given values. A number of messages that is drawn at once, in
+    parts of 2**-64, misses the binomial law by at most `slack`.
+    """
+
+    k: int
+    n: int
+    trials: int
+    chance: float
+    rows: CountRows
+    slack: float
+    sources = (LUO,)
+    proof = "the counts of the two values, summed"
+
+    @classmethod
+    def of(cls, *, k: int, n: int, trials: int, p: float, numbers: int = 0) -> TrueAmongUniform:
+        """Return the curve; a law of so many `numbers` of messages, in parts, may stand for the binomial one.
+
+        >>> print(TrueAmongUniform.of(k=1000, n=10**6, trials=10**6, p=0.04).epsilon(1e-6))
+        1.044 nats (certified bracket)
+        """
+        chance, slack = p * 2 / k, (numbers + 2) * 2.0**-64 if numbers else 0.0
+        return cls(k=k, n=n, trials=trials, chance=chance, rows=CountRows.of(trials, chance), slack=slack)
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Whether no numbers share a row."""
+        return bool((self.rows.first == self.rows.last).all())
+
+    @property
+    def pure(self) -> float:
+        """Nothing but the report may be at its value."""
+        return math.inf
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return max(float(self.rows.at_least @ 2.0**-self.rows.last) - self.slack, 0.0)
+
+    def guess(self) -> float:
+        return 8 / math.sqrt(self.trials * self.chance + 1)
+
+    def upper(self, epsilon: float) -> float:
+        value = float(self.rows.at_most @ self._ends(self.rows.first, epsilon)[1])
+        return max(min(value * (1 + EPS * self.rows.first.size) + 2 * math.exp(LOG_TAIL) + self.slack, 1.0), _TINY)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        value = float(self.rows.at_least @ self._ends(self.rows.last, epsilon)[0])
+        return max(value * (1 - EPS * self.rows.first.size) - self.slack, 0.0), self._witness
+
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        return self.lower(epsilon)[0] if len(set(witness.target)) > 1 else 0.0
+
+    def epsilon(self, delta: float) -> Bound:
+        if 0 < delta < self.certain:
+            return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self._witness)
+        return super().epsilon(delta)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        """Return the pair with each row's S at its end: whoever sees the release may add what is missing."""
+        low, high = binomial.window(self.trials, self.chance, LOG_TAIL)
+        rows = CountRows.of(self.trials, self.chance, step=-(-(high - low + 1) // _ROWS))
+        mass = np.maximum(rows.at_least - self.slack, 0.0)
+        p: list[Floats] = []
+        q: list[Floats] = []
+        for last, share in zip(rows.last.tolist(), mass.tolist(), strict=True):
+            if share > _LIGHT:
+                start, end = binomial.window(int(last), 0.5, log_tail)
+                places = np.arange(start, end + 2.0)
+                cells = np.arange(0, places.size, -(-places.size // _CELLS))
+                for side, shift in ((p, 1), (q, 0)):
+                    side.append(share * np.add.reduceat(binomial.pmf(places - shift, last, 0.5), cells))
+        doubt = 4 * binomial.margin(self.trials) + 8 * EPS * _CELLS
+        pair = DatasetPair(witness=self._witness, p=np.concatenate(p), q=np.concatenate(q), doubt=doubt)
+        return (pair,)
+
+    @property
+    def _witness(self) -> Witness:
+        if self.k == 2:
+            return Witness(family=AT_FIRST, others=(self.n - 1,), target=(0, 1))
+        return Witness(family=AT_THIRD, others=(0, 0, self.n - 1), target=(0, 1))
+
+    def _ends(self, dummies: Floats, epsilon: float) -> tuple[Floats, Floats]:
+        number = dummies + 1
+        slope, threshold = 1 + math.exp(epsilon), math.expm1(epsilon) * number
+        low, high = fair_signs(number, slope, threshold, (2 * number, 2 * number))
+        return low / number, high / number

@@ -1,0 +1,216 @@
+"""True reports among dummies whose number is drawn for each value: two counts, independent of each other.
+
+X is the number of dummies of a value, f its law, and a report is kept with probability `kept`: g is the law of X and of
+the target's own report, if it is kept. A change from a to b changes the counts of a and b from g x f to f x g, with
+likelihood ratio u(x)/u(y), u = g/f. What others hold changes nothing if all reports are kept; else their reports hide
+as well, but not if all of them are elsewhere: that pair of neighbours is the worst one, and for two values below it.
+
+The set where the first is likelier is found from u, sorted; a wrong place of a point where rounding decides costs no
+more than rounding does, which both ends allow for.
+
+Source: docs/theory/histograms.md, Theorem 4 and Theorem 5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hushuffle.curves.base import LARGEST, SearchedCurve
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.symmetric_pairs import AT_FIRST, AT_THIRD
+from hushuffle.model import Bound, Witness
+from hushuffle.model.citation import MURAKAMI
+from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, Floats
+from hushuffle.numerics.exact import log_upwards
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.shufflers import DummyLaw, GeometricDummies
+
+_TINY = 5e-324
+_CELLS = 512
+"""Neighbouring numbers of an explicit pair are put together into so many cells."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Counts:
+    """The law of one value's count without the target's report, and with it, shapes (m,); known up to `doubt`.
+
+    What is missing of either has probability at most `lost`.
+    """
+
+    without: Floats
+    own: Floats
+    doubt: float = 0.0
+    lost: float = 0.0
+
+    @classmethod
+    def of(cls, law: DummyLaw | GeometricDummies, *, kept: float = 1.0) -> Counts:
+        """Return those of a law as it is implemented.
+
+        >>> import hushuffle as hs
+        >>> Counts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5})).own.tolist()
+        [0.0, 0.5, 0.5]
+        """
+        mass, lost = law.masses()
+        return cls._among(np.append(mass, 0.0), kept, doubt=EPS * (8 + mass.size), lost=lost)
+
+    @classmethod
+    def binomial(cls, trials: int, p: float) -> Counts:
+        """Return those of a binomial law, inside a window."""
+        low, high = binomial.window(trials, p, LOG_TAIL)
+        places = np.arange(low, high + 2.0)
+        mass = np.where(places <= high, binomial.pmf(places, trials, p), 0.0)
+        return cls._among(mass, 1.0, doubt=binomial.margin(trials), lost=2 * math.exp(LOG_TAIL))
+
+    @classmethod
+    def _among(cls, mass: Floats, kept: float, *, doubt: float, lost: float) -> Counts:
+        own = kept * np.append(0.0, mass[:-1]) + (1 - kept) * mass
+        there = (mass > 0) | (own > 0)
+        return cls(without=mass[there], own=own[there], doubt=doubt + 4 * EPS, lost=lost)
+
+    def with_others(self, people: int, kept: float) -> Counts:
+        """Return the counts of a value that so many others hold, too."""
+        low, high = binomial.window(people, kept, LOG_TAIL)
+        others = binomial.pmf(np.arange(low, high + 1.0), people, kept)
+        doubt = self.doubt + binomial.margin(people) + EPS * (others.size + self.without.size)
+        lost = self.lost + 2 * math.exp(LOG_TAIL)
+        return Counts(
+            without=np.convolve(self.without, others), own=np.convolve(self.own, others), doubt=doubt, lost=lost
+        )
+
+    @property
+    def ratio(self) -> Floats:
+        """How much likelier each count is with the target's report."""
+        infinite: Floats = np.full(self.own.size, np.inf)
+        return np.asarray(np.divide(self.own, self.without, out=infinite, where=self.without > 0))
+
+    def together(self) -> Counts:
+        """Return the same with neighbours put together into at most `_CELLS` cells."""
+        cells = np.arange(0, self.own.size, -(-self.own.size // _CELLS))
+        return Counts(
+            without=np.add.reduceat(self.without, cells),
+            own=np.add.reduceat(self.own, cells),
+            doubt=self.doubt + EPS * _CELLS,
+            lost=self.lost,
+        )
+
+
+def divergence_between(old: Counts, new: Counts, epsilon: float) -> tuple[float, float]:
+    """Return ends of HS(old.own x new.without || old.without x new.own).
+
+    >>> import hushuffle as hs
+    >>> counts = Counts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5}))
+    >>> [round(end, 9) for end in divergence_between(counts, counts, 0.0)]
+    [0.75, 0.75]
+    """
+    growth, ratio = math.exp(epsilon), old.ratio
+    order = np.argsort(-ratio, kind="stable")
+    falling = -ratio[order]
+    own = np.append(0.0, np.cumsum(old.own[order]))
+    without = np.append(0.0, np.cumsum(old.without[order]))
+    limit = growth * new.ratio
+    noise = 2 * (old.doubt + new.doubt) + EPS * (64 + old.own.size + new.own.size)
+
+    def sides(least: Floats) -> tuple[float, float]:
+        place = np.searchsorted(falling, -least, side="left")
+        return float(new.without @ own[place]), growth * float(new.own @ without[place])
+
+    first, second = sides(limit)
+    around = sum(sides(limit * (1 - 4 * noise)))
+    value = first - second
+    return value - noise * around, value + noise * around + 2 * (old.lost + new.lost)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrueAmongEach(SearchedCurve):
+    """n people's true reports, each kept with probability `kept`, and dummies of each of k values.
+
+    `counts` are those of a value that nobody else holds, `held` those of one that all others hold, where there are only
+    two values. Where each device throws coins of its own, instead of one draw for all people, counts are `coins`.
+    """
+
+    k: int
+    n: int
+    counts: Counts
+    held: Counts
+    coins: Counts | None = None
+    pure: float = math.inf
+    sources = (MURAKAMI,)
+    proof = "the counts of the two values, summed"
+
+    @classmethod
+    def of(
+        cls,
+        counts: Counts,
+        *,
+        k: int,
+        n: int,
+        kept: float = 1.0,
+        ratio: float | None = None,
+        coins: Counts | None = None,
+    ) -> TrueAmongEach:
+        """Return the curve; `ratio` is that of a geometric number of dummies from 0 on, without an end.
+
+        >>> print(TrueAmongEach.of(Counts.binomial(10**6, 4e-5), k=1000, n=10**6).epsilon(1e-6))
+        1.044 nats (certified bracket)
+        """
+        hidden = k == 2 and kept < 1 and n > 1
+        pure = math.inf
+        if ratio is not None and kept < 1:
+            share = Fraction(kept)
+            pure = log_upwards(1 + share / ((1 - share) * Fraction(ratio)))
+        held = counts.with_others(n - 1, kept) if hidden else counts
+        return cls(k=k, n=n, counts=counts, held=held, coins=coins, pure=pure)
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Whether nothing but rounding is between the ends."""
+        return self.held is self.counts
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return 0.0 if math.isfinite(self.pure) else self.lower(LARGEST)[0]
+
+    def guess(self) -> float:
+        places = np.arange(self.counts.without.size)
+        mean = float(self.counts.without @ places)
+        return 6 / math.sqrt(float(self.counts.without @ (places - mean) ** 2) + 1)
+
+    def upper(self, epsilon: float) -> float:
+        if epsilon >= self.pure:
+            return 0.0
+        laws = [law for law in (self.counts, self.coins) if law is not None]
+        return max(min(max(divergence_between(law, law, epsilon)[1] for law in laws), 1.0), _TINY)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        both = [(divergence_between(self.held, self.counts, epsilon)[0], (0, 1))]
+        if not self.exact:
+            both.append((divergence_between(self.counts, self.held, epsilon)[0], (1, 0)))
+        value, target = max(both)
+        return max(value, 0.0), self._witness(target)
+
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        return self.lower(epsilon)[0] if self.exact and len(set(witness.target)) > 1 else 0.0
+
+    def epsilon(self, delta: float) -> Bound:
+        if 0 < delta < self.certain:
+            return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self._witness((0, 1)))
+        return super().epsilon(delta)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        del log_tail  # nothing that counts is missing
+        old, new = self.held.together(), self.counts.together()
+        p, q = np.outer(old.own, new.without).ravel(), np.outer(old.without, new.own).ravel()
+        there = (p > 0) | (q > 0)
+        return (DatasetPair(witness=self._witness((0, 1)), p=p[there], q=q[there], doubt=old.doubt + new.doubt),)
+
+    def _witness(self, target: tuple[int, int]) -> Witness:
+        if self.k == 2:
+            return Witness(family=AT_FIRST, others=(self.n - 1,), target=target)
+        return Witness(family=AT_THIRD, others=(0, 0, self.n - 1), target=target)

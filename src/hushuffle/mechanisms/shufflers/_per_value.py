@@ -1,0 +1,100 @@
+"""What shufflers share whose dummies are so many of each value, each number drawn for itself."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
+    from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
+    from hushuffle.randomness import Randomness
+
+MOST = 1 << 31
+"""Most dummies of a release, on average."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerValue(Shuffler):
+    """Adds to the reports dummies whose number is drawn for each of the k values, independently.
+
+    `people` and `values` are those of its protocol, `counts` what was drawn for one release, shape (k,).
+    """
+
+    people: int | None = field(default=None, init=False, repr=False)
+    values: int | None = field(default=None, init=False, repr=False)
+    counts: npt.NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    @abstractmethod
+    def value_law(self) -> DummyLaw | GeometricDummies:
+        """The law of the number of dummies of one value."""
+
+    @property
+    def reveals(self) -> Reveals:
+        return Reveals.MULTISET
+
+    def fitted(self, *, n: int, values: int) -> Shuffler:
+        self.check(n=n, values=values)
+        made = self._with(people=n, values=values)
+        if made.expected_dummies > MOST:
+            _checks.reject("p", f"at most {MOST:,} dummies on average", f"<{made.expected_dummies:,.0f}>")
+        return made
+
+    @property
+    def dummies(self) -> int:
+        if self.counts is None:
+            message = (
+                "This needs a number of dummies that are uniform over the values; here each value gets a number of its "
+                "own."
+            )
+            raise UnsupportedProtocolError(message)
+        return int(self.counts.sum())
+
+    @property
+    def expected_dummies(self) -> float:
+        return self.known(self.values) * self.value_law.mean
+
+    def drawn(self, rng: Randomness) -> Shuffler:
+        return self._with(counts=self.value_law.draws(self.known(self.values), rng))
+
+    @property
+    def placed(self) -> npt.NDArray[np.int64] | None:
+        return None if self.counts is None else np.repeat(np.arange(self.counts.size), self.counts)
+
+    def complete(
+        self, reports: npt.NDArray[np.int64], *, draw: Callable[[int], npt.NDArray[np.int64]]
+    ) -> npt.NDArray[np.int64]:
+        del draw
+        placed = self.placed
+        assert placed is not None, "dummies are drawn before"
+        return np.concatenate([reports, placed])
+
+    def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+        return messages[rng.permutation(messages.shape[0])]
+
+    def known(self, number: int | None) -> int:
+        """Return how many people or values there are.
+
+        Raises:
+            UnsupportedProtocolError: it belongs to no protocol.
+        """
+        if number is None:
+            message = "How many dummies there are depends on n and k: read it from `Protocol(...).shuffler`."
+            raise UnsupportedProtocolError(message)
+        return number
+
+    def _with(self, **changes: object) -> Self:
+        made = object.__new__(type(self))
+        for name, value in {**vars(self), **changes}.items():
+            object.__setattr__(made, name, value)
+        return made

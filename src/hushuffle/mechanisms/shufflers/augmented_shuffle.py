@@ -1,0 +1,90 @@
+"""The augmented shuffle: the shuffler keeps a sample of the reports and adds dummies of each value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.mechanisms.shufflers._per_value import PerValue
+from hushuffle.mechanisms.shufflers.dummy_law import SCALE, DummyLaw
+from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
+
+if TYPE_CHECKING:
+    from hushuffle.randomness import Randomness
+
+
+_LARGEST: Final = 40.0
+_HAIR: Final = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentedShuffle(PerValue):
+    """Keeps each report with probability `kept`, adds to each of the k values a random number of dummies, and shuffles.
+
+    People send their values as they are, encrypted so that the shuffler cannot read them:
+    `RandomizedResponse(k=k, epsilon=math.inf)`. Everything rests on a shuffler that samples, adds and keeps silent.
+    Where most people work together with the reader, privacy stays the same: no person's report hides another's.
+
+    Args:
+        each: the law of the number of dummies of a value, drawn for each value: a `DummyLaw` or `GeometricDummies`.
+        kept: the probability that a report is kept, in (0, 1]; a whole number of 2**-64, rounded down.
+
+    Raises:
+        InvalidInputError: a number out of range, or more than 2**31 dummies on average.
+
+    Source: Murakami, Sei, Eriguchi 2025; docs/theory/histograms.md, Theorem 5 and Corollary 6.
+
+    >>> import hushuffle as hs
+    >>> truth = hs.RandomizedResponse(k=100, epsilon=float("inf"))
+    >>> survey = hs.Protocol(randomizer=truth, shuffler=hs.AugmentedShuffle.pure(epsilon=1.0), n=50_000)
+    >>> found = hs.dp.epsilon(survey, delta=0.0)
+    >>> found.kind, round(found.upper, 9)
+    ('exact', 1.0)
+    """
+
+    each: DummyLaw | GeometricDummies
+    kept: float = 1.0
+
+    def __post_init__(self) -> None:
+        _checks.of_type("each", self.each, DummyLaw, GeometricDummies)
+        chance = _checks.probability("kept", self.kept, low_open=True)
+        object.__setattr__(self, "kept", int(Fraction(chance) * SCALE) / SCALE)
+
+    @classmethod
+    def pure(cls, *, epsilon: float) -> AugmentedShuffle:
+        """Return the one with dummies from 0 on whose guarantee is epsilon (nats) at delta = 0, to rounding.
+
+        Reports are kept with probability 1 - e**(-epsilon/2), the ratio of the dummies is 1/(1 + e**(epsilon/2)).
+
+        Raises:
+            InvalidInputError: epsilon is not > 0, or beyond 40.
+        """
+        wanted = _checks.positive("epsilon", epsilon)
+        if wanted > _LARGEST:
+            _checks.reject("epsilon", f"at most {_LARGEST:g}", wanted)
+        # A little less of both, so that rounding leaves the guarantee whole.
+        kept, ratio = -math.expm1(-wanted / 2) * (1 - _HAIR), (1 + _HAIR) / (1 + math.exp(wanted / 2))
+        return cls(each=GeometricDummies(ratio=ratio), kept=kept)
+
+    @property
+    def value_law(self) -> DummyLaw | GeometricDummies:
+        return self.each
+
+    def thinned(self, reports: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+        if self.kept == 1:
+            return reports
+        return reports[rng.words(reports.shape[0]) < np.uint64(int(Fraction(self.kept) * SCALE))]
+
+    def describe(self) -> str:
+        law = self.each
+        share = "all reports" if self.kept == 1 else f"each report with probability {self.kept:.6g}"
+        return (
+            f"a shuffler keeps {share}, adds to each value a random number of dummies with mean {law.mean:,.6g}, and "
+            "releases all in a uniformly random order"
+        )

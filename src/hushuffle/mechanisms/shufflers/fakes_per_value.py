@@ -1,0 +1,83 @@
+"""Fake reports: every person sends, for each of the k values, a fake report by a coin of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hushuffle import _checks
+from hushuffle.mechanisms.shufflers._per_value import PerValue
+from hushuffle.mechanisms.shufflers.base import Shuffler
+from hushuffle.mechanisms.shufflers.blanket_messages import binomial_dummies, honest_people
+from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakesPerValue(PerValue):
+    """People hide each other: for each of the k values, each person adds a fake report of it with probability p.
+
+    Each value gets Bin(n, p) fake reports, independently of all others and of what people hold. All messages leave in a
+    uniformly random order; a shuffler that adds nothing is enough. Reports are values as they are:
+    `RandomizedResponse(k=k, epsilon=math.inf)`. Whoever sees a person's messages together reads most values.
+
+    Args:
+        p: the probability of a fake report of a value, in [0, 1]; a person sends k p of them on average.
+        honest: the share of the n people who do so and keep it to themselves, in [0, 1]: privacy is that of an honest
+            person, against all others together. How well frequencies are estimated assumes that everybody does so.
+
+    Raises:
+        InvalidInputError: a number out of range, or more than 2**31 fake reports on average.
+
+    Source: docs/theory/histograms.md, Theorem 4.
+
+    >>> import hushuffle as hs
+    >>> truth = hs.RandomizedResponse(k=1000, epsilon=float("inf"))
+    >>> survey = hs.Protocol(randomizer=truth, shuffler=hs.FakesPerValue(p=4e-5), n=1_000_000)
+    >>> print(hs.dp.epsilon(survey, delta=1e-6))
+    1.044 nats (certified bracket)
+    """
+
+    p: float
+    honest: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", _checks.probability("p", self.p))
+        object.__setattr__(self, "honest", _checks.probability("honest", self.honest))
+
+    def check(self, *, n: int, values: int) -> None:
+        """Refuse more people than there are laws for."""
+        del values
+        if n > LARGEST:
+            _checks.reject("n", f"at most {LARGEST:,} people", n)
+
+    @property
+    def own_messages(self) -> float:
+        return self.known(self.values) * self.p
+
+    @property
+    def most_own_messages(self) -> int:
+        return self.known(self.values)
+
+    @property
+    def most_messages(self) -> int:
+        return self.known(self.values)
+
+    def with_own_messages(self, number: float) -> Shuffler:
+        return replace(self, p=min(number / self.known(self.values), 1.0))
+
+    def secret(self, n: int) -> tuple[int, Shuffler]:
+        return (n, self) if self.honest == 1 else (honest_people(self.honest, n), replace(self, honest=1.0))
+
+    @property
+    def tossed(self) -> tuple[int, float]:
+        return self.known(self.people), self.p
+
+    @property
+    def value_law(self) -> DummyLaw:
+        return binomial_dummies(self.known(self.people), self.p)
+
+    def describe(self) -> str:
+        trusted = "" if self.honest == 1 else f", and {self.honest:.4g} of them keep that to themselves"
+        return (
+            f"for each value, every person adds a fake report with probability {self.p:.4g}{trusted}, and a shuffler "
+            "releases all messages in a uniformly random order"
+        )

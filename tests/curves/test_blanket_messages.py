@@ -1,0 +1,178 @@
+"""Blanket messages and fake reports: enumeration of everybody's messages lies inside the bracket."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hushuffle as hs
+from hushuffle.curves.blanket_messages import TrueAmongUniform
+from hushuffle.curves.value_dummies import Counts, TrueAmongEach, divergence_between
+from oracles import several_messages as oracle
+
+GROWTHS = (Fraction(1), Fraction(3, 2), Fraction(3), Fraction(12))
+
+
+def truth(k: int) -> hs.RandomizedResponse:
+    return hs.RandomizedResponse(k=k, epsilon=math.inf)
+
+
+def inside(figure: hs.Bound, exact: Fraction) -> bool:
+    """An exact figure may be off by rounding."""
+    return figure.lower * (1 - 1e-9) <= float(exact) <= figure.upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("n", "k", "p", "trials"), [(1, 2, 0.5, 1), (2, 2, 0.25, 2), (3, 3, 0.5, 1), (2, 4, 1.0, 1)])
+def test_every_outcome_of_blanket_messages(n: int, k: int, p: float, trials: int) -> None:
+    extra = oracle.uniform_messages(k, Fraction(p), trials)
+    survey = hs.Protocol(randomizer=truth(k), shuffler=hs.BlanketMessages(p=p, trials=trials), n=n)
+    for growth in GROWTHS:
+        least, most = oracle.worst(n, k, growth, messages=lambda value: oracle.person(value, k, extra=extra))
+        assert least == most  # what others hold changes nothing
+        figure = hs.dp.delta(survey, epsilon=math.log(growth))
+        assert inside(figure, most)
+        assert figure.upper - figure.lower < 1e-12
+
+
+@pytest.mark.parametrize(("n", "k", "p"), [(1, 2, 0.5), (2, 2, 0.25), (2, 3, 0.5), (3, 2, 0.125), (2, 2, 1.0)])
+def test_every_outcome_of_fakes_per_value(n: int, k: int, p: float) -> None:
+    extra = oracle.fakes(k, Fraction(p))
+    survey = hs.Protocol(randomizer=truth(k), shuffler=hs.FakesPerValue(p=p), n=n)
+    for growth in GROWTHS:
+        least, most = oracle.worst(n, k, growth, messages=lambda value: oracle.person(value, k, extra=extra))
+        assert least == most
+        figure = hs.dp.delta(survey, epsilon=math.log(growth))
+        assert inside(figure, most)
+        assert figure.upper - figure.lower < 1e-12
+
+
+def test_blanket_messages_beside_a_noisy_report() -> None:
+    k, n, p = 3, 3, Fraction(1, 2)
+    extra = oracle.uniform_messages(k, p, 1)
+    noisy = hs.RandomizedResponse(k=k, epsilon=2.0)
+    theta = noisy.law().symmetric.theta
+    survey = hs.Protocol(randomizer=noisy, shuffler=hs.BlanketMessages(p=float(p)), n=n)
+    for growth in GROWTHS[:3]:
+        _, most = oracle.worst(n, k, growth, messages=lambda value: oracle.person(value, k, extra=extra, theta=theta))
+        assert inside(hs.dp.delta(survey, epsilon=math.log(growth)), most)
+
+
+@pytest.mark.parametrize("shuffler", [hs.BlanketMessages(p=0.5, honest=0.5), hs.FakesPerValue(p=0.5, honest=0.5)])
+def test_colluders_know_their_own_messages(shuffler: hs.BlanketMessages) -> None:
+    """Of three people one is honest: all that others send is known, and what is left is a crowd of one."""
+    k = 3
+    extra = (
+        oracle.uniform_messages(k, Fraction(1, 2), 1)
+        if hasattr(shuffler, "trials")
+        else oracle.fakes(k, Fraction(1, 2))
+    )
+    survey = hs.Protocol(randomizer=truth(k), shuffler=shuffler, n=3)
+    for growth in GROWTHS:
+        _, most = oracle.worst(1, k, growth, messages=lambda value: oracle.person(value, k, extra=extra))
+        assert inside(hs.dp.delta(survey, epsilon=math.log(growth)), most)
+
+
+@pytest.mark.parametrize("shuffler", [hs.BlanketMessages(p=0.04), hs.FakesPerValue(p=4e-5)])
+@pytest.mark.parametrize("delta", [1e-6, 1e-12])
+def test_a_million_people_get_a_tight_figure(shuffler: hs.BlanketMessages, delta: float) -> None:
+    survey = hs.Protocol(randomizer=truth(1000), shuffler=shuffler, n=10**6)
+    figure = hs.dp.epsilon(survey, delta=delta)
+    assert figure.upper < figure.lower * (1 + 3e-5)
+
+
+def test_a_share_of_honest_people_counts_as_that_many_people() -> None:
+    half = hs.Protocol(randomizer=truth(9), shuffler=hs.BlanketMessages(p=0.3, honest=0.5), n=2000)
+    alone = hs.Protocol(randomizer=truth(9), shuffler=hs.BlanketMessages(p=0.3), n=1000)
+    assert hs.dp.epsilon(half, delta=1e-6) == hs.dp.epsilon(alone, delta=1e-6)
+
+
+def test_rows_of_many_numbers_bracket_those_of_each() -> None:
+    fine = TrueAmongUniform.of(k=2, n=10**6, trials=4 * 10**6, p=0.5)
+    assert not fine.exact
+    law = Counts.binomial(10**6, 0.5)
+    assert fine.lower(0.001)[0] < fine.upper(0.001) < fine.lower(0.001)[0] * 1.001
+    assert law.own.size == law.without.size
+
+
+def test_no_messages_hide_nothing() -> None:
+    for shuffler in (hs.BlanketMessages(p=0.0), hs.FakesPerValue(p=0.0)):
+        survey = hs.Protocol(randomizer=truth(3), shuffler=shuffler, n=50)
+        assert hs.dp.epsilon(survey, delta=0.5).lower == math.inf
+        assert hs.dp.delta(survey, epsilon=3.0).upper == 1.0
+    assert hs.dp.epsilon(survey, delta=0.0).lower == math.inf
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [TrueAmongUniform.of(k=5, n=400, trials=400, p=0.5), TrueAmongEach.of(Counts.binomial(400, 0.1), k=5, n=400)],
+)
+def test_explicit_pairs_come_near_the_curve(curve: TrueAmongUniform) -> None:
+    (pair,) = curve.datasets(log_tail=-60.0)
+    for epsilon in (0.0, 0.3, 0.8):
+        assert curve.upper(epsilon) * 0.97 < pair.divergence(epsilon) <= curve.upper(epsilon)
+    assert curve.lower_at(pair.witness, 0.3) == curve.lower(0.3)[0]
+
+
+def test_rounds_compose_to_a_bracket() -> None:
+    survey = hs.Protocol(randomizer=truth(10), shuffler=hs.BlanketMessages(p=0.2), n=10_000)
+    figure = hs.dp.compose([(survey, 5)], delta=1e-6)
+    assert 0 < figure.lower <= figure.upper < figure.lower * 1.02
+    assert hs.dp.epsilon(survey, delta=1e-6, reports_per_person=2).upper < math.inf
+
+
+def test_laws_with_holes_are_summed_as_they_are() -> None:
+    law = hs.DummyLaw.of({0: 0.25, 3: 0.5, 4: 0.25})
+    counts = Counts.of(law)
+    mass = dict(zip(law.numbers.tolist(), law.probabilities.tolist(), strict=True))
+    for growth in (1.0, 1.5, 4.0):
+        pairs = [(x, y) for x in range(7) for y in range(7)]
+        exact = sum(
+            max(mass.get(x - 1, 0) * mass.get(y, 0) - growth * mass.get(x, 0) * mass.get(y - 1, 0), 0) for x, y in pairs
+        )
+        low, high = divergence_between(counts, counts, math.log(growth))
+        assert low <= exact + 1e-15
+        assert exact <= high + 1e-15
+        assert np.isclose(low, high, atol=1e-13)
+
+
+@pytest.mark.parametrize("kept", [1.0, 0.75])
+@pytest.mark.parametrize(("n", "k"), [(1, 2), (3, 2), (2, 3), (3, 3)])
+def test_every_outcome_of_an_augmented_shuffle(n: int, k: int, kept: float) -> None:
+    law = {0: Fraction(1, 4), 1: Fraction(1, 2), 3: Fraction(1, 4)}
+    each = [{tuple(d * u for u in oracle.unit(y, k)): p for d, p in law.items()} for y in range(k)]
+    besides = oracle.together(each, k)
+    nothing = {(0,) * k: Fraction(1)}
+    shuffler = hs.AugmentedShuffle(each=hs.DummyLaw.of({d: float(p) for d, p in law.items()}), kept=kept)
+    survey = hs.Protocol(randomizer=truth(k), shuffler=shuffler, n=n)
+    for growth in GROWTHS:
+        _, most = oracle.worst(
+            n,
+            k,
+            growth,
+            messages=lambda value: oracle.person(value, k, extra=nothing, kept=Fraction(kept)),
+            besides=besides,
+        )
+        figure = hs.dp.delta(survey, epsilon=math.log(growth))
+        assert inside(figure, most)
+        if k > 2 or kept == 1 or n == 1:
+            assert figure.upper - figure.lower < 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_geometric_dummies_give_a_guarantee_without_delta(epsilon: float) -> None:
+    shuffler = hs.AugmentedShuffle.pure(epsilon=epsilon)
+    survey = hs.Protocol(randomizer=truth(4), shuffler=shuffler, n=1000)
+    pure = hs.dp.epsilon(survey, delta=0.0)
+    assert pure.kind == "exact"
+    assert epsilon * (1 - 1e-9) < pure.upper <= epsilon
+    # The largest ratio over pairs of counts, the law summed term by term.
+    kept, ratio = shuffler.kept, shuffler.each.ratio
+    mass = [(1 - ratio) * ratio**x for x in range(40)]
+    own = [kept * (mass[x - 1] if x else 0) + (1 - kept) * mass[x] for x in range(40)]
+    ratios = [own[x] / mass[x] for x in range(40)]
+    assert math.log(max(ratios) / min(ratios)) == pytest.approx(pure.upper, rel=1e-9)
+    assert hs.dp.delta(survey, epsilon=epsilon * 0.9).lower > 0
+    assert hs.dp.epsilon(survey, delta=1e-3).upper < epsilon

@@ -1,0 +1,125 @@
+"""Frequencies from true reports among dummies: unbiased, with the predicted variance; what fake users can do."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hushuffle as hs
+from hushuffle.errors import InvalidInputError
+from hushuffle.estimation import heavy_hitters, predicted_standard_error
+from hushuffle.mechanisms.shufflers import Shuffler
+from oracles import several_messages as oracle
+
+TRUTH = hs.RandomizedResponse(k=4, epsilon=math.inf)
+VALUES = np.repeat([0, 1, 2], [100, 70, 30])
+SHARES = np.array([0.5, 0.35, 0.15, 0.0])
+SHUFFLERS = [
+    hs.BlanketMessages(p=0.3),
+    hs.BlanketMessages(p=0.5, trials=3),
+    hs.FakesPerValue(p=0.1),
+    hs.AugmentedShuffle(each=hs.DummyLaw.binomial(trials=60, p=0.5), kept=0.8),
+    hs.AugmentedShuffle.pure(epsilon=1.0),
+]
+
+
+@pytest.mark.parametrize("shuffler", SHUFFLERS, ids=repr)
+def test_estimates_are_unbiased_and_as_accurate_as_predicted(shuffler: Shuffler) -> None:
+    # Six standard errors of a mean of 800 runs: false alarms below 1e-8 each.
+    survey, rng, runs = hs.Protocol(randomizer=TRUTH, shuffler=shuffler, n=200), hs.reproducible(7), 800
+    found = np.array([hs.estimate(survey.collect(VALUES, rng=rng), protocol=survey).frequencies for _ in range(runs)])
+    predicted = predicted_standard_error(survey, frequency=SHARES)
+    assert np.all(abs(found.mean(axis=0) - SHARES) < 6 * predicted / math.sqrt(runs))
+    assert found.std(axis=0) == pytest.approx(predicted, rel=0.16)
+
+
+def test_the_variance_is_that_of_every_outcome() -> None:
+    n, k, p = 3, 3, Fraction(1, 4)
+    truth = hs.RandomizedResponse(k=k, epsilon=math.inf)
+    held = [0, 0, 2]
+    fakes = oracle.together((oracle.person(value, k, extra=oracle.fakes(k, p)) for value in held), k)
+    survey = hs.Protocol(randomizer=truth, shuffler=hs.FakesPerValue(p=float(p)), n=n)
+    for (mean, variance), share in zip(oracle.moments(fakes, k), (2 / 3, 0, 1 / 3), strict=True):
+        assert (float(mean) - n * float(p)) / n == pytest.approx(share)
+        error = predicted_standard_error(survey, frequency=share)
+        assert float(variance) / n**2 == pytest.approx(float(error) ** 2)
+    besides = oracle.uniform_messages(k, Fraction(1), 2)  # a fixed number of uniform messages
+    fixed = oracle.together((oracle.person(value, k, extra=besides) for value in held), k)
+    survey = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=1.0, trials=2), n=n)
+    for (mean, variance), share in zip(oracle.moments(fixed, k), (2 / 3, 0, 1 / 3), strict=True):
+        assert (float(mean) - 2 * n / k) / n == pytest.approx(share)
+        assert float(variance) / n**2 == pytest.approx(float(predicted_standard_error(survey, frequency=share)) ** 2)
+
+
+@pytest.mark.parametrize("shuffler", SHUFFLERS, ids=repr)
+def test_intervals_hold_and_values_nobody_holds_are_rarely_listed(shuffler: Shuffler) -> None:
+    survey, rng = hs.Protocol(randomizer=TRUTH, shuffler=shuffler, n=200), hs.reproducible(9)
+    covered = listed = 0
+    for _ in range(300):
+        released = survey.collect(VALUES, rng=rng)
+        given = survey if survey.shuffler.dummy_law is None else survey.with_dummies(released.dummies)
+        estimate = hs.estimate(released, protocol=survey)
+        low, high = estimate.interval(0.95).T
+        covered += int(np.sum((low <= SHARES) & (high >= SHARES)))
+        listed += 3 in heavy_hitters(estimate, protocol=given, level=0.2).values
+    # Each is binomial at worst; below 1e-6 by chance. Intervals are normal ones.
+    assert covered > 0.9 * 1200
+    assert listed <= 300 * 0.05 + 6 * math.sqrt(300 * 0.05)
+
+
+@pytest.mark.parametrize(
+    ("shuffler", "besides"),
+    [
+        (hs.BlanketMessages(p=0.25, trials=1), 1),
+        (hs.BlanketMessages(p=0.5, trials=2), 2),
+        (hs.FakesPerValue(p=0.25), 3),
+    ],
+)
+def test_fake_users_reach_both_ends(shuffler: Shuffler, besides: int) -> None:
+    """One of three sends up to `besides` messages besides the report: every choice is tried, means are in fractions."""
+    n, k = 3, 3
+    p = Fraction(shuffler.p)  # type: ignore[attr-defined]
+    honest = [0, 1]
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=k, epsilon=math.inf), shuffler=shuffler, n=n)
+    gain, moved = hs.poisoning_gain(survey, fakes=1), []
+    for target, size in itertools.product(range(k), range(besides + 2)):
+        for sent in itertools.combinations_with_replacement(range(k), size):
+            if besides == 3:  # fakes of each value: their mean is subtracted
+                mean = honest.count(target) + 2 * p + sent.count(target) - n * p
+            else:
+                trials = Fraction(shuffler.trials)  # type: ignore[attr-defined]
+                number = 2 + 2 * trials * p + size - n
+                mean = honest.count(target) + 2 * trials * p / k + sent.count(target) - number / k
+            moved.append((mean - honest.count(target)) / n)
+    assert gain.raised.upper == pytest.approx(float(max(moved)))
+    assert gain.lowered.upper == pytest.approx(-float(min(moved)))
+    assert gain.honest.upper == pytest.approx(1 / 3)
+
+
+def test_fake_users_gain_nothing_where_the_shuffler_adds_the_dummies() -> None:
+    survey = hs.Protocol(randomizer=TRUTH, shuffler=hs.AugmentedShuffle.pure(epsilon=0.5), n=200)
+    gain = hs.poisoning_gain(survey, fakes=20)
+    assert (gain.raised.upper, gain.lowered.upper) == (0.1, 0.0)
+
+
+def test_matrices_are_moved_by_further_messages_too() -> None:
+    matrix = hs.MatrixRandomizer(channel=hs.RandomizedResponse(k=3, epsilon=1.0).channel())
+    same = hs.RandomizedResponse(k=3, epsilon=1.0)
+    ends = [
+        hs.poisoning_gain(hs.Protocol(randomizer=one, shuffler=hs.BlanketMessages(p=0.2), n=50), fakes=5)
+        for one in (matrix, same)
+    ]
+    assert ends[0].raised.upper == pytest.approx(ends[1].raised.upper)
+    assert ends[0].lowered.upper == pytest.approx(ends[1].lowered.upper)
+
+
+def test_fewer_reports_than_people_are_refused_where_all_are_kept() -> None:
+    survey = hs.Protocol(randomizer=TRUTH, shuffler=hs.FakesPerValue(p=0.1), n=200)
+    with pytest.raises(InvalidInputError, match="n = 200 reports or more"):
+        hs.estimate(np.zeros(199, dtype=np.int64), protocol=survey)
+    counts = survey.randomizer.counts(survey.collect(VALUES, rng=hs.reproducible(1)).reports)
+    assert hs.estimate(counts, protocol=survey).frequencies.shape == (4,)

@@ -61,6 +61,7 @@ bench: .venv/.bench ## measure speed and tightness
 	$(BIN)/python benchmarks/audit_libraries.py
 	$(BIN)/python benchmarks/heavy_hitters.py
 	$(BIN)/python benchmarks/messages.py
+	$(BIN)/python benchmarks/sums.py
 	$(BIN)/python benchmarks/linkage.py
 	$(BIN)/python benchmarks/order.py
 	$(BIN)/python benchmarks/mallows.py

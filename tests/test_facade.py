@@ -83,6 +83,8 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "NumberGrid": ("low", "high", "levels"),
     "best_levels": ("n", "epsilon", "delta", "low", "high"),
     "estimate_numbers": ("reports", "protocol", "grid"),
+    "SplitAndMix": ("low", "high", "n", "epsilon", "delta", "levels", "honest", "coordinates"),
+    "estimate_sum": ("messages", "protocol"),
     "mean_error": ("protocol", "grid", "numbers"),
     "Protocol.sums": ("values", "rng"),
     "SecureAggregation": (),

@@ -9,6 +9,8 @@ from hushuffle.estimation import estimate as estimate
 from hushuffle.estimation import poisoning_gain as poisoning_gain
 from hushuffle.estimation.numbers import estimate_numbers as estimate_numbers
 from hushuffle.estimation.numbers import mean_error as mean_error
+from hushuffle.estimation.sums import SumEstimate as SumEstimate
+from hushuffle.estimation.sums import estimate_sum as estimate_sum
 from hushuffle.mechanisms.adversaries import Informed as Informed
 from hushuffle.mechanisms.adversaries import Strong as Strong
 from hushuffle.mechanisms.adversaries import Uninformed as Uninformed
@@ -38,6 +40,7 @@ from hushuffle.mechanisms.shufflers import SecureAggregation as SecureAggregatio
 from hushuffle.mechanisms.shufflers import UniformShuffle as UniformShuffle
 from hushuffle.mechanisms.sketches import BloomEncoder as BloomEncoder
 from hushuffle.mechanisms.sketches import BloomFilter as BloomFilter
+from hushuffle.mechanisms.split_and_mix import SplitAndMix as SplitAndMix
 from hushuffle.model import Bound as Bound
 from hushuffle.model import Bounds as Bounds
 from hushuffle.model import Channel as Channel

@@ -15,6 +15,7 @@ from hushuffle.curves.local import FiniteLocal, Local, NoisyOrder
 from hushuffle.curves.mixed import MemberCurve, WorstCurve
 from hushuffle.curves.mixture import Mixture
 from hushuffle.curves.secure_sums import SecureSums
+from hushuffle.curves.shared_sums import SharedSums
 from hushuffle.curves.symmetric import Binary, Kary
 from hushuffle.curves.value_dummies import Counts, TrueAmongEach
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
@@ -24,6 +25,7 @@ from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.mixed_protocol import MixedProtocol
+    from hushuffle.mechanisms.split_and_mix import SplitAndMix
 
 _CERTIFIED: Final = 2 * 10**9
 """The accuracy of the binomial tails underneath is tested up to this size."""
@@ -33,7 +35,7 @@ _RARE: Final = Fraction(1, 10**7)
 """Flips rarer than this hide nothing among columns of one kind; their ratios overflow there."""
 
 
-def divergence(protocol: Protocol | MixedProtocol) -> PrivacyCurve:
+def divergence(protocol: Protocol | MixedProtocol | SplitAndMix) -> PrivacyCurve:
     """Return the divergence of a protocol.
 
     Raises:
@@ -42,6 +44,8 @@ def divergence(protocol: Protocol | MixedProtocol) -> PrivacyCurve:
 
     Source: docs/theory/index.md.
     """
+    if protocol.shared is not None:
+        return SharedSums(protocol=protocol.shared)
     curves = tuple(_of_target(protocol, target) for target in protocol.targets)
     return curves[0] if len(curves) == 1 else WorstCurve(curves=curves)
 

@@ -23,6 +23,7 @@ from hushuffle.curves.composition import Made, total_pure, upper_delta, upper_ep
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler, UniformShuffle
 from hushuffle.model import Bound, Citation, Witness
@@ -30,6 +31,7 @@ from hushuffle.numerics.roots import crossing
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.mixed_protocol import MixedProtocol
+    from hushuffle.mechanisms.split_and_mix import SplitAndMix
 
 _TAIL: Final = -60.0
 """Events rarer than about e**-60 may be missing from a lower end."""
@@ -38,7 +40,7 @@ _WIDEST: Final = 16
 """Beyond so many bits per report the datasets of a lower end take too long."""
 
 
-def person_curve(protocol: Protocol | MixedProtocol, reports: int) -> PrivacyCurve:
+def person_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int) -> PrivacyCurve:
     """Return the curve of a protocol of n reports, of which one person gives at most so many.
 
     Raises:
@@ -48,6 +50,11 @@ def person_curve(protocol: Protocol | MixedProtocol, reports: int) -> PrivacyCur
     single, most = divergence(protocol), min(reports, protocol.n)
     if most == 1:
         return single
+    if protocol.shared is not None:
+        message = (
+            "Several numbers of one person in one sum are not understood: take `coordinates`, or add them up first."
+        )
+        raise UnsupportedProtocolError(message)
     protocol = Protocol(randomizer=protocol.randomizer, shuffler=protocol.shuffler, n=protocol.n)
     reveals = protocol.reveals
     if reveals in (Reveals.SENDERS, Reveals.NOISY_ORDER):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
@@ -46,6 +46,7 @@ class MixedProtocol(_checks.ByName):
     groups: Sequence[Part]
     shuffler: Shuffler
     group: int | None = None
+    shared: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         groups = _pairs(self.groups)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,8 @@ class Protocol(_checks.ByName):
     randomizer: Mechanism
     shuffler: Shuffler
     n: int
+    shared: ClassVar[None] = None
+    """A `SplitAndMix` is not made of one report of each person."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.randomizer, Mechanism):

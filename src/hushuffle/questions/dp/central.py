@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -16,6 +17,7 @@ from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound, Histogram, Witness
 from hushuffle.numerics.exact import times_upwards
 
@@ -23,7 +25,7 @@ LARGE_EPSILON = 5.0
 """Above this the guarantee is a weak promise by itself."""
 
 
-def delta(protocol: Protocol | MixedProtocol, *, epsilon: float, reports_per_person: int = 1) -> Bound:
+def delta(protocol: Protocol | MixedProtocol | SplitAndMix, *, epsilon: float, reports_per_person: int = 1) -> Bound:
     """Return a certified bracket of the smallest delta for which the release is (epsilon, delta)-DP.
 
     Relation: replace one person's value, n fixed. The adversary knows everybody else's value and
@@ -52,7 +54,7 @@ def delta(protocol: Protocol | MixedProtocol, *, epsilon: float, reports_per_per
     return per_person(protocol, reports=reports_per_person).delta(level)
 
 
-def epsilon(protocol: Protocol | MixedProtocol, *, delta: float, reports_per_person: int = 1) -> Bound:
+def epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, delta: float, reports_per_person: int = 1) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which the release is (epsilon, delta)-DP.
 
     Relation, adversary and ends as for `delta`. At delta = 0 the figure is the pure guarantee, which
@@ -83,7 +85,7 @@ def epsilon(protocol: Protocol | MixedProtocol, *, delta: float, reports_per_per
     return per_person(protocol, reports=reports_per_person).epsilon(level)
 
 
-def per_person(protocol: Protocol | MixedProtocol, *, reports: int) -> PrivacyCurve:
+def per_person(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports: int) -> PrivacyCurve:
     """Return a collection of which each person gives at most so many of the n reports: a round for `dp.compose`.
 
     Relation: replace all reports of one person, whose number stays; who gives how many does not depend on values.
@@ -103,14 +105,14 @@ def per_person(protocol: Protocol | MixedProtocol, *, reports: int) -> PrivacyCu
     >>> print(hs.dp.compose([(hs.dp.per_person(trips, reports=3), 12)], delta=1e-6))
     0.2039 to 0.2040 nats (certified bracket)
     """
-    _checks.of_type("protocol", protocol, Protocol, MixedProtocol)
+    _checks.of_type("protocol", protocol, Protocol, MixedProtocol, SplitAndMix)
     return person_curve(protocol, _checks.integer("reports_per_person", reports, low=1))
 
 
-def local_epsilon(protocol: Protocol | MixedProtocol, *, reports_per_person: int = 1) -> Bound:
+def local_epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports_per_person: int = 1) -> Bound:
     """Return epsilon_0 (nats): what holds even if the shuffler is broken or colludes; exact, rounded up.
 
-    For several reports of one person it is their sum.
+    For several reports of one person it is their sum. For numbers that are split up it is infinite.
 
     Raises:
         InvalidInputError: fewer than one report of each person.
@@ -120,8 +122,10 @@ def local_epsilon(protocol: Protocol | MixedProtocol, *, reports_per_person: int
     >>> print(hs.dp.local_epsilon(survey))
     2.000 nats (exact)
     """
-    _checks.of_type("protocol", protocol, Protocol, MixedProtocol)
+    _checks.of_type("protocol", protocol, Protocol, MixedProtocol, SplitAndMix)
     reports = min(_checks.integer("reports_per_person", reports_per_person, low=1), protocol.n)
+    if protocol.shared is not None:
+        return Bound.exact(math.inf, unit="nats")
     one = max(protocol.parts[target][1].local_epsilon for target in protocol.targets)
     return Bound.exact(times_upwards(one, reports), unit="nats")
 

@@ -12,14 +12,15 @@ from hushuffle.curves.composed import ComposedCurve
 from hushuffle.curves.divergence import divergence
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound, Progress, silent
 
 T = TypeVar("T")
 
-Round: TypeAlias = Protocol | MixedProtocol | PrivacyCurve
+Round: TypeAlias = Protocol | MixedProtocol | SplitAndMix | PrivacyCurve
 """A protocol, what `dp.per_person` makes of one, or `dp.from_pld` of a privacy loss distribution."""
 
-ROUNDS: Final = (Protocol, MixedProtocol, PrivacyCurve)
+ROUNDS: Final = (Protocol, MixedProtocol, SplitAndMix, PrivacyCurve)
 
 MOST_ROUNDS: Final = 10**9
 """More rounds of one person, or reports in all of them, are not added up: floats lose their digits."""

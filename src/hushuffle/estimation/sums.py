@@ -1,0 +1,160 @@
+"""The sum of people's numbers, read from mixed shares, with its error over all coins."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.mechanisms.split_and_mix import WRAP, SplitAndMix
+
+Floats = npt.NDArray[np.float64]
+
+_SHOWN: Final = 12
+_WIDE: Final = 9.0
+"""Standard deviations of rounding beyond which nothing is looked at."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SumEstimate:
+    """What the messages say about the sum of `people` people's numbers: `total`, shape (coordinates,).
+
+    Unbiased, unless the noise exceeds the modulus, which has a chance of at most 2**-40. `standard_error` is that of a
+    total over all coins, of the noise and of rounding for the worst numbers. Nothing is clipped to the bounds.
+
+    Source: docs/theory/split-and-mix.md, Theorem 10 and Theorem 11.
+    """
+
+    protocol: SplitAndMix
+    people: int
+    total: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of the people's numbers, shape (coordinates,)."""
+        return self.total / self.people
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of a total."""
+        return self.protocol.standard_error(self.people)
+
+    @cached_property
+    def _within(self) -> Floats:
+        """The probability that a sum of codes is at most 0, 1, 2, ... from the expected one."""
+        protocol = self.protocol
+        spread = 0.0 if protocol.levels is None else math.sqrt(self.people) / 2
+        reach = protocol.noise_reach(self.people) + math.ceil(_WIDE * spread)
+        cells = 1 << (2 * reach).bit_length()
+        angles = 2 * math.pi / cells * np.arange(cells // 2 + 1)
+        ratio = protocol.noise.chance
+        # |1 - ratio e**(i angle)|**2, without the loss of digits near angle 0.
+        away = (1 - ratio) ** 2 + 4 * ratio * np.sin(angles / 2) ** 2
+        transform = ((1 - ratio) ** 2 / away) ** (self.people / protocol.needed) * np.exp(-((spread * angles) ** 2) / 2)
+        law = np.maximum(np.fft.irfft(transform, cells)[: reach + 1], 0.0)
+        return np.asarray(np.cumsum(np.concatenate([law[:1], 2 * law[1:]])))
+
+    def half_width(self, confidence: float = 0.95) -> float:
+        """Return how far a total is from the true one with probability `confidence`, or less far.
+
+        By the law of the noise; the error of rounding is taken for normal, with the variance of the worst numbers.
+
+        Raises:
+            InvalidInputError: a confidence outside (0, 1), or so near to 1 that the modulus does not allow it.
+        """
+        level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
+        if level > 1 - 2 * WRAP:
+            _checks.reject("confidence", "at most 1 - 2**-39, for sums are modulo q", level)
+        codes = int(np.searchsorted(self._within, level)) + (0 if self.protocol.levels is None else 1)
+        return self.protocol.step * codes
+
+    def interval(self, confidence: float = 0.95) -> Floats:
+        """Return an interval for each total, shape (coordinates, 2), each at `confidence`.
+
+        Raises:
+            InvalidInputError: as for `half_width`.
+        """
+        half = self.half_width(confidence)
+        return np.stack([self.total - half, self.total + half], axis=1)
+
+    def moved(self, fakes: int) -> float:
+        """Return how far so many fake people can move a total, at most: a single one moves it anywhere.
+
+        To the other end of all that the modulus holds, in the unit of the numbers. A residue says nothing about its
+        sender, or how large a number it is a share of, so that no check of single messages helps. Who follows the
+        protocol moves it by its own number.
+
+        Raises:
+            InvalidInputError: more fake people than answered.
+
+        >>> import hushuffle as hs
+        >>> steps = hs.SplitAndMix(low=0, high=1000, n=10_000, epsilon=1.0, delta=1e-9)
+        >>> found = hs.estimate_sum(steps.collect([250] * 10_000), protocol=steps)
+        >>> found.moved(0), found.moved(1)
+        (0.0, 13388608.0)
+        """
+        some = _checks.integer("fakes", fakes, low=0, high=self.people) > 0
+        return self.protocol.step * (self.protocol.modulus - self.protocol.margin) if some else 0.0
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{total:.10g}" for total in self.total[:_SHOWN].tolist())
+        more = ", ..." if self.total.size > _SHOWN else ""
+        return f"SumEstimate(total=[{shown}{more}], standard_error={self.standard_error:.4g}, people={self.people:,})"
+
+
+def estimate_sum(messages: npt.ArrayLike, *, protocol: SplitAndMix) -> SumEstimate:
+    """Return the sums of people's numbers from their mixed messages, with their error.
+
+    Args:
+        messages: residues in any order, shape (coordinates, messages * people), as `SplitAndMix.collect` returns them;
+            one-dimensional where there is one coordinate. How many people answered is counted in them.
+        protocol: the protocol that produced them.
+
+    Raises:
+        InvalidInputError: no such array, residues out of range, messages of no whole number of people, or of fewer
+            people than must answer.
+
+    Source: docs/theory/split-and-mix.md, Theorem 10.
+
+    >>> import hushuffle as hs
+    >>> hours = hs.SplitAndMix(low=0, high=24, levels=97, n=5_000, epsilon=1.0, delta=1e-8, honest=0.9)
+    >>> found = hs.estimate_sum(hours.collect([7.2] * 4_800, rng=hs.reproducible(1)), protocol=hours)
+    >>> found.people, found.mean.round(2).tolist(), round(found.standard_error / found.people, 4)
+    (4800, [7.19], 0.0075)
+    >>> found.interval().round(0).tolist()
+    [[34444.0, 34596.0]]
+    """
+    array = np.asarray(messages)
+    rows = array[None] if array.ndim == 1 else array
+    if rows.ndim != 2 or rows.shape[0] != protocol.coordinates or not np.issubdtype(rows.dtype, np.integer):
+        rule = f"an array of integers of shape ({protocol.coordinates}, messages)"
+        _checks.reject("messages", rule, f"<shape {array.shape}, {array.dtype}>")
+    if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= protocol.modulus):
+        _checks.reject("messages", f"residues from 0 to {protocol.modulus - 1:,}", "<others>")
+    people, left = divmod(rows.shape[1], protocol.messages)
+    if left:
+        hint = "Somebody's messages are missing, or there are others; their sum says nothing."
+        _checks.reject("messages", f"{protocol.messages:,} of each person", f"<{rows.shape[1]:,} messages>", hint)
+    return sums_found([residue(row, protocol.modulus) for row in rows], people=people, protocol=protocol)
+
+
+def residue(messages: npt.NDArray[np.int64], modulus: int) -> int:
+    """Return the sum of residues modulo a power of two, without overflow that matters."""
+    return int(messages.astype(np.uint64).sum(dtype=np.uint64)) % modulus
+
+
+def sums_found(residues: list[int], *, people: int, protocol: SplitAndMix) -> SumEstimate:
+    """Return the estimate for the residue of each coordinate's sum.
+
+    Raises:
+        InvalidInputError: so few or so many people that nothing is promised.
+    """
+    protocol.answers(people)
+    codes = [(part + protocol.margin) % protocol.modulus - protocol.margin for part in residues]
+    total = np.array([people * protocol.low + protocol.step * code for code in codes])
+    return SumEstimate(protocol=protocol, people=people, total=total)

@@ -1,0 +1,125 @@
+"""Shares of geometric noise: what is drawn is a table in units of 2**-128, and how far it is from the law is known.
+
+A geometric number is the sum of h independent numbers with the law of Polya (negative binomial, 1/h):
+
+    w_0 = 1,   w_(k+1) = w_k ratio (k + 1/h)/(k + 1) ,   P(k) = w_k / sum of w .
+
+The ratio is a whole number of 2**64 parts. Weights are whole numbers, each rounded down, so that the table is the same
+on every machine. One word of the coins picks the number; where it falls on a boundary a second word decides.
+
+Source: docs/theory/split-and-mix.md, Lemma 6 and Theorem 9.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.numerics.exact import up
+
+if TYPE_CHECKING:
+    from hushuffle.randomness import Randomness
+
+SCALE: Final = 2**64
+"""The ratio is so many parts of this."""
+
+_UNIT: Final = 1 << 224
+"""The weight of the number 0."""
+
+_FAINT: Final = _UNIT >> 120
+"""Below this weight a number is left out."""
+
+_FINE: Final = 1 << 128
+
+MOST: Final = 1 << 20
+"""Most different numbers that a table may have."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PolyaLaw:
+    """The law of one of `shares` independent numbers whose sum is geometric, P(a) proportional to (ratio/2**64)**a.
+
+    The number k is drawn if a uniform number of 128 bits is in [below[k], below[k + 1]); `high` and `low` are the two
+    halves of `below`, shape (numbers,) each. `distance` is an upper bound of the total variation from the exact law.
+    """
+
+    shares: int
+    ratio: int
+    high: npt.NDArray[np.uint64]
+    low: npt.NDArray[np.uint64]
+    distance: float
+
+    @classmethod
+    def of(cls, *, shares: int, ratio: int) -> PolyaLaw:
+        """Return the law.
+
+        Args:
+            shares: h, >= 1.
+            ratio: in 1..2**64 - 1.
+
+        Raises:
+            InvalidInputError: the noise is so wide that the table would have more than 2**20 numbers.
+
+        >>> law = PolyaLaw.of(shares=10, ratio=2**63)
+        >>> [round(chance / 2**128, 6) for chance in law.parts[:3]], law.distance < 1e-33
+        ([0.933033, 0.046652, 0.012829], True)
+        """
+        return _made(shares, ratio)
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The probability of 0, 1, 2, ... in units of 2**-128: integers that sum to 2**128."""
+        below = [(high << 64) + low for high, low in zip(self.high.tolist(), self.low.tolist(), strict=True)]
+        return tuple(end - start for start, end in zip(below, [*below[1:], _FINE], strict=True))
+
+    @property
+    def chance(self) -> float:
+        """The ratio as a float."""
+        return self.ratio / SCALE
+
+    @property
+    def variance(self) -> float:
+        """The variance of one share, before rounding."""
+        return self.chance / (1 - self.chance) ** 2 / self.shares
+
+    def draw(self, rng: Randomness, size: int) -> npt.NDArray[np.int64]:
+        """Return `size` numbers, shape (size,)."""
+        words = rng.words(size)
+        after = np.searchsorted(self.high, words, side="right")
+        tied = np.flatnonzero(self.high[after - 1] == words)
+        if tied.size:
+            for place, word in zip(tied.tolist(), rng.words(size, at=tied), strict=True):
+                first = int(np.searchsorted(self.high, words[place], side="left"))
+                after[place] = first + np.searchsorted(self.low[first : after[place]], word, side="right")
+        return after.astype(np.int64) - 1
+
+
+@lru_cache(maxsize=8)
+def _made(shares: int, ratio: int) -> PolyaLaw:
+    weights, weight = [_UNIT], _UNIT
+    while weight >= _FAINT:
+        place = len(weights) - 1
+        weight = weight * ratio * (place * shares + 1) // ((place + 1) * shares * SCALE)
+        weights.append(weight)
+        if len(weights) > MOST:
+            hint = "Take fewer levels, or a larger epsilon: noise of fewer levels."
+            _checks.reject("levels", f"so few that noise has at most {MOST:,} different values", "<more>", hint)
+    # The last weight is left out, as is what lies beyond it: each step makes at most `ratio` of a weight.
+    tail = Fraction(weights.pop() + len(weights), SCALE - ratio) * SCALE
+    total, entries = sum(weights), len(weights)
+    distance = (tail + entries**2) / _UNIT + Fraction(entries, _FINE)
+    sums, below = 0, []
+    for weight in weights:
+        below.append(sums * _FINE // total)
+        sums += weight
+    halves = np.array([divmod(part, SCALE) for part in below], dtype=np.uint64)
+    high, low = np.ascontiguousarray(halves[:, 0]), np.ascontiguousarray(halves[:, 1])
+    for array in (high, low):
+        array.flags.writeable = False
+    return PolyaLaw(shares=shares, ratio=ratio, high=high, low=low, distance=up(distance))

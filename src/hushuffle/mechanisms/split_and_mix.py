@@ -1,0 +1,342 @@
+"""Sums by shares: everybody's number, with a share of the noise, is split up; all messages are mixed and added.
+
+Source: Ishai, Kushilevitz, Ostrovsky, Sahai 2006; Balle, Bell, Gascon, Nissim 2020; docs/theory/split-and-mix.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.mechanisms.polya_law import SCALE, PolyaLaw
+from hushuffle.model import NumberGrid
+from hushuffle.numerics.exact import log_upwards
+from hushuffle.randomness import secure
+
+if TYPE_CHECKING:
+    from hushuffle.randomness import Randomness
+
+Integers = npt.NDArray[np.int64]
+
+MOST_PEOPLE: Final = 10**9
+MOST_COORDINATES: Final = 1024
+
+_MOST_MESSAGES: Final = 64
+"""More messages of each person are not tried."""
+
+_MOST_BITS: Final = 62
+"""Of a message: residues and their differences are 64-bit integers."""
+
+WRAP: Final = 2.0**-40
+"""The chance that the noise in a sum is too large for the modulus is at most this."""
+
+_DIGITS: Final = Context(prec=60)
+_EPS: Final = 2.0**-52
+_TRIED: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitAndMix(_checks.ByName):
+    """The noisy sum of n people's numbers, by several messages of each; as accurate as if one party computed it.
+
+    A number becomes a code 0, 1, ..., `top`. Everybody adds a share of the noise (the difference of two Polya numbers),
+    splits the result into `messages` residues modulo `modulus`, uniform but for their sum, and sends them. A shuffler
+    mixes all messages; whoever reads them adds them up. The noise of `needed` people is exactly discrete Laplace; more
+    people only add to it. Against a reader who works with all others the release is (epsilon, delta)-differentially
+    private: replace one person's number (all coordinates of it).
+
+    A shuffler that gives away who sent what gives away the number: there is no local privacy behind it. A single fake
+    person can move the sum to anything (`hs.estimate_sum`).
+
+    Args:
+        low: the smallest number; public. Without `levels` an integer.
+        high: the largest number; public. Without `levels` an integer.
+        n: number of people, 2 to 10**9.
+        epsilon: in nats, of one person's numbers all together.
+        delta: in (0, 1).
+        levels: numbers are rounded to so many equally spaced levels by a coin, without bias; None: they are integers.
+        honest: the share of people who answer, follow the protocol and do not work with the reader, in (0, 1].
+        coordinates: numbers of each person, 1 to 1,024. Each has its own sum, and messages of its own.
+
+    Raises:
+        InvalidInputError: an argument out of range; noise too wide for the tables (take fewer levels); a delta that 64
+            messages of each person do not reach.
+
+    Source: docs/theory/split-and-mix.md, Theorem 7, Theorem 9 and Theorem 10.
+
+    >>> import hushuffle as hs
+    >>> steps = hs.SplitAndMix(low=0, high=1000, n=10_000, epsilon=1.0, delta=1e-9)
+    >>> steps.messages, steps.modulus == 2**24, steps.bits_per_person
+    (7, True, 168)
+    >>> messages = steps.collect([250] * 10_000, rng=hs.reproducible(1))
+    >>> messages.shape, hs.estimate_sum(messages, protocol=steps).total.tolist()
+    ((1, 70000), [2496035.0])
+    """
+
+    low: float
+    high: float
+    n: int
+    epsilon: float
+    delta: float
+    levels: int | None = None
+    honest: float = 1.0
+    coordinates: int = 1
+    noise: PolyaLaw = field(init=False, repr=False, compare=False)
+    messages: int = field(init=False, repr=False, compare=False)
+    modulus: int = field(init=False, repr=False, compare=False)
+    slack: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._set("n", _checks.integer("n", self.n, low=2, high=MOST_PEOPLE))
+        self._set("epsilon", _checks.positive("epsilon", self.epsilon))
+        self._set("delta", _checks.probability("delta", self.delta, low_open=True, high_open=True))
+        self._set("honest", _checks.probability("honest", self.honest, low_open=True))
+        self._set("coordinates", _checks.integer("coordinates", self.coordinates, low=1, high=MOST_COORDINATES))
+        for name in ("low", "high"):
+            self._set(name, self._end(name))
+        if not self.low < self.high:
+            _checks.reject("high", f"above low = {self.low:g}", f"{self.high:g}")
+        if self.levels is not None:
+            self._set("levels", self.grid.levels)
+        if self.needed < 2:
+            _checks.reject("honest", "so large that at least 2 people are", self.honest, "One person hides in nobody.")
+        self._set("noise", PolyaLaw.of(shares=self.needed, ratio=_ratio(self.epsilon, self.distance)))
+        self._set("modulus", 1 << self._bits())
+        rest = self.delta - (1 + math.exp(min(self.epsilon, 700.0))) * self.rounding
+        messages, slack = _fewest(self.needed, self.modulus, rest / (self.coordinates * self.changes) * (1 - 8 * _EPS))
+        self._set("messages", messages)
+        self._set("slack", slack)
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _end(self, name: str) -> float:
+        if self.levels is not None:
+            return _checks.finite(name, getattr(self, name))
+        hint = "For other numbers say how many levels they are rounded to."
+        return _checks.integer(name, getattr(self, name), low=-(2**53), high=2**53, hint=hint)
+
+    def _bits(self) -> int:
+        """Return how many bits hold every sum with its noise."""
+        room = self.n * self.top + 2 * self.noise_reach(self.n) + 1
+        if room > 1 << _MOST_BITS:
+            _checks.reject("n", f"so small that a sum has at most {_MOST_BITS} bits", self.n, "Or take fewer levels.")
+        return (room - 1).bit_length()
+
+    @property
+    def shared(self) -> SplitAndMix:
+        """Itself: there is no law of one report that tells what the release says."""
+        return self
+
+    @property
+    def grid(self) -> NumberGrid:
+        """The levels, if there are any.
+
+        Raises:
+            InvalidInputError: numbers are integers.
+        """
+        if self.levels is None:
+            _checks.reject("levels", "given, where levels are asked for", None)
+        return NumberGrid(low=self.low, high=self.high, levels=self.levels)
+
+    @property
+    def top(self) -> int:
+        """The largest code."""
+        return int(self.high - self.low) if self.levels is None else self.levels - 1
+
+    @property
+    def step(self) -> float:
+        """The distance between neighbouring codes, in the unit of the numbers."""
+        return (self.high - self.low) / self.top
+
+    @property
+    def distance(self) -> int:
+        """The sensitivity: the largest L1 distance between two people's codes, all coordinates together."""
+        return self.coordinates * self.top
+
+    @property
+    def needed(self) -> int:
+        """How many people must answer, be honest and not work with the reader."""
+        return math.ceil(Fraction(repr(self.honest)) * self.n)
+
+    @property
+    def changes(self) -> float:
+        """An upper bound of how many people's shares of a coordinate change on average, one person's among them."""
+        mean = self.noise.chance / (1 - self.noise.chance)
+        return min(float(self.needed), 1.0 + self.top, 2.0 + math.log(self.top + mean)) * (1 + 8 * _EPS)
+
+    @property
+    def rounding(self) -> float:
+        """An upper bound of the total variation between all noise as it is drawn and as it should be."""
+        return 2 * self.coordinates * self.needed * self.noise.distance * (1 + 8 * _EPS)
+
+    @property
+    def pure_part(self) -> float:
+        """The epsilon (nats, rounded up) that the noise alone gives; never above `epsilon`."""
+        return min(log_upwards(Fraction(SCALE, self.noise.ratio), times=self.distance), self.epsilon)
+
+    @property
+    def failure(self) -> float:
+        """The delta that is certified at `pure_part`: what the messages say beyond their sum; at most `delta`."""
+        drawn = (1 + math.exp(min(self.pure_part, 700.0))) * self.rounding
+        return min(self.coordinates * self.changes * self.slack * (1 + 8 * _EPS) + drawn, self.delta)
+
+    def noise_reach(self, people: int) -> int:
+        """Return a number of codes that the noise of so many people exceeds with a chance of at most 2**-40."""
+        return _reach(self.noise.chance, people / self.needed)
+
+    @property
+    def margin(self) -> int:
+        """Sums of codes from -margin to modulus - margin - 1 are told apart."""
+        return (self.modulus - self.n * self.top) // 2
+
+    @property
+    def bits_per_message(self) -> int:
+        """A residue; with several coordinates also the coordinate's number."""
+        return self.modulus.bit_length() - 1 + (self.coordinates - 1).bit_length()
+
+    @property
+    def messages_per_person(self) -> int:
+        """Messages of all coordinates."""
+        return self.messages * self.coordinates
+
+    @property
+    def bits_per_person(self) -> int:
+        """Bits of all messages, without what encryption adds to each."""
+        return self.messages_per_person * self.bits_per_message
+
+    def standard_error(self, people: int | None = None) -> float:
+        """Return the standard error of the sum of one coordinate over all coins, at most, in the unit of the numbers.
+
+        That of the noise, and where there are `levels` of rounding for the worst numbers; `people` who answer, or n.
+        """
+        count = self.n if people is None else self.answers(people)
+        rounded = 0.0 if self.levels is None else count / 4
+        return self.step * math.sqrt(2 * self.noise.variance * count + rounded)
+
+    def answers(self, people: int) -> int:
+        """Return the number of people who answered, if the guarantee holds for so few.
+
+        Raises:
+            InvalidInputError: fewer than `needed`, or more than n.
+        """
+        hint = "The noise of fewer people is too small: nothing may be released."
+        return _checks.integer("people", people, low=self.needed, high=self.n, hint=hint)
+
+    def encode(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
+        """Return the codes of numbers of one coordinate, shape (n,): rounded by a coin, or integers as they are.
+
+        Numbers outside the bounds become the nearer bound.
+
+        Raises:
+            InvalidInputError: values that are no finite numbers, or no integers where no levels are given.
+        """
+        if self.levels is not None:
+            return self.grid.encode(values, rng=rng)
+        numbers = np.asarray(values)
+        if numbers.ndim != 1 or (numbers.size and not np.issubdtype(numbers.dtype, np.integer)):
+            hint = "For other numbers say how many levels they are rounded to."
+            _checks.reject(
+                "values", "a one-dimensional array of integers", f"<{numbers.dtype}, {numbers.ndim}-d>", hint
+            )
+        if numbers.dtype == np.uint64:
+            numbers = np.minimum(numbers, np.uint64(1 << _MOST_BITS))
+        codes: Integers = np.clip(numbers.astype(np.int64), int(self.low), int(self.high)) - int(self.low)
+        return codes
+
+    def shares(self, codes: Integers, *, rng: Randomness) -> Integers:
+        """Return the messages of people with these codes, shape (messages, people): what each device sends.
+
+        Keyed coins repeat them.
+        """
+        noise = self.noise.draw(rng, codes.size) - self.noise.draw(rng, codes.size)
+        mask = self.modulus - 1
+        found = np.empty((self.messages, codes.size), dtype=np.int64)
+        last = codes + noise
+        for place in range(self.messages - 1):
+            found[place] = rng.integers(self.modulus, codes.size)
+            last -= found[place]
+            last &= mask
+        found[-1] = last & mask
+        return found
+
+    def collect(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Integers:
+        """Run the collection on people's numbers and return the mixed messages, shape (coordinates, messages * people).
+
+        Args:
+            values: shape (people,), or (people, coordinates) where there are several; as many people as answer.
+            rng: defaults to `secure()`.
+
+        Raises:
+            InvalidInputError: fewer people than `needed`, more than n, or values that are no numbers.
+        """
+        source = secure() if rng is None else rng
+        try:
+            array = np.asarray(values)
+        except ValueError:
+            _checks.reject("values", "an array of numbers", "<ragged>")
+        columns = array[:, None] if array.ndim == 1 else array
+        if columns.ndim != 2 or columns.shape[1] != self.coordinates:
+            rule = f"of shape (people, {self.coordinates})" if self.coordinates > 1 else "one-dimensional"
+            _checks.reject("values", rule, f"<shape {array.shape}>")
+        self.answers(columns.shape[0])
+        found = np.empty((self.coordinates, self.messages * columns.shape[0]), dtype=np.int64)
+        for row, column in zip(found, columns.T, strict=True):
+            sent = self.shares(self.encode(column, rng=source), rng=source).ravel()
+            row[:] = sent[source.permutation(sent.size)]
+        return found
+
+    def describe(self) -> str:
+        """Return the deployment in one sentence."""
+        several = f"{self.coordinates:,} numbers" if self.coordinates > 1 else "a number"
+        rounded = "integers" if self.levels is None else f"rounded to {self.levels:,} levels"
+        return (
+            f"{self.n:,} people: each has {several} from {self.low:g} to {self.high:g} ({rounded}), adds a share of "
+            f"discrete Laplace noise and sends {self.messages_per_person:,} messages of {self.bits_per_message} bits, "
+            "uniform but for their sum; a shuffler mixes all messages; "
+            f"{self.needed:,} people must answer and be honest."
+        )
+
+
+def _ratio(epsilon: float, distance: int) -> int:
+    """Return the smallest number of 2**64 parts that is not below e**(-epsilon/distance)."""
+    ratio = _DIGITS.multiply(_DIGITS.exp(_DIGITS.divide(Decimal(-epsilon), Decimal(distance))), Decimal(SCALE))
+    found = int(ratio.to_integral_value(rounding="ROUND_CEILING", context=_DIGITS)) + 1
+    if found >= SCALE:
+        _checks.reject("epsilon", "so large that noise is finite", epsilon)
+    return found
+
+
+def _reach(ratio: float, groups: float) -> int:
+    """Return a number that the noise of `groups` times the people needed exceeds with chance at most WRAP, both signs.
+
+    Chernoff: E e**(t noise) = ((1 - ratio)**2 / ((1 - ratio e**t) (1 - ratio e**-t)))**groups for e**t < 1/ratio.
+    """
+    tilts = -math.log(ratio) * (np.arange(1, _TRIED) / _TRIED)
+    grown = -np.log1p(-ratio * np.expm1(tilts) / (1 - ratio)) - np.log1p(-ratio * np.expm1(-tilts) / (1 - ratio))
+    reached = (math.log(2 / WRAP) + groups * grown) / tilts
+    return math.ceil(float(reached.min()) * (1 + 1e-9)) + 1
+
+
+@lru_cache(maxsize=256)
+def _fewest(people: int, modulus: int, most: float) -> tuple[int, float]:
+    """Return the fewest messages whose distance for each changed person is at most `most`, and that distance."""
+    from hushuffle.numerics.random_pairing import colourings  # noqa: PLC0415 - loads scipy
+
+    for messages in range(3, _MOST_MESSAGES + 1):
+        seen = colourings(people, messages, modulus, near=True) * modulus / (2 * (modulus - 2))
+        distance = math.sqrt(seen) * (1 + 8 * _EPS)
+        if distance <= most:
+            break
+    else:
+        hint = f"{_MOST_MESSAGES} messages of each person are not enough for so few people. Take a larger delta."
+        _checks.reject("delta", "one that can be reached", f"<too small for {people:,} people>", hint)
+    return messages, distance

@@ -1,0 +1,111 @@
+"""Pairing up the places of two rows at random: how many connected pieces there are.
+
+n nodes on the left and n on the right have m places each; all nm places on the left are joined to those on the right
+by a uniform permutation. With c connected pieces and q colours, q**c colourings have one colour in each piece, and each
+colour has as many nodes on the left as on the right. Sorted by these numbers k,
+
+    E q**c = sum over k_1 + ... + k_q = n of (n! / prod k_i!)**2 prod (m k_i)! / (nm)! .
+
+With t_k = (mk)!/k!**2 this is the coefficient of z**n in (sum t_k z**k)**q, over t_n. Let r nodes have other colours
+than a most frequent one. r = 1 and r = 2 are counted; otherwise for any x > 0
+
+    terms of r <= (t_(n-r)/t_n) x**-r (1 + sum of t_k x**k over 1 <= k <= min(r, n-r))**(q-1) .
+
+t_k x**k and t_(n-r) x**-r are log-convex in k and r, so that over a range none is above the larger of its two ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from scipy.special import gammaln
+
+from hushuffle.numerics.binomial import EPS, Floats
+
+_LISTED: Final = 32
+"""So many terms are summed one by one, others by ranges that double."""
+
+_TRIED: Final = 48
+"""Values of x for each range; any holds."""
+
+_ROUNDING: Final = 4e-13
+"""Relative error of a sum of a few logarithms of factorials, with room to spare."""
+
+_LARGEST: Final = 600.0
+"""Beyond e**600 a bound is infinite."""
+
+
+def colourings(nodes: int, places: int, colours: int, *, near: bool = False) -> float:
+    """Return an upper bound of E[q**(c - 1)] - 1 for n `nodes` a side, m `places` each and q `colours`.
+
+    Args:
+        nodes: n >= 2.
+        places: m >= 3.
+        colours: q >= 2.
+        near: count a colouring (r/n)**2 times, r the nodes of other colours than a most frequent one.
+
+    Source: docs/theory/split-and-mix.md, Lemma 2 and Lemma 3.
+
+    >>> round(colourings(100, 8, 2**20) / 1e-10, 4), round(colourings(100, 8, 2**20, near=True) / 1e-14, 4)
+    (26.1005, 26.1005)
+    """
+    first = Fraction(colours - 1, math.comb(places * nodes, places)) * (1 if near else nodes**2)
+    if nodes == 2:
+        return _up(first)
+    pairs = Fraction(2 * (colours - 1) * (colours - 2), math.comb(2 * places, places)) + (colours - 1)
+    second = pairs * math.comb(nodes, 2) ** 2 / math.comb(places * nodes, 2 * places)
+    listed = first + second * (Fraction(4, nodes**2) if near else 1)
+    return _up(listed) + sum(_range(nodes, places, colours, *ends, near=near) for ends in _ranges(nodes))
+
+
+def _ranges(nodes: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of r that cover 3 to n - 1, doubling away from both ends."""
+    middle = nodes // 2
+    yield from _doubling(3, middle)
+    for least, most in _doubling(1, nodes - max(middle, 2) - 1):
+        yield nodes - most, nodes - least
+
+
+def _doubling(first: int, last: int) -> Iterator[tuple[int, int]]:
+    start = first
+    while start <= last:
+        end = start if start < _LISTED else min(2 * start, last)
+        yield start, end
+        start = end + 1
+
+
+def _range(nodes: int, places: int, colours: int, least: int, most: int, *, near: bool) -> float:
+    """Return an upper bound of the terms of r from `least` to `most`, by the best x tried."""
+    most_alike = min(most, nodes - least)
+    whole, one = _log_ways(np.array([nodes, 1.0]), places).tolist()
+    left = _log_ways(np.array([nodes - least, nodes - most], dtype=np.float64), places) - whole
+    steps = np.array([least, most], dtype=np.float64)
+    high = math.log(most + 1) + 1 - one - math.log(colours - 1)
+    low = min(float((left / steps).min()), high - 1)
+    logs = np.linspace(low, high, _TRIED)
+    kinds = np.array(list(_doubling(1, most_alike)), dtype=np.float64)
+    ends = _log_ways(kinds, places)[..., None] + kinds[..., None] * logs
+    pieces = np.log(kinds[:, 1] - kinds[:, 0] + 1)[:, None] + ends.max(axis=1)
+    others = np.exp(np.minimum(np.logaddexp.reduce(pieces, axis=0) + math.log(colours - 1), _LARGEST))
+    own = (left[:, None] - steps[:, None] * logs).max(axis=0) + math.log(most - least + 1)
+    weight = 2 * math.log(most / nodes) if near else 0.0
+    margin = _ROUNDING * (float(gammaln(places * nodes + 1.0)) + colours.bit_length())
+    best = float((own + others).min()) + weight + margin
+    return math.exp(best) if best < _LARGEST else math.inf
+
+
+def _log_ways(sizes: Floats, places: int) -> Floats:
+    """Return log t_k = log((mk)!/k!**2)."""
+    logs: Floats = gammaln(places * sizes + 1) - 2 * gammaln(sizes + 1)
+    return logs
+
+
+def _up(value: Fraction) -> float:
+    """Return a float that is not below."""
+    if value >= Fraction(10) ** 300:
+        return math.inf
+    return max(float(value) * (1 + 4 * EPS), 5e-324)

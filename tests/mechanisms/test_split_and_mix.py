@@ -1,0 +1,278 @@
+"""Sums by shares: every release enumerated, the noise as it is drawn, what is refused."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from fractions import Fraction
+from itertools import accumulate, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hushuffle as hs
+from hushuffle.errors import InvalidInputError
+from hushuffle.mechanisms.polya_law import PolyaLaw
+from hushuffle.numerics.random_pairing import colourings
+from oracles import split_and_mix as oracle
+
+SIZES = [(2, 3, 3), (2, 3, 4), (2, 4, 3), (3, 2, 3), (3, 3, 2), (2, 6, 4), (3, 4, 3)]
+
+
+@pytest.mark.parametrize(("people", "messages", "modulus"), [(2, 3, 3), (2, 3, 4), (3, 2, 3), (3, 2, 2)])
+def test_the_second_moment_is_that_of_two_pairings(people: int, messages: int, modulus: int) -> None:
+    paired = list(oracle.pieces(people, messages))
+    for values in product(range(modulus), repeat=people):
+        release = oracle.release(values, messages=messages, modulus=modulus)
+        uniform = oracle.ideal(sum(values), people=people, messages=messages, modulus=modulus)
+        total = 0
+        for found in paired:
+            even = all((sum(values[i] for i in a) - sum(values[i] for i in b)) % modulus == 0 for a, b in found)
+            total += modulus ** (len(found) - 1) * even
+        exact = oracle.chi_square(release, uniform)
+        assert exact == Fraction(total, len(paired)) - 1
+        assert exact <= oracle.excess(people, messages, modulus)
+        if len(set(values)) == 1:
+            assert exact == oracle.excess(people, messages, modulus)
+
+
+@pytest.mark.parametrize(("people", "messages", "modulus"), SIZES)
+def test_releases_of_equal_sums_are_as_near_as_proved(people: int, messages: int, modulus: int) -> None:
+    every = math.sqrt(oracle.excess(people, messages, modulus))
+    near = colourings(people, messages, modulus, near=True) if messages > 2 and modulus > 2 else math.inf
+    tau = math.sqrt(near * modulus / (2 * (modulus - 2))) if modulus > 2 else math.inf
+    laws = {
+        values: oracle.release(values, messages=messages, modulus=modulus)
+        for values in product(range(modulus), repeat=people)
+    }
+    for first, second in product(laws, repeat=2):
+        if first < second and (sum(first) - sum(second)) % modulus == 0:
+            away = oracle.distance(laws[first], laws[second])
+            changed = sum(a != b for a, b in zip(first, second, strict=True))
+            assert 0 <= away <= min(every, changed * tau)
+
+
+def folded(law: PolyaLaw, modulus: int) -> list[Fraction]:
+    """The difference of two shares as they are drawn, modulo q."""
+    one = [Fraction(0)] * modulus
+    for number, part in enumerate(law.parts):
+        one[number % modulus] += Fraction(part, 2**128)
+    return [
+        sum((one[(place + other) % modulus] * one[other] for other in range(modulus)), Fraction(0))
+        for place in range(modulus)
+    ]
+
+
+def small(people: int, messages: int, modulus: int, *, top: int = 1, epsilon: float = 1.0) -> hs.SplitAndMix:
+    """A protocol with a modulus that is too small to count, which changes nothing about its privacy."""
+    made = hs.SplitAndMix(low=0, high=top, n=people, epsilon=epsilon, delta=0.9)
+    tau = math.sqrt(colourings(people, messages, modulus, near=True) * modulus / (2 * (modulus - 2)))
+    for name, value in {"messages": messages, "modulus": modulus, "slack": tau}.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("people", "messages", "modulus", "top", "level"),
+    [(2, 6, 4, 1, 1.0), (2, 6, 4, 1, 3.0), (2, 9, 3, 2, 2.0), (2, 7, 4, 2, 4.0), (3, 5, 3, 1, 2.0), (3, 5, 3, 1, 5.0)],
+)
+def test_the_whole_protocol_is_as_private_as_promised(
+    people: int, messages: int, modulus: int, top: int, level: float
+) -> None:
+    made = small(people, messages, modulus, top=top, epsilon=level)
+    noise = folded(made.noise, modulus)
+    worst = dict.fromkeys((0.0, level / 4, level / 2, made.pure_part, 1.5 * level), 0.0)
+    for others in product(range(top + 1), repeat=people - 1):
+        first, second = (
+            oracle.release([value, *others], messages=messages, modulus=modulus, noise=noise) for value in (0, top)
+        )
+        for epsilon in worst:
+            growth = Fraction(math.exp(epsilon))
+            ways = oracle.hockey_stick(first, second, growth), oracle.hockey_stick(second, first, growth)
+            worst[epsilon] = max(worst[epsilon], *map(float, ways))
+    for epsilon, exact in worst.items():
+        bound = hs.dp.delta(made, epsilon=epsilon).upper
+        print(epsilon, exact, bound)
+        assert exact <= bound
+    assert hs.dp.delta(made, epsilon=level).upper < 0.2
+    assert worst[made.pure_part] > 0 or level < 3  # the messages do say something more
+
+
+def test_shares_add_up_to_a_geometric_number() -> None:
+    law = PolyaLaw.of(shares=3, ratio=2**63)
+    parts = np.array([part / 2**128 for part in law.parts])
+    total = np.convolve(np.convolve(parts, parts), parts)[:40]
+    assert total == pytest.approx(0.5 ** np.arange(1, 41), rel=1e-12)
+    assert sum(law.parts) == 2**128
+    assert law.variance * 3 == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("shares", "ratio"), [(1, 2**60), (2, 2**63), (7, 2**64 - 2**60), (1000, 2**64 - 2**58)])
+def test_tables_are_as_near_to_the_law_as_they_say(shares: int, ratio: int) -> None:
+    """Against logarithms of 60 digits: the distance is 2**-100, which no float shows."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        chance, share = mpmath.mpf(ratio) / 2**64, mpmath.mpf(1) / shares
+        exact, away, left = (1 - chance) ** share, mpmath.mpf(0), mpmath.mpf(1)
+        law = PolyaLaw.of(shares=shares, ratio=ratio)
+        for number, part in enumerate(law.parts):
+            away += abs(mpmath.mpf(part) / 2**128 - exact)
+            left -= exact
+            exact *= chance * (number + share) / (number + 1)
+        assert 0 < (away + left) / 2 <= law.distance < 1e-30
+
+
+def test_numbers_on_a_boundary_are_decided_by_a_second_word() -> None:
+    law = PolyaLaw.of(shares=5, ratio=2**62)
+
+    class Fixed(type(hs.reproducible(1))):  # type: ignore[misc]
+        def __init__(self, first: list[int], second: list[int]) -> None:
+            self.given = [first, second]
+
+        def words(self, size: int, *, at: np.ndarray | None = None) -> np.ndarray:
+            found = np.array(self.given.pop(0), dtype=np.uint64)
+            assert found.size == (size if at is None else at.size)
+            return found
+
+    edge, low, last = int(law.high[3]), int(law.low[3]), 2**64 - 1
+    drawn = law.draw(Fixed([edge, edge, 0, last, edge + 1, last], [low, low - 1, 0, 0, last]), 6)
+    below = list(accumulate(law.parts, initial=0))
+    asked = [(edge, low), (edge, low - 1), (0, 0), (last, 0), (edge + 1, 0), (last, last)]
+    assert drawn.tolist() == [bisect_right(below, (high << 64) + rest) - 1 for high, rest in asked]
+    assert drawn.tolist()[:3] == [3, 2, 0]
+    assert drawn[-1] == law.high.size - 1
+
+
+def test_shares_as_drawn_have_their_law() -> None:
+    law = PolyaLaw.of(shares=2, ratio=3 * 2**62)
+    drawn = law.draw(hs.reproducible(3), 200_000)
+    seen = np.bincount(drawn, minlength=5)[:5]
+    expected = 200_000 * np.array([part / 2**128 for part in law.parts[:5]])
+    assert np.all(np.abs(seen - expected) < 5 * np.sqrt(expected))
+
+
+def test_messages_are_uniform_and_add_up() -> None:
+    made = hs.SplitAndMix(low=0, high=3, n=50, epsilon=50.0, delta=1e-6)
+    codes = np.arange(50) % 4
+    shares = made.shares(codes, rng=hs.reproducible(1))
+    assert shares.shape == (made.messages, 50)
+    assert np.array_equal(shares.sum(axis=0) % made.modulus, codes)  # noise is rarer than e**-16
+    many = np.concatenate([made.shares(codes, rng=hs.reproducible(seed)).ravel() for seed in range(40)])
+    cells = np.bincount(many * 8 // made.modulus, minlength=8)
+    assert np.all(np.abs(cells - many.size / 8) < 5 * math.sqrt(many.size / 8))
+
+
+def test_keyed_coins_repeat_a_device() -> None:
+    made = hs.SplitAndMix(low=0, high=3, n=50, epsilon=1.0, delta=1e-6)
+    codes, key = np.arange(50) % 4, bytes(32)
+    whole = made.shares(codes, rng=hs.keyed(key=key, records=np.arange(50)))
+    part = made.shares(codes[10:20], rng=hs.keyed(key=key, records=np.arange(10, 20)))
+    assert np.array_equal(whole[:, 10:20], part)
+
+
+def test_numbers_become_codes() -> None:
+    whole = hs.SplitAndMix(low=-2, high=2, n=10, epsilon=1.0, delta=1e-3)
+    assert whole.encode([-9, -2, 0, 2, 7], rng=hs.reproducible(1)).tolist() == [0, 0, 2, 4, 4]
+    assert (whole.top, whole.step, whole.distance) == (4, 1.0, 4)
+    for numbers in (np.array([0, 2**64 - 1], dtype=np.uint64), np.array([0, 200], dtype=np.uint8)):
+        assert whole.encode(numbers, rng=hs.reproducible(1)).tolist() == [2, 4]
+    rounded = hs.SplitAndMix(low=0, high=1, levels=3, n=10, epsilon=1.0, delta=1e-3, coordinates=5)
+    assert rounded.encode([0.0, 0.5, 1.0, 9.0], rng=hs.reproducible(1)).tolist() == [0, 1, 2, 2]
+    assert (rounded.top, rounded.step, rounded.distance) == (2, 0.5, 10)
+    with pytest.raises(InvalidInputError, match="where levels are asked for"):
+        _ = whole.grid
+
+
+def test_what_is_promised_is_met() -> None:
+    for people, epsilon, delta, honest, coordinates in [
+        (10, 1.0, 1e-6, 1.0, 1),
+        (1000, 0.1, 1e-9, 0.7, 1),
+        (10**6, 3.0, 1e-12, 0.5, 30),
+        (10**9, 0.5, 1e-9, 1.0, 2),
+    ]:
+        made = hs.SplitAndMix(
+            low=0, high=1, n=people, epsilon=epsilon, delta=delta, honest=honest, coordinates=coordinates
+        )
+        assert made.needed == math.ceil(people * honest)
+        assert made.pure_part <= epsilon <= made.pure_part * (1 + 1e-9)
+        assert made.failure <= delta
+        assert hs.dp.epsilon(made, delta=delta).upper <= epsilon
+        assert made.margin >= made.noise_reach(people)
+        assert made.bits_per_person == made.messages_per_person * made.bits_per_message
+        fewer = colourings(made.needed, made.messages - 1, made.modulus, near=True) if made.messages > 3 else math.inf
+        assert coordinates * made.changes * math.sqrt(fewer / 2) > delta  # not one message more than needed
+
+
+def test_the_promise_is_described() -> None:
+    made = hs.SplitAndMix(low=0, high=1, levels=11, n=100, epsilon=1.0, delta=1e-6, honest=0.8, coordinates=3)
+    assert made.describe() == (
+        "100 people: each has 3 numbers from 0 to 1 (rounded to 11 levels), adds a share of discrete Laplace noise and "
+        f"sends {made.messages_per_person} messages of {made.bits_per_message} bits, uniform but for their sum; a "
+        "shuffler mixes all messages; 80 people must answer and be honest."
+    )
+    assert "a number from 0 to 1 (integers)" in hs.SplitAndMix(low=0, high=1, n=9, epsilon=1, delta=0.1).describe()
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({"n": 1}, "`n` must be an integer from 2"),
+        ({"epsilon": 0}, "`epsilon` must be finite and > 0"),
+        ({"epsilon": 1e-30}, "`epsilon` must be so large that noise is finite"),
+        ({"epsilon": 1e-6}, "at most 1,048,576 different values"),
+        ({"delta": 0}, "`delta` must be in (0, 1)"),
+        ({"delta": 1e-300}, "64 messages of each person are not enough"),
+        ({"honest": 0}, "`honest` must be in (0, 1]"),
+        ({"honest": 0.001}, "at least 2 people"),
+        ({"low": 0.5}, "`low` must be an integer"),
+        ({"high": 0}, "`high` must be above low = 0"),
+        ({"low": math.nan, "levels": 3}, "`low` must be finite"),
+        ({"levels": 1}, "`levels` must be an integer from 2"),
+        ({"coordinates": 0}, "`coordinates` must be an integer from 1"),
+        ({"n": 10**9, "high": 2**40, "epsilon": 2.0**38}, "a sum has at most 62 bits"),
+    ],
+)
+def test_what_does_not_exist_is_refused(changed: dict[str, float], word: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        hs.SplitAndMix(**({"low": 0, "high": 10, "n": 1000, "epsilon": 1.0, "delta": 1e-6} | changed))  # type: ignore[arg-type]
+    assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ([1] * 7, "integer from 8 to 10"),
+        ([1] * 11, "integer from 8 to 10"),
+        ([0.25] * 9, "array of integers"),
+        ([[1, 2]] * 9, "one-dimensional"),
+        ([[1], [2, 3]], "an array of numbers"),
+        (["x"] * 9, "array of integers"),
+    ],
+)
+def test_people_who_are_too_few_or_have_no_numbers_are_refused(values: list[object], word: str) -> None:
+    made = hs.SplitAndMix(low=0, high=3, n=10, epsilon=1.0, delta=1e-3, honest=0.8)
+    with pytest.raises(InvalidInputError, match=word) as refused:
+        made.collect(values)  # type: ignore[arg-type]
+    assert "0.25" not in str(refused.value)
+
+
+def test_several_coordinates_have_messages_of_their_own() -> None:
+    made = hs.SplitAndMix(low=0, high=3, n=10, epsilon=60.0, delta=1e-3, coordinates=2)
+    messages = made.collect([[1, 3]] * 10, rng=hs.reproducible(1))
+    assert messages.shape == (2, 10 * made.messages)
+    assert (messages.sum(axis=1) % made.modulus).tolist() == [10, 30]
+    with pytest.raises(InvalidInputError, match=r"of shape \(people, 2\)"):
+        made.collect([1] * 10)
+
+
+def test_the_page_prints_what_it_costs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "private-sums.md").read_text(encoding="utf-8")
+    for people in (100, 1_000, 10_000, 1_000_000):
+        made = hs.SplitAndMix(low=0, high=1, levels=1001, n=people, epsilon=1.0, delta=1e-9)
+        assert f"| {people:,} | {made.messages} | {round(made.bits_per_person / 8)} |" in page
+    made = hs.SplitAndMix(low=0, high=1, levels=2501, n=10**6, epsilon=1.0, delta=1e-9)
+    assert f"{made.messages} messages of {made.bits_per_message} bits" in page
+    assert made.standard_error() == pytest.approx(1.01 * math.sqrt(2), rel=1e-3)
+    mean = hs.SplitAndMix(low=0, high=1, levels=1001, n=10**5, epsilon=0.5, delta=1e-9).standard_error() / 10**5
+    assert round(mean, 5) == 0.00003

@@ -61,6 +61,22 @@ def test_each_host_gets_its_own_keys_and_nobody_elses(folder: Path) -> None:
     assert prepared.commands[0] == "hushuffle node start relay/relay.toml"
 
 
+def test_services_that_end_tls_get_their_own_certificate(folder: Path) -> None:
+    assert main(["node", "certs", "relay", "result", "--out", str(folder / "tls")]) == Exit.DONE
+    hosts(folder, NAMES, 'certificates = "tls"')
+    prepare_task(parse_plan(PLAN), folder / "hosts.toml", out=folder / "task", bundle=True)
+    for name in NAMES:
+        own, has = folder / "task" / name, name in ("relay", "result")
+        settings = load_service(own / f"{name}.toml")
+        names = (f"{name}.pem", f"{name}.key") if has else (None, None)
+        assert (settings.certificate, settings.certificate_key) == names
+        assert {path.name for ending in ("pem", "key") for path in own.glob(f"*.{ending}")} == set(names) - {None}
+        if has:
+            assert stat.S_IMODE((own / f"{name}.key").stat().st_mode) == 0o600
+    prepare_task(parse_plan(PLAN), folder / "hosts.toml", out=folder / "side")
+    assert load_service(folder / "side" / "relay.toml").certificate == "relay.pem"
+
+
 def test_without_a_bundle_no_keys_are_copied(folder: Path) -> None:
     prepared = prepare_task(parse_plan(PLAN), folder / "hosts.toml", out=folder / "task")
     assert {path.name for path in (folder / "task").iterdir()} == {"task.json", *(f"{name}.toml" for name in NAMES)}

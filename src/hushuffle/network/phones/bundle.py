@@ -44,6 +44,8 @@ class PhoneHosts(Section):
     """The URL of each service as others reach it: relay, issuer, result, scrambler-1, ..., target-1-1, ..."""
     listen: dict[NodeName, Text] = Field(default_factory=dict)
     """Where a service listens, if not at 127.0.0.1:8080, behind a proxy of its host that ends TLS."""
+    certificates: Text | None = None
+    """A folder with NAME.pem and NAME.key for the services that end TLS themselves."""
     issuer_name: Text | None = None
     """The issuer's name in tokens; by default the host in its URL."""
     first_token_key: Annotated[int, Field(ge=1)] = 1
@@ -102,10 +104,11 @@ def prepare_task(
         (out / TASK).write_bytes(document.content)
         for name in names:
             listen, gateway = wanted.listen.get(name, _LISTEN), wanted.urls["scrambler-1"]
+            tls = None if wanted.certificates is None else hosts.parent / wanted.certificates
             if bundle:
-                write_service(out / name, name, document, listen=listen, gateway=gateway, keys=keys)
+                write_service(out / name, name, document, listen=listen, gateway=gateway, keys=keys, tls=tls)
             else:
-                table = settings_of(name, listen=listen, gateway=gateway)
+                table = settings_of(name, listen=listen, gateway=gateway, tls=tls)
                 (out / f"{name}.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
     except OSError as error:
         fail(f"{out} cannot be written: {cause(error)}.")
@@ -114,10 +117,15 @@ def prepare_task(
     return PreparedTask(document=out / TASK, id=document.id.hex(), start=document.start, commands=commands)
 
 
-def settings_of(name: str, *, listen: str, gateway: str) -> dict[str, Any]:
-    """Return the settings of a service: its tasks and keys are in the folder of its settings."""
+def settings_of(name: str, *, listen: str, gateway: str, tls: Path | None = None) -> dict[str, Any]:
+    """Return the settings of a service: its tasks and keys are in the folder of its settings.
+
+    `tls`: a folder; a service whose certificate is in it ends TLS itself.
+    """
     role = RELAY if name == RELAY else role_named(name)
     table: dict[str, Any] = {"role": role, "name": name, "listen": listen}
+    if tls is not None and (tls / f"{name}.pem").exists():
+        table |= {"certificate": f"{name}.pem", "certificate_key": f"{name}.key"}
     if role == RELAY:
         return table | {"gateway": gateway}
     more = {"codes": "codes.sha256"} if role == ISSUER else {}
@@ -125,17 +133,29 @@ def settings_of(name: str, *, listen: str, gateway: str) -> dict[str, Any]:
 
 
 def write_service(
-    folder: Path, name: str, document: TaskDocument, *, listen: str, gateway: str, keys: Path | None = None
+    folder: Path,
+    name: str,
+    document: TaskDocument,
+    *,
+    listen: str,
+    gateway: str,
+    keys: Path | None = None,
+    tls: Path | None = None,
 ) -> Path:
     """Write the folder of one service, and return its settings' file.
 
-    `keys`: a folder with NAME.keys and, for the issuer, codes.sha256; what is there is copied, nobody else's.
+    `keys`: a folder with NAME.keys and, for the issuer, codes.sha256; `tls`: one with NAME.pem and NAME.key. What is
+    there is copied, nobody else's.
     """
     (folder / "tasks").mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     (folder / "tasks" / TASK).write_bytes(document.content)
     path = folder / f"{name}.toml"
-    path.write_text(tomli_w.dumps(settings_of(name, listen=listen, gateway=gateway)), encoding="utf-8")
+    path.write_text(tomli_w.dumps(settings_of(name, listen=listen, gateway=gateway, tls=tls)), encoding="utf-8")
+    if tls is not None and (tls / f"{name}.pem").exists():
+        shutil.copyfile(tls / f"{name}.pem", folder / f"{name}.pem")
+        if (tls / f"{name}.key").exists():
+            write_private(folder / f"{name}.key", text_of_secret(str(tls / f"{name}.key")).encode())
     if keys is not None and (keys / f"{name}.keys").exists():
         write_private(folder / f"{name}.keys", text_of_secret(str(keys / f"{name}.keys")).encode())
     if keys is not None and name == ISSUER and (keys / "codes.sha256").exists():

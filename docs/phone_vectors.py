@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hushuffle.network.phones import client
+from hushuffle.network.phones import client, formats
 from hushuffle.network.phones.binary_http import encode_response
+from hushuffle.network.phones.choices import choose
 from hushuffle.network.phones.client import Task
 from hushuffle.network.phones.oblivious_http import GatewayKey
 from hushuffle.network.phones.tokens import IssuerKey
@@ -91,7 +92,7 @@ def step_of(task: Task, issuer: IssuerKey, gateway: GatewayKey, part: client.Par
     request, open_response = client.request_of(task, part, onion, SECRET)
     inside, seal_response = gateway.open(request, lambda size: secret_of("response")[:size])
     response = seal_response(encode_response(200, [], b"taken".ljust(16)))
-    assert client.formats.decode_response(open_response(response))[0] == 200
+    assert formats.decode_response(open_response(response))[0] == 200
     found = {
         "challenge": task.challenge(part.number, name),
         "token_input": part.blinded.message,
@@ -119,7 +120,7 @@ def choices() -> list[dict[str, Any]]:
             draw = client.stream(SECRET, f"choice {targets} {number}")
 
             def drawn(
-                size: int, number: int = number, words: list[str] = words, draw: client.formats.Draw = draw
+                size: int, number: int = number, words: list[str] = words, draw: formats.Draw = draw
             ) -> bytes:
                 word = b"\xff" * size if number % 2 and not words else draw(size)
                 words.append(word.hex())
@@ -127,7 +128,7 @@ def choices() -> list[dict[str, Any]]:
 
             only, own = number >= 4, None if number == 3 else number % targets
             step = {"targets": [None] * targets, "sigma": sigma, "convention": convention, "only_on_purpose": only}
-            target, carries = client.choose(step, own, drawn)
+            target, carries = choose(step, own, drawn)
             found.append({**step, "targets": targets, "own": own, "words": words, "target": target, "carries": carries})
     return found
 

@@ -149,6 +149,7 @@ const trimmed = (url: string): string => url.replace(/\/$/, "");
 /** Sends a POST with a body, or a GET without one; follows no redirection and sends no cookies. */
 async function post(url: string, body?: Bytes, headers: Record<string, string> = {}): Promise<[number, Bytes]> {
   if (!/^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])[:/])/.test(url)) throw new PhoneError("an address of the task is not https.");
+  if (!URL.canParse(url)) throw new PhoneError("an address of the task is of no form that HTTP knows.");
   let answer: Response;
   try {
     const shared = { headers, credentials: "omit", redirect: "error", cache: "no-store", referrerPolicy: "no-referrer" } as const;

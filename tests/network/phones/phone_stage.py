@@ -82,6 +82,7 @@ class PhoneStage:
         self.asked = dict(enumerate(query.asked(plan, people, self.rng), 1))
         self.out: TextIO | None = None
         self.connections = 4096
+        self.settings: dict[str, dict[str, Any]] = {}
         self.running: dict[str, AsyncExitStack] = {}
         self.services: dict[str, Service] = {}
         self.meters: dict[str, Meter] = {}
@@ -101,7 +102,8 @@ class PhoneStage:
                 more |= {"gateway": self.url("scrambler-1"), "keys": None}
             if role == "issuer":
                 more |= {"codes": "codes.sha256"}
-            settings = ServiceSettings(**{"role": role, "name": name, "listen": "fd:0", "keys": f"{name}.keys"} | more)
+            about = {"role": role, "name": name, "listen": "fd:0", "keys": f"{name}.keys"}
+            settings = ServiceSettings(**about | more | self.settings.get(name, {}))
             self.meters[name] = meter = Meter(role, service=name, out=self.out)
             service = SERVICES[role](settings, self.folder, meter=meter)
             stack = AsyncExitStack()

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.network.phones import client
-from hushuffle.network.phones.client import choose, group_of, record_of
+from hushuffle.network.phones import choices, client
+from hushuffle.network.phones.choices import below, choose, group_of, record_of
 from hushuffle.network.phones.tokens import IssuerKey
 from hushuffle.queries.aggregate import Aggregate
 from network.phones.tasks import services
@@ -40,7 +40,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch, step: dict[str, Any], own: int, words
         return place
 
     with monkeypatch.context() as patched:
-        patched.setattr(client, "below", below)
+        patched.setattr(choices, "below", below)
         return *choose(step, own, lambda _: next(left).to_bytes(8)), (highs or [0])[0]
 
 
@@ -117,7 +117,7 @@ def test_uniform_numbers_are_uniform() -> None:
         for word in range(1 << 12):
             words = iter([(word << 52).to_bytes(8)])
             try:
-                counts[client.below(high, lambda _, words=words: next(words))] += 1  # type: ignore[misc]
+                counts[below(high, lambda _, words=words: next(words))] += 1  # type: ignore[misc]
             except (StopIteration, RuntimeError):
                 counts[-1] += 1
         taken = [counts[number] for number in range(high)]
@@ -155,7 +155,7 @@ def test_records_are_those_of_the_query() -> None:
         answers = {"age": age, "smokes": smokes, "bmi": bmi}
         row = np.array([[age // 20, smokes == "yes", min(max(bmi, 10.0), 60.0)]])
         for number in (1, 2):
-            found = record_of(task, {**task.steps[number - 1], "targets": [None, None]}, answers)
+            found = record_of(task.document, {**task.steps[number - 1], "targets": [None, None]}, answers)
             assert found is not None
             assert found[1] == query.pack(number, row)[0]
             assert found[0] == query.own(number, row, None)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import socket
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,13 +16,13 @@ import pytest
 from hushuffle.errors import DataError
 from hushuffle.network.phones import client
 from hushuffle.network.phones.binary_http import decode_request
+from hushuffle.network.phones.choices import record_of
 from hushuffle.network.phones.client import (
     Phone,
     PhoneError,
     Task,
     TryAgainError,
     parts_of,
-    record_of,
 )
 from hushuffle.network.phones.tokens import IssuerKey
 from network.phones.tasks import services
@@ -37,7 +38,7 @@ ANSWERS = {"age": 33, "smokes": "yes", "bmi": 21.5}
 )
 def test_what_is_no_answer_is_a_message_without_data(changed: dict[str, Any], tmp_path: Path) -> None:
     world = services(KEY)
-    assert record_of(world.task, world.task.steps[0], ANSWERS | changed) is None
+    assert record_of(world.task.document, world.task.steps[0], ANSWERS | changed) is None
     Phone(world.task, tmp_path, ANSWERS | changed, send=world.send).send("code")
     step, _, _, record = world.arrived[0]
     assert (step, record) == (1, None)
@@ -279,6 +280,32 @@ def test_a_record_that_does_not_fit_is_not_sent() -> None:
 def test_addresses_without_tls_are_refused(url: str) -> None:
     with pytest.raises(PhoneError, match="not https"):
         client.post(url, b"", {})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://relay.example:port/",
+        "https://relay.example:99999999999/",
+        "https:///path",
+        "https://name@relay.example/",
+        "https://[::1/",
+        "https://relay.example/a b",
+        "https://relay.example/\u00e4",
+        f"https://{'a' * 64}.example/",
+        "http://localhost:99999/",
+    ],
+)
+def test_addresses_that_are_none_are_one_error_and_final(url: str) -> None:
+    with pytest.raises(PhoneError, match="of no form that HTTP knows") as caught:
+        client.post(url, b"", {})
+    assert not isinstance(caught.value, TryAgainError)
+
+
+def test_a_code_that_no_header_can_hold_is_one_error_and_final() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as here, pytest.raises(PhoneError, match="or the code") as caught:
+        client.post(f"http://127.0.0.1:{here.getsockname()[1]}/", b"", {"authorization": "Bearer a\nb"})
+    assert not isinstance(caught.value, TryAgainError)
 
 
 def test_nothing_shows_an_answer() -> None:

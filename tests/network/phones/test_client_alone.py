@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hushuffle.network.phones import client, formats
+from hushuffle.network.phones import choices, client, formats
 from hushuffle.network.phones.tokens import IssuerKey
 from network.phones.tasks import Services, services
 from network.phones.vectors import published
@@ -26,7 +26,7 @@ KEY = IssuerKey.of(bytes.fromhex(published("tokens")["skS"]))
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the two files and what a phone has."""
-    for module in (client, formats):
+    for module in (client, choices, formats):
         shutil.copy(str(module.__file__), tmp_path)
     (tmp_path / "answers.json").write_text('{"age": 33, "smokes": "yes", "bmi": 21.5}')
     (tmp_path / "code.txt").write_text("secret-code\n")

@@ -156,6 +156,8 @@ def test_requests_that_an_issuer_refuses() -> None:
             KEY.sign(wrong)
     for number in (0, n, (1 << 2048) - 1):
         with pytest.raises(DataError, match="below the modulus"):
+            blind_sign(KEY.numbers, number)
+        with pytest.raises(DataError, match="no request for a token"):
             KEY.sign(request[:3] + number.to_bytes(256))
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from browser import CHROMIUM
 from hushuffle.network.phones import client
-from hushuffle.network.phones.client import Task, group_of, parts_of, record_of
+from hushuffle.network.phones.choices import group_of, record_of
+from hushuffle.network.phones.client import Task, parts_of
 from hushuffle.network.phones.formats import receiver_keys, request_info
 from hushuffle.network.phones.tokens import IssuerKey
 from network.phones.tasks import services
@@ -45,7 +46,7 @@ def _given() -> dict[str, Any]:
         request = bytes.fromhex(step["request"])
         keys = receiver_keys(gateway, request[7:39], request_info(request[:7]))
         secrets.append(keys.export(b"message/bhttp response", 32).hex())
-        found = record_of(task, task.steps[step["step"] - 1], read["answers"])
+        found = record_of(task.document, task.steps[step["step"] - 1], read["answers"])
         assert found is not None
         records.append([found[1].hex(), found[0]])
     inverses = [part.blinded.inverse.to_bytes(256).hex() for part in parts]

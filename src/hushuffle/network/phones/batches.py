@@ -20,7 +20,9 @@ _SIGNED: Final = 64
 _BATCH, _LINK, _RECEIPT = b"hushuffle batch 1|", b"hushuffle count 1|", b"hushuffle receipt 1|"
 _Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 _Count = Annotated[int, Field(ge=0, le=10**9)]
-AROUND: Final = _LENGTH.size + _MOST_HEAD + _SIGNED
+FIRST: Final = _LENGTH.size
+"""Bytes that say how long the head is."""
+AROUND: Final = FIRST + _MOST_HEAD + _SIGNED
 """Bytes around the messages of a batch, at most."""
 
 
@@ -124,43 +126,56 @@ def head_of(
     )
 
 
-def _split(body: bytes) -> tuple[Head, bytes, bytes, bytes]:
-    length = _LENGTH.unpack_from(body)[0] if len(body) >= _LENGTH.size else _MOST_HEAD + 1
-    start = _LENGTH.size + length
-    if length > _MOST_HEAD or len(body) < start + _SIGNED:
+def rest_of_head(first: bytes) -> int:
+    """Return how many bytes of head and signature follow the first `FIRST` of a body.
+
+    Raises:
+        DataError: no head is so long.
+    """
+    length = _LENGTH.unpack(first)[0] if len(first) == FIRST else _MOST_HEAD + 1
+    if length > _MOST_HEAD:
         _no_batch()
-    text = body[_LENGTH.size : start]
+    return int(length) + _SIGNED
+
+
+def signed_head(start: bytes, task: TaskDocument, *, senders: Sequence[Place], receiver: str) -> Head:
+    """Return the head that a body starts with; one that no sender has signed, for this receiver, is refused.
+
+    Raises:
+        DataError: it is no head, of another task or for somebody else, or not signed.
+    """
+    end = FIRST + rest_of_head(start[:FIRST])
+    text, signature = start[FIRST : end - _SIGNED], start[end - _SIGNED : end]
     try:
         head = Head.model_validate_json(text)
     except ValidationError:
         _no_batch()
-    return head, text, body[start : start + _SIGNED], body[start + _SIGNED :]
-
-
-def unpack(
-    body: bytes, task: TaskDocument, *, sender: Place, receiver: str, size: int | None
-) -> tuple[Head, list[bytes]]:
-    """Return head and messages of a body; one that was not signed by the sender, for this receiver, is refused.
-
-    `size`: bytes of each message; None: whatever the head says.
-
-    Raises:
-        DataError: it is no batch, of another task or for somebody else, not signed, or damaged.
-    """
-    head, text, signature, rest = _split(body)
-    if (head.task, head.sender, head.receiver) != (task.id.hex(), sender.name, receiver):
+    sender = next((one for one in senders if one.name == head.sender), None)
+    if sender is None or (head.task, head.receiver) != (task.id.hex(), receiver):
         message = "a batch is of another task, of another sender, or for somebody else."
         raise DataError(message)
     if not signed_by(sender, _BATCH + text, signature):
         message = f"a batch was not signed by {sender.name}."
         raise DataError(message)
+    if head.step > len(task.steps):
+        _no_batch()
+    return head
+
+
+def messages_of(body: bytes, head: Head, *, size: int | None) -> list[bytes]:
+    """Return the messages of a body under its head.
+
+    `size`: bytes of each message; None: whatever the head says.
+
+    Raises:
+        DataError: they are not those of the head.
+    """
+    rest = body[FIRST + rest_of_head(body[:FIRST]) :]
     size = head.size if size is None else size
     sized = head.messages == 0 or head.size == size > 0
     if not sized or len(rest) != head.messages * head.size or hashlib.sha256(rest).hexdigest() != head.digest:
         _no_batch()
-    if head.step > len(task.steps):
-        _no_batch()
-    return head, [rest[start : start + size] for start in range(0, len(rest), max(size, 1))]
+    return [rest[start : start + size] for start in range(0, len(rest), max(size, 1))]
 
 
 def _no_batch() -> NoReturn:

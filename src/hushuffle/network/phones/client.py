@@ -1,4 +1,4 @@
-"""A phone's side of a task: it needs Python 3.11, `cryptography` and `formats.py` beside it, nothing of hushuffle.
+"""A phone's side of a task: it needs Python 3.11, `cryptography`, `choices.py` and `formats.py`, nothing of hushuffle.
 
     python client.py task.json [--id ID] --state FOLDER --answers answers.json --code-file code.txt
     python client.py task.json [--id ID] --state FOLDER --check
@@ -12,8 +12,6 @@ from __future__ import annotations
 import binascii
 import hashlib
 import json
-import math
-import operator
 import os
 import struct
 import sys
@@ -22,16 +20,18 @@ from itertools import count
 from typing import Any, Final, NamedTuple, TypeAlias
 
 if __package__:
-    from hushuffle.network.phones import formats
+    from hushuffle.network.phones import choices, formats
 else:
+    import choices  # type: ignore[import-not-found, no-redef]
     import formats  # type: ignore[import-not-found, no-redef]
 
-Answers: TypeAlias = Mapping[str, Any]
+Answers: TypeAlias = choices.Answers
 Folder: TypeAlias = str | os.PathLike[str]
 PhoneError = formats.PhoneError
 _NUMBER, _NO_DATA = struct.Struct(">H"), 0xFFFF
-_SCALE, _MOST, _SEAL = 1 << 64, 1 << 26, 48
+_MOST, _SEAL = 1 << 26, 48
 _HERE: Final = ("localhost", "127.0.0.1", "[::1]")
+_NO_ADDRESS: Final = "an address of the task, or the code, is of no form that HTTP knows."
 
 
 class TryAgainError(PhoneError):
@@ -80,91 +80,13 @@ class Task:
         return f"/tasks/{self.id.hex()}/{what}"
 
 
-# Where a message goes
+# What a phone does in a step
 
 
 def stream(secret: bytes, purpose: str) -> formats.Draw:
     """Return a source of random bytes: as secret as `secret`, the same for the same purpose."""
     calls = count()
     return lambda size: formats.expand(secret, f"hushuffle phone 1|{purpose}|{next(calls)}".encode(), size)
-
-
-def below(high: int, draw: formats.Draw) -> int:
-    """Return a uniform number from 0 to high - 1."""
-    while True:
-        number = int.from_bytes(draw(8)) >> (64 - (high - 1).bit_length())
-        if number < high:
-            return number
-
-
-def choose(step: Mapping[str, Any], own: int | None, draw: formats.Draw) -> tuple[int, bool]:
-    """Return the target of a message, and whether it carries data; `own`: the answer's target, None for no answer.
-
-    The law is that of `hushuffle.TargetSampling`. No answer goes to a uniform target: that is the average over all
-    answers, and tells no more than any of them.
-    """
-    targets = len(step["targets"])
-    above, under = float(step["sigma"]).as_integer_ratio()
-    threshold = _SCALE * (under - above) // under
-    if own is None:
-        return below(targets, draw), False
-    others_only = step["convention"] == "exclusive"
-    if others_only and threshold * targets < _SCALE:
-        threshold = -(-_SCALE // targets)
-    meant = int.from_bytes(draw(8)) < threshold
-    target = own
-    if not meant:
-        target = (own + 1 + below(targets - 1, draw)) % targets if others_only else below(targets, draw)
-    if others_only and meant:
-        # A message that was meant is as good as one of the blanket's with probability lie/truth.
-        weight = threshold * (targets - 1)
-        meant = int.from_bytes(draw(8)) < _SCALE * (weight - (_SCALE - threshold)) // weight
-    return target, target == own and (meant or not step["only_on_purpose"])
-
-
-_EQUAL: Final = {"==": operator.eq, "!=": operator.ne}
-_COMPARE: Final = {**_EQUAL, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-
-
-def _number(answer: Any) -> float | None:
-    known = isinstance(answer, int | float) and not isinstance(answer, bool) and abs(answer) < 2.0**53
-    return float(answer) if known else None
-
-
-def _holds(answer: Any, comparison: str, value: Any) -> bool:
-    number = _number(answer)
-    left: Any = number
-    if isinstance(value, str):
-        left = answer if isinstance(answer, str) else None
-        if number is not None:
-            left = str(int(number)) if number.is_integer() else repr(number)
-    return left is not None and bool(_COMPARE[comparison](left, value))
-
-
-def group_of(column: Mapping[str, Any], answer: Any) -> int | None:
-    """Return the number of the group that an answer is in; None if it is in none, or in several."""
-    found = [
-        number
-        for number, group in enumerate(column["groups"])
-        if any(all(_holds(answer, *clause) for clause in clauses) for clauses in group["when"])
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def record_of(task: Task, step: Mapping[str, Any], answers: Answers) -> tuple[int, bytes] | None:
-    """Return an answer's own target in a step, and its record; None for no answer."""
-    columns = {column["name"]: column for column in task.document["columns"]}
-    groups = [group_of(columns[name], answers[name]) for name in step["columns"]]
-    values = [_number(answers[column["name"]]) for column in task.document["values"]]
-    if None in groups or None in values:
-        return None
-    ends = [(column.get("low", -math.inf), column.get("high", math.inf)) for column in task.document["values"]]
-    values = [min(max(value, low), high) for value, (low, high) in zip(values, ends, strict=True) if value is not None]
-    code = 0
-    for group, groups_here in zip(groups, step["sizes"], strict=True):
-        code = code * groups_here + (group or 0)
-    content = struct.pack(f"<{len(groups)}i{len(values)}d", *groups, *values)
-    return code * len(step["targets"]) // math.prod(step["sizes"]), content
 
 
 class Part(NamedTuple):
@@ -188,12 +110,12 @@ def parts_of(task: Task, answers: Answers, secret: bytes) -> list[Part]:
     """Return what a phone does, all of it drawn from 32 secret bytes: the same again for the same secret."""
     asked = list(range(1, len(task.steps) + 1))
     if task.document["per_person"] == "one":
-        asked = [1 + below(len(asked), stream(secret, "step"))]
+        asked = [1 + choices.below(len(asked), stream(secret, "step"))]
     parts = []
     for number in asked:
         step = task.steps[number - 1]
-        found = record_of(task, step, answers)
-        target, carries = choose(step, None if found is None else found[0], stream(secret, f"target {number}"))
+        found = choices.record_of(task.document, step, answers)
+        target, carries = choices.choose(step, None if found is None else found[0], stream(secret, f"target {number}"))
         challenge = task.challenge(number, step["targets"][target]["name"])
         blinded = formats.blind(binascii.a2b_base64(step["token_key"]), challenge, stream(secret, f"token {number}"))
         parts.append(Part(number, target, found[1] if found is not None and carries else None, blinded))
@@ -283,16 +205,24 @@ def post(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int,
     if scheme != "https" and (scheme != "http" or (authority.rpartition(":")[0] or authority) not in _HERE):
         message = "an address of the task is not https."
         raise PhoneError(message)
-    connection = (http.HTTPSConnection if scheme == "https" else http.HTTPConnection)(authority, timeout=60)
+    connection: http.HTTPConnection | None = None
     try:
+        connection = (http.HTTPSConnection if scheme == "https" else http.HTTPConnection)(authority, timeout=60)
+        if not connection.host or not 0 < connection.port < 1 << 16 or set("@[]") & set(connection.host):
+            raise PhoneError(_NO_ADDRESS)
         connection.request("GET" if body is None else "POST", f"/{path}", body, dict(headers))
         answer = connection.getresponse()
         return answer.status, answer.read(_MOST)
-    except (OSError, ValueError, http.HTTPException):
+    except (OSError, http.HTTPException) as error:
+        if isinstance(error, http.InvalidURL):
+            raise PhoneError(_NO_ADDRESS) from None
         message = "there is no connection, or no answer."
         raise TryAgainError(message) from None
+    except (ValueError, OverflowError):
+        raise PhoneError(_NO_ADDRESS) from None
     finally:
-        connection.close()
+        if connection is not None:
+            connection.close()
 
 
 class Phone:

@@ -162,7 +162,7 @@ async def _post(session: ClientSession, url: str, body: bytes, headers: Mapping[
     """Post the same bytes until there is an answer; status 0 if there is none."""
     for number in range(_TRIES):
         try:
-            async with session.post(url, data=body, headers=headers) as answer:
+            async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
                 content = await answer.read()
                 if answer.status not in {502, 503}:
                     return answer.status, content

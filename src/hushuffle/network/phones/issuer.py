@@ -10,6 +10,7 @@ import re
 import secrets
 import signal
 import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
@@ -104,6 +105,8 @@ def _signed(key: str, body: bytes) -> bytes:
 class Issuer(Service):
     """Signs one request for a token for each code, step and task; the same request again gets the same answer.
 
+    Where a person answers one step of a task, a code gets a token for one.
+
     `admit`: who is invited; by default whose code is in the file `codes` of the settings.
 
     Source: RFC 9578 (Celi, Davidson, Valdez, Wood 2024), section 6.
@@ -151,6 +154,8 @@ class Issuer(Service):
         number = request.match_info["step"]
         if not re.fullmatch("[0-9]{1,4}", number) or not 1 <= int(number) <= len(document.steps):
             raise Refused(404, "no such step")
+        if time.time() > document.deadline:
+            raise Refused(410, "too late")
         body = await self.content(request, {REQUEST})
         kind, _, code = request.headers.get("Authorization", "").partition(" ")
         who = self._admit(code) if kind == "Bearer" and code.isascii() else None
@@ -159,6 +164,9 @@ class Issuer(Service):
         asked, step = hashlib.sha256(body).digest(), int(number)
 
         def remember(db: sqlite3.Connection) -> bool:
+            other = "SELECT 1 FROM issued WHERE task = ? AND step != ? AND code = ?"
+            if document.per_person == "one" and db.execute(other, (document.id, step, who)).fetchone():
+                return False
             row = (document.id, step, who)
             new = db.execute("INSERT OR IGNORE INTO issued VALUES (?, ?, ?, ?)", (*row, asked)).rowcount
             if new:
@@ -166,11 +174,14 @@ class Issuer(Service):
             known = db.execute("SELECT request FROM issued WHERE task = ? AND step = ? AND code = ?", row).fetchone()
             return bool(known == (asked,))
 
+        key = document.step(step).token_key
         try:
-            signed = await self._sign(document.step(step).token_key, body)  # what cannot be signed costs nobody a code
+            self._own[key].number(body)  # what cannot be signed costs nobody a code
         except DataError:
             raise Refused(400, "no request for a token") from None
+        # The code is used when the disk has it, before there is a signature; the same request gets the same one again.
         if not await self.store.do(remember):
             raise Refused(403, "code used")
+        signed = await self._sign(key, body)
         self.meter.count("tokens")
         return web.Response(body=signed, content_type="application/private-token-response")

@@ -23,6 +23,8 @@ from hushuffle.queries.query import Floats
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
 _INFO: Final = b"hushuffle part 1|"
 _Count = Annotated[int, Field(ge=0, le=10**9)]
+_AROUND, _COUNTED, _LINK = 256, 128, 384
+"""Bytes of JSON, at most: around everything, around the counts of a batch, of what one scrambler says."""
 
 
 class _Part(BaseModel):
@@ -76,6 +78,13 @@ def opened_part(document: TaskDocument, sender: str, sealed: bytes, key: X25519P
     except (InvalidTag, ValueError, ValidationError):
         message = f"what {sender} told cannot be read."
         raise DataError(message) from None
+
+
+def largest_part(promise: TaskPromise, document: TaskDocument) -> int:
+    """Return how many bytes a target tells at most: its numbers, and what was counted of each batch."""
+    numbers = max(promise.task.width(number) for number in range(1, len(document.steps) + 1))
+    batches = 2 * max(step.batches for step in document.steps) + 16  # more than planned may come at the same time
+    return _AROUND + 11 * numbers + batches * (_COUNTED + _LINK * len(document.chain))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,9 @@ class Relay(Service):
         if self._session is None:
             self._session = self.session(most=0)
         try:
-            async with self._session.post(self._gateway, data=body, headers={"Content-Type": REQUEST}) as answer:
+            async with self._session.post(
+                self._gateway, data=body, headers={"Content-Type": REQUEST}, allow_redirects=False
+            ) as answer:
                 content = await answer.content.read(_ANSWER)
                 status = answer.status
         except (ClientError, OSError):

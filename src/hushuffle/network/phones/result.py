@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from aiohttp import web
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
-from hushuffle.network.phones.batches import AROUND, receipt, unpack
+from hushuffle.network.phones.batches import messages_of, receipt
 from hushuffle.network.phones.meter import Meter
-from hushuffle.network.phones.parts import Part, opened_part, published
+from hushuffle.network.phones.parts import Part, largest_part, opened_part, published
 from hushuffle.network.phones.service import FORGET, Refused, Service, Task, until
 from hushuffle.network.phones.settings import ServiceSettings
-
-_LARGEST: Final = 1 << 24
-"""Bytes of what a target tells, at most."""
 
 
 class Result(Service):
@@ -49,18 +46,15 @@ class Result(Service):
     async def _take(self, request: web.Request) -> web.Response:
         task = self.task(request)
         document = task.document
-        body = await self.content(request, range(AROUND + _LARGEST))
-        places = {one.name: one for step in document.steps for one in step.targets}
-        found = None
-        for place in places.values():
-            try:
-                found = unpack(body, document, sender=place, receiver=self.name, size=None)
-                break
-            except DataError:
-                continue
-        if found is None or len(found[1]) != 1:
+        places = [one for step in document.steps for one in step.targets]
+        head, body = await self.batch(request, document, places, largest_part(task.promise, document), "not a part")
+        try:
+            messages = messages_of(body, head, size=None)
+        except DataError:
+            messages = []
+        if len(messages) != 1:
             raise Refused(400, "not a part")
-        head, (sealed,) = found
+        (sealed,) = messages
         try:
             opened_part(document, head.sender, sealed, self.secret.seal)
         except DataError:

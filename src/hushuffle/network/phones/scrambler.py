@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from aiohttp import ClientSession, web
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.batches import Head, Link, check_trail, head_of, pack, receipt, unpack
+from hushuffle.network.phones.batches import Head, Link, check_trail, head_of, messages_of, pack, receipt
 from hushuffle.network.phones.binary_http import decode_request, encode_response
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.onions import ONCE, Onions, by_target
@@ -217,15 +217,15 @@ class Scrambler(Service):
     # What the scrambler before it sends.
 
     async def _batch(self, request: web.Request) -> web.Response:
-        task, body = await self.batch(request)
+        task = self.task(request)
         document = task.document
         hop = self._hop(document)
         if hop == 0:
             raise Refused(403, "not from here")
+        most = max(step.batch + hop * step.dummies for step in document.steps) * document.at(hop)
+        head, body = await self.batch(request, document, [document.chain[hop - 1]], most, "not a batch")
         try:
-            head, messages = unpack(
-                body, document, sender=document.chain[hop - 1], receiver=self.name, size=document.at(hop)
-            )
+            messages = messages_of(body, head, size=document.at(hop))
             if not head.closed:
                 check_trail(document, head, hops=hop)
         except DataError as error:

@@ -31,6 +31,8 @@ _IDLE: Final = 75.0
 """Seconds that a connection may be idle."""
 _SILENT: Final = logging.getLogger("hushuffle.network.phones.silent")
 _SILENT.setLevel(logging.CRITICAL + 1)
+_HANDSHAKE: Final = 10.0
+"""Seconds that the handshake of TLS may take."""
 _GRACE: Final = 10.0
 """Seconds that requests have when the service is told to stop."""
 
@@ -83,16 +85,12 @@ async def serving(service: Service, where: socket.socket, context: ssl.SSLContex
         shutdown_timeout=_GRACE,
     )
     await runner.setup()
-    handlers, most = runner.server, service.settings.connections
+    handlers = runner.server
     assert handlers is not None
-
-    def protocol() -> asyncio.BaseProtocol:
-        if len(handlers.connections) >= most:
-            service.meter.count("refused", "too many connections")
-            return _Full()
-        return handlers()
-
-    server = await loop.create_server(protocol, sock=where, ssl=context, backlog=4096)
+    timeout = None if context is None else _HANDSHAKE
+    server = await loop.create_server(
+        lambda: _Door(service, handlers), sock=where, ssl=context, backlog=4096, ssl_handshake_timeout=timeout
+    )
     try:
         yield
     finally:
@@ -100,12 +98,30 @@ async def serving(service: Service, where: socket.socket, context: ssl.SSLContex
         await runner.cleanup()
 
 
-class _Full(asyncio.Protocol):
-    """Closes a connection at once."""
+class _Door(asyncio.Protocol):
+    """Closes a connection at once if there are as many as there may be, in all or of its address."""
+
+    def __init__(self, service: Service, handlers: web.Server) -> None:
+        self._service, self._handlers = service, handlers
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        transport.abort()
+        settings, there = self._service.settings, self._handlers.connections
+        full = len(there) >= settings.connections
+        if not full and settings.connections_each is not None:
+            address = _address(transport.get_extra_info("peername"))
+            full = sum(_address(one.peername) == address for one in there) >= settings.connections_each
+        if full:
+            self._service.meter.count("refused", "too many connections")
+            transport.abort()
+            return
+        handler = self._handlers()
+        transport.set_protocol(handler)
+        handler.connection_made(transport)
+
+
+def _address(peer: object) -> object:
+    return peer[0] if isinstance(peer, tuple) else peer
 
 
 def listening(settings: ServiceSettings) -> socket.socket:

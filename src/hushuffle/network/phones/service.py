@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Container, Coroutine
+from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from hushuffle.errors import DataError, HushuffleError
-from hushuffle.network.phones.batches import AROUND, receipted
+from hushuffle.network.phones.batches import AROUND, FIRST, Head, receipted, rest_of_head, signed_head
 from hushuffle.network.phones.keys import ServiceKeys
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.promise import TaskPromise, check_task
@@ -218,22 +218,39 @@ class Service:
 
     async def content(self, request: web.Request, sizes: Container[int]) -> bytes:
         """Return the content of a request, if it has one of these sizes and comes in time."""
+        async with asyncio.timeout(_SLOW + self._length(request, sizes) / _SLOWEST):
+            return await request.read()
+
+    def _length(self, request: web.Request, sizes: Container[int]) -> int:
         length = request.content_length
         if "Content-Encoding" in request.headers:
             raise Refused(415, "encoded")
         if length is None or length not in sizes:
             raise Refused(413, "wrong size")
-        async with asyncio.timeout(_SLOW + length / _SLOWEST):
-            return await request.read()
+        return length
 
-    async def batch(self, request: web.Request) -> tuple[Task, bytes]:
-        """Return task and content of a request that brings a batch."""
-        task = self.task(request)
-        document = task.document
+    async def batch(
+        self, request: web.Request, document: TaskDocument, senders: Sequence[Place], most: int, word: str
+    ) -> tuple[Head, bytes]:
+        """Return head and content of a request that a sender has signed.
+
+        The signature of the head is checked before anything of what follows it is read: nobody else can make this
+        service keep more than a head. `most`: bytes after the head; `word`: what a refusal says.
+        """
         if time.time() > document.deadline + FORGET * document.patience:
             raise Refused(410, "over")
-        most = max(step.batch + len(document.chain) * step.dummies for step in document.steps) * document.message
-        return task, await self.content(request, range(AROUND + most + 1))
+        length = self._length(request, range(AROUND + most + 1))
+        try:
+            async with asyncio.timeout(_SLOW + length / _SLOWEST):
+                start = await request.content.readexactly(FIRST)
+                start += await request.content.readexactly(rest_of_head(start))
+                head = signed_head(start, document, senders=senders, receiver=self.name)
+                return head, start + await request.content.read()
+        except DataError as error:
+            self.meter.event("refused", reason=str(error))
+        except asyncio.IncompleteReadError:
+            pass
+        raise Refused(400, word)
 
     def session(self, *, most: int = 100) -> ClientSession:
         """Return a keeper of connections to others, which are kept open."""
@@ -248,7 +265,7 @@ class Service:
         return session
 
     async def deliver(self, session: ClientSession, receiver: Place, path: str, body: bytes, task: Task) -> bool:
-        """Send a body until its receiver has signed that it has it; the same bytes at every try.
+        """Send a body until its receiver has signed that it has it; the same bytes at every try, to nobody else.
 
         Return False if it was refused, or time is over.
         """
@@ -258,7 +275,10 @@ class Service:
         while True:
             try:
                 async with session.post(
-                    receiver.url.rstrip("/") + path, data=body, timeout=ClientTimeout(total=seconds)
+                    receiver.url.rstrip("/") + path,
+                    data=body,
+                    timeout=ClientTimeout(total=seconds),
+                    allow_redirects=False,
                 ) as answer:
                     content = await answer.content.read(1024)
                     if answer.status == 200 and receipted(body, content, receiver):

@@ -45,6 +45,8 @@ class ServiceSettings(Section):
     """The file with its private key."""
     connections: Annotated[int, Field(ge=1, le=100_000)] = 4096
     """The most connections at a time; a further one is closed at once."""
+    connections_each: Annotated[int, Field(ge=1)] | None = None
+    """The most connections of one address at a time; left out: as many. Behind a proxy all have its address."""
 
     @model_validator(mode="after")
     def _keep_rules(self) -> Self:

@@ -19,7 +19,7 @@ from aiohttp import ClientSession, web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.batches import Head, check_trail, head_of, pack, receipt, unpack
+from hushuffle.network.phones.batches import Head, check_trail, head_of, messages_of, pack, receipt
 from hushuffle.network.phones.formats import PhoneError, token_challenge, token_input
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.onions import ONCE, Onions, is_token
@@ -127,11 +127,12 @@ class Target(Service):
         self.spawn(self._tell(task))
 
     async def _batch(self, request: web.Request) -> web.Response:
-        task, body = await self.batch(request)
-        document, inbox = task.document, self._inboxes[task.document.id]
-        hops = len(document.chain)
+        document = self.task(request).document
+        inbox, hops = self._inboxes[document.id], len(document.chain)
+        most = max(step.batch + hops * step.dummies for step in document.steps) * document.inner
+        head, body = await self.batch(request, document, [document.chain[-1]], most, "not a batch")
         try:
-            head, messages = unpack(body, document, sender=document.chain[-1], receiver=self.name, size=document.inner)
+            messages = messages_of(body, head, size=document.inner)
             if head.step != inbox.number:
                 raise Refused(400, "another step")
             if not head.closed:

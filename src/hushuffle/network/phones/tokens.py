@@ -122,11 +122,21 @@ class IssuerKey:
         Raises:
             DataError: it is no request for a token of this key.
         """
+        return blind_sign(self.numbers, self.number(token_request)).to_bytes(256)
+
+    def number(self, token_request: bytes) -> int:
+        """Return what is to be signed for a request: before anything else is done for it.
+
+        Raises:
+            DataError: it is no request for a token of this key.
+        """
         last = hashlib.sha256(self.spki).digest()[-1:]
-        if len(token_request) != REQUEST or token_request[:3] != b"\x00\x02" + last:
+        number = int.from_bytes(token_request[3:])
+        right = len(token_request) == REQUEST and token_request[:3] == b"\x00\x02" + last
+        if not right or not 0 < number < self.numbers.public_numbers.n:
             message = "this is no request for a token of this issuer's key."
             raise DataError(message)
-        return blind_sign(self.numbers, int.from_bytes(token_request[3:])).to_bytes(256)
+        return number
 
 
 class Verifier:

@@ -1,0 +1,94 @@
+"""Where a phone's message goes and what stands in it: the law of `hushuffle.TargetSampling` in exact arithmetic.
+
+Part of the phone's program, `client.py`, beside which it can be copied: it needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+Answers: TypeAlias = Mapping[str, Any]
+Draw: TypeAlias = Callable[[int], bytes]
+_SCALE: Final = 1 << 64
+
+
+def below(high: int, draw: Draw) -> int:
+    """Return a uniform number from 0 to high - 1."""
+    while True:
+        number = int.from_bytes(draw(8)) >> (64 - (high - 1).bit_length())
+        if number < high:
+            return number
+
+
+def choose(step: Mapping[str, Any], own: int | None, draw: Draw) -> tuple[int, bool]:
+    """Return the target of a message, and whether it carries data; `own`: the answer's target, None for no answer.
+
+    The law is that of `hushuffle.TargetSampling`. No answer goes to a uniform target: that is the average over all
+    answers, and tells no more than any of them.
+    """
+    targets = len(step["targets"])
+    above, under = float(step["sigma"]).as_integer_ratio()
+    threshold = _SCALE * (under - above) // under
+    if own is None:
+        return below(targets, draw), False
+    others_only = step["convention"] == "exclusive"
+    if others_only and threshold * targets < _SCALE:
+        threshold = -(-_SCALE // targets)
+    meant = int.from_bytes(draw(8)) < threshold
+    target = own
+    if not meant:
+        target = (own + 1 + below(targets - 1, draw)) % targets if others_only else below(targets, draw)
+    if others_only and meant:
+        # A message that was meant is as good as one of the blanket's with probability lie/truth.
+        weight = threshold * (targets - 1)
+        meant = int.from_bytes(draw(8)) < _SCALE * (weight - (_SCALE - threshold)) // weight
+    return target, target == own and (meant or not step["only_on_purpose"])
+
+
+_EQUAL: Final = {"==": operator.eq, "!=": operator.ne}
+_COMPARE: Final = {**_EQUAL, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def _number(answer: Any) -> float | None:
+    known = isinstance(answer, int | float) and not isinstance(answer, bool) and abs(answer) < 2.0**53
+    return float(answer) if known else None
+
+
+def _holds(answer: Any, comparison: str, value: Any) -> bool:
+    number = _number(answer)
+    left: Any = number
+    if isinstance(value, str):
+        left = answer if isinstance(answer, str) else None
+        if number is not None:
+            left = str(int(number)) if number.is_integer() else repr(number)
+    return left is not None and bool(_COMPARE[comparison](left, value))
+
+
+def group_of(column: Mapping[str, Any], answer: Any) -> int | None:
+    """Return the number of the group that an answer is in; None if it is in none, or in several."""
+    found = [
+        number
+        for number, group in enumerate(column["groups"])
+        if any(all(_holds(answer, *clause) for clause in clauses) for clauses in group["when"])
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def record_of(document: Mapping[str, Any], step: Mapping[str, Any], answers: Answers) -> tuple[int, bytes] | None:
+    """Return an answer's own target in a step, and its record; None for no answer."""
+    columns = {column["name"]: column for column in document["columns"]}
+    groups = [group_of(columns[name], answers[name]) for name in step["columns"]]
+    values = [_number(answers[column["name"]]) for column in document["values"]]
+    if None in groups or None in values:
+        return None
+    ends = [(column.get("low", -math.inf), column.get("high", math.inf)) for column in document["values"]]
+    values = [min(max(value, low), high) for value, (low, high) in zip(values, ends, strict=True) if value is not None]
+    code = 0
+    for group, groups_here in zip(groups, step["sizes"], strict=True):
+        code = code * groups_here + (group or 0)
+    content = struct.pack(f"<{len(groups)}i{len(values)}d", *groups, *values)
+    return code * len(step["targets"]) // math.prod(step["sizes"]), content

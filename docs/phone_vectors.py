@@ -48,6 +48,7 @@ def place(name: str) -> dict[str, str]:
 def document(issuer: IssuerKey, gateway: GatewayKey) -> dict[str, Any]:
     """Return a task of two questions."""
     hidden = {"dummies": 20, "batch": 50, "min_batch": 40, "sources": 100, "token_key": _text(issuer.spki)}
+    hidden["ticket_key"] = hidden["token_key"]
     age = {"name": "age, smokes", "columns": ["age", "smokes"], "sizes": [3, 2], "sigma": 0.2, "convention": "uniform"}
     smokes = {"name": "smokes", "columns": ["smokes"], "sizes": [2], "sigma": 0.3, "convention": "exclusive"}
     places = [[place(name) for name in TARGETS if name.startswith(f"target-{step}")] for step in (1, 2)]
@@ -89,7 +90,9 @@ def step_of(task: Task, issuer: IssuerKey, gateway: GatewayKey, part: client.Par
     answer = issuer.sign(part.blinded.request)
     token = part.blinded.finalize(answer)
     onion = client.onion_of(task, part, token, SECRET)
-    request, open_response = client.request_of(task, part, onion, SECRET)
+    ticket_answer = issuer.sign(part.ticket.request)
+    ticket = part.ticket.finalize(ticket_answer)
+    request, open_response = client.request_of(task, part, onion, ticket, SECRET)
     inside, seal_response = gateway.open(request, lambda size: secret_of("response")[:size])
     response = seal_response(encode_response(200, [], b"taken".ljust(16)))
     assert formats.decode_response(open_response(response))[0] == 200
@@ -99,6 +102,10 @@ def step_of(task: Task, issuer: IssuerKey, gateway: GatewayKey, part: client.Par
         "token_request": part.blinded.request,
         "token_response": answer,
         "token": token,
+        "ticket_challenge": task.ticket_challenge(part.number),
+        "ticket_request": part.ticket.request,
+        "ticket_response": ticket_answer,
+        "ticket": ticket,
         "onion": onion,
         "binary_request": inside,
         "request": request,
@@ -119,9 +126,7 @@ def choices() -> list[dict[str, Any]]:
             words: list[str] = []
             draw = client.stream(SECRET, f"choice {targets} {number}")
 
-            def drawn(
-                size: int, number: int = number, words: list[str] = words, draw: formats.Draw = draw
-            ) -> bytes:
+            def drawn(size: int, number: int = number, words: list[str] = words, draw: formats.Draw = draw) -> bytes:
                 word = b"\xff" * size if number % 2 and not words else draw(size)
                 words.append(word.hex())
                 return word

@@ -17,7 +17,7 @@ export interface Store {
 }
 
 /** What a phone does in one step. */
-interface Part { number: number; target: number; record: string | null; blinded: Blinded }
+interface Part { number: number; target: number; record: string | null; blinded: Blinded; ticket: Blinded }
 interface Kept { answers: string; parts: Part[] }
 
 const SEAL = 48, TOKEN = 354, NO_DATA = 0xffff;
@@ -81,7 +81,8 @@ export class Phone {
       const step = task.step(number), found = recordOf(task.document, step, answers);
       const [target, carries] = choose(step, step.targets.length, found && found.own, random);
       const challenge = await task.challenge(number, step.targets[target]!.name);
-      return { number, target, record: found && carries ? hex(found.record) : null, blinded: await blind(base64(step.token_key), challenge) };
+      const blinded = await blind(base64(step.token_key), challenge), ticket = await blind(base64(step.ticket_key), await task.ticketChallenge(number));
+      return { number, target, record: found && carries ? hex(found.record) : null, blinded, ticket };
     }));
   }
 
@@ -98,7 +99,7 @@ export class Phone {
     return body;
   }
 
-  /** Gets tokens with an invitation's code, and sends every message; to be called again after a TryAgainError. */
+  /** Gets tokens and tickets with an invitation's code, and sends every message; to be called again after a TryAgainError. */
   async send(code: string): Promise<void> {
     for (const part of this.parts) {
       const envelope = await this.envelope(part, code);
@@ -110,18 +111,22 @@ export class Phone {
 
   /** What is posted to the relay: kept when it is made, before it leaves. */
   private async envelope(part: Part, code: string): Promise<Envelope> {
-    const name = `${hex(this.task.id)}/${part.number}`, { issuer, chain, gateway } = this.task.document;
+    const name = `${hex(this.task.id)}/${part.number}`, { chain, gateway } = this.task.document, step = this.task.step(part.number);
     let text = await this.store.read(name);
     if (text === undefined) {
-      const headers = { "content-type": "application/private-token-request", authorization: `Bearer ${code}` };
-      const url = trimmed(issuer.url) + this.task.path(`steps/${part.number}/token`);
-      const response = good(...(await post(url, unhex(part.blinded.request), headers)), "the issuer");
-      const token = await finalize(base64(this.task.step(part.number).token_key), part.blinded, response);
+      const token = await this.token(part.number, "token", step.token_key, part.blinded, code);
+      const ticket = await this.token(part.number, "ticket", step.ticket_key, part.ticket, code);
       const path = this.task.path(`steps/${String(part.number).padStart(4, "0")}`);
-      const made = await encapsulate(base64(gateway), trimmed(chain[0]!.url) + path, await this.onion(part, token));
+      const made = await encapsulate(base64(gateway), trimmed(chain[0]!.url) + path, ticket, await this.onion(part, token));
       text = await this.store.create(name, JSON.stringify(made));
     }
     return JSON.parse(text) as Envelope;
+  }
+
+  private async token(number: number, kind: string, key: string, blinded: Blinded, code: string): Promise<Bytes> {
+    const headers = { "content-type": "application/private-token-request", authorization: `Bearer ${code}` };
+    const url = trimmed(this.task.document.issuer.url) + this.task.path(`steps/${number}/${kind}`);
+    return finalize(base64(key), blinded, good(...(await post(url, unhex(blinded.request), headers)), "the issuer"));
   }
 
   /** For each step whether its message is in the lists that were published until now; those of all targets are read. */

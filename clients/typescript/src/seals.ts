@@ -19,9 +19,11 @@ export async function seal(key: Bytes, info: Bytes, plain: Bytes): Promise<Bytes
 /** A request to the relay as it is posted, and the secret that opens its answer. */
 export interface Envelope { request: string; secret: string; aead: 1 | 2 }
 
-/** Puts a POST of `content` into binary HTTP, and that into an encapsulated request (RFC 9458, section 4.3). */
-export async function encapsulate(config: Bytes, url: string, content: Bytes): Promise<Envelope> {
-  const inside = await new BHttpEncoder().encodeRequest(new Request(url, { method: "POST", body: content }));
+/** Puts a POST of `content` that shows a ticket (RFC 9577) into binary HTTP, and that into an encapsulated request (RFC 9458, section 4.3). */
+export async function encapsulate(config: Bytes, url: string, ticket: Bytes, content: Bytes): Promise<Envelope> {
+  const shown = btoa(String.fromCharCode(...ticket)).replace(/\+/g, "-").replace(/\//g, "_");
+  const headers = { authorization: `PrivateToken token="${shown}"` };
+  const inside = await new BHttpEncoder().encodeRequest(new Request(url, { method: "POST", headers, body: content }));
   const aead = config[40];
   if (config.length < 41 || hex(config.slice(1, 3)) !== "0020" || hex(config.slice(37, 40)) !== "000100" || (aead !== 1 && aead !== 2)) {
     throw new PhoneError("a key configuration of the gateway is not X25519, HKDF-SHA256 and AES-GCM.");

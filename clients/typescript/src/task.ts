@@ -8,7 +8,7 @@ export interface Place { name: string; url: string; key: string }
 export interface Column { name: string; groups: { name: string; when: [string, number | string][][] }[] }
 export interface Step {
   columns: string[]; sizes: number[]; sigma: number; convention: "uniform" | "exclusive"; only_on_purpose: boolean;
-  token_key: string; targets: Place[];
+  token_key: string; ticket_key: string; targets: Place[];
 }
 export interface Document {
   version: number; per_person: "all" | "one"; columns: Column[]; values: { name: string; low?: number; high?: number }[];
@@ -59,8 +59,11 @@ export class Task {
     return joined(utf8("hushuffle onion 1|"), this.id, number16(step), utf8(name));
   }
   /** What a token for a target is for. */
-  async challenge(step: number, name: string): Promise<Bytes> {
-    const context = await sha256(joined(utf8("hushuffle token 1|"), this.id, number16(step), utf8(name)));
+  challenge(step: number, name: string): Promise<Bytes> { return this.tokenFor("token", step, name); }
+  /** What a ticket is for: the first scrambler takes it, one for each message of the step. */
+  ticketChallenge(step: number): Promise<Bytes> { return this.tokenFor("ticket", step, this.document.chain[0]!.name); }
+  private async tokenFor(kind: string, step: number, name: string): Promise<Bytes> {
+    const context = await sha256(joined(utf8(`hushuffle ${kind} 1|`), this.id, number16(step), utf8(name)));
     const issuer = utf8(this.document.issuer.name);
     return joined(number16(2), number16(issuer.length), issuer, Uint8Array.of(32), context, number16(0));
   }

@@ -6,7 +6,7 @@ import { base64, choose, groupOf, hex, recordOf, unhex, utf8 } from "../src/task
 
 type Vectors = {
   task: string; id: string; answers: Record<string, unknown>;
-  steps: { step: number; target: number; challenge: string; token: string; token_request: string; token_response: string; request: string; response: string }[];
+  steps: { step: number; target: number; challenge: string; ticket_challenge: string; token: string; token_request: string; token_response: string; request: string; response: string }[];
   choices: { targets: number; sigma: number; convention: "uniform" | "exclusive"; only_on_purpose: boolean; own: number | null; words: string[]; target: number; carries: boolean }[];
   made: { groups: [unknown, number | null][]; records: [string, number][]; inverses: string[]; secrets: string[]; column: Parameters<typeof groupOf>[0] };
 };
@@ -32,6 +32,7 @@ async function vectors(given: Vectors): Promise<void> {
   for (const [at, step] of given.steps.entries()) {
     const spki = base64(task.step(step.step).token_key), message = step.token.slice(0, 196);
     same("challenge", hex(await task.challenge(step.step, task.step(step.step).targets[step.target]!.name)), step.challenge);
+    same("ticket challenge", hex(await task.ticketChallenge(step.step)), step.ticket_challenge);
     const found = recordOf(task.document, task.step(step.step), given.answers);
     same("record", found && [hex(found.record), found.own], given.made.records[at]);
     const blinded = { message, request: step.token_request, inverse: given.made.inverses[at]! };
@@ -44,7 +45,7 @@ async function vectors(given: Vectors): Promise<void> {
   }
   await refused("another document", () => Task.read(utf8(given.task + " "), given.id), PhoneError, "expected id");
   await refused("no document", () => Task.read(utf8("[]")), PhoneError, "no task document");
-  await refused("a key of another kind", () => encapsulate(new Uint8Array(45), "https://a.example/", new Uint8Array()), PhoneError, "key configuration");
+  await refused("a key of another kind", () => encapsulate(new Uint8Array(45), "https://a.example/", new Uint8Array(), new Uint8Array()), PhoneError, "key configuration");
 }
 
 async function answered(): Promise<unknown> {

@@ -89,7 +89,7 @@ def keys(
     Args:
         names: of the services.
         out: the folder; keys in it are never overwritten.
-        steps: for an issuer, how many keys for tokens: every step of every task takes one.
+        steps: for an issuer, for how many steps: every step of every task takes keys of its own.
     """
     from hushuffle.network.phones.keys import ServiceKeys, role_named  # noqa: PLC0415 - only when needed
 

@@ -16,7 +16,7 @@ from aiohttp import ClientSession
 
 from hushuffle.network.phones.crowd import Phones, Sending, sendings
 from hushuffle.network.phones.issuer import write_codes
-from hushuffle.network.phones.keys import Role, ServiceKeys, place_of
+from hushuffle.network.phones.keys import Role, ServiceKeys, keys_of_steps, place_of
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.promise import Services, TaskPromise, check_task, draw_task
 from hushuffle.network.phones.serve import SERVICES, serving
@@ -69,7 +69,7 @@ class PhoneStage:
             result=places["result"],
             issuer=Issuer(name="issuer.example", url=self.url("issuer")),
             gateway=self.keys["scrambler-1"].public["gateway"],
-            token_keys=tuple(issuer["tokens"]),
+            token_keys=keys_of_steps(issuer["tokens"], 0, steps),
         )
         start = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=1)
         self.document: TaskDocument = draw_task(self.specification, people, services, start=start)

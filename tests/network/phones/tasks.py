@@ -16,7 +16,7 @@ from hushuffle.network.phones.binary_http import decode_request, encode_response
 from hushuffle.network.phones.client import Task, TryAgainError
 from hushuffle.network.phones.formats import hpke_open
 from hushuffle.network.phones.oblivious_http import GatewayKey
-from hushuffle.network.phones.tokens import IssuerKey, Verifier
+from hushuffle.network.phones.tokens import IssuerKey, Verifier, token_shown
 
 TARGETS, SCRAMBLERS, MESSAGE = 4, 2, 1024
 AGES = [
@@ -44,6 +44,7 @@ class Services:
     """Where all of them are reached, by name as a folder; empty: each on a host of its own."""
     seen: list[tuple[str, bytes | None, dict[str, str]]] = field(default_factory=list)
     arrived: list[tuple[int, int, bytes, bytes | None]] = field(default_factory=list)
+    tickets: list[bytes] = field(default_factory=list)
     codes: dict[tuple[str, str], bytes] = field(default_factory=dict)
     answers: list[int] = field(default_factory=list)
     """Statuses with which the relay answers before it forwards anything."""
@@ -63,6 +64,7 @@ class Services:
             "convention": "uniform",
             "only_on_purpose": False,
             "token_key": base64.b64encode(self.issuer.spki).decode(),
+            "ticket_key": base64.b64encode(self.issuer.spki).decode(),
             "dummies": 2,
             "batch": 5,
             "min_batch": 3,
@@ -129,11 +131,14 @@ class Services:
 
     def _take(self, message: bytes) -> bytes:
         request, seal = self.gateway.open(message)
-        path = decode_request(request).path
-        number = int(path[-4:])
+        asked = decode_request(request)
+        path, number = asked.path, int(asked.path[-4:])
+        ((name, shown),) = asked.headers
+        assert name == "authorization"
+        self.tickets.append(Verifier(self.issuer.spki).nonce(token_shown([shown]), self.task.ticket_challenge(number)))
         folder = "/scrambler-1" if self.host else ""
         assert path == f"{folder}/tasks/{self.task.id.hex()}/steps/{number:04d}"
-        content = decode_request(request).content
+        content = asked.content
         assert len(content) == MESSAGE
         self.arrived.append(self.opened(number, content))
         return seal(encode_response(202, [], b""))

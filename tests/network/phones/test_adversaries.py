@@ -105,7 +105,8 @@ def test_a_relay_that_sends_requests_again_changes_nothing(tmp_path: Path) -> No
                 first = sent[0]
                 token = await token_for(session, stage, first, first.target)
                 onion = Onions(stage.document, 1).message(first.target, token, first.record)
-                sealed, opened = encapsulate(phones._gateway, stage.document.request(1, onion))
+                ticket = await phones.ticket(session, first)
+                sealed, opened = encapsulate(phones._gateway, stage.document.request(1, onion, ticket))
                 for _ in range(3):
                     async with session.post(gateway, data=sealed, headers={"Content-Type": REQUEST}) as answer:
                         assert decode_response(opened(await answer.read()))[2].strip() == b"taken"
@@ -125,9 +126,10 @@ def test_a_token_opens_one_target_once(tmp_path: Path) -> None:
             async with ClientSession() as session:
                 token = await token_for(session, stage, sent[0], 0)
                 record = stage.promise.task.sample(1, 2)
-                for target, content in ((0, None), (0, None), (1, None)):
-                    assert await phones.post(session, 1, onions.message(target, token, content)) == "taken"
-                assert await phones.post(session, 1, onions.message(2, None, record)) == "taken"
+                four = ((0, token, None), (0, token, None), (1, token, None), (2, None, record))
+                for person, (target, shown, content) in zip(sent, four, strict=False):
+                    ticket = await phones.ticket(session, person)
+                    assert await phones.post(session, 1, onions.message(target, shown, content), ticket) == "taken"
             await phones.send(sent[4:])
             result = await stage.result()
             assert result["answers"][0]["without_token"] == 3
@@ -271,9 +273,11 @@ def test_an_issuer_that_signs_for_somebody_more_is_not_noticed(tmp_path: Path) -
             name = document.step(1).targets[0].name
             blinded = blind(key.spki, token_challenge("issuer.example", document.context(1, name), ""))
             token = blinded.finalize(key.sign(blinded.request))
+            more = blind(document.ticket_key(1), document.ticket_challenge(1))
+            ticket = more.finalize(stage.keys["issuer"].tokens[1].sign(more.request))
             async with ClientSession() as session:
                 message = Onions(document, 1).message(0, token, None)
-                assert await stage.phones().post(session, 1, message) == "taken"
+                assert await stage.phones().post(session, 1, message, ticket) == "taken"
             await stage.phones().send(sent[1:])
             result = await stage.result()
             assert (result["answers"][0]["sources"], result["answers"][0]["without_token"]) == (PEOPLE, 0)

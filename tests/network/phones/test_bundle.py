@@ -92,8 +92,8 @@ def test_what_is_missing_or_too_much_is_named(folder: Path) -> None:
     hosts(folder, [*NAMES, "target-3-1"])
     with pytest.raises(SpecificationError, match="got target-3-1"):
         prepare_task(parse_plan(PLAN), folder / "hosts.toml", out=folder / "task")
-    hosts(folder, NAMES, "first_token_key = 2")
-    with pytest.raises(DataError, match="the issuer has 0 keys for tokens from number 2 on; this task takes 1"):
+    hosts(folder, NAMES, "first_step = 2")
+    with pytest.raises(DataError, match="the issuer has keys for 0 steps from number 2 on; this task takes 1"):
         prepare_task(parse_plan(PLAN), folder / "hosts.toml", out=folder / "task")
     (folder / "keys" / "target-1-1.public.json").write_text("[]")
     hosts(folder, NAMES)

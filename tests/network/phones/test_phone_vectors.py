@@ -11,7 +11,7 @@ from hushuffle.network.phones.binary_http import decode_request
 from hushuffle.network.phones.client import Task
 from hushuffle.network.phones.formats import hpke_open
 from hushuffle.network.phones.oblivious_http import GatewayKey
-from hushuffle.network.phones.tokens import IssuerKey, Verifier
+from hushuffle.network.phones.tokens import IssuerKey, Verifier, token_shown
 
 MAKER = Path(__file__).parents[3] / "docs" / "phone_vectors.py"
 
@@ -41,7 +41,10 @@ def test_the_file_opens_from_outside_to_inside() -> None:
     for step in WRITTEN["steps"]:
         number = step["step"]
         request = decode_request(GatewayKey(private=keys["gateway"]).open(bytes.fromhex(step["request"]))[0])
-        assert request[:5] == ("POST", "https", "scrambler-1.example", f"/tasks/{WRITTEN['id']}/steps/{number:04d}", [])
+        assert request[:4] == ("POST", "https", "scrambler-1.example", f"/tasks/{WRITTEN['id']}/steps/{number:04d}")
+        ticket = token_shown([value for _, value in request.headers])
+        assert ticket.hex() == step["ticket"]
+        assert len(Verifier(issuer.spki).nonce(ticket, bytes.fromhex(step["ticket_challenge"]))) == 32
         content = request.content
         assert content.hex() == step["onion"]
         for name in ("scrambler-1", "scrambler-2"):

@@ -106,11 +106,13 @@ def test_whoever_was_told_that_a_message_is_taken_is_in_a_batch_when_time_is_ove
             onions, document, said = Onions(stage.document, 1), stage.document, list[str]()
             path = f"/tasks/{document.id.hex()}/steps/0001"
             messages = [onions.message(0, None, None) for _ in range(15)]
+            asked = [blind(document.ticket_key(1), document.ticket_challenge(1)) for _ in messages]
+            tickets = [one.finalize(stage.keys["issuer"].tokens[1].sign(one.request)) for one in asked]
 
-            async def take(message: bytes) -> None:
-                said.append(await scrambler._take("POST", path, message))
+            async def take(message: bytes, ticket: bytes) -> None:
+                said.append(await scrambler._take("POST", path, message, ticket))
 
-            waiting = [asyncio.create_task(take(message)) for message in messages]
+            waiting = [asyncio.create_task(take(*one)) for one in zip(messages, tickets, strict=True)]
             await asyncio.sleep(0)  # all are asked, none is on the disk
             await scrambler._release_full(scrambler.tasks[document.id], 1, last=True)
             await asyncio.gather(*waiting)

@@ -18,7 +18,7 @@ from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import write_private
 from hushuffle.files.secret_keys import text_of_secret
-from hushuffle.network.phones.keys import place_of, public_of, role_named
+from hushuffle.network.phones.keys import keys_of_steps, place_of, public_of, role_named
 from hushuffle.network.phones.promise import Services, chain_of, draw_task, questions
 from hushuffle.network.phones.task import Issuer, Place, TaskDocument, names_of
 from hushuffle.network.specification import NodeName, Text
@@ -48,8 +48,8 @@ class PhoneHosts(Section):
     """A folder with NAME.pem and NAME.key for the services that end TLS themselves."""
     issuer_name: Text | None = None
     """The issuer's name in tokens; by default the host in its URL."""
-    first_token_key: Annotated[int, Field(ge=1)] = 1
-    """Which of the issuer's keys for tokens is the first step's: every step of every task takes a new one."""
+    first_step: Annotated[int, Field(ge=1)] = 1
+    """From which of the steps on that the issuer has keys for: every step of every task takes new ones."""
 
 
 _WORDS: Final = Vocabulary(sections={"": (PhoneHosts,)}, goes_with={})
@@ -169,10 +169,10 @@ def _services(wanted: PhoneHosts, keys: Path, *, steps: int, targets: int, chain
     def place(name: str) -> Place:
         return place_of(name, wanted.urls[name], public[name])
 
-    issuer, first = wanted.issuer_name or urlsplit(wanted.urls[ISSUER]).hostname or ISSUER, wanted.first_token_key - 1
-    tokens = public[ISSUER].get("tokens", ())[first : first + steps]
+    issuer, first = wanted.issuer_name or urlsplit(wanted.urls[ISSUER]).hostname or ISSUER, wanted.first_step - 1
+    tokens = keys_of_steps(public[ISSUER].get("tokens", ()), first, steps)
     if len(tokens) < steps:
-        fail(f"the issuer has {len(tokens)} keys for tokens from number {first + 1} on; this task takes {steps}.")
+        fail(f"the issuer has keys for {len(tokens)} steps from number {first + 1} on; this task takes {steps}.")
     if "gateway" not in public["scrambler-1"]:
         fail("scrambler-1 has no key of a gateway: make its keys with --role scrambler.")
     return Services(
@@ -184,5 +184,5 @@ def _services(wanted: PhoneHosts, keys: Path, *, steps: int, targets: int, chain
         result=place(RESULT),
         issuer=Issuer(name=issuer, url=wanted.urls[ISSUER]),
         gateway=public["scrambler-1"]["gateway"],
-        token_keys=tuple(tokens),
+        token_keys=tokens,
     )

@@ -9,6 +9,7 @@ What the bytes are: docs/reference/phone-protocol.md.
 
 from __future__ import annotations
 
+import base64
 import binascii
 import hashlib
 import json
@@ -75,6 +76,12 @@ class Task:
         context = hashlib.sha256(b"hushuffle token 1|" + self.id + _NUMBER.pack(step) + name.encode()).digest()
         return formats.token_challenge(self.document["issuer"]["name"], context, "")
 
+    def ticket_challenge(self, step: int) -> bytes:
+        """Return what a ticket is for: the first scrambler takes it, one for each message of the step."""
+        name = self.chain[0]["name"].encode()
+        context = hashlib.sha256(b"hushuffle ticket 1|" + self.id + _NUMBER.pack(step) + name).digest()
+        return formats.token_challenge(self.document["issuer"]["name"], context, "")
+
     def path(self, what: str) -> str:
         """Return what follows a service's address for this task."""
         return f"/tasks/{self.id.hex()}/{what}"
@@ -90,12 +97,13 @@ def stream(secret: bytes, purpose: str) -> formats.Draw:
 
 
 class Part(NamedTuple):
-    """What a phone does in one step: `number` of the step, `target`, `content` (None: no data), request for a token."""
+    """What a phone does in a step: its `number`, `target`, `content` (None: no data), requests for token and ticket."""
 
     number: int
     target: int
     content: bytes | None
     blinded: formats.Blinded
+    ticket: formats.Blinded
 
     def __repr__(self) -> str:
         return "Part()"  # never an answer
@@ -118,7 +126,9 @@ def parts_of(task: Task, answers: Answers, secret: bytes) -> list[Part]:
         target, carries = choices.choose(step, None if found is None else found[0], stream(secret, f"target {number}"))
         challenge = task.challenge(number, step["targets"][target]["name"])
         blinded = formats.blind(binascii.a2b_base64(step["token_key"]), challenge, stream(secret, f"token {number}"))
-        parts.append(Part(number, target, found[1] if found is not None and carries else None, blinded))
+        key, draw = binascii.a2b_base64(step["ticket_key"]), stream(secret, f"ticket {number}")
+        ticket = formats.blind(key, task.ticket_challenge(number), draw)
+        parts.append(Part(number, target, found[1] if found is not None and carries else None, blinded, ticket))
     return parts
 
 
@@ -140,12 +150,23 @@ def onion_of(task: Task, part: Part, token: bytes, secret: bytes) -> bytes:
     return body
 
 
-def request_of(task: Task, part: Part, onion: bytes, secret: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
+def authorization(token: bytes) -> tuple[str, str]:
+    """Return the header that shows a token (RFC 9577, section 2.2).
+
+    >>> authorization(bytes(3))
+    ('authorization', 'PrivateToken token="AAAA"')
+    """
+    return "authorization", f'PrivateToken token="{base64.urlsafe_b64encode(token).decode()}"'
+
+
+def request_of(
+    task: Task, part: Part, onion: bytes, ticket: bytes, secret: bytes
+) -> tuple[bytes, Callable[[bytes], bytes]]:
     """Return what is posted to the relay, and what opens its answer."""
     scheme, _, rest = task.chain[0]["url"].partition("://")
     authority, _, folder = rest.rstrip("/").partition("/")
     path = f"{'/' if folder else ''}{folder}" + task.path(f"steps/{part.number:04d}")
-    request = formats.encode_request("POST", scheme, authority, path, [], onion)
+    request = formats.encode_request("POST", scheme, authority, path, [authorization(ticket)], onion)
     return formats.encapsulate(task.gateway, request, stream(secret, f"request {part.number}"))
 
 
@@ -259,19 +280,20 @@ class Phone:
         self.parts = parts_of(task, found["answers"], self._secret)
 
     def send(self, code: str) -> None:
-        """Get tokens with an invitation's code, and send every message; to be called again after a TryAgainError."""
+        """Get tokens and tickets with an invitation's code, and send everything; once more after a TryAgainError."""
         for part in self.parts:
-            onion = onion_of(self._task, part, self._token(part, code), self._secret)
-            request, open_response = request_of(self._task, part, onion, self._secret)
+            onion = onion_of(self._task, part, self._token(part, "token", part.blinded, code), self._secret)
+            ticket = self._token(part, "ticket", part.ticket, code)
+            request, open_response = request_of(self._task, part, onion, ticket, self._secret)
             headers = {"content-type": "message/ohttp-req"}
             answer = _good(*self._send(self._task.document["relay"], request, headers), "the relay")
             status, _, content = formats.decode_response(open_response(answer))
             _good(status, content, "the first scrambler")
 
-    def _token(self, part: Part, code: str) -> bytes:
-        url = self._task.document["issuer"]["url"].rstrip("/") + self._task.path(f"steps/{part.number}/token")
+    def _token(self, part: Part, kind: str, blinded: formats.Blinded, code: str) -> bytes:
+        url = self._task.document["issuer"]["url"].rstrip("/") + self._task.path(f"steps/{part.number}/{kind}")
         headers = {"content-type": "application/private-token-request", "authorization": f"Bearer {code}"}
-        return part.blinded.finalize(_good(*self._send(url, part.blinded.request, headers), "the issuer"))
+        return blinded.finalize(_good(*self._send(url, blinded.request, headers), "the issuer"))
 
     def passed(self) -> Iterator[tuple[int, bool]]:
         """Yield each step with whether its message is in the lists that were published until now.

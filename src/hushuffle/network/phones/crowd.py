@@ -103,29 +103,41 @@ class Phones:
 
     async def _one(self, session: ClientSession, sending: Sending) -> None:
         document, number = self._document, sending.step
-        spki, name = document.token_key(number), document.step(number).targets[sending.target].name
-        blinded = blind(spki, token_challenge(document.issuer.name, document.context(number, name), ""))
-        url = f"{document.issuer.url.rstrip('/')}/tasks/{document.id.hex()}/steps/{number}/token"
-        status, signed = await _post(session, url, blinded.request, {"Authorization": f"Bearer {sending.code}"})
-        if status != 200:
-            self.crowd.refused[f"token {status}"] += 1
-            return
+        name = document.step(number).targets[sending.target].name
         try:
-            token = blinded.finalize(signed)
-        except PhoneError:
-            self.crowd.refused["wrong token"] += 1
+            challenge = token_challenge(document.issuer.name, document.context(number, name), "")
+            token = await self._token(session, sending, "token", document.token_key(number), challenge)
+            ticket = await self.ticket(session, sending)
+        except PhoneError as error:
+            self.crowd.refused[str(error)] += 1
             return
         message = self._onions[number].message(sending.target, token, sending.record)
-        word = await self.post(session, number, message)
+        word = await self.post(session, number, message, ticket)
         if word != "taken":
             self.crowd.refused[word] += 1
             return
         self.crowd.taken += 1
         self.crowd.nonces.setdefault((number, sending.target), []).append(token[2:34])
 
-    async def post(self, session: ClientSession, number: int, message: bytes) -> str:
+    async def _token(self, session: ClientSession, sending: Sending, kind: str, spki: bytes, challenge: bytes) -> bytes:
+        document, blinded = self._document, blind(spki, challenge)
+        url = f"{document.issuer.url.rstrip('/')}/tasks/{document.id.hex()}/steps/{sending.step}/{kind}"
+        status, signed = await _post(session, url, blinded.request, {"Authorization": f"Bearer {sending.code}"})
+        if status != 200:
+            message = f"{kind} {status}"
+            raise PhoneError(message)
+        return blinded.finalize(signed)
+
+    async def ticket(self, session: ClientSession, sending: Sending) -> bytes:
+        """Get the ticket of a phone."""
+        document, number = self._document, sending.step
+        return await self._token(
+            session, sending, "ticket", document.ticket_key(number), document.ticket_challenge(number)
+        )
+
+    async def post(self, session: ClientSession, number: int, message: bytes, ticket: bytes) -> str:
         """Post a message through the relay; return what the gateway said in a word."""
-        sealed, open_response = encapsulate(self._gateway, self._document.request(number, message))
+        sealed, open_response = encapsulate(self._gateway, self._document.request(number, message, ticket))
         status, answer = await _post(session, self._document.relay, sealed, {"Content-Type": REQUEST})
         if status != 200:
             return f"relay {status}"

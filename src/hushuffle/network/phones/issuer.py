@@ -103,9 +103,9 @@ def _signed(key: str, body: bytes) -> bytes:
 
 
 class Issuer(Service):
-    """Signs one request for a token for each code, step and task; the same request again gets the same answer.
+    """Signs one request for a token and one for a ticket for each code, step and task.
 
-    Where a person answers one step of a task, a code gets a token for one.
+    The same request again gets the same answer. Where a person answers one step of a task, a code is for one.
 
     `admit`: who is invited; by default whose code is in the file `codes` of the settings.
 
@@ -120,13 +120,13 @@ class Issuer(Service):
         self._admit = listed(folder / (settings.codes or "")) if admit is None else admit
 
     def check(self, task: Task) -> None:
-        asked = [step.token_key for step in task.document.steps]
+        asked = _keys(task)
         if not set(asked) <= self._own.keys():
             message = "the document has other keys for tokens than this issuer."
             raise DataError(message)
-        used = {step.token_key for other in self.tasks.values() for step in other.document.steps}
+        used = {key for other in self.tasks.values() for key in _keys(other)}
         if len(set(asked)) < len(asked) or used & set(asked):
-            message = "every step of every task must have a key for tokens of its own: tokens of one open the other."
+            message = "every step of every task must have two keys of its own: tokens of one open the other."
             raise DataError(message)
 
     @cached_property
@@ -134,7 +134,10 @@ class Issuer(Service):
         return {base64.b64encode(key.spki).decode(): key for key in self.secret.tokens}
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/tasks/{task}/steps/{step}/token", self._issue)]
+        return [
+            web.post("/tasks/{task}/steps/{step}/token", self._issue),
+            web.post("/tasks/{task}/steps/{step}/ticket", self._issue),
+        ]
 
     async def _sign(self, key: str, body: bytes) -> bytes:
         if self.settings.signers == 1:
@@ -167,14 +170,15 @@ class Issuer(Service):
             other = "SELECT 1 FROM issued WHERE task = ? AND step != ? AND code = ?"
             if document.per_person == "one" and db.execute(other, (document.id, step, who)).fetchone():
                 return False
-            row = (document.id, step, who)
-            new = db.execute("INSERT OR IGNORE INTO issued VALUES (?, ?, ?, ?)", (*row, asked)).rowcount
+            row = (document.id, step, wanted, who)
+            new = db.execute("INSERT OR IGNORE INTO issued VALUES (?, ?, ?, ?, ?)", (*row, asked)).rowcount
             if new:
                 return True
-            known = db.execute("SELECT request FROM issued WHERE task = ? AND step = ? AND code = ?", row).fetchone()
-            return bool(known == (asked,))
+            before = "SELECT request FROM issued WHERE task = ? AND step = ? AND kind = ? AND code = ?"
+            return bool(db.execute(before, row).fetchone() == (asked,))
 
-        key = document.step(step).token_key
+        wanted = request.path.rpartition("/")[2]
+        key = document.step(step).ticket_key if wanted == "ticket" else document.step(step).token_key
         try:
             self._own[key].number(body)  # what cannot be signed costs nobody a code
         except DataError:
@@ -185,3 +189,7 @@ class Issuer(Service):
         signed = await self._sign(key, body)
         self.meter.count("tokens")
         return web.Response(body=signed, content_type="application/private-token-response")
+
+
+def _keys(task: Task) -> list[str]:
+    return [key for step in task.document.steps for key in (step.token_key, step.ticket_key)]

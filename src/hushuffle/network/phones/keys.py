@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Self, get_args
@@ -31,7 +32,7 @@ class ServiceKeys:
     """The secret keys of a service; the repr shows none.
 
     `seal` opens what is sealed for it, `sign` signs what it sends; `gateway`: of Oblivious HTTP, for a scrambler;
-    `tokens`: of an issuer, one for each step of the task that they are made for.
+    `tokens`: of an issuer, two for each step of the task that they are made for.
     """
 
     seal: X25519PrivateKey = field(repr=False)
@@ -41,12 +42,12 @@ class ServiceKeys:
 
     @classmethod
     def generate(cls, role: Role, *, steps: int = 1) -> Self:
-        """Return new keys; `steps`: how many keys for tokens an issuer gets."""
+        """Return new keys; `steps`: for how many an issuer gets keys, of each for tokens and for tickets."""
         return cls(
             seal=X25519PrivateKey.generate(),
             sign=Ed25519PrivateKey.generate(),
             gateway=GatewayKey.generate() if role == "scrambler" else None,
-            tokens=tuple(IssuerKey.generate() for _ in range(steps)) if role == "issuer" else (),
+            tokens=tuple(IssuerKey.generate() for _ in range(2 * steps)) if role == "issuer" else (),
         )
 
     @classmethod
@@ -110,6 +111,16 @@ class ServiceKeys:
         except OSError as error:
             fail(f"{folder} cannot be written: {cause(error)}.")
         return secret, public
+
+
+def keys_of_steps(tokens: Sequence[str], first: int, steps: int) -> tuple[tuple[str, str], ...]:
+    """Return the keys for tokens and tickets of steps, from the step `first` (from 0 on) that an issuer has keys for.
+
+    >>> keys_of_steps(["a", "b", "c", "d", "e"], 1, 2)
+    (('c', 'd'),)
+    """
+    places = range(2 * first, min(2 * (first + steps), len(tokens) - 1), 2)
+    return tuple((tokens[place], tokens[place + 1]) for place in places)
 
 
 def role_named(name: str) -> Role:

@@ -15,7 +15,7 @@ METRICS: Final = {
     "hushuffle_refused_total": "Messages, batches, tokens and requests that were refused, by reason.",
     "hushuffle_batches_total": "Batches, by what became of them: released, given_up, received, sent.",
     "hushuffle_dummies_total": "Dummies that this scrambler has made.",
-    "hushuffle_tokens_total": "Tokens that this issuer has signed.",
+    "hushuffle_tokens_total": "Tokens and tickets that this issuer has signed.",
     "hushuffle_tasks": "Tasks that this service takes part in.",
 }
 """Every name that /metrics may show. What would tell dummies from messages (tokens at a target) is not among them."""

@@ -27,7 +27,8 @@ from hushuffle.tables.conditions import parse_condition
 class Services:
     """Who takes part in a task, with public keys: `chain` of scramblers, `targets` by step, `gateway` and token keys.
 
-    `gateway`, `token_keys`: base64, the gateway's configuration of Oblivious HTTP and the issuer's key for each step.
+    `gateway`, `token_keys`: base64, the gateway's configuration of Oblivious HTTP, and the issuer's keys for tokens and
+    tickets of each step.
     """
 
     relay: str
@@ -36,7 +37,7 @@ class Services:
     result: Place
     issuer: Issuer
     gateway: str
-    token_keys: tuple[str, ...]
+    token_keys: tuple[tuple[str, str], ...]
 
 
 def questions(specification: PlanSpecification, people: int) -> list[dict[str, Any]]:
@@ -138,7 +139,11 @@ def draw_task(
         refuse_task(f"a message must have {fitted:,} bytes or more: make network.message = {network.message:,} larger")
     parts = zip(steps, services.targets, services.token_keys, strict=True)
     document = TaskDocument(
-        **common, steps=tuple(Step(**step, targets=targets, token_key=key) for step, targets, key in parts)
+        **common,
+        steps=tuple(
+            Step(**step, targets=targets, token_key=token, ticket_key=ticket)
+            for step, targets, (token, ticket) in parts
+        ),
     )
     if len(document.content) > MOST:
         fail(f"the task document has {len(document.content):,} bytes, {MOST:,} are allowed: take fewer partitions.")
@@ -198,7 +203,7 @@ def check_task(document: TaskDocument) -> TaskPromise:
     if len(document.chain) != chain:
         _refuse(f"its plan has {chain} scramblers one after the other, the document {len(document.chain)}")
     for wanted, step in zip(steps, document.steps, strict=True):
-        asked = step.model_dump(exclude={"targets", "token_key"})
+        asked = step.model_dump(exclude={"targets", "token_key", "ticket_key"})
         different = [name for name, value in asked.items() if wanted[name] != value]
         if different or len(step.targets) != query.partitions:
             names = ", ".join(different) or "targets"

@@ -27,7 +27,7 @@ from hushuffle.network.nodes.result import RunFailedError
 from hushuffle.network.phones.bundle import ISSUER, RELAY, TASK, write_service
 from hushuffle.network.phones.crowd import Crowd, Phones, sendings
 from hushuffle.network.phones.issuer import make_codes
-from hushuffle.network.phones.keys import ServiceKeys, place_of, role_named
+from hushuffle.network.phones.keys import ServiceKeys, keys_of_steps, place_of, role_named
 from hushuffle.network.phones.promise import Services, chain_of, check_task, draw_task, questions
 from hushuffle.network.phones.task import Issuer, TaskDocument, names_of
 from hushuffle.network.watcher import watched
@@ -88,7 +88,7 @@ class Rehearsal:
             result=places["result"],
             issuer=Issuer(name="issuer.localhost", url=self.url(ISSUER)),
             gateway=keys["scrambler-1"].public["gateway"],
-            token_keys=tuple(keys[ISSUER].public["tokens"]),
+            token_keys=keys_of_steps(keys[ISSUER].public["tokens"], 0, len(steps)),
         )
         document = draw_task(specification, people, services, start=dt.datetime.now(dt.UTC))
         messages = sum(step.sources for step in document.steps)

@@ -21,14 +21,16 @@ from hushuffle.network.phones.onions import ONCE, Onions, by_target
 from hushuffle.network.phones.relay import REQUEST, RESPONSE
 from hushuffle.network.phones.service import Refused, Service, Task, until
 from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.store import spend
 from hushuffle.network.phones.task import Place, TaskDocument
+from hushuffle.network.phones.tokens import Verifier, token_shown
 from hushuffle.randomness import secure
 
 _WORD: Final = 16
 """Bytes of every answer to a phone."""
 _LEAVES: Final = "SELECT body FROM outgoing WHERE task = ? AND step = ? AND batch = ? AND receiver = ?"
 _LEFT: Final = "DELETE FROM outgoing WHERE task = ? AND step = ? AND batch = ? AND receiver = ?"
-_TAKEN, _AGAIN, _CONFLICT = "taken", "again", "conflict"
+_TAKEN, _AGAIN, _CONFLICT, _USED = "taken", "again", "conflict", "ticket used"
 
 
 @dataclass(kw_only=True)
@@ -45,7 +47,7 @@ class Gathering:
 class Scrambler(Service):
     """A scrambler, for each task in its own place of the chain.
 
-    The first one takes one message from each phone. It releases a batch when `batch` of them came, and what is left
+    The first one takes one message for each ticket. It releases a batch when `batch` of them came, and what is left
     when phones have no more time, if that is `min_batch` or more; else it is deleted. A batch is released once: what
     leaves is written to the disk first, and a scrambler that was killed sends the same bytes. One further down gets a
     batch whole, from the one before it alone.
@@ -59,6 +61,7 @@ class Scrambler(Service):
         self._onions: dict[tuple[bytes, int], Onions] = {}
         self._gatherings: dict[tuple[bytes, int], Gathering] = {}
         self._passing: dict[tuple[bytes, int], asyncio.Lock] = {}
+        self._tickets: dict[tuple[bytes, int], Verifier] = {}
         super().__init__(settings, folder, meter=meter)
         self._next: ClientSession | None = None
 
@@ -79,6 +82,7 @@ class Scrambler(Service):
             self._onions[document.id, number] = Onions(document, number)
             if self._hop(document) == 0:
                 key = (document.id, number)
+                self._tickets[key] = Verifier(document.ticket_key(number))
                 self._gatherings[key] = await self.store.do(lambda db, key=key: _restored(db, key))  # type: ignore[misc]
                 self.spawn(self._gather(task, number))
         outgoing = "SELECT step, batch, receiver FROM outgoing WHERE task = ?"
@@ -103,15 +107,16 @@ class Scrambler(Service):
         except DataError:
             raise Refused(400, "not for this gateway") from None
         try:
-            status, word = 200, await self._take(asked.method, asked.path, asked.content)
+            shown = [value for name, value in asked.headers if name == "authorization"]
+            status, word = 200, await self._take(asked.method, asked.path, asked.content, token_shown(shown))
         except Refused as refused:
             status, word = refused.status, refused.reason
             self.meter.count("refused", word)
         response = encode_response(status, [], word.encode().ljust(_WORD)[:_WORD])
         return web.Response(body=seal_response(response), content_type=RESPONSE)
 
-    async def _take(self, method: str, path: str, message: bytes) -> str:
-        """Take a message of a phone, and return in a word what became of it; the same one again changes nothing."""
+    def _step_of(self, method: str, path: str) -> tuple[TaskDocument, int]:
+        """Return task and step of a message, as long as there is time for it."""
         parts = path.rsplit("/tasks/", 1)[-1].split("/")
         if method != "POST" or len(parts) != 3 or parts[1] != "steps" or not parts[2].isdecimal():
             raise Refused(404, "no such place")
@@ -122,6 +127,15 @@ class Scrambler(Service):
             raise Refused(404, "no such step")
         if not document.starts <= time.time() <= document.deadline or gathering.closed:
             raise Refused(410, "too late")
+        return document, number
+
+    async def _take(self, method: str, path: str, message: bytes, ticket: bytes) -> str:
+        """Take a message of a phone, and return in a word what became of it; the same one again changes nothing."""
+        document, number = self._step_of(method, path)
+        try:
+            nonce = self._tickets[document.id, number].nonce(ticket, document.ticket_challenge(number))
+        except DataError:
+            raise Refused(401, "no valid ticket") from None
         onions = self._onions[document.id, number]
         opened = onions.opened(message, self.secret.seal, hop=0) if len(message) == document.message else None
         if opened is None:
@@ -130,19 +144,23 @@ class Scrambler(Service):
 
         def keep(db: sqlite3.Connection) -> str:
             row = (document.id, number, once)
-            if not db.execute("INSERT OR IGNORE INTO taken VALUES (?, ?, ?, ?, 0)", (*row, digest)).rowcount:
-                asked = "SELECT digest FROM taken WHERE task = ? AND step = ? AND once = ?"
-                return _AGAIN if db.execute(asked, row).fetchone() == (digest,) else _CONFLICT
+            asked = "SELECT digest FROM taken WHERE task = ? AND step = ? AND once = ?"
+            if (known := db.execute(asked, row).fetchone()) is not None:
+                return _AGAIN if known == (digest,) else _CONFLICT
+            if not spend(db, document.id, nonce):
+                return _USED
+            db.execute("INSERT INTO taken VALUES (?, ?, ?, ?, 0)", (*row, digest))
             db.execute("INSERT INTO message VALUES (NULL, ?, ?, ?)", (document.id, number, opened))
             return _TAKEN
 
         said = await self.store.do(keep)
-        if said == _CONFLICT:
+        if said in {_CONFLICT, _USED}:
             raise Refused(409, said)
         if said == _AGAIN:
             self.meter.count("repeated")
             return _TAKEN
         self.meter.count("messages")
+        gathering = self._gatherings[document.id, number]
         gathering.waiting += 1
         if gathering.waiting >= onions.step.batch and not gathering.releasing.locked():
             self.spawn(self._release_full(self.tasks[document.id], number))

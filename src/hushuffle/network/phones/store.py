@@ -41,8 +41,8 @@ SCHEMA: Final = (
     task BLOB NOT NULL, step INTEGER NOT NULL, batch INTEGER NOT NULL, entries BLOB NOT NULL,
     PRIMARY KEY (task, step, batch)) WITHOUT ROWID""",
     """CREATE TABLE issued (
-    task BLOB NOT NULL, step INTEGER NOT NULL, code BLOB NOT NULL, request BLOB NOT NULL,
-    PRIMARY KEY (task, step, code)) WITHOUT ROWID""",
+    task BLOB NOT NULL, step INTEGER NOT NULL, kind TEXT NOT NULL, code BLOB NOT NULL, request BLOB NOT NULL,
+    PRIMARY KEY (task, step, kind, code)) WITHOUT ROWID""",
     """CREATE TABLE part (
     task BLOB NOT NULL, sender TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (task, sender)) WITHOUT ROWID""",
     "CREATE TABLE published (task BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
@@ -175,6 +175,11 @@ class Store:
             except DataError as refused:
                 return [refused] * len(works)
         return done
+
+
+def spend(db: sqlite3.Connection, task: bytes, nonce: bytes) -> bool:
+    """Write down that a token is used; return whether it was not."""
+    return bool(db.execute("INSERT OR IGNORE INTO spent VALUES (?, ?)", (task, nonce)).rowcount)
 
 
 _WORDS: Final = {

@@ -26,6 +26,7 @@ from hushuffle.network.phones.onions import ONCE, Onions, is_token
 from hushuffle.network.phones.parts import Counted, sealed_part
 from hushuffle.network.phones.service import Refused, Service, Task, until
 from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.store import spend
 from hushuffle.network.phones.task import TaskDocument
 from hushuffle.network.phones.tokens import Verifier
 from hushuffle.queries.query import Floats
@@ -176,7 +177,7 @@ class Target(Service):
             used, entries, valid = [], [], 0
             for one in opened:
                 # What has no token is written down as well, under a number of its own: it takes as long.
-                spent = _spend(db, task, secrets.token_bytes(ENTRY) if one.nonce is None else one.nonce)
+                spent = spend(db, task, secrets.token_bytes(ENTRY) if one.nonce is None else one.nonce)
                 fresh = one.nonce is not None and spent
                 if one.nonce is not None and not fresh:
                     self.meter.count("refused", "token used")
@@ -244,10 +245,6 @@ def _check_number(head: Head, messages: Sequence[bytes]) -> None:
     if len(messages) > head.trail[-1].sent or len({message[:ONCE] for message in messages}) < len(messages):
         message = "a batch has copies of a message, or more messages than its scrambler has sent."
         raise DataError(message)
-
-
-def _spend(db: sqlite3.Connection, task: bytes, nonce: bytes) -> bool:
-    return bool(db.execute("INSERT OR IGNORE INTO spent VALUES (?, ?)", (task, nonce)).rowcount)
 
 
 def _merged(db: sqlite3.Connection, inbox: Inbox) -> tuple[Floats, dict[str, Any]]:

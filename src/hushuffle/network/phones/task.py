@@ -20,7 +20,8 @@ from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.files.causes import cause
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
-from hushuffle.network.phones.formats import encode_request
+from hushuffle.network.phones.client import authorization
+from hushuffle.network.phones.formats import encode_request, token_challenge
 
 MOST: Final = 20_000
 """Bytes of a document, at most."""
@@ -104,6 +105,8 @@ class Step(_Part):
     """How many people are expected to answer."""
     token_key: Base64
     """The issuer's public key for this step of this task: no token of another opens this one."""
+    ticket_key: Base64
+    """The one for tickets of this step: tokens that the first scrambler takes, one for each message."""
     targets: Annotated[tuple[Place, ...], Field(min_length=2, max_length=1000)]
 
     @property
@@ -224,21 +227,27 @@ class TaskDocument(_Part):
         """Return what the seals for a scrambler or target are bound to, HPKE's info."""
         return b"hushuffle onion 1|" + self.id + _NUMBER.pack(step) + name.encode()
 
-    def request(self, step: int, content: bytes) -> bytes:
+    def request(self, step: int, content: bytes, ticket: bytes) -> bytes:
         """Return the binary HTTP request that carries a message to the gateway: of one size for all steps."""
         scheme, _, rest = self.chain[0].url.partition("://")
         authority, _, base = rest.partition("/")
         path = f"/{base}".rstrip("/") + f"/tasks/{self.id.hex()}/steps/{step:04d}"
-        return encode_request("POST", scheme, authority, path, [], content)
+        return encode_request("POST", scheme, authority, path, [authorization(ticket)], content)
 
     @cached_property
     def sealed_request(self) -> int:
         """Bytes of what a phone posts to the relay: that request as Oblivious HTTP seals it."""
-        return len(self.request(1, bytes(self.message))) + 7 + SEAL
+        return len(self.request(1, bytes(self.message), bytes(TOKEN))) + 7 + SEAL
 
     def context(self, step: int, name: str) -> bytes:
         """Return the redemption context of the tokens for a target, 32 bytes."""
         return hashlib.sha256(b"hushuffle token 1|" + self.id + _NUMBER.pack(step) + name.encode()).digest()
+
+    def ticket_challenge(self, step: int) -> bytes:
+        """Return what the tickets of a step are for."""
+        name = self.chain[0].name.encode()
+        context = hashlib.sha256(b"hushuffle ticket 1|" + self.id + _NUMBER.pack(step) + name).digest()
+        return token_challenge(self.issuer.name, context, "")
 
     def role(self, name: str) -> str:
         """Return "scrambler", "target", "result" or "" for a name."""
@@ -261,6 +270,10 @@ class TaskDocument(_Part):
     def token_key(self, number: int) -> bytes:
         """Return the issuer's public key of a step, as RFC 9578 writes it."""
         return base64.b64decode(self.step(number).token_key)
+
+    def ticket_key(self, number: int) -> bytes:
+        """Return the issuer's public key for tickets of a step, as RFC 9578 writes it."""
+        return base64.b64decode(self.step(number).ticket_key)
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:

@@ -12,9 +12,12 @@ Source: Celi, Davidson, Valdez, Wood 2024, RFC 9578, sections 5 and 6; Denis, Ja
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
+import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -63,6 +66,16 @@ def blind_sign(key: rsa.RSAPrivateNumbers, number: int) -> int:
         message = "a signature came out wrong: nothing is released."
         raise DataError(message)
     return signature
+
+
+def token_shown(headers: Sequence[str]) -> bytes:
+    r"""Return the token in the one authorization header of a request; nothing if there is none (RFC 9577, section 2.2).
+
+    >>> token_shown(['PrivateToken token="AAAA"']), token_shown(["Bearer AAAA"])
+    (b'\x00\x00\x00', b'')
+    """
+    found = re.fullmatch('PrivateToken token="([A-Za-z0-9_-]+)"', headers[0]) if len(headers) == 1 else None
+    return b"" if found is None or len(found[1]) % 4 else base64.urlsafe_b64decode(found[1])
 
 
 @dataclass(frozen=True, kw_only=True)

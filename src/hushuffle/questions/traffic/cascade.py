@@ -15,7 +15,7 @@ from hushuffle.questions.traffic.plan import plan_guarantee
 class Collusion:
     """A plan's figures against an observer of all links who holds all but `honest` scramblers of every cascade.
 
-    `curious`: the epsilon where those keep to the rules. `active`: where they, or whoever stands before them, keep
+    `curious`: the epsilon where those keep to the rules. `active`: where they, or whoever says who takes part, keep
     messages back and put their own in the place of others.
     """
 

@@ -19,9 +19,10 @@ VICTIM = 0
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """`people` in a batch, `dummies` of each of two scramblers."""
+    """`people` in a batch, of which `least` are enough to release it; `dummies` of each of two scramblers."""
 
     people: int = 40
+    least: int = 20
     targets: int = 10
     sigma: float = 0.2
     dummies: int = 5
@@ -78,7 +79,8 @@ def batch(setting: Setting, own: Integers, coalition: Coalition, rng: np.random.
     people = np.arange(setting.people)
     messages = Messages(sent, people, ~redirected, people.copy())
     if "relay" in coalition.active:
-        messages = replaced(messages)
+        kept = np.arange(min(setting.least, setting.people))  # the victim is the first
+        messages = replaced(messages) if "issuer" in coalition.active else messages.taken(kept)
     for place, name in enumerate(("first", "last")):
         held = name in coalition.roles
         if name in coalition.active:
@@ -97,6 +99,11 @@ def replaced(messages: Messages) -> Messages:
         return messages
     kept = messages.taken(np.flatnonzero(messages.label == VICTIM))
     return kept.joined(np.full(messages.target.size - 1, 2), OWN, OWN)
+
+
+def announced(setting: Setting, coalition: Coalition) -> int:
+    """Return how many sources the first scrambler says there are: it counts tickets, which a relay has none of."""
+    return setting.least if "relay" in coalition.active and "issuer" not in coalition.active else setting.people
 
 
 def tokens(messages: Messages, setting: Setting, coalition: Coalition) -> int:
@@ -119,7 +126,7 @@ def guessed_target(
         own = np.full(setting.people, 2)
         own[VICTIM] = true
         messages = batch(setting, own, coalition, rng)
-        noticed += tokens(messages, setting, coalition) < setting.people
+        noticed += tokens(messages, setting, coalition) < announced(setting, coalition)
         right += _target(messages, setting, coalition, rng) == true
     return right / trials, noticed / trials
 
@@ -147,7 +154,7 @@ def named_sender(setting: Setting, coalition: Coalition, rng: np.random.Generato
             label = int(messages.label[one])
             if label == UNKNOWN:
                 # Somebody of whom it is not known that the message was kept back.
-                alone = bool(coalition.active & {"relay", "first"}) and tokens(messages, setting, coalition) == 1
-                label = VICTIM if alone else int(rng.integers(setting.people))
+                alone = "first" in coalition.active and tokens(messages, setting, coalition) == 1
+                label = VICTIM if alone else int(rng.integers(announced(setting, coalition)))
             right += label == int(messages.maker[one])
     return right / seen

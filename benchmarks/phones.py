@@ -98,17 +98,21 @@ def pure(rehearsal: Rehearsal) -> dict[str, float]:
     """Return CPU seconds of the cryptography of one message: all that phone and services do with it."""
     document, folder, clock = rehearsal.document, rehearsal.folder, Clock()
     keys = {name: ServiceKeys.read(str(folder / name / f"{name}.keys")) for name in rehearsal.names if name != "relay"}
-    onions, gateway, issuer = Onions(document, 1), keys["scrambler-1"].gateway, keys["issuer"].tokens[0]
+    onions, gateway, (issuer, other) = Onions(document, 1), keys["scrambler-1"].gateway, keys["issuer"].tokens[:2]
     assert gateway is not None
     target, spki, config = document.step(1).targets[0].name, document.token_key(1), base64.b64decode(document.gateway)
     challenge, verifier = token_challenge(document.issuer.name, document.context(1, target), ""), Verifier(spki)
+    admits, entrance = document.ticket_challenge(1), Verifier(other.spki)
     for _ in range(SAMPLE):
         blinded = clock.of("blind", blind, spki, challenge)
         signed = clock.of("sign", issuer.sign, blinded.request)
         token = clock.of("blind", blinded.finalize, signed)
         message = clock.of("seal", onions.message, 0, token, bytes(12))
-        sealed, opened = clock.of("seal", encapsulate, config, document.request(1, message))
+        asked = clock.of("blind", blind, other.spki, admits)
+        ticket = clock.of("blind", asked.finalize, clock.of("sign", other.sign, asked.request))
+        sealed, opened = clock.of("seal", encapsulate, config, document.request(1, message, ticket))
         _, answer = clock.of("open", gateway.open, sealed)
+        clock.of("verify", entrance.nonce, ticket, admits)
         clock.of("seal", opened, clock.of("open", answer, bytes(20)))
         for hop, one in enumerate(document.chain):
             message = clock.of("open", onions.opened, message, keys[one.name].seal, hop=hop) or b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,6 +24,7 @@ class Result(Service):
     """Publishes a task when all of its targets have told what they found and all adds up: all of it or nothing."""
 
     role: ClassVar[str] = "result"
+    stays: ClassVar[tuple[str, ...]] = ("published",)
 
     def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter) -> None:
         super().__init__(settings, folder, meter=meter)
@@ -37,8 +39,9 @@ class Result(Service):
         return [web.post("/tasks/{task}/parts", self._take), web.get("/tasks/{task}/result", self._show)]
 
     async def begin(self, task: Task) -> None:
-        if await self._content(task) is not None:
-            self._write(task, await self._content(task) or b"")
+        content = await self._content(task.document.id)
+        if content is not None:
+            self._write(task, content)
             return
         self.spawn(self._end_of(task))
         await self._settle(task)
@@ -115,14 +118,16 @@ class Result(Service):
         await until(task.document.deadline + FORGET * task.document.patience)
         await self._settle(task, over=True)
 
-    async def _content(self, task: Task) -> bytes | None:
-        asked, row = "SELECT content FROM published WHERE task = ?", (task.document.id,)
+    async def _content(self, task: bytes) -> bytes | None:
+        asked, row = "SELECT content FROM published WHERE task = ?", (task,)
         found = await self.store.do(lambda db: db.execute(asked, row).fetchone())
         return None if found is None else bytes(found[0])
 
     async def _show(self, request: web.Request) -> web.Response:
-        content = await self._content(self.task(request))
+        number = request.match_info["task"]
+        content = await self._content(bytes.fromhex(number)) if re.fullmatch("[0-9a-f]{64}", number) else None
         if content is None:
+            self.task(request)
             raise Refused(404, "not yet")
         return web.Response(body=content, content_type="application/json")
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from aiohttp import ClientSession, web
 
@@ -88,6 +88,13 @@ class Scrambler(Service):
         outgoing = "SELECT step, batch, receiver FROM outgoing WHERE task = ?"
         for step, batch, receiver in await self.store.do(lambda db: db.execute(outgoing, (document.id,)).fetchall()):
             self.spawn(self._send(task, step, batch, receiver))
+
+    def drop(self, task: bytes) -> None:
+        held: tuple[dict[tuple[bytes, int], Any], ...]
+        held = (self._onions, self._gatherings, self._passing, self._tickets)
+        for one in held:
+            for key in [key for key in one if key[0] == task]:
+                del one[key]
 
     # What phones send.
 

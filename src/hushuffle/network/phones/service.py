@@ -28,7 +28,7 @@ _EACH: Final = 0.002
 """Seconds more for each message of a batch: it is opened before it is answered."""
 _PAUSE: Final = (0.05, 2.0)
 FORGET: Final = 3
-"""How many times `patience` after the deadline of a task services still send and listen for it."""
+"""How many times `patience` after the deadline of a task is its end: until then services send and listen for it."""
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not an error of ours
@@ -56,11 +56,14 @@ class Service:
     """
 
     role: ClassVar[str]
+    stays: ClassVar[tuple[str, ...]] = ()
+    """Tables of which nothing is deleted when a task is over."""
 
     def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter) -> None:
         self.settings, self.folder, self.meter, self.name = settings, folder, meter, settings.name
         self.keys = None if settings.keys is None else ServiceKeys.read(_placed(settings.keys, folder))
         self.tasks: dict[bytes, Task] = {}
+        self._over: set[bytes] = set()
         self._sessions: list[ClientSession] = []
         self._running: set[asyncio.Task[None]] = set()
         self.load()
@@ -78,7 +81,7 @@ class Service:
         for path in sorted(place.glob("*.json")) if place.is_dir() else ():
             try:
                 document = read_task(path)
-                if document.id in self.tasks:
+                if document.id in self.tasks or document.id in self._over:
                     continue
                 task = Task(document, check_task(document))
                 self.check(task)
@@ -112,6 +115,9 @@ class Service:
     async def begin(self, task: Task) -> None:
         """Go on with a task, when the service starts or the document has come."""
 
+    def drop(self, task: bytes) -> None:
+        """Let go of what this role holds in memory of a task that is over."""
+
     async def end(self) -> None:
         """Let go of what this role has besides its memory and connections."""
 
@@ -131,6 +137,9 @@ class Service:
         return app
 
     async def _start(self, _: web.Application) -> None:
+        self._over = await self.store.over()
+        self.tasks = {number: task for number, task in self.tasks.items() if number not in self._over}
+        self.meter.tasks = len(self.tasks)
         for task in list(self.tasks.values()):
             await self._begun(task)
         self.meter.event("ready", tasks=len(self.tasks))
@@ -143,6 +152,18 @@ class Service:
     async def _begun(self, task: Task) -> None:
         """Go on with a task; what is wrong with one is no harm to the others."""
         await self._named(self.begin(task))
+        self.spawn(self._forget(task))
+
+    async def _forget(self, task: Task) -> None:
+        """Delete what was kept of a task, some time after its end; nobody is heard for it any more."""
+        document = task.document
+        await until(document.deadline + FORGET * document.patience + self.settings.keep)
+        self._over.add(document.id)
+        self.tasks.pop(document.id, None)
+        self.meter.tasks = len(self.tasks)
+        self.drop(document.id)
+        await self.store.forget(document.id, but=self.stays)
+        self.meter.event("forgotten", id=document.id.hex())
 
     async def _end(self, _: web.Application) -> None:
         for task in self._running:
@@ -214,6 +235,8 @@ class Service:
         with suppress(ValueError):
             if (task := self.tasks.get(bytes.fromhex(number))) is not None:
                 return task
+            if bytes.fromhex(number) in self._over:
+                raise Refused(410, "over")
         raise Refused(404, "no such task")
 
     async def content(self, request: web.Request, sizes: Container[int]) -> bytes:

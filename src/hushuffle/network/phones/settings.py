@@ -39,6 +39,8 @@ class ServiceSettings(Section):
     """For an issuer: how many processes sign. A signature takes some milliseconds."""
     results: Text = "results"
     """For the result: the folder to write into, a file for each task."""
+    keep: Annotated[float, Field(ge=60, le=31_536_000)] = 604_800.0
+    """How many seconds after a task's end what was kept of it is deleted; a week by default."""
     certificate: Text | None = None
     """A file with a certificate for TLS, where no proxy in front of the service ends it."""
     certificate_key: Text | None = None

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self, TypeVar
@@ -15,7 +15,7 @@ from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import make_folder
 
-VERSION: Final = 1
+VERSION: Final = 2
 SCHEMA: Final = (
     "CREATE TABLE about (version INTEGER NOT NULL, service TEXT NOT NULL)",
     """CREATE TABLE taken (
@@ -46,8 +46,11 @@ SCHEMA: Final = (
     """CREATE TABLE part (
     task BLOB NOT NULL, sender TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (task, sender)) WITHOUT ROWID""",
     "CREATE TABLE published (task BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE over (task BLOB PRIMARY KEY) WITHOUT ROWID",
 )
 """The tables; docs/reference/phone-services.md says what each of them is for."""
+TABLES: Final = tuple(name for one in SCHEMA if (name := one.split()[2]) not in {"about", "over"})
+"""Those that hold something of a task."""
 
 T = TypeVar("T")
 
@@ -136,6 +139,23 @@ class Store:
         if self._busy is None:
             self._busy = asyncio.create_task(self._run())
         return await future
+
+    async def over(self) -> set[bytes]:
+        """Return the ids of the tasks that were forgotten."""
+        return {task for (task,) in await self.do(lambda db: db.execute("SELECT task FROM over").fetchall())}
+
+    async def forget(self, task: bytes, *, but: Collection[str] = ()) -> None:
+        """Delete everything of a task but its id, and what is in the tables `but`; overwritten, not only unlinked."""
+
+        def delete(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR IGNORE INTO over VALUES (?)", (task,))
+            for table in TABLES:
+                if table not in but:
+                    db.execute(f"DELETE FROM {table} WHERE task = ?", (task,))  # noqa: S608 - no name from outside
+
+        await self.do(delete)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._worker, self._db.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -127,6 +127,10 @@ class Target(Service):
         await self._look(task.document)
         self.spawn(self._tell(task))
 
+    def drop(self, task: bytes) -> None:
+        self._inboxes.pop(task, None)
+        self._all.pop(task, None)
+
     async def _batch(self, request: web.Request) -> web.Response:
         document = self.task(request).document
         inbox, hops = self._inboxes[document.id], len(document.chain)

@@ -292,6 +292,12 @@ def test_arguments_that_are_wrong(tmp_path: Path) -> None:
         choose(EASY, most_dummies=-1)
     with pytest.raises(InvalidInputError, match="wishes"):
         choose(7)  # type: ignore[arg-type]
+    unknown: Any
+    for unknown in ({"targets": {"delta": None}}, {"population": {"n": object()}}, {1: 2}):
+        with pytest.raises(InvalidInputError, match="wishes"):
+            choose(unknown)
+        with pytest.raises(InvalidInputError, match="deployment"):
+            hs.assess(unknown)
     (tmp_path / "broken.toml").write_text("targets = [", encoding="utf-8")
     with pytest.raises(SpecificationError, match="valid TOML"):
         choose(tmp_path / "broken.toml")

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,7 +185,7 @@ def test_rounds_add_up_to_no_less_than_the_same_datasets_in_each() -> None:
 
 
 @pytest.mark.parametrize(("k", "kind"), [(2, "symmetric"), (3, "optimized")])
-def test_shorter_windows_may_only_lower_the_lower_end(k: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shorter_windows_may_only_lower_the_lower_end(k: int, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def lower(log_tail: float) -> list[float]:
         monkeypatch.setattr(secure_sums, "LOG_TAIL", log_tail)
         encoding = hs.UnaryEncoding(k=k, epsilon=1.0, kind=kind)

@@ -13,11 +13,11 @@ from hushuffle import _checks
 from hushuffle.assessment.advice import Advice, advise
 from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, apart, searches, with_dummies
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
-from hushuffle.model import Population, Progress, silent
+from hushuffle.model import Population, Progress, notebook, number, silent
 from hushuffle.numerics.roots import farthest
 from hushuffle.specification import ReachPopulation, Specification, parse
 from hushuffle.specification._base import unfit
-from hushuffle.specification.reading import read_text
+from hushuffle.specification.reading import read_text, text_of
 
 _FACTOR: Final = 4
 """Numbers of dummies that are tried: 1, and each this many times the one before."""
@@ -40,6 +40,22 @@ class Choices:
     rows: tuple[Candidate, ...]
     missed: tuple[Miss, ...]
     advice: tuple[Advice, ...] = ()
+
+    def _repr_html_(self) -> str:
+        if not self.rows:
+            return notebook.table(("what would do",), [(advice.sentence,) for advice in self.advice])
+        shown = [
+            (
+                f"{row.mechanism}, {row.shuffler}",
+                "yes" if row.best else "",
+                str(row.point.central),
+                number(row.point.local_epsilon, up=True),
+                number(row.point.standard_error, up=True),
+            )
+            for row in self.rows
+        ]
+        columns = ("deployment", "beaten by no other", "central epsilon", "local epsilon", "standard error")
+        return notebook.table(columns, shown, more=self.asked)
 
 
 def choose(
@@ -102,6 +118,7 @@ def _read(
     wishes: str | os.PathLike[str] | Mapping[str, Any], base_folder: str | os.PathLike[str] | None
 ) -> tuple[dict[str, Any], Path, str]:
     if isinstance(wishes, Mapping):
+        text_of("wishes", wishes)  # or refused
         return dict(wishes), Path(base_folder or "."), "wishes"
     _checks.of_type("wishes", wishes, str, os.PathLike, Mapping)
     path = Path(wishes)

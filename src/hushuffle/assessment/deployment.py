@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from hushuffle import _checks
 from hushuffle.assessment.assess import assess as assess_one
 from hushuffle.assessment.columns import assess_columns
 from hushuffle.model import Progress, Report
 from hushuffle.specification import Specification
-from hushuffle.specification.reading import Collection, load_collection
+from hushuffle.specification.reading import Collection, load_collection, parse_collection, text_of
 
 
 def assess(
-    deployment: str | os.PathLike[str] | Specification | Collection,
+    deployment: str | os.PathLike[str] | Mapping[str, Any] | Specification | Collection,
     *,
     base_folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -25,23 +27,22 @@ def assess(
     A question that has no answer for this mechanism becomes a row that says why.
 
     Args:
-        deployment: the name of a TOML file, or what `hushuffle.specification.load` or `parse` has read.
+        deployment: the name of a TOML file, or its tables, or what `hushuffle.specification.load` or `parse` has read.
         base_folder: the folder that relative paths of data are relative to; that of the file by default.
         progress: told what is going on, a text and a share from 0 to 1.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
         SpecificationError: the file is no specification, or does not fit the data.
-        InvalidInputError: `deployment` is neither.
+        InvalidInputError: `deployment` is none of these.
 
     >>> import hushuffle as hs
-    >>> from hushuffle.specification import parse
-    >>> report = hs.assess(parse('''
-    ...     population = { n = 900, k = 3 }
-    ...     randomizer = { kind = "randomized-response", epsilon = 1.0 }
-    ...     shuffler = { kind = "uniform" }
-    ...     targets = { delta = 1e-6 }
-    ... '''))
+    >>> report = hs.assess({
+    ...     "population": {"n": 900, "k": 3},
+    ...     "randomizer": {"kind": "randomized-response", "epsilon": 1.0},
+    ...     "shuffler": {"kind": "uniform"},
+    ...     "targets": {"delta": 1e-6},
+    ... })
     >>> print(report.findings[0].bound)
     0.1381 to 0.1383 nats (certified bracket)
     """
@@ -50,9 +51,11 @@ def assess(
         if base_folder is None:
             folder = Path(deployment).parent
         deployment = load_collection(os.fspath(deployment))
+    elif isinstance(deployment, Mapping):
+        deployment = parse_collection(text_of("deployment", deployment), file="deployment", base_folder=folder)
     if isinstance(deployment, Specification):
         return assess_one(deployment, base_folder=folder, progress=progress)
-    _checks.of_type("deployment", deployment, Collection, Specification, str)
+    _checks.of_type("deployment", deployment, Collection, Specification, str, Mapping)
     if deployment.several:
         return assess_columns(deployment, base_folder=folder, progress=progress)
     return assess_one(deployment.columns[""], base_folder=folder, progress=progress)

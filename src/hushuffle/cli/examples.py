@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 import textwrap
 from pathlib import Path
@@ -23,7 +24,7 @@ def examples(folder: Path | None = None, /) -> Exit:
     files = _files()
     if folder is None:
         for file in files:
-            if file.suffix == ".toml":
+            if file.suffix != ".csv":
                 sys.stdout.write(f"{file.name}\n{_about(file)}\n")
         return Exit.DONE
     if folder.exists():
@@ -38,11 +39,17 @@ def examples(folder: Path | None = None, /) -> Exit:
 
 def _files() -> tuple[Path, ...]:
     place = next(place for place in _PLACES if place.is_dir())
-    return tuple(sorted(file for file in place.iterdir() if file.suffix in {".toml", ".csv"}))
+    files = (*place.iterdir(), *(place / "notebooks").iterdir())
+    return tuple(
+        sorted((file for file in files if file.suffix in {".toml", ".csv", ".ipynb"}), key=lambda file: file.name)
+    )
 
 
 def _about(file: Path) -> str:
-    """Return the first paragraph of the comment at the top of an example."""
+    """Return the first paragraph of the comment at the top of an example, or of a notebook."""
+    if file.suffix == ".ipynb":
+        said = "".join(json.loads(file.read_text(encoding="utf-8"))["cells"][0]["source"]).split("\n\n")[1]
+        return textwrap.fill(said, width=80, initial_indent="    ", subsequent_indent="    ")
     lines = (line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#:"))
     paragraph = itertools.takewhile(lambda line: line.startswith("# "), lines)
     text = " ".join(line.removeprefix("# ") for line in paragraph)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 import tomli_w
+
+from hushuffle import _checks
 from pydantic import ValidationError
 
 from hushuffle.errors import Problem, SpecificationError
@@ -61,6 +63,24 @@ def tables_of(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError):
         return {}
+
+
+def text_of(name: str, tables: Mapping[str, Any]) -> str:
+    r"""Return tables of Python values as TOML.
+
+    Raises:
+        InvalidInputError: a value that TOML has no word for; `name` is the argument's.
+
+    >>> text_of("deployment", {"population": {"n": 9}})
+    '[population]\nn = 9\n'
+    """
+    try:
+        return tomli_w.dumps(tables)
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        hint = "None stands for nothing: leave the key out."
+        _checks.reject(
+            name, "tables of texts, numbers, dates, truth values and lists of these", "<another value>", hint
+        )
 
 
 def refuse_other_kind(text: str, key: str, what: str, hint: str, *, file: str) -> None:

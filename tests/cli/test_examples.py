@@ -14,7 +14,7 @@ def test_the_list_names_every_example_and_says_what_it_is_about(capsys: pytest.C
     assert main(["examples"]) == Exit.DONE
     lines = capsys.readouterr().out.splitlines()
     names = [line for line in lines if not line.startswith(" ")]
-    assert names == sorted(file.name for file in SHIPPED.glob("*.toml"))
+    assert names == sorted(file.name for file in (*SHIPPED.glob("*.toml"), *SHIPPED.glob("notebooks/*.ipynb")))
     assert all(line.startswith("    ") and len(line) <= 80 for line in lines if line not in names)
     assert lines[1].strip() == "A survey with an embarrassing question, asked again with protection."
 
@@ -23,7 +23,7 @@ def test_a_new_folder_gets_all_of_them(tmp_path: Path, capsys: pytest.CaptureFix
     folder = tmp_path / "a" / "b"
     assert main(["examples", str(folder)]) == Exit.DONE
     copies = {file.name: file.read_bytes() for file in folder.iterdir()}
-    assert copies == {file.name: file.read_bytes() for file in SHIPPED.iterdir()}
+    assert copies == {file.name: file.read_bytes() for file in SHIPPED.rglob("*") if file.is_file()}
     assert capsys.readouterr().out == f"Wrote {len(copies)} files into {folder}\n"
 
 

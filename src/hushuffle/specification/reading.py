@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 import tomli_w
-
-from hushuffle import _checks
 from pydantic import ValidationError
 
+from hushuffle import _checks
 from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.specification._base import Section

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hushuffle as hs
 from hushuffle import (
     DummyLaw,
     LocalHashing,
@@ -21,7 +22,9 @@ from hushuffle import (
     dp,
 )
 from hushuffle.attacks.audit import audit_protocol
+from hushuffle.attacks.audit_study import audit_deployment
 from hushuffle.attacks.releases import release_scores
+from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.randomness import reproducible
 
 SURVEY = RandomizedResponse(k=3, epsilon=1.5)
@@ -126,3 +129,33 @@ def nearly(protocol: Protocol, trials: int, share: float) -> None:
     )
     assert not found.refuted
     assert found.epsilon.lower > share * bound.lower
+
+
+@pytest.mark.parametrize(
+    "shuffler",
+    [
+        hs.BlanketMessages(p=0.2),
+        hs.FakesPerValue(p=0.05),
+        hs.AugmentedShuffle(each=hs.DummyLaw.binomial(trials=20, p=0.5), kept=0.9),
+    ],
+)
+def test_true_reports_among_messages_are_audited_by_the_counts_of_two_values(shuffler: Shuffler) -> None:
+    truth = hs.RandomizedResponse(k=4, epsilon=math.inf)
+    survey = hs.Protocol(randomizer=truth, shuffler=shuffler, n=200)
+    claimed = hs.dp.epsilon(survey, delta=0.02)
+    assert claimed.witness is not None
+    arguments: Any = {"others": claimed.witness.others, "values": claimed.witness.target, "delta": 0.02, "trials": 6000}
+    honest = audit_protocol(survey, claimed=claimed.upper, rng=hs.reproducible(1), **arguments)
+    assert not honest.refuted
+    # A claim that is far too low is seen.
+    lie = audit_protocol(survey, claimed=claimed.upper / 4, rng=hs.reproducible(2), **arguments)
+    assert lie.refuted
+
+
+def test_no_claim_is_tested_of_a_device_that_makes_none() -> None:
+    truth = hs.RandomizedResponse(k=3, epsilon=math.inf)
+    survey = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=0.5), n=40)
+    made = audit_deployment(survey, delta=0.05, trials=2000, rng=hs.reproducible(1))
+    assert made.unanswered[0].topic == "Local epsilon"
+    assert "nothing is claimed of a report that gives its value away" in made.unanswered[0].reason
+    assert not any("refuted:" in sentence for sentence in made.answers)

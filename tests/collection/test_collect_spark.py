@@ -98,6 +98,19 @@ def test_reports_that_are_kept_are_those_of_this_machine(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(
+    "shuffler", ['{ kind = "fakes-per-value", p = 0.25 }', '{ kind = "blanket-messages", p = 0.5, trials = 2 }']
+)
+def test_messages_of_people_are_those_of_the_local_engine(folder: Path, shuffler: str) -> None:
+    specification = survey(randomizer='{ kind = "randomized-response", epsilon = "inf" }', shuffler=shuffler)
+    keys = Keys(file=folder / "my.key", ids="id", round=5)
+    found = run(folder, specification, keys=keys)
+    collect(specification, out=folder / "local", base_folder=folder, keys=keys)
+    assert found.manifest.dummies > 100
+    assert reports(folder, "out") == reports(folder, "local")
+
+
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("kind", ['"randomized-response", epsilon = 2.0', '"local-hashing", epsilon = 2.0, g = 4'])
 def test_what_the_local_engine_would_release(folder: Path, kind: str) -> None:
     """Reports, manifest and ledger; only the order differs."""

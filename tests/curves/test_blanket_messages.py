@@ -176,3 +176,11 @@ def test_geometric_dummies_give_a_guarantee_without_delta(epsilon: float) -> Non
     assert math.log(max(ratios) / min(ratios)) == pytest.approx(pure.upper, rel=1e-9)
     assert hs.dp.delta(survey, epsilon=epsilon * 0.9).lower > 0
     assert hs.dp.epsilon(survey, delta=1e-3).upper < epsilon
+
+
+def test_nothing_is_left_at_the_guarantee_without_delta() -> None:
+    counts = Counts.of(hs.GeometricDummies(ratio=0.25), kept=0.5)
+    curve = TrueAmongEach.of(counts, k=3, n=10, kept=0.5, ratio=0.25)
+    assert curve.pure == pytest.approx(math.log(5))
+    assert curve.upper(curve.pure) == 0.0
+    assert curve.upper(curve.pure - 1e-3) > 0

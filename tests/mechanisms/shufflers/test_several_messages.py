@@ -152,3 +152,11 @@ def test_it_is_described(shuffler: Shuffler) -> None:
     words = survey(shuffler).describe()
     assert ("keep that to themselves" in words) == (shuffler.honest < 1)  # type: ignore[attr-defined]
     assert "keeps all reports" in hs.AugmentedShuffle(each=hs.DummyLaw.of({1: 1.0})).describe()
+
+
+def test_a_shuffler_that_keeps_all_reports_keeps_them() -> None:
+    protocol = survey(hs.AugmentedShuffle(each=hs.DummyLaw.of({2: 1.0})))
+    released = protocol.collect([0] * 50, rng=hs.reproducible(4))
+    assert np.bincount(released.reports).tolist() == [52, 2, 2]
+    assert (released.people, released.dummies) == (50, 6)
+    assert hs.UniformShuffle().placed is None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def test_a_randomizer_without_epsilon() -> None:
 @pytest.mark.parametrize(
     ("parameter", "epsilon_0", "target", "level", "message"),
     [
-        ("k", 1.0, 1.0, 1e-6, "`parameter` must be one of epsilon, n, dummies, rounds, got parameter='k'"),
+        ("k", 1.0, 1.0, 1e-6, "`parameter` must be one of epsilon, n, dummies, messages, rounds, got parameter='k'"),
         ("n", 1.0, -1.0, 1e-6, "`epsilon` must be finite and >= 0"),
         ("n", 1.0, 50.0, 1e-6, "`epsilon` must be at most 40 as a target"),
         ("epsilon", 1.0, 1.0, 0.0, r"`delta` must be in \(0, 1\)"),
@@ -250,3 +251,35 @@ def test_the_search_tells_what_it_tries_and_how_far_it_is(parameter: Parameter, 
     assert told[-1] == ("done", 1.0)
     assert sum(stage.startswith(f"trying {parameter} = ") for stage, _ in told) > 3
     assert len(set(shares)) > 3
+
+
+@pytest.mark.parametrize("shuffler", [hs.BlanketMessages(p=0.5), hs.FakesPerValue(p=1e-3)])
+@pytest.mark.parametrize(("k", "n"), [(10, 2000), (1000, 10**5)])
+def test_the_fewest_messages_are_found(shuffler: hs.BlanketMessages | hs.FakesPerValue, k: int, n: int) -> None:
+    truth = hs.RandomizedResponse(k=k, epsilon=math.inf)
+    survey = hs.Protocol(randomizer=truth, shuffler=shuffler, n=n)
+    found = hs.dp.calibrate(survey, parameter="messages", epsilon=0.9, delta=1e-6)
+    assert found.protocol.shuffler.own_messages == pytest.approx(found.value)
+    assert hs.dp.epsilon(found.protocol, delta=1e-6).upper <= 0.9 * (1 + 1e-6)
+    assert found.beyond < found.value < found.beyond * 1.0002
+    assert found.beyond_bound is not None
+    assert found.beyond_bound.upper > 0.9
+    assert str(found).startswith("messages = ")
+
+
+def test_messages_that_nobody_sends_are_not_looked_for() -> None:
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=100)
+    with pytest.raises(UnsupportedProtocolError, match="people send one report each"):
+        hs.dp.calibrate(survey, parameter="messages", epsilon=1.0, delta=1e-6)
+    few = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=math.inf), shuffler=hs.FakesPerValue(p=0.5), n=10)
+    with pytest.raises(InvalidInputError, match="a target that some number of messages meets"):
+        hs.dp.calibrate(few, parameter="messages", epsilon=0.01, delta=1e-9)
+
+
+def test_people_are_found_where_their_messages_hide_true_reports() -> None:
+    truth = hs.RandomizedResponse(k=10, epsilon=math.inf)
+    survey = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=0.5), n=50)
+    found = hs.dp.calibrate(survey, parameter="n", epsilon=1.0, delta=1e-6)
+    people = int(found.value)
+    ends = [hs.dp.epsilon(replace(survey, n=n), delta=1e-6).upper for n in (people, people - 1)]
+    assert ends[0] <= 1.0 + 1e-6 < ends[1] + 1e-3

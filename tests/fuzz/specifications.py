@@ -22,6 +22,7 @@ from hushuffle.network.specification import NodeConfiguration, Policy, load_host
 from hushuffle.queries import parse_plan
 from hushuffle.specification import CountedPopulation, DataPopulation
 from hushuffle.specification.reading import parse_collection
+from hushuffle.specification.sums import is_sum, parse_sum
 from network.network_tools import deployed, plan_text
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
@@ -100,6 +101,11 @@ def _is_plan(text: str) -> bool:
 
 
 def _use(text: str) -> None:
+    if is_sum(text):
+        found_sum = parse_sum(text)
+        found_sum.effective()
+        found_sum.build(50)
+        return
     found = parse_collection(text)
     for column in found.columns.values():
         column.effective()

@@ -220,6 +220,7 @@ def test_the_promise_is_described() -> None:
         ({"n": 1}, "`n` must be an integer from 2"),
         ({"epsilon": 0}, "`epsilon` must be finite and > 0"),
         ({"epsilon": 1e-30}, "`epsilon` must be so large that noise is finite"),
+        ({"epsilon": 5.2e-4}, "at most 1,048,576 different values"),
         ({"epsilon": 1e-6}, "at most 1,048,576 different values"),
         ({"delta": 0}, "`delta` must be in (0, 1)"),
         ({"delta": 1e-300}, "64 messages of each person are not enough"),

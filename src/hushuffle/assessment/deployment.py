@@ -10,13 +10,15 @@ from typing import Any
 from hushuffle import _checks
 from hushuffle.assessment.assess import assess as assess_one
 from hushuffle.assessment.columns import assess_columns
+from hushuffle.assessment.sums import assess_sum
 from hushuffle.model import Progress, Report
 from hushuffle.specification import Specification
-from hushuffle.specification.reading import Collection, load_collection, parse_collection, text_of
+from hushuffle.specification.reading import Collection, parse_collection, text_of
+from hushuffle.specification.sums import SumSpecification, is_sum, load_deployment, parse_sum
 
 
 def assess(
-    deployment: str | os.PathLike[str] | Mapping[str, Any] | Specification | Collection,
+    deployment: str | os.PathLike[str] | Mapping[str, Any] | Specification | Collection | SumSpecification,
     *,
     base_folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -50,9 +52,15 @@ def assess(
     if isinstance(deployment, str | os.PathLike):
         if base_folder is None:
             folder = Path(deployment).parent
-        deployment = load_collection(os.fspath(deployment))
+        deployment = load_deployment(os.fspath(deployment))
     elif isinstance(deployment, Mapping):
-        deployment = parse_collection(text_of("deployment", deployment), file="deployment", base_folder=folder)
+        text = text_of("deployment", deployment)
+        if is_sum(text):
+            deployment = parse_sum(text, file="deployment")
+        else:
+            deployment = parse_collection(text, file="deployment", base_folder=folder)
+    if isinstance(deployment, SumSpecification):
+        return assess_sum(deployment, base_folder=folder, progress=progress)
     if isinstance(deployment, Specification):
         return assess_one(deployment, base_folder=folder, progress=progress)
     _checks.of_type("deployment", deployment, Collection, Specification, str, Mapping)

@@ -39,15 +39,15 @@ def assess(
         strict: end with exit code 3 if one of the targets is missed, or not known to be met.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
-    from hushuffle.specification.reading import load_collection  # noqa: PLC0415
+    from hushuffle.specification.sums import load_deployment  # noqa: PLC0415
 
-    collection = load_collection(specification)
+    deployment = load_deployment(specification)
     folder = Path("hushuffle-out") / specification.stem if out is None else out
     _refuse_folder(folder, specification, overwrite=overwrite)
     from hushuffle.assessment.deployment import assess as run  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        report = run(collection, base_folder=specification.parent, progress=tell)
+        report = run(deployment, base_folder=specification.parent, progress=tell)
     deliver(report, folder, json=json)
     return judged(report.targets, strict=strict)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from hushuffle.cli import sums
 from hushuffle.cli.console import Exit, UsageError, master_of, progress, warn, width
 from hushuffle.errors import InvalidInputError
 from hushuffle.files.interrupts import heard
@@ -50,7 +51,7 @@ def collect(
     Writes reports.parquet and manifest.json into a new folder: both or neither.
     With secure aggregation only their sums leave: sums.json. No other column
     leaves, and no order. A specification with several [[columns]] gets a
-    folder for each, shuffled independently.
+    folder for each, shuffled independently. Of a [sum] messages.parquet is written.
 
     Args:
         specification: the TOML file that describes the deployment.
@@ -72,15 +73,17 @@ def collect(
             each that is released is added to it.
     """
     cluster = master_of(engine, master)
-    if batches and budget is not None:
-        message = "--budget does not go with --batches: batches have different people, a budget is for the same ones."
-        raise UsageError(message)
-    if not batches and (late is not None or interrupted is not None):
-        message = "--late and --interrupted go with --batches."
-        raise UsageError(message)
-    from hushuffle.specification.reading import load_collection  # noqa: PLC0415 - only when needed
+    _check_options(batches=batches, budget=budget, files=late or interrupted)
+    from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415 - only when needed
 
-    collection = load_collection(specification)
+    collection = load_deployment(specification)
+    if isinstance(collection, SumSpecification):
+        options = {"--key-file": key_file, "--round": round_number, "--id": ids, "--new-key": new_key}
+        options |= {"--reference": reference, "--batches": batches, "--engine": cluster, "--budget": budget}
+        sums.refuse(options, "a sum by several messages is collected on this machine at once, with fresh coins.")
+        return sums.collect(
+            collection, folder=specification.parent, out=out, sources=sources or (), column=column, min_batch=min_batch
+        )
     if key_file is not None and ids is None and collection.whole.memoised:
         ids = collection.whole.population.whose
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
@@ -125,6 +128,15 @@ def collect(
         if collection.several:
             warn({"": total_warnings([made.protocol for _, made in columns], rounds=collection.rounds)})
     return Exit.DONE
+
+
+def _check_options(*, batches: bool, budget: Path | None, files: str | None) -> None:
+    if batches and budget is not None:
+        message = "--budget does not go with --batches: batches have different people, a budget is for the same ones."
+        raise UsageError(message)
+    if not batches and files is not None:
+        message = "--late and --interrupted go with --batches."
+        raise UsageError(message)
 
 
 def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: bool) -> Keys | None:

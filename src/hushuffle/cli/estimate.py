@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from hushuffle.cli import sums
 from hushuffle.cli.console import Exit, UsageError, color, master_of, progress, warn, width
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 
@@ -51,6 +52,7 @@ def estimate(
     values that are told from noise: that one which nobody holds is among them
     happens in at most 1 of 20 collections. Files hold all values, each with an
     interval of its own; with --heavy-hitters those that are printed.
+    Of a [sum] it prints the sum and the mean.
 
     Args:
         reports: folders that collect wrote, files of reports, or files of counts (.json).
@@ -71,11 +73,16 @@ def estimate(
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
     _check_choice(every=every, heavy_hitters=heavy_hitters, simplex=simplex, counts_only=counts_only)
-    from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
-
-    for file in (out, chart):
-        if file is not None:
-            outputs.refuse_file(file)
+    if any((folder / sums.MESSAGES).is_file() for folder in reports):
+        options: dict[str, object] = {
+            "--manifest": manifest,
+            "--chart": chart,
+            "--all": every,
+            "--heavy-hitters": heavy_hitters,
+        }
+        options |= {"--simplex": simplex, "--counts-only": counts_only, "--engine": cluster, "others": reports[1:]}
+        sums.refuse(options, "a sum by several messages is one figure, of one folder.")
+        return sums.estimate(reports[0], out=out, confidence=confidence, as_json=json)
     from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell, _counting(cluster) as count:
@@ -155,6 +162,11 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
             check_kind(out)
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
+    from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
+
+    for file in (out, chart):
+        if file is not None:
+            outputs.refuse_file(file)
 
 
 def _check_choice(*, every: bool, heavy_hitters: bool, simplex: bool, counts_only: bool) -> None:

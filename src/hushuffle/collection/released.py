@@ -159,7 +159,7 @@ class ColumnsManifest:
 
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest in a file."""
-    document = _document(path, MANIFEST)
+    document = read_document(path, MANIFEST)
     known = ("schema_version", "content", "specification", "people", "dummies", "server_coins")
     facts = {key: value for key, value in document.items() if key not in known}
     return _manifest(document, path, facts)
@@ -172,7 +172,7 @@ def counts_text(manifest: Manifest, counts: npt.NDArray[np.int64]) -> str:
 
 def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
     """Return how the counted reports were made, and the support counts, shape (k,)."""
-    document = _document(path, COUNTS)
+    document = read_document(path, COUNTS)
     counts = document.get("counts")
     whole = isinstance(counts, list) and bool(counts) and all(_is_count(count) for count in counts)
     if not whole or not isinstance(counts, list):
@@ -214,7 +214,8 @@ def _json(content: str, manifest: Manifest, more: dict[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _document(path: Path, content: str) -> dict[str, Any]:
+def read_document(path: Path, content: str) -> dict[str, Any]:
+    """Return the JSON object in a file that says it is `content`, written by this version."""
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:

@@ -99,7 +99,7 @@ class SumEstimate:
         (0.0, 13388608.0)
         """
         some = _checks.integer("fakes", fakes, low=0, high=self.people) > 0
-        return self.protocol.step * (self.protocol.modulus - self.protocol.margin) if some else 0.0
+        return self.protocol.farthest if some else 0.0
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{total:.10g}" for total in self.total[:_SHOWN].tolist())

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -102,14 +102,15 @@ class PolyaLaw:
 
 @lru_cache(maxsize=8)
 def _made(shares: int, ratio: int) -> PolyaLaw:
+    if (SCALE - ratio) * MOST < 48 * SCALE:  # it would take more than 2**20 steps to get there
+        _too_wide()
     weights, weight = [_UNIT], _UNIT
     while weight >= _FAINT:
         place = len(weights) - 1
         weight = weight * ratio * (place * shares + 1) // ((place + 1) * shares * SCALE)
         weights.append(weight)
         if len(weights) > MOST:
-            hint = "Take fewer levels, or a larger epsilon: noise of fewer levels."
-            _checks.reject("levels", f"so few that noise has at most {MOST:,} different values", "<more>", hint)
+            _too_wide()
     # The last weight is left out, as is what lies beyond it: each step makes at most `ratio` of a weight.
     tail = Fraction(weights.pop() + len(weights), SCALE - ratio) * SCALE
     total, entries = sum(weights), len(weights)
@@ -123,3 +124,8 @@ def _made(shares: int, ratio: int) -> PolyaLaw:
     for array in (high, low):
         array.flags.writeable = False
     return PolyaLaw(shares=shares, ratio=ratio, high=high, low=low, distance=up(distance))
+
+
+def _too_wide() -> NoReturn:
+    hint = "Take fewer levels, or a larger epsilon: noise of fewer levels."
+    _checks.reject("levels", f"so few that noise has at most {MOST:,} different values", "<more>", hint)

@@ -199,6 +199,11 @@ class SplitAndMix(_checks.ByName):
         return (self.modulus - self.n * self.top) // 2
 
     @property
+    def farthest(self) -> float:
+        """How far one fake person can move a sum, in the unit of the numbers."""
+        return self.step * (self.modulus - self.margin)
+
+    @property
     def bits_per_message(self) -> int:
         """A residue; with several coordinates also the coordinate's number."""
         return self.modulus.bit_length() - 1 + (self.coordinates - 1).bit_length()

@@ -14,7 +14,7 @@ import polars as pl
 from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
-from hushuffle.model import Domain, Population, Warned
+from hushuffle.model import Domain, NumberGrid, Population, Warned
 from hushuffle.randomness import Randomness, secure
 from hushuffle.tables.categories import (
     MISSING,
@@ -326,6 +326,11 @@ class ColumnBatches:
         wanted = {"code": (column, coded(answers.coding))} | ({} if ids is None else {"id": (ids, ID)}) | _whose(person)
         parts = tuple(open_all(sources, base_folder=base_folder, called=called or {}, form=form))
         self._reader = TableReader(parts, wanted)
+
+    @property
+    def grid(self) -> NumberGrid | None:
+        """What values are positions on; None: they are codes."""
+        return self._answers.coding.grid
 
     def count(self) -> int:
         """Return about how many records there are, to tell how far the reading is."""

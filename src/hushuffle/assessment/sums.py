@@ -1,0 +1,182 @@
+"""Assess a sum by several messages: who learns what, what it costs, how accurate it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from hushuffle.assessment.findings import RELEASE, SHUFFLER
+from hushuffle.curves.shared_sums import SharedSums
+from hushuffle.mechanisms.split_and_mix import SplitAndMix
+from hushuffle.model import Bound, Finding, Progress, Report, Table, Target, Unanswered, Warned, number, silent
+from hushuffle.model.report import software
+from hushuffle.questions import dp
+from hushuffle.randomness import secure
+from hushuffle.specification.sums import SumSpecification
+
+_ROUNDS: Final = (4, 12, 52)
+_UNIFORM: Final = "Messages are uniform but for their sum: there is no report that belongs to a value or to a person."
+
+
+def assess_sum(
+    specification: SumSpecification, *, base_folder: Path = Path(), progress: Progress | None = None
+) -> Report:
+    """Return everything there is to say about a sum by several messages.
+
+    Raises:
+        DataError, MissingDependencyError: the data cannot be used.
+        SpecificationError: there is no protocol with this guarantee for so many people.
+
+    >>> from hushuffle.specification.sums import parse_sum
+    >>> report = assess_sum(parse_sum('''
+    ...     population = { n = 10_000, kind = "number", low = 0, high = 100, levels = 101 }
+    ...     sum = { epsilon = 1.0, delta = 1e-9 }
+    ... '''))
+    >>> print(report.findings[0].bound, "|", report.tables[0].rows[0])
+    1.000 nats (certified bracket) | ('messages', 6)
+    """
+    tell = progress or silent
+    tell("reading the data", 0.0)
+    people = specification.asked.read(base_folder, rng=secure())
+    tell("messages and noise", 0.4)
+    protocol = specification.build(people.n)
+    tell("what each adversary learns", 0.6)
+    delta = specification.sum.delta
+    report = Report(
+        title=specification.title or "Assessment of a sum by several messages",
+        question=protocol.describe(),
+        population=people.population,
+        findings=_findings(protocol, delta),
+        targets=tuple(_targets(specification, protocol)),
+        warnings=(*people.warnings, *_warnings(protocol)),
+        tables=(_costs(protocol), _accuracy(protocol), _together(protocol, delta)),
+        unanswered=(
+            Unanswered(question="vulnerability", topic="Guessing a person's number", reason=_UNIFORM),
+            Unanswered(question="re-identification", topic="Naming the sender of a report", reason=_UNIFORM),
+        ),
+        specification=specification.effective(),
+        software=software("polars", "cryptography"),
+    )
+    tell("done", 1.0)
+    return report
+
+
+def _findings(protocol: SplitAndMix, delta: float) -> tuple[Finding, ...]:
+    central = dp.epsilon(protocol, delta=delta)
+    factor = number(math.exp(central.upper), up=True)
+    others = protocol.n - protocol.needed
+    working = f", and working with {others:,} of the people," if others else ""
+    return (
+        Finding(
+            question="central-dp",
+            adversary=RELEASE,
+            sentence=(
+                f"Whatever else they know{working} seeing all messages changes the odds of any conclusion about you by "
+                f"at most a factor {factor} (delta = {delta:g}), if {protocol.needed:,} people answer and are honest."
+            ),
+            bound=central,
+            proof=SharedSums.proof,
+        ),
+        Finding(
+            question="local-dp",
+            adversary=SHUFFLER,
+            sentence="Your messages add up to your number: if the shuffler tells who sent what, nothing protects it.",
+            bound=dp.local_epsilon(protocol),
+            proof="hardly anybody adds noise",
+        ),
+    )
+
+
+def _targets(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[Target]:
+    asked = specification.targets
+    yield Target(
+        key="delta",
+        topic="Delta, against one over the number of people",
+        rule="below",
+        asked=1 / protocol.n,
+        got=Bound.exact(specification.sum.delta, unit="probability"),
+    )
+    if asked.people is not None:
+        got = Bound.exact(float(protocol.n), unit="people")
+        yield Target(key="people", topic="People", rule="at least", asked=float(asked.people), got=got)
+    if asked.standard_error is not None:
+        error = Bound.exact(protocol.standard_error() / protocol.n, unit="")
+        topic = "Standard error of the mean"
+        yield Target(key="standard_error", topic=topic, rule="at most", asked=asked.standard_error, got=error)
+    if asked.bits is not None:
+        bits = Bound.exact(float(protocol.bits_per_person), unit="bits")
+        yield Target(key="bits", topic="Bits of each person", rule="at most", asked=float(asked.bits), got=bits)
+
+
+def _costs(protocol: SplitAndMix) -> Table:
+    return Table(
+        key="costs",
+        title="What each person sends",
+        caption=(
+            f"Each message is a whole number below {protocol.modulus:,}, uniform whatever the person's number is. What "
+            "encryption adds to each message comes besides."
+        ),
+        columns=("figure", "value"),
+        rows=(
+            ("messages", protocol.messages),
+            ("bits of a message", protocol.bits_per_message),
+            ("bytes of all messages", protocol.bits_per_person / 8),
+            ("messages of all people", protocol.messages * protocol.n),
+            ("people who must answer and be honest", protocol.needed),
+        ),
+    )
+
+
+def _accuracy(protocol: SplitAndMix) -> Table:
+    central = math.sqrt(2 * protocol.noise.variance * protocol.needed) * protocol.step
+    rows = []
+    for people in sorted({protocol.n, (protocol.n + protocol.needed) // 2, protocol.needed}, reverse=True):
+        error = protocol.standard_error(people)
+        rows.append((f"{people:,} people answer", error, error / people, error / central))
+    return Table(
+        key="accuracy",
+        title="How accurate the sum is",
+        caption=(
+            "Standard errors over all coins, for the numbers that rounding is worst for. The last column compares with "
+            f"one trusted party that adds discrete Laplace noise to the sum. Fewer than {protocol.needed:,} people: "
+            "nothing may be released."
+        ),
+        columns=("who answers", "of the sum", "of the mean", "times one trusted party's"),
+        rows=tuple(rows),
+    )
+
+
+def _together(protocol: SplitAndMix, delta: float) -> Table:
+    # So many sums need a larger delta than one: each may fail.
+    rows = [(times, delta * times, dp.compose([(protocol, times)], delta=delta * times)) for times in _ROUNDS]
+    return Table(
+        key="rounds",
+        title="Several sums of the same people",
+        caption="Central epsilon of all of them together, each with fresh coins.",
+        columns=("sums", "delta", "central epsilon"),
+        rows=tuple(rows),
+    )
+
+
+def _warnings(protocol: SplitAndMix) -> Iterator[Warned]:
+    yield Warned(
+        key="one-fake-person",
+        sentence=(
+            "A single fake person can make the sum anything, and no check of single messages shows it: by up to "
+            f"{number(protocol.farthest, up=True)} in the unit of the numbers."
+        ),
+        advice="Use it where devices can be trusted, or hold the sum against another source.",
+    )
+    yield Warned(
+        key="no-local-privacy",
+        sentence="Nothing is left if the shuffler tells who sent what.",
+        advice="Encrypt messages for the reader, and let a party that does not work with the reader shuffle.",
+    )
+    if protocol.needed == protocol.n:
+        yield Warned(
+            key="nobody-may-drop-out",
+            sentence="The guarantee holds only if everybody answers, is honest and does not work with the reader.",
+            advice="Say how many may not: honest = 0.8 costs one ninth of accuracy.",
+        )

@@ -1,0 +1,163 @@
+"""The TOML file of a sum by several messages: whose numbers, which guarantee; read, checked, written out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+
+import tomli_w
+from pydantic import Field, model_validator
+
+from hushuffle.errors import InvalidInputError, Problem
+from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
+from hushuffle.mechanisms.split_and_mix import SplitAndMix
+from hushuffle.specification._base import Name, Probability, Section, refuse, unfit
+from hushuffle.specification.numbers import number_problems
+from hushuffle.specification.population import AnyPopulation, CountedPopulation, DataPopulation
+from hushuffle.specification.reading import Collection, load_collection, parsed, read_text, tables_of
+from hushuffle.specification.wording import Vocabulary
+
+_KEYS: Final = ("epsilon", "delta", "honest")
+
+
+class Sum(Section):
+    """[sum]: the guarantee, and who must be there for it."""
+
+    epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)]
+    """Central epsilon, in nats; the noise is made for it."""
+    delta: Probability
+    """Central delta; there are as many messages of each person as it takes."""
+    honest: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The share of people who answer, follow the protocol and do not work with the reader: the guarantee is theirs."""
+
+
+class SumTargets(Section):
+    """What is asked of the sum besides."""
+
+    standard_error: Annotated[float, Field(gt=0)] | None = None
+    """The largest standard error of the mean that is acceptable, in the unit of the numbers."""
+    bits: Annotated[int, Field(ge=1)] | None = None
+    """The most bits that one person may send."""
+    people: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    """The fewest people that must take part; `hushuffle collect` releases nothing of fewer."""
+
+
+class SumSpecification(Section):
+    """The sum and the mean of people's numbers, by several messages of each.
+
+    Raises:
+        pydantic.ValidationError: a value or a combination of values breaks a rule; `load_sum` and `parse_sum` raise a
+            `SpecificationError` in plain words instead.
+    """
+
+    title: Name | None = None
+    """What the report is called."""
+    population: AnyPopulation
+    """Whose numbers: kind = "number", with `low`, `high` and `levels`."""
+    sum: Sum
+    """Which guarantee."""
+    targets: SumTargets = SumTargets()
+    """What is wanted besides."""
+
+    @model_validator(mode="after")
+    def _keep_rules(self) -> Self:
+        problems = list(sum_problems(self.plain()))
+        if problems:
+            refuse("; ".join(str(problem) for problem in problems))
+        return self
+
+    def plain(self) -> dict[str, Any]:
+        """Return the specification as tables and values, every default spelled out."""
+        return self.model_dump(exclude_none=True)
+
+    def effective(self) -> str:
+        """Return TOML text with every default spelled out; `parse_sum` reads the same specification from it."""
+        return tomli_w.dumps(self.plain())
+
+    @property
+    def asked(self) -> DataPopulation | CountedPopulation:
+        """The people: those of a reach study are refused."""
+        assert isinstance(self.population, DataPopulation | CountedPopulation)  # a rule
+        return self.population
+
+    def build(self, n: int) -> SplitAndMix:
+        """Return the protocol for n people.
+
+        Raises:
+            SpecificationError: there is none with this guarantee.
+        """
+        grid = self.asked.grid
+        assert grid is not None  # a rule
+        given = {key: getattr(self.sum, key) for key in _KEYS}
+        try:
+            return SplitAndMix(low=grid.low, high=grid.high, levels=grid.levels, n=n, **given)
+        except InvalidInputError as error:
+            name = str(error).partition("` ")[0].removeprefix("`")
+            key = f"sum.{name}" if name in _KEYS else f"population.{name}"
+            rule, _, rest = str(error).removeprefix(f"`{name}` ").partition(f", got {name}=")
+            value, _, hint = rest.partition(". ")
+            unfit(key, rule, value.removesuffix("."), hint, where=f"specification, for n = {n:,} people")
+
+
+def sum_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield every rule that ties values together and is broken."""
+    population = raw.get("population")
+    if not isinstance(population, dict):
+        return
+    if population.get("kind") != "number":
+        hint = 'For example kind = "number", low = 0, high = 100, levels = 1001.'
+        value = "nothing" if "kind" not in population else str(population["kind"])
+        yield Problem(key="population.kind", rule='must be "number"', value=value, hint=hint)
+        return
+    yield from number_problems(population)
+    for key in ("person", "reports_per_person"):
+        if key in population:
+            hint = "Everybody gives one number: add up those of a person first."
+            yield Problem(key=f"population.{key}", rule="must be left out", value=str(population[key]), hint=hint)
+
+
+_WORDS: Final = Vocabulary(
+    sections={
+        "": (SumSpecification,),
+        "population": (DataPopulation, CountedPopulation),
+        "sum": (Sum,),
+        "targets": (SumTargets,),
+    },
+    goes_with={
+        DataPopulation: "It goes with data, and not with n.",
+        CountedPopulation: "It goes with n, and not with data and column.",
+    },
+)
+
+
+def is_sum(text: str) -> bool:
+    """Return whether TOML text is about a sum by several messages.
+
+    >>> is_sum("[sum]"), is_sum("[query]")
+    (True, False)
+    """
+    return "sum" in tables_of(text)
+
+
+def load_deployment(path: str | Path) -> Collection | SumSpecification:
+    """Return the sum, or the collection of one column or of several, in the TOML file `path`."""
+    return load_sum(path) if is_sum(read_text(path)) else load_collection(path)
+
+
+def load_sum(path: str | Path) -> SumSpecification:
+    """Return the specification in the TOML file `path`."""
+    return parse_sum(read_text(path), file=str(path))
+
+
+def parse_sum(text: str, *, file: str = "specification") -> SumSpecification:
+    """Return the sum that TOML `text` states; `file` is for messages.
+
+    >>> found = parse_sum('''
+    ...     population = { n = 10_000, kind = "number", low = 0, high = 100, levels = 101 }
+    ...     sum = { epsilon = 1.0, delta = 1e-9 }
+    ... ''')
+    >>> found.build(10_000).messages
+    6
+    """
+    return parsed(text, SumSpecification, file=file, rules=sum_problems, words=_WORDS)

@@ -1,0 +1,54 @@
+"""The report about a sum: its figures, targets and tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hushuffle as hs
+from hushuffle.errors import DataError
+from hushuffle.specification.sums import parse_sum
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_the_example_says_who_learns_what_and_what_it_costs() -> None:
+    told: list[str] = []
+    report = hs.assess(EXAMPLES / "sum.toml", progress=lambda what, _: told.append(what))
+    assert told[-1] == "done"
+    protocol = parse_sum((EXAMPLES / "sum.toml").read_text(encoding="utf-8")).build(20_000)
+    assert report.question == protocol.describe()
+    assert [finding.question for finding in report.findings] == ["central-dp", "local-dp"]
+    assert report.findings[0].bound == hs.dp.epsilon(protocol, delta=1e-9)
+    assert "working with 4,000 of the people" in report.findings[0].sentence
+    assert report.met
+    assert [target.key for target in report.targets] == ["delta", "people", "standard_error", "bits"]
+    tables = {table.key: table.rows for table in report.tables}
+    assert tables["costs"][2][1] == protocol.bits_per_person / 8
+    assert tables["accuracy"][0][1:3] == (protocol.standard_error(), protocol.standard_error() / 20_000)
+    assert tables["accuracy"][-1][0] == "16,000 people answer"
+    assert tables["rounds"][0][2] == hs.dp.compose([(protocol, 4)], delta=4e-9)
+    assert {row.question for row in report.unanswered} == {"vulnerability", "re-identification"}
+    assert [warned.key for warned in report.warnings] == ["one-fake-person", "no-local-privacy"]
+    assert parse_sum(report.specification).sum.honest == 0.8
+
+
+def test_data_are_counted_and_targets_missed(tmp_path: Path) -> None:
+    numbers = np.linspace(-5, 110, 500)
+    (tmp_path / "people.csv").write_text("age\n" + "\n".join(map(str, numbers)) + "\n", encoding="utf-8")
+    specification = parse_sum("""
+        population = { data = "people.csv", column = "age", kind = "number", low = 0, high = 100, levels = 101 }
+        sum = { epsilon = 1.0, delta = 1e-2 }
+        targets = { standard_error = 0.001, bits = 10, people = 501 }
+    """)
+    report = hs.assess(specification, base_folder=tmp_path)
+    assert report.population is not None
+    assert report.population.n == 500
+    assert [target.word for target in report.targets] == ["fail"] * 4
+    keys = [warned.key for warned in report.warnings]
+    assert keys == ["numbers-outside", "one-fake-person", "no-local-privacy", "nobody-may-drop-out"]
+    assert len({table.rows[0][0] for table in report.tables if table.key == "accuracy"}) == 1
+    with pytest.raises(DataError):
+        hs.assess(specification, base_folder=tmp_path / "nowhere")

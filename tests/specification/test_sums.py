@@ -1,0 +1,84 @@
+"""Files with [sum]: what they say, what is wrong with them, and where they are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hushuffle.errors import SpecificationError
+from hushuffle.specification import Collection, load_collection
+from hushuffle.specification.sums import SumSpecification, is_sum, load_deployment, load_sum, parse_sum
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TEXT = """
+population = { n = 1000, kind = "number", low = 0, high = 10, levels = 11 }
+sum = { epsilon = 1.0, delta = 1e-6 }
+"""
+
+
+def test_the_example_is_read_and_written_out() -> None:
+    found = load_sum(EXAMPLES / "sum.toml")
+    assert found.sum.honest == 0.8
+    assert parse_sum(found.effective()) == found
+    protocol = found.build(20_000)
+    assert (protocol.needed, protocol.levels, protocol.epsilon, protocol.delta) == (16_000, 241, 1.0, 1e-9)
+
+
+def test_both_kinds_of_files_are_told_apart() -> None:
+    assert isinstance(load_deployment(EXAMPLES / "sum.toml"), SumSpecification)
+    assert isinstance(load_deployment(EXAMPLES / "minutes.toml"), Collection)
+    assert not is_sum("no TOML [")
+    with pytest.raises(SpecificationError, match="Such a file is for hushuffle assess and collect"):
+        load_collection(EXAMPLES / "sum.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ("epsilon = 1.0", "epsilon = 50.0", "sum.epsilon: must be less than or equal to 40"),
+        ("epsilon = 1.0", "epsilon = 0", "sum.epsilon: must be greater than 0"),
+        (", delta = 1e-6", "", "sum.delta: must be given, got nothing"),
+        ("delta = 1e-6", "delta = 1e-6, honest = 0.0", "sum.honest: must be greater than 0"),
+        ("delta = 1e-6", "delta = 1e-6, messages = 3", "sum.messages: is not a known key"),
+        ('kind = "number", low = 0, high = 10, levels = 11', "k = 3", 'population.kind: must be "number", got nothing'),
+        (", levels = 11", "", "population.levels: must be given"),
+        ("high = 10", "high = 0", "population.high: must be above low = 0"),
+        ("n = 1000", "n = 1000, reports_per_person = 2", "add up those of a person first"),
+        ("n = 1000", 'data = "x.csv", column = "y", person = "z"', "population.person: must be left out"),
+        ("population = {", "randomizer = {}\npopulation = {", "randomizer: is not a known key"),
+        ("population = {", "population = 3 #", "population: must be a table"),
+    ],
+)
+def test_everything_wrong_is_said(old: str, new: str, word: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        parse_sum(TEXT.replace(old, new))
+    assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "people", "word"),
+    [
+        ("delta = 1e-6", "delta = 1e-300", 1000, "sum.delta: must be one that can be reached"),
+        ("levels = 11", "levels = 16384", 1000, None),
+        ("epsilon = 1.0", "epsilon = 1e-5", 1000, "population.levels: must be so few"),
+        ("", "", 1, "population.n: must be an integer from 2"),
+        ("delta = 1e-6", "delta = 1e-6, honest = 0.001", 1000, "sum.honest: must be so large"),
+    ],
+)
+def test_what_no_protocol_does_is_a_problem_of_its_key(old: str, new: str, people: int, word: str | None) -> None:
+    specification = parse_sum(TEXT.replace(old, new) if old else TEXT)
+    if word is None:
+        assert specification.build(people).n == people
+        return
+    with pytest.raises(SpecificationError) as refused:
+        specification.build(people)
+    assert word in str(refused.value)
+    assert f"for n = {people:,} people" in str(refused.value)
+
+
+def test_a_model_that_breaks_a_rule_is_refused_too() -> None:
+    plain = parse_sum(TEXT).plain()
+    plain["population"]["reports_per_person"] = 3
+    with pytest.raises(ValueError, match="must be left out"):
+        SumSpecification.model_validate(plain)

@@ -295,6 +295,7 @@ def test_a_batch_of_somebody_else_is_refused(tmp_path: Path) -> None:
             head = batches.head_of(document, 1, 1, "scrambler-1", "scrambler-2", messages, trail=(link,))
             right = stage.keys["scrambler-1"].sign
             bodies = [batches.pack(head, messages, wrong), batches.pack(head, messages, right)]
+            link = batches.Link.signed(right, document.id, 1, 1, "scrambler-1", 8, 8, 11)
             other = batches.head_of(document, 1, 1, "scrambler-1", "target-1-1", messages, trail=(link,))
             bodies += [batches.pack(other, messages, right), b"", b"\0" * 100, b"\xff" * 100]
             url = f"{stage.url('scrambler-2')}/tasks/{document.id.hex()}/batches"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from aiohttp import ClientSession
 
+from hushuffle.errors import DataError
 from hushuffle.network.phones.crowd import Phones
 from hushuffle.network.phones.onions import Onions
 from hushuffle.network.phones.scrambler import Scrambler
+from hushuffle.network.phones.service import Task
 from network.phones.phone_stage import PhoneStage
 from network.phones.test_adversaries import Cheating, everybody, refused, token_for
 
@@ -83,5 +86,21 @@ def test_a_relay_cannot_fill_a_batch_around_one_person(tmp_path: Path) -> None:
             meter = stage.meters["scrambler-1"]
             assert (meter.of("batches", "released"), meter.of("batches", "given_up")) == (0, 1)
             assert "failed" in await stage.result()
+
+    asyncio.run(run())
+
+
+def test_an_issuer_refuses_a_step_with_one_key_for_both(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with PhoneStage(tmp_path) as stage:
+            await stage.start("issuer")
+            (first, second), issuer = stage.document.steps, stage.services["issuer"]
+            issuer.tasks.clear()
+            for changed in ({"ticket_key": first.token_key}, {"ticket_key": second.ticket_key}):
+                steps = (first.model_copy(update=changed), second)
+                document = stage.document.model_copy(update={"steps": steps})
+                with pytest.raises(DataError, match="must have two keys of its own"):
+                    issuer.check(Task(document, stage.promise))
+            issuer.check(Task(stage.document, stage.promise))
 
     asyncio.run(run())

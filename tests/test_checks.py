@@ -154,7 +154,7 @@ api: Any = hs
     [
         (
             lambda: api.dp.epsilon(None, delta=0.1),
-            "`protocol` must be a Protocol or a MixedProtocol, got",
+            "`protocol` must be a Protocol or a MixedProtocol or a SplitAndMix, got",
         ),
         (lambda: api.dp.local_epsilon([]), "`protocol` must be a Protocol or a MixedProtocol"),
         (lambda: api.pie.alpha("survey"), "`protocol` must be a Protocol, got protocol=<str>"),

@@ -11,9 +11,11 @@ import pytest
 
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
-from hushuffle.collection.request import Request, TooFewPeople
-from hushuffle.collection.sums import collect_sum, estimate_folder
+from hushuffle.collection.collect import collect
+from hushuffle.collection.request import Keys, Request, TooFewPeople
+from hushuffle.collection.sums import CollectedSum, collect_sum, estimate_folder
 from hushuffle.errors import DataError, SpecificationError
+from hushuffle.specification import parse
 from hushuffle.specification.sums import parse_sum
 
 PEOPLE = 3_000
@@ -34,9 +36,11 @@ missing = "drop"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     hours: list[float | None] = np.linspace(-1, 20, PEOPLE).tolist()
-    pl.DataFrame({"hours": [*hours, None, None], "name": ["secret"] * (PEOPLE + 2)}).write_csv(tmp_path / "people.csv")
+    table = {"hours": [*hours, None, None], "name": [f"secret {place}" for place in range(PEOPLE + 2)]}
+    pl.DataFrame(table).write_csv(tmp_path / "people.csv")
+    monkeypatch.setenv("HUSHUFFLE_STATE", str(tmp_path / "state"))
     (tmp_path / "sum.toml").write_text(TEXT, encoding="utf-8")
     return tmp_path
 
@@ -108,8 +112,8 @@ def test_too_few_people_and_what_is_not_offered_leave_nothing(folder: Path) -> N
     few = parse_sum(TEXT + "[targets]\npeople = 4000")
     with pytest.raises(TooFewPeople, match=r"targets\.people"):
         collect_sum(few, out=folder / "out", request=Request(base_folder=folder))
-    for asked in ({"master": "local"}, {"budget": folder / "b.toml"}, {"reference": folder / "r"}):
-        with pytest.raises(DataError, match="on this machine with fresh coins"):
+    for asked in ({"master": "local"}, {"reference": folder / "r"}):
+        with pytest.raises(DataError, match="is collected on this machine"):
             collected(folder, **asked)
     (folder / "people.csv").write_text("hours\n1\n", encoding="utf-8")
     with pytest.raises(TooFewPeople, match="fewer than the 2"):
@@ -129,6 +133,112 @@ def test_files_that_change_meanwhile_are_refused(folder: Path) -> None:
     with pytest.raises(DataError, match="have changed while they were read"):
         collected(folder, progress=change)
     assert not (folder / "out").exists()
+
+
+def with_key(folder: Path, out: str, *, number: int = 0, text: str = TEXT, **asked: object) -> CollectedSum:
+    keys = Keys(file=folder / "key", ids="name", round=number, new=not (folder / "key").exists())
+    request = Request(base_folder=folder, keys=keys, **asked)  # type: ignore[arg-type]
+    return collect_sum(parse_sum(text), out=folder / out, request=request)
+
+
+def messages_in(folder: Path) -> list[int]:
+    return sorted(pl.read_parquet(folder / "messages.parquet")["message"].to_list())
+
+
+def test_a_key_repeats_all_messages_and_nothing_else(folder: Path) -> None:
+    first, again = with_key(folder, "first"), with_key(folder, "again")
+    assert (first.repeated, again.repeated) == (False, True)
+    assert messages_in(folder / "first") == messages_in(folder / "again")
+    order = [pl.read_parquet(folder / name / "messages.parquet")["message"].to_list() for name in ("first", "again")]
+    assert order[0] != order[1]
+    assert first.rounds is not None
+    assert again.rounds is not None
+    assert (first.rounds.collections, again.rounds.collections) == (1, 1)
+    assert 0.99 < again.rounds.epsilon.upper <= 1.001
+    facts = json.loads((folder / "again" / "manifest.json").read_text(encoding="utf-8"))
+    assert facts["coins"] == "keyed, round 0"
+    assert facts["key"]["collections"] == 1
+    later = with_key(folder, "later", number=1)
+    assert not later.repeated
+    assert messages_in(folder / "later") != messages_in(folder / "first")
+    assert later.rounds is not None
+    assert later.rounds.collections == 2
+    assert estimate_folder(folder / "later")[1].people == PEOPLE
+    fresh = collected(folder)
+    assert messages_in(fresh) != messages_in(folder / "first")
+
+
+@pytest.mark.parametrize("change", ["value", "person", "honest"])
+def test_coins_of_a_key_serve_one_sum_of_a_round(folder: Path, change: str) -> None:
+    with_key(folder, "first")
+    table, text = pl.read_csv(folder / "people.csv"), TEXT
+    if change == "value":
+        table = table.with_columns(pl.when(pl.col("name") == "secret 5").then(7.0).otherwise("hours").alias("hours"))
+    elif change == "person":
+        table = table.tail(PEOPLE - 1)
+    elif change == "honest":
+        text = TEXT.replace("0.9", "0.8")
+    table.write_csv(folder / "people.csv")
+    with pytest.raises(DataError, match="Take a new --round"):
+        with_key(folder, "second", text=text)
+    assert not (folder / "second").exists()
+
+
+def test_a_survey_takes_no_coins_of_a_sum(folder: Path) -> None:
+    first = with_key(folder, "first")
+    asked = 'randomizer = { kind = "randomized-response", epsilon = 1.0 }\nshuffler = { kind = "uniform" }\n'
+    survey = TEXT.replace("sum = { epsilon = 1.0, delta = 1e-8, honest = 0.9 }", f"{asked}targets = {{ delta = 1e-6 }}")
+    specification = parse(survey.replace("levels = 97", "levels = 9"))
+    with pytest.raises(DataError, match="Take a new --round"):
+        collect(specification, out=folder / "x", keys=Keys(file=folder / "key", ids="name"), base_folder=folder)
+    keys = Keys(file=folder / "key", ids="name", round=1)
+    made = collect(specification, out=folder / "second", keys=keys, base_folder=folder)
+    assert made.rounds is not None
+    assert first.rounds is not None
+    assert made.rounds.collections == 2
+    assert first.rounds.epsilon.upper < made.rounds.epsilon.upper < 2
+
+
+def test_ids_must_be_distinct_and_no_numbers(folder: Path) -> None:
+    (folder / "people.csv").write_text("hours,name\n1,a\n2,a\n", encoding="utf-8")
+    with pytest.raises(DataError, match="an id is there twice"):
+        with_key(folder, "out")
+    keys = Keys(file=folder / "key", ids="hours")
+    with pytest.raises(DataError, match="cannot be its private column"):
+        collect_sum(parse_sum(TEXT), out=folder / "out", request=Request(base_folder=folder, keys=keys))
+
+
+def test_a_budget_adds_sums_and_surveys_up(folder: Path) -> None:
+    budget = folder / "budget.toml"
+    budget.write_text("epsilon = 2.5\ndelta = 1e-6\n", encoding="utf-8")
+    budget.chmod(0o600)
+    for name in ("one", "two"):
+        spent = collect_sum(
+            parse_sum(TEXT), out=folder / name, request=Request(base_folder=folder, budget=budget)
+        ).spent
+    assert spent is not None
+    assert 1.9 < spent.epsilon <= 2.001
+    assert spent.collections == 2
+    before = budget.read_bytes()
+    with pytest.raises(DataError, match="nothing leaves"):
+        collect_sum(parse_sum(TEXT), out=folder / "three", request=Request(base_folder=folder, budget=budget))
+    assert budget.read_bytes() == before
+    assert not (folder / "three").exists()
+    repeated = with_key(folder, "keyed", text=TEXT.replace("1.0", "0.3"), budget=budget)
+    assert repeated.spent is not None
+    again = with_key(folder, "keyed again", text=TEXT.replace("1.0", "0.3"), budget=budget)
+    assert again.spent == repeated.spent
+    budget.write_text("epsilon = 0.5\ndelta = 1e-6\n" + budget.read_text(encoding="utf-8").partition("1e-6\n")[2])
+    with pytest.raises(DataError, match="is used up"):
+        collect_sum(parse_sum(TEXT), out=folder / "four", request=Request(base_folder=folder, budget=budget))
+
+
+def test_the_program_says_what_a_key_was_used_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["collect", str(folder / "sum.toml"), "--key-file", str(folder / "key"), "--id", "name"]
+    assert main([*command, "--out", str(folder / "a"), "--new-key"]) == Exit.DONE
+    assert "With this key so far, 1 collection" in " ".join(capsys.readouterr().out.split())
+    assert main([*command, "--out", str(folder / "b")]) == Exit.DONE
+    assert "This sum was collected before" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -187,7 +297,7 @@ def test_the_program_collects_and_estimates(folder: Path, capsys: pytest.Capture
     assert main(["collect", str(folder / "sum.toml"), "--out", str(out)]) == Exit.FAILED
 
 
-@pytest.mark.parametrize("option", [["--batches"], ["--key-file", "k"], ["--new-key"], ["--budget", "b"]])
+@pytest.mark.parametrize("option", [["--batches"], ["--reference", "r"]])
 def test_the_program_refuses_what_a_sum_does_not_offer(
     folder: Path, option: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hushuffle.collection.release import Release
     from hushuffle.collection.request import KeyRounds, Keys
     from hushuffle.model import Bound
+    from hushuffle.specification.sums import SumSpecification
 
 _Flag = Parameter(negative=(), show_default=False)
 
@@ -78,12 +79,11 @@ def collect(
 
     collection = load_deployment(specification)
     if isinstance(collection, SumSpecification):
-        options = {"--key-file": key_file, "--round": round_number, "--id": ids, "--new-key": new_key}
-        options |= {"--reference": reference, "--batches": batches, "--engine": cluster, "--budget": budget}
-        sums.refuse(options, "a sum by several messages is collected on this machine at once, with fresh coins.")
-        return sums.collect(
-            collection, folder=specification.parent, out=out, sources=sources or (), column=column, min_batch=min_batch
-        )
+        options = {"--reference": reference, "--batches": batches, "--engine": cluster}
+        sums.refuse(options, "a sum by several messages is collected on this machine, at once.")
+        asked: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
+        asked |= {"base_folder": specification.parent, "budget": budget}
+        return _sum(collection, out, asked, keys=_keys(key_file, ids, round_number, new=new_key))
     if key_file is not None and ids is None and collection.whole.memoised:
         ids = collection.whole.population.whose
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
@@ -127,6 +127,23 @@ def collect(
         warn({name: deployment_warnings(made.protocol, delta=collection.delta) for name, made in columns})
         if collection.several:
             warn({"": total_warnings([made.protocol for _, made in columns], rounds=collection.rounds)})
+    return Exit.DONE
+
+
+def _sum(specification: SumSpecification, out: Path, asked: dict[str, Any], *, keys: Keys | None) -> Exit:
+    """Collect a sum by several messages, and print what was released."""
+    from hushuffle.collection.request import Request  # noqa: PLC0415 - a mistake in the file shows before
+    from hushuffle.collection.sums import collect_sum  # noqa: PLC0415
+
+    with heard(), progress(enabled=sys.stderr.isatty()) as tell:
+        try:
+            request = Request(**asked, keys=keys, progress=tell)
+        except InvalidInputError as error:
+            raise UsageError(str(error)) from None
+        made = collect_sum(specification, out=out, request=request)
+    lines = [*sums.described(made), *_of_key(made.rounds), *_of_budget(made.spent), ""]
+    lines += [f"Wrote {file}" for file in made.files]
+    sys.stdout.write("".join(f"{part}\n" for line in lines for part in _folded(line)))
     return Exit.DONE
 
 

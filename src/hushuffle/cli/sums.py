@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hushuffle.cli.console import Exit, UsageError, progress, width
-from hushuffle.errors import InvalidInputError
+from hushuffle.cli.console import Exit, UsageError, width
 
 MESSAGES = "messages.parquet"
 """What lies in the folder of a sum."""
 
 if TYPE_CHECKING:
+    from hushuffle.collection.sums import CollectedSum
     from hushuffle.estimation.sums import SumEstimate
-    from hushuffle.specification.sums import SumSpecification
 
 
 def refuse(options: Mapping[str, object], what: str) -> None:
@@ -28,28 +27,8 @@ def refuse(options: Mapping[str, object], what: str) -> None:
         raise UsageError(message)
 
 
-def collect(
-    specification: SumSpecification,
-    *,
-    folder: Path,
-    out: Path,
-    sources: Sequence[str],
-    column: str | None,
-    min_batch: int,
-) -> Exit:
-    """Collect a sum, and print what was released."""
-    from hushuffle.collection.request import Request  # noqa: PLC0415 - a mistake in the file shows before
-    from hushuffle.collection.sums import collect_sum  # noqa: PLC0415
-    from hushuffle.files.interrupts import heard  # noqa: PLC0415
-
-    with heard(), progress(enabled=sys.stderr.isatty()) as tell:
-        try:
-            request = Request(
-                sources=tuple(sources), column=column, min_batch=min_batch, base_folder=folder, progress=tell
-            )
-        except InvalidInputError as error:
-            raise UsageError(str(error)) from None
-        made = collect_sum(specification, out=out, request=request)
+def described(made: CollectedSum) -> list[str]:
+    """Return what was released, in lines."""
     protocol = made.protocol
     lines = [
         protocol.describe(),
@@ -65,8 +44,9 @@ def collect(
             f"{percent:.3g} % of the numbers were outside the bounds and taken for the nearer one (the files do not "
             "record this share)."
         )
-    _print([*lines, "", *(f"Wrote {file}" for file in made.files)])
-    return Exit.DONE
+    if made.repeated:
+        lines.append("This sum was collected before: the same messages, in another order.")
+    return lines
 
 
 def estimate(folder: Path, *, out: Path | None, confidence: float, as_json: bool) -> Exit:

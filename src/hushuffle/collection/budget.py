@@ -183,6 +183,17 @@ def opened(path: Path) -> Iterator[Budget]:
         os.close(number)
 
 
+def refuse_used_up(path: Path) -> None:
+    """Refuse a budget that cannot be used, or that is used up already: before the work."""
+    with opened(path) as budget:
+        spent = budget.spent()
+    if spent.epsilon >= budget.epsilon:
+        fail(
+            f"The budget {path} is used up: central epsilon {spent.epsilon:.4g} of {budget.epsilon:g} at delta = "
+            f"{budget.delta:g}. Nothing was read."
+        )
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 

@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 from hushuffle._checks import fail
 from hushuffle.collection import spark
-from hushuffle.collection.budget import Entry, Part, Spent
+from hushuffle.collection.budget import Entry, Part, Spent, refuse_used_up
 from hushuffle.collection.budget import opened as opened_budget
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import MEMORY
@@ -139,7 +139,7 @@ def run(collection: Collection, *, out: Path, request: Request) -> Collected:
     """
     refuse_unkept(collection.whole, request)
     if request.budget is not None:
-        _check_budget(request.budget)  # before the work
+        refuse_used_up(request.budget)  # before the work
     with workplace(out) as place:
         made = prepare(collection, request, place)
         if request.budget is None:
@@ -149,17 +149,6 @@ def run(collection: Collection, *, out: Path, request: Request) -> Collected:
             made = _within_budget(made, request, request.budget, out)
     request.tell("done", 1.0)
     return made.collected(out)
-
-
-def _check_budget(path: Path) -> None:
-    """Refuse a budget that cannot be used, or that is used up already."""
-    with opened_budget(path) as budget:
-        spent = budget.spent()
-    if spent.epsilon >= budget.epsilon:
-        fail(
-            f"The budget {path} is used up: central epsilon {spent.epsilon:.4g} of {budget.epsilon:g} at delta = "
-            f"{budget.delta:g}. Nothing was read."
-        )
 
 
 def _within_budget(made: Prepared, request: Request, path: Path, out: Path) -> Prepared:

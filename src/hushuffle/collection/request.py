@@ -20,11 +20,13 @@ from hushuffle.errors import DataError, NumericalError, UnsupportedProtocolError
 from hushuffle.files.secret_keys import key_in_file, make_key
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Shuffler
+from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound, Progress
 from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
 from hushuffle.questions.dp.composition import Round
 from hushuffle.specification import Specification, parse
+from hushuffle.specification.sums import is_sum, parse_sum
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.csv_form import CsvForm
 
@@ -220,19 +222,21 @@ def _likeness(batch: LedgerBatch) -> str:
     """Return what batches that were made alike have in common."""
     plain = tomllib.loads(batch.specification or "")
     plain["population"].pop("n", None)
-    return json.dumps([plain["population"], plain["randomizer"], batch.shuffler], sort_keys=True)
+    return json.dumps([plain["population"], plain.get("randomizer", plain.get("sum")), batch.shuffler], sort_keys=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Released:
     """A collection that was released: its protocol, and how many reports of one person are in it, at most."""
 
-    protocol: Protocol
+    protocol: Protocol | SplitAndMix
     reports: int
 
     @property
     def kind(self) -> str:
         """What collections with other numbers of reports have in common with it."""
+        if self.protocol.shared is not None:
+            return self.protocol.shared.kind
         return repr((self.protocol.randomizer, self.protocol.shuffler, self.reports))
 
     @property
@@ -243,6 +247,8 @@ class Released:
 
 def protocol_of(text: str, reports: int) -> Released:
     """Return what the specification in a manifest describes, of so many reports."""
+    if is_sum(text):
+        return Released(protocol=parse_sum(text, file="a specification in the ledger").build(reports), reports=1)
     specification: Specification = parse(text, file="a specification in the ledger")
     k = specification.population.read(Path()).k
     protocol = Protocol(

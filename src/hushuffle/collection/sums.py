@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,23 +14,31 @@ import numpy as np
 
 from hushuffle._checks import fail
 from hushuffle._version import __version__
+from hushuffle.collection.budget import Entry, Part, Spent, refuse_used_up
+from hushuffle.collection.budget import opened as opened_budget
 from hushuffle.collection.engines.local import ExternalShuffle
+from hushuffle.collection.ledger import Candidate, opened
+from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
 from hushuffle.collection.released import SCHEMA_VERSION, read_document, read_reports, write_reports
-from hushuffle.collection.request import MANIFEST, Request, TooFewPeople
+from hushuffle.collection.request import MANIFEST, KeyRounds, Request, TooFewPeople, rounds_of
 from hushuffle.curves.shared_sums import SharedSums
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.estimation.sums import SumEstimate, residue, sums_found
 from hushuffle.files.private_files import publish, workplace
+from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound
 from hushuffle.model.report_layout import ReportLayout
-from hushuffle.randomness import secure
+from hushuffle.randomness import Randomness, keyed, secure
 from hushuffle.specification.population import ONE_ROW, Answered, relation
 from hushuffle.specification.sums import SumSpecification, parse_sum
-from hushuffle.tables.private import ColumnBatches
+from hushuffle.tables.private import Batch, ColumnBatches
 
 MESSAGES: Final = "messages.parquet"
 CONTENT: Final = "manifest of a sum"
+
+_MIXED_BY: Final = "split and mix"
+"""What the ledger is told of the shuffler."""
 
 _COUNTING: Final = 0.2
 """The share of the time that the first reading takes, about."""
@@ -41,7 +51,9 @@ _MIXED: Final = 0.7
 class CollectedSum:
     """What was released: messages of `protocol.n` people, into `files`.
 
-    `dropped` numbers were missing and `clipped` outside the bounds; neither is in the files.
+    `dropped` numbers were missing and `clipped` outside the bounds; neither is in the files. `rounds` is what all that
+    was collected with this key says together (None: without a key), and `repeated` says that the key has given these
+    messages before. `spent` is what a budget says afterwards; None: without one.
     """
 
     protocol: SplitAndMix
@@ -49,20 +61,29 @@ class CollectedSum:
     files: tuple[Path, ...]
     dropped: int
     clipped: int
+    rounds: KeyRounds | None = None
+    repeated: bool = False
+    spent: Spent | None = None
 
 
 def collect_sum(specification: SumSpecification, *, out: Path, request: Request) -> CollectedSum:
     """Split everybody's number, mix all messages, and write `messages.parquet` and `manifest.json` into a new folder.
 
-    Files are read twice: the noise of a person depends on how many people there are. Coins are fresh ones. This
-    machine is all devices and the shuffler: a rehearsal, or a collection by somebody who is trusted with the numbers.
+    Files are read twice: the noise of a person depends on how many people there are. With a key everybody's messages
+    can be repeated, for the same people with the same numbers only. This machine is all devices and the shuffler: a
+    rehearsal, or a collection by somebody who is trusted with the numbers.
 
     Raises:
-        DataError: data or folder cannot be used; too few people; keys, batches, budgets or Spark are asked for.
+        DataError: data, key, ledger, budget or folder cannot be used; too few people, or too few for the budget; coins
+            would be used again; an order or Spark is asked for.
         SpecificationError: the population has no column to read, or there is no protocol for so many people.
     """
     _refuse_options(request)
     found = specification.asked.answered(request.column, given=bool(request.sources))
+    if request.keys is not None and request.keys.ids == found.column:
+        fail(f"The id of a record cannot be its private column {found.column!r}.")
+    if request.budget is not None:
+        refuse_used_up(request.budget)
     with workplace(out) as place:
         people, dropped, clipped = _counted(_batches(specification, found, request), request)
         _refuse_few(people, request.min_batch, specification.targets.people)
@@ -72,21 +93,80 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
         spill.mkdir(mode=0o700)
         layout = layout_of(protocol)
         shuffle = ExternalShuffle(layout.dtype, spill, rng=secure(), memory=request.memory)
-        grid, rng, seen = protocol.grid, secure(), 0
+        coins, grid, seen = _Coins(protocol, found, request, spill), protocol.grid, 0
         for batch in _batches(specification, found, request):
+            rng = coins.of(batch)
             codes = grid.rounded(batch.values, rng=rng)
             shuffle.add(layout.pack(protocol.shares(codes, rng=rng).ravel()))
             seen += codes.size
             request.tell("splitting numbers up", _COUNTING + (_MIXED - _COUNTING) * seen / people)
         if seen != people:
             fail("The files have changed while they were read: nothing leaves.")
+        text, entries = _released(specification, protocol), coins.entries()
         write_reports(folder / MESSAGES, _told(shuffle, request), layout=layout)
-        central = SharedSums(protocol=protocol).epsilon(protocol.delta)
-        (folder / MANIFEST).write_text(_manifest(specification, protocol, central), encoding="utf-8")
-        publish(folder, out)
+        made = CollectedSum(
+            protocol=protocol,
+            central=SharedSums(protocol=protocol).epsilon(protocol.delta),
+            files=(out / MESSAGES, out / MANIFEST),
+            dropped=dropped,
+            clipped=clipped,
+        )
+        with ExitStack() as held:
+            note: Callable[[], None] | None = None
+            if request.budget is not None:
+                budget = held.enter_context(opened_budget(request.budget))
+                digests = [] if entries is None else [entries.digest]
+                entry = Entry.now([Part(specification=text, reports=people)], coins=digests)
+                spent, new = budget.with_entry(entry)
+                made = replace(made, spent=spent)
+                note = partial(budget.note, entry, spent) if new else None
+            if entries is not None:
+                made = coins.admitted(made, Candidate(entries=entries, shuffler=_MIXED_BY, specification=text))
+            if note is not None:
+                note()
+            (folder / MANIFEST).write_text(_manifest(made, request, text), encoding="utf-8")
+            publish(folder, out)
     request.tell("done", 1.0)
-    files = (out / MESSAGES, out / MANIFEST)
-    return CollectedSum(protocol=protocol, central=central, files=files, dropped=dropped, clipped=clipped)
+    return made
+
+
+class _Coins:
+    """The coins of a collection: fresh ones, or those of records under a key, of which the ledger is told."""
+
+    def __init__(self, protocol: SplitAndMix, found: Answered, request: Request, spill: Path) -> None:
+        self._keys, self._delta = request.keys, protocol.delta
+        if self._keys is None:
+            return
+        self._key = self._keys.begin()
+        self._drawn = derived(self._key, f"split and mix 1, {found.column}")
+        mechanism = "\n".join([repr(protocol), repr(found.column)])
+        self._tags = Tags(key=self._key, round_number=self._keys.round, mechanism=mechanism)
+        (spill / "tags").mkdir(mode=0o700)
+        self._sorter = TagSorter(spill / "tags", scope=self._tags.scope)
+
+    def of(self, batch: Batch) -> Randomness:
+        """Return the coins of the records in a batch, whose tags are kept."""
+        if self._keys is None:
+            return secure()
+        assert batch.ids is not None
+        numbers = record_numbers(batch.ids, key=self._key)
+        self._sorter.add(self._tags.of(numbers, batch.values))
+        return keyed(key=self._drawn, records=numbers, round=self._keys.round)
+
+    def entries(self) -> Entries | None:
+        """Return what the ledger would hold of all records; None: there is no key."""
+        return None if self._keys is None else self._sorter.entries()
+
+    def admitted(self, made: CollectedSum, candidate: Candidate) -> CollectedSum:
+        """Write the collection into the ledger of the key; coins that would be used again are refused."""
+        assert self._keys is not None
+        with opened(self._key, self._keys.file) as ledger:
+            (new,) = ledger.check([candidate])
+            known = (*ledger.batches, *([candidate.batch] if new else []))
+            rounds = rounds_of(known, delta=self._delta)
+            if new:
+                ledger.admit([candidate])
+        return replace(made, rounds=rounds, repeated=not new)
 
 
 def layout_of(protocol: SplitAndMix) -> ReportLayout:
@@ -96,13 +176,11 @@ def layout_of(protocol: SplitAndMix) -> ReportLayout:
 
 def _refuse_options(request: Request) -> None:
     for given, what in (
-        (request.keys, "a key: coins that are repeated"),
         (request.master, "Spark"),
         (request.reference, "a public order"),
-        (request.budget, "a budget"),
     ):
         if given is not None:
-            fail(f"A sum by several messages is collected on this machine with fresh coins, not with {what}.")
+            fail(f"A sum by several messages is collected on this machine, not with {what}.")
 
 
 def _batches(specification: SumSpecification, found: Answered, request: Request) -> ColumnBatches:
@@ -111,6 +189,7 @@ def _batches(specification: SumSpecification, found: Answered, request: Request)
         request.sources or ([] if files is None else [files]),
         column=found.column,
         answers=found.answers,
+        ids=None if request.keys is None else request.keys.ids,
         form=found.form,
         base_folder=Path() if request.sources else request.base_folder,
     )
@@ -143,11 +222,16 @@ def _told(shuffle: ExternalShuffle, request: Request) -> Iterator[Any]:
         request.tell("mixing and writing", _MIXED + (1 - _MIXED) * written / shuffle.size)
 
 
-def _manifest(specification: SumSpecification, protocol: SplitAndMix, central: Bound) -> str:
-    """Return what may be known of the collection: nothing about files, or numbers."""
+def _released(specification: SumSpecification, protocol: SplitAndMix) -> str:
+    """Return the specification of what is released: with the number of people, and nothing about files."""
     grid = protocol.grid
     population = {"n": protocol.n, "kind": "number", "low": grid.low, "high": grid.high, "levels": grid.levels}
-    plain = {**specification.plain(), "population": population}
+    return SumSpecification.model_validate({**specification.plain(), "population": population}).effective()
+
+
+def _manifest(made: CollectedSum, request: Request, text: str) -> str:
+    """Return what may be known of the collection: nothing about files, ids or numbers."""
+    protocol = made.protocol
     document = {
         "schema_version": SCHEMA_VERSION,
         "content": CONTENT,
@@ -157,7 +241,7 @@ def _manifest(specification: SumSpecification, protocol: SplitAndMix, central: B
         "modulus": protocol.modulus,
         "deployment": protocol.describe(),
         "central": {
-            "epsilon": central.as_dict(),
+            "epsilon": made.central.as_dict(),
             "delta": protocol.delta,
             "relation": relation(1),
             "per": "person",
@@ -165,8 +249,9 @@ def _manifest(specification: SumSpecification, protocol: SplitAndMix, central: B
             "needed": protocol.needed,
         },
         "local_epsilon": "infinity",
-        "coins": "secure",
-        "specification": SumSpecification.model_validate(plain).effective(),
+        **({} if made.rounds is None else {"key": made.rounds.facts()}),
+        "coins": "secure" if request.keys is None else f"keyed, round {request.keys.round}",
+        "specification": text,
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

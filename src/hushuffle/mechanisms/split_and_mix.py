@@ -137,6 +137,12 @@ class SplitAndMix(_checks.ByName):
         return self
 
     @property
+    def kind(self) -> str:
+        """What it has in common with the same for another number of people."""
+        parts = (self.low, self.high, self.levels, self.epsilon, self.delta, self.honest, self.coordinates)
+        return f"SplitAndMix{parts}"
+
+    @property
     def grid(self) -> NumberGrid:
         """The levels, if there are any.
 

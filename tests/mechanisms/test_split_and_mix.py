@@ -184,7 +184,16 @@ def test_numbers_become_codes() -> None:
         _ = whole.grid
 
 
+def test_mixed_messages_stand_in_no_order() -> None:
+    made = hs.SplitAndMix(low=0, high=3, n=500, epsilon=50.0, delta=1e-6)
+    (messages,) = made.collect(np.zeros(500, dtype=np.int64), rng=hs.reproducible(1))
+    for grouped in (messages.reshape(500, -1).sum(axis=1), messages.reshape(-1, 500).sum(axis=0)):
+        assert np.count_nonzero(grouped % made.modulus == 0) < 10  # everybody's own messages add up to 0
+    assert messages.sum() % made.modulus == 0
+
+
 def test_what_is_promised_is_met() -> None:
+    mpmath = pytest.importorskip("mpmath")
     for people, epsilon, delta, honest, coordinates in [
         (10, 1.0, 1e-6, 1.0, 1),
         (1000, 0.1, 1e-9, 0.7, 1),
@@ -197,6 +206,13 @@ def test_what_is_promised_is_met() -> None:
         assert made.needed == math.ceil(people * honest)
         assert made.pure_part <= epsilon <= made.pure_part * (1 + 1e-9)
         assert made.failure <= delta
+        near = colourings(made.needed, made.messages, made.modulus, near=True)
+        assert made.slack == pytest.approx(math.sqrt(near / 2), rel=0.02)
+        assert made.failure >= coordinates * made.changes * made.slack
+        with mpmath.workdps(50):
+            exact = made.distance * mpmath.log(mpmath.mpf(2) ** 64 / made.noise.ratio)
+            assert exact <= epsilon
+            assert exact <= made.pure_part
         assert hs.dp.epsilon(made, delta=delta).upper <= epsilon
         assert made.margin >= made.noise_reach(people)
         assert made.bits_per_person == made.messages_per_person * made.bits_per_message

@@ -108,6 +108,36 @@ def test_shares_add_up_to_a_geometric_number() -> None:
     assert law.variance * 3 == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize(("people", "steps"), [(2, 1), (2, 4), (3, 2), (3, 5), (5, 2)])
+def test_shares_grow_by_drawing_few_people(people: int, steps: int) -> None:
+    """The law given a larger sum, step by step; and how many people are drawn, on average over a geometric sum."""
+    average = 0.0
+    for total in range(5):
+        law = oracle.drawn(people, oracle.urn(people, total), steps)
+        after: dict[tuple[int, ...], Fraction] = {}
+        for state, chance in law.items():
+            after[state[:people]] = after.get(state[:people], Fraction(0)) + chance
+        assert after == oracle.urn(people, total + steps)
+        met = float(sum((chance * sum(state[people:]) for state, chance in law.items()), Fraction(0)))
+        assert met <= min(people, steps, sum(1 / t for t in range(1, total + steps + 1)))
+        changed = sum((chance * (1 + sum(state[people + 1 :])) for state, chance in law.items()), Fraction(0))
+        average += 0.5 ** (total + 1) * float(changed)  # the first person's number changes anyway
+    made = hs.SplitAndMix(low=0, high=steps, n=people, epsilon=steps * math.log(2), delta=0.9)
+    assert made.noise.chance == pytest.approx(0.5)
+    assert average <= made.changes
+
+
+def test_the_smaller_part_of_the_noise_says_nothing_of_the_difference() -> None:
+    """P(A = a, B = b) of two geometric numbers, by their difference and the smaller one."""
+    joint = {(a, b): 0.3**2 * 0.7 ** (a + b) for a in range(60) for b in range(60)}
+    by = np.zeros((5, 9))
+    for (a, b), chance in joint.items():
+        if min(a, b) < 5 and abs(a - b) < 5:
+            by[min(a, b), a - b + 4] += chance
+    rows = by / by.sum(axis=1, keepdims=True)
+    assert np.allclose(rows, rows[0])
+
+
 @pytest.mark.parametrize(("shares", "ratio"), [(1, 2**60), (2, 2**63), (7, 2**64 - 2**60), (1000, 2**64 - 2**58)])
 def test_tables_are_as_near_to_the_law_as_they_say(shares: int, ratio: int) -> None:
     """Against logarithms of 60 digits: the distance is 2**-100, which no float shows."""

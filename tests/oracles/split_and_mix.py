@@ -125,3 +125,34 @@ def _sizes(people: int, colours: int) -> Iterator[tuple[int, ...]]:
     for first in range(people + 1):
         for rest in _sizes(people - first, colours - 1):
             yield (first, *rest)
+
+
+def urn(people: int, total: int) -> dict[tuple[int, ...], Fraction]:
+    """The shares of people given their sum: in proportion to prod Gamma(a_i + 1/people)/a_i!."""
+    share = Fraction(1, people)
+    weights = {}
+    for numbers in _sizes(total, people):
+        weight = Fraction(1)
+        for number in numbers:
+            for place in range(number):
+                weight *= (place + share) / (place + 1)
+        weights[numbers] = weight
+    whole = sum(weights.values(), Fraction(0))
+    return {numbers: weight / whole for numbers, weight in weights.items()}
+
+
+def drawn(people: int, start: dict[tuple[int, ...], Fraction], steps: int) -> dict[tuple[int, ...], Fraction]:
+    """The law of (numbers after so many steps of the urn, who was drawn as 0 or 1), as one tuple."""
+    share = Fraction(1, people)
+    law = {(*numbers, *([0] * people)): chance for numbers, chance in start.items()}
+    for _ in range(steps):
+        after: dict[tuple[int, ...], Fraction] = {}
+        for state, chance in law.items():
+            total = sum(state[:people])
+            for one in range(people):
+                changed = list(state)
+                changed[one], changed[people + one] = state[one] + 1, 1
+                key = tuple(changed)
+                after[key] = after.get(key, Fraction(0)) + chance * (state[one] + share) / (total + 1)
+        law = after
+    return law

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError, HushuffleError, SpecificationError, UnsupportedProtocolError
-from hushuffle.network.phones.promise import check_task, columns_of, draw_task
+from hushuffle.network.phones.asked import asked_of
+from hushuffle.network.phones.promise import check_task, draw_task
 from hushuffle.network.phones.task import MOST, TaskDocument, parse_task, read_task
 from hushuffle.queries import load_plan, parse_plan
-from hushuffle.queries.aggregate import AggregateQuery
 from network.phones.phone_cases import drawn, plan_text, services
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "aggregate-network.toml"
@@ -205,7 +205,7 @@ generated = { people = 900 }
 centroids = 4
 iterations = 2
 """
-    with pytest.raises(UnsupportedProtocolError, match='only "aggregate" is asked of phones'):
+    with pytest.raises(UnsupportedProtocolError, match="k-means asks everybody again in every iteration"):
         draw_task(parse_plan(text), 900, services(2))
 
 
@@ -226,9 +226,7 @@ def test_rules_of_a_document_are_checked() -> None:
 
 
 def test_columns_by_labels_and_conditions() -> None:
-    query = parse_plan(plan_text()).query
-    assert isinstance(query, AggregateQuery)
-    age, sex = columns_of(query)
+    age, sex = asked_of(parse_plan(plan_text()).query).columns
     assert sex.groups[1].when == ((("==", "b"),),)
     assert age.groups[1].when == (((">=", 10.0), ("<", 20.0)),)
 

@@ -14,13 +14,12 @@ from hushuffle.errors import DataError
 from hushuffle.model import Guarantee
 from hushuffle.network.check import in_words
 from hushuffle.network.nodes.document import utc_text
-from hushuffle.network.phones.task import MOST, Column, Group, Issuer, Place, Step, TaskDocument, Value, refuse_task
+from hushuffle.network.phones.asked import asked_of
+from hushuffle.network.phones.task import MOST, Issuer, Place, Step, TaskDocument, refuse_task
 from hushuffle.plans import Cluster, Plan
 from hushuffle.queries import PlanSpecification, parse_plan
-from hushuffle.queries.aggregate import Aggregate, AggregateQuery
-from hushuffle.queries.columns import Groups
+from hushuffle.queries.query import Task
 from hushuffle.queries.specification import Network
-from hushuffle.tables.conditions import parse_condition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +47,12 @@ def questions(specification: PlanSpecification, people: int) -> list[dict[str, A
     Raises:
         UnsupportedProtocolError: phones cannot run it; the message says why.
     """
-    query = specification.query
-    if not isinstance(query, AggregateQuery):
-        refuse_task(f'its query is of the kind "{query.kind}", and only "aggregate" is asked of phones so far')
+    asked = asked_of(specification.query)
     plan = specification.plan(people)
     if not plan.applies:
         refuse_task(f"its traffic has no guarantee. {plan.refusals()[0]}")
-    task, found = query.task(), list[dict[str, Any]]()
-    for cluster, (columns, sizes) in zip((one for one in plan.clusters if one.reads), task.grouping_sets, strict=True):
+    found = list[dict[str, Any]]()
+    for cluster, (columns, sizes) in zip((one for one in plan.clusters if one.reads), asked.sets, strict=True):
         found.append({"columns": columns, "sizes": sizes, **_hidden(plan, cluster)})
     return found
 
@@ -82,22 +79,6 @@ def chain_of(specification: PlanSpecification) -> int:
     return specification.traffic.scramblers or 1
 
 
-def columns_of(query: AggregateQuery) -> tuple[Column, ...]:
-    """Return the grouping columns with what puts an answer into each group."""
-    return tuple(Column(name=name, groups=tuple(_groups(groups))) for name, groups in query.categories().items())
-
-
-def _groups(groups: Groups) -> list[Group]:
-    if not isinstance(groups, Mapping):
-        return [Group(name=label, when=((("==", label),),)) for label in groups]
-    return [Group(name=name, when=_alternatives(text)) for name, text in groups.items()]
-
-
-def _alternatives(text: str) -> Any:
-    alternatives = parse_condition(text).alternatives
-    return tuple(tuple((clause.operator, clause.value) for clause in clauses) for clauses in alternatives)
-
-
 def draw_task(
     specification: PlanSpecification, people: int, services: Services, *, start: dt.datetime | None = None
 ) -> TaskDocument:
@@ -113,16 +94,14 @@ def draw_task(
         UnsupportedProtocolError: phones cannot run the plan, or its messages are too small; the message says why.
         DataError: the document would be larger than 20,000 bytes, or misses what its plan asks for.
     """
-    steps, query = questions(specification, people), specification.query
-    assert isinstance(query, AggregateQuery)
+    steps, asked = questions(specification, people), asked_of(specification.query)
     network = specification.network or Network()
-    ranges = query.ranges or {}
     common: dict[str, Any] = {
         "plan": specification.effective(),
         "people": people,
-        "per_person": query.per_person,
-        "columns": columns_of(query),
-        "values": tuple(Value(name=name, **_ends(ranges.get(name))) for name in query.values),
+        "per_person": asked.per_person,
+        "columns": asked.columns,
+        "values": asked.values,
         "relay": services.relay,
         "chain": services.chain,
         "gateway": services.gateway,
@@ -134,7 +113,7 @@ def draw_task(
         "patience": network.patience,
         "least": network.least,
     }
-    fitted = _fitting(len(services.chain), steps, len(query.values))
+    fitted = _fitting(len(services.chain), steps, len(asked.values))
     if network.message < fitted:
         refuse_task(f"a message must have {fitted:,} bytes or more: make network.message = {network.message:,} larger")
     parts = zip(steps, services.targets, services.token_keys, strict=True)
@@ -151,10 +130,6 @@ def draw_task(
     return document
 
 
-def _ends(ends: tuple[float, float] | None) -> dict[str, float]:
-    return {} if ends is None else {"low": ends[0], "high": ends[1]}
-
-
 _AROUND: Final = 354 + 2 + 2 + 48
 """Bytes around a record in the seal for its target: token, length, the target's number, the seal itself."""
 
@@ -166,16 +141,11 @@ def _fitting(chain: int, steps: Sequence[Mapping[str, Any]], values: int) -> int
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPromise:
-    """The plan in a document that keeps it, and what is computed."""
+    """The plan in a document that keeps it, and what is computed: `task`, by the targets."""
 
     specification: PlanSpecification
-    query: AggregateQuery
+    task: Task
     plan: Plan
-
-    @cached_property
-    def task(self) -> Aggregate:
-        """What targets compute."""
-        return self.query.task()
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -195,24 +165,21 @@ def check_task(document: TaskDocument) -> TaskPromise:
         DataError: the document does not keep its plan, or the plan misses its own `targets.epsilon`.
     """
     specification = parse_plan(document.plan, file="the plan in the task document")
-    steps, query = questions(specification, document.people), specification.query
-    assert isinstance(query, AggregateQuery)
+    steps, asked = questions(specification, document.people), asked_of(specification.query)
     if len(steps) != len(document.steps):
         _refuse(f"its plan has {len(steps)} steps, the document {len(document.steps)}")
     chain = chain_of(specification)
     if len(document.chain) != chain:
         _refuse(f"its plan has {chain} scramblers one after the other, the document {len(document.chain)}")
     for wanted, step in zip(steps, document.steps, strict=True):
-        asked = step.model_dump(exclude={"targets", "token_key", "ticket_key"})
-        different = [name for name, value in asked.items() if wanted[name] != value]
-        if different or len(step.targets) != query.partitions:
+        done = step.model_dump(exclude={"targets", "token_key", "ticket_key"})
+        different = [name for name, value in done.items() if wanted[name] != value]
+        if different or len(step.targets) != asked.task.targets:
             names = ", ".join(different) or "targets"
             _refuse(f"{names} of the step {step.name!r} are not those of its plan")
-    ranges = query.ranges or {}
-    values = tuple(Value(name=name, **_ends(ranges.get(name))) for name in query.values)
-    if (document.per_person, document.columns, document.values) != (query.per_person, columns_of(query), values):
+    if (document.per_person, document.columns, document.values) != (asked.per_person, asked.columns, asked.values):
         _refuse("per_person, columns or values are not those of its plan")
-    promise = TaskPromise(specification=specification, query=query, plan=specification.plan(document.people))
+    promise = TaskPromise(specification=specification, task=asked.task, plan=specification.plan(document.people))
     wanted_epsilon = specification.targets.epsilon
     if wanted_epsilon is not None and promise.guarantee.upper > wanted_epsilon:
         _refuse(f"{in_words(promise.guarantee)}, above its own targets.epsilon = {wanted_epsilon:g}")

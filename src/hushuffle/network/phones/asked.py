@@ -1,0 +1,110 @@
+"""What the queries of plans ask of phones: columns, values, and how targets read a phone's record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from hushuffle.network.phones.task import Column, Group, Value, refuse_task
+from hushuffle.queries.aggregate import AggregateQuery
+from hushuffle.queries.columns import Groups
+from hushuffle.queries.histogram import Histogram, HistogramQuery
+from hushuffle.queries.k_means import KMeansQuery
+from hushuffle.queries.query import Floats, Query, Rows, Task, refuse_content
+from hushuffle.tables.conditions import parse_condition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a query asks of phones: `sets` are the columns of each step with their numbers of groups, `task` merges."""
+
+    columns: tuple[Column, ...]
+    values: tuple[Value, ...] = ()
+    per_person: Literal["all", "one"] = "all"
+    sets: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
+    task: Task
+
+
+def asked_of(query: Query) -> Asked:
+    """Return what a query asks of phones.
+
+    Raises:
+        UnsupportedProtocolError: phones cannot answer it; the message says why.
+    """
+    if isinstance(query, HistogramQuery):
+        grid = query.task()
+        columns = _columns({name: column.conditions() for name, column in query.columns.items()})
+        cells = PhoneHistogram(columns=grid.columns, sizes=grid.sizes, partitions=grid.partitions)
+        return Asked(columns=columns, sets=((grid.columns, grid.sizes),), task=cells)
+    if isinstance(query, KMeansQuery):
+        refuse_task(
+            "k-means asks everybody again in every iteration, with centroids that are not known before the last one is "
+            "over, and a task for phones is one document that is known before it starts. Leave --phones out"
+        )
+    if not isinstance(query, AggregateQuery):
+        refuse_task(f'a query of the kind "{query.kind}" is not asked of phones')
+    task, ranges = query.task(), query.ranges or {}
+    return Asked(
+        columns=_columns(query.categories()),
+        values=tuple(Value(name=name, **_ends(ranges.get(name))) for name in query.values),
+        per_person=query.per_person,
+        sets=task.grouping_sets,
+        task=task,
+    )
+
+
+def _columns(categories: Mapping[str, Groups]) -> tuple[Column, ...]:
+    return tuple(Column(name=name, groups=tuple(_groups(groups))) for name, groups in categories.items())
+
+
+def _groups(groups: Groups) -> list[Group]:
+    if not isinstance(groups, Mapping):
+        return [Group(name=label, when=((("==", label),),)) for label in groups]
+    return [Group(name=name, when=_alternatives(text)) for name, text in groups.items()]
+
+
+def _alternatives(text: str) -> Any:
+    alternatives = parse_condition(text).alternatives
+    return tuple(tuple((clause.operator, clause.value) for clause in clauses) for clauses in alternatives)
+
+
+def _ends(ends: tuple[float, float] | None) -> dict[str, float]:
+    return {} if ends is None else {"low": ends[0], "high": ends[1]}
+
+
+class PhoneHistogram(Histogram):
+    """A histogram of records as phones write them: the interval of each column, 4 bytes each.
+
+    >>> task = PhoneHistogram(columns=("age", "bmi"), sizes=(3, 2), partitions=2)
+    >>> records = task.pack(1, np.array([[2.0, 1.0], [0.0, 1.0]]))
+    >>> task.size(1), task.merge(1, task.empty(1), records, [True, True]).tolist()
+    (8, [0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
+    """
+
+    def size(self, step: int) -> int:
+        return 2 * super().size(step)
+
+    def pack(self, step: int, rows: Rows) -> list[bytes]:
+        del step
+        return [row.tobytes() for row in rows.astype("<i4")]
+
+    def check(self, step: int, node: int, content: bytes) -> None:
+        if len(content) != self.size(step):
+            refuse_content("a message does not hold a record of this plan.")
+        intervals = np.frombuffer(content, dtype="<i4")
+        if (intervals < 0).any() or (intervals >= self.sizes).any():
+            refuse_content("a message holds an interval that no column has.")
+        if self.own(step, intervals[None, :].astype(np.float64), None) != node:
+            refuse_content("a message holds a record of other cells than this target's.")
+
+    def sample(self, step: int, node: int) -> bytes:
+        del step
+        cell = divmod(int(self._mine(node)[0]), self.sizes[1])
+        return np.array(cell, dtype="<i4").tobytes()
+
+    def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
+        rows = np.frombuffer(b"".join(contents), dtype="<i4").reshape(-1, 2).astype(np.float64)
+        return super().merge(step, merged, super().pack(step, rows), used)

@@ -67,7 +67,13 @@ class Service:
         self._sessions: list[ClientSession] = []
         self._running: set[asyncio.Task[None]] = set()
         self.load()
-        self.store = Store(folder / settings.state / f"{self.name}.sqlite", service=self.name)
+        self.store: Store
+        if settings.database is None:
+            self.store = Store(folder / settings.state / f"{self.name}.sqlite", service=self.name)
+        else:
+            from hushuffle.network.phones.shared_store import SharedStore  # noqa: PLC0415 - psycopg is for few
+
+            self.store = SharedStore(settings.database, service=self.name)
 
     @property
     def secret(self) -> ServiceKeys:

@@ -29,6 +29,8 @@ class ServiceSettings(Section):
     """A folder with the documents of its tasks, FILE.json; it is read again when the process gets SIGHUP."""
     state: Text = "state"
     """A private folder for what it must not forget, NAME.sqlite."""
+    database: Text | None = None
+    """For an issuer: a PostgreSQL database that several of its processes share, as libpq writes it, or env:NAME."""
     keys: Text | None = None
     """A file of `hushuffle node keys`, or env:NAME; a relay has none."""
     gateway: Text | None = None
@@ -79,7 +81,7 @@ def _service_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
     if role in {"scrambler", "target", "result", "issuer"} and "keys" not in raw:
         hint = "`hushuffle node keys NAME --role ROLE --out DIR` makes them."
         yield Problem(key="keys", rule="must be there for all but a relay", value="nothing", hint=hint)
-    for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer")):
+    for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer"), ("database", "issuer")):
         if raw.get(key, 1) != 1 and role != owner:
             yield Problem(key=key, rule=f"must be left out but for a {owner}", value=f"role {role!r}")
     if role == "issuer" and "codes" not in raw:

@@ -154,8 +154,11 @@ class Store:
                     db.execute(f"DELETE FROM {table} WHERE task = ?", (task,))  # noqa: S608 - no name from outside
 
         await self.do(delete)
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._worker, self._db.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
+        await asyncio.get_running_loop().run_in_executor(self._worker, self._emptied)
+
+    def _emptied(self) -> None:
+        """Take what was deleted out of the log, too."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -164,8 +164,8 @@ def _warnings(protocol: SplitAndMix) -> Iterator[Warned]:
     yield Warned(
         key="one-fake-person",
         sentence=(
-            "A single fake person can make the sum anything, and no check of single messages shows it: by up to "
-            f"{number(protocol.farthest, up=True)} in the unit of the numbers."
+            f"A single fake person can move the sum by up to {number(protocol.farthest, up=True)}, in the unit of the "
+            "numbers: to anything. No check of single messages shows it."
         ),
         advice="Use it where devices can be trusted, or hold the sum against another source.",
     )

@@ -21,7 +21,7 @@ from hushuffle.curves.base import SearchedCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.mechanisms.split_and_mix import WRAP, SplitAndMix
 from hushuffle.model import Bound, Citation, Witness
-from hushuffle.numerics.binomial import Floats
+from hushuffle.numerics.binomial import EPS, Floats
 
 SHARES: Final = Citation(
     key="balle2020",
@@ -73,7 +73,7 @@ class SharedSums(SearchedCurve):
         rest = -math.expm1(epsilon - private) / (1 + math.exp(-private))  # (e**private - e**epsilon)/(1 + e**private)
         found = failure + (1 - failure) * rest
         if self.protocol.coordinates == 1:
-            found = min(found, self._noisy_sum(epsilon) + 2 * failure)
+            found = min(found, self._noisy_sum(epsilon) + 2 * failure + 16 * EPS)  # of a difference of chances
         return min(found * (1 + _HAIR), 1.0)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
@@ -100,21 +100,21 @@ class SharedSums(SearchedCurve):
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         """Return the laws of the noisy sum, neighbouring sums put together; those of one coordinate only."""
         del log_tail
-        top, ratio = self.protocol.top, self.protocol.noise.chance
+        top = self.protocol.top
         if self.protocol.coordinates > 1:
             return ()
         ends = np.unique(np.linspace(0, top, _CELLS).astype(np.int64)).astype(np.float64)
-        first = np.diff(_at_least(ends, ratio), prepend=1.0, append=0.0)
-        p, q = np.abs(first), np.abs(np.diff(_at_least(ends - top, ratio), prepend=1.0, append=0.0))
+        first = np.diff(self._at_least(ends), prepend=1.0, append=0.0)
+        p, q = np.abs(first), np.abs(np.diff(self._at_least(ends - top), prepend=1.0, append=0.0))
         missed = self._missed
         return (DatasetPair(witness=self._witness, p=p, q=q, doubt=_HAIR, p_error=missed, q_error=missed),)
 
     def _noisy_sum(self, epsilon: float) -> float:
         """Return the divergence of the noise moved by `top` and the noise, at most `pure_part`."""
-        top, ratio = self.protocol.top, self.protocol.noise.chance
+        top = self.protocol.top
         place = np.floor((top + epsilon / self.protocol.pure_part * top) / 2)
         places = place + np.arange(-1.0, 3.0)  # it is the largest over all places; rounding moves the best one
-        found = _at_least(places - top, ratio) - math.exp(epsilon) * _at_least(places, ratio)
+        found = self._at_least(places - top) - math.exp(epsilon) * self._at_least(places)
         return max(float(found.max()), 0.0)
 
     @property
@@ -133,9 +133,9 @@ class SharedSums(SearchedCurve):
             family="all others at the lowest number", others=(self.protocol.n - 1,), target=(0, self.protocol.top)
         )
 
-
-def _at_least(places: Floats, ratio: float) -> Floats:
-    """Return the probability that discrete Laplace noise is at least `places`, same shape."""
-    logs = math.log(ratio)
-    far: Floats = np.where(places >= 1, np.exp(logs * np.maximum(places, 1)), -np.exp(logs * np.maximum(1 - places, 1)))
-    return np.where(places >= 1, 0.0, 1.0) + far / (1 + ratio)
+    def _at_least(self, places: Floats) -> Floats:
+        """Return the probability that the noise of the people needed is at least `places`, same shape."""
+        slope = -self.protocol.pure_part / self.protocol.distance  # the logarithm of the ratio, to its last digit
+        above = places >= 1
+        far: Floats = np.exp(slope * np.where(above, places, 1 - places)) / (1 + self.protocol.noise.chance)
+        return np.where(above, far, 1 - far)

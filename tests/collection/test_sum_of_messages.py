@@ -297,7 +297,7 @@ def test_the_program_collects_and_estimates(folder: Path, capsys: pytest.Capture
     assert main(["collect", str(folder / "sum.toml"), "--out", str(out)]) == Exit.FAILED
 
 
-@pytest.mark.parametrize("option", [["--batches"], ["--reference", "r"]])
+@pytest.mark.parametrize("option", [["--batches"], ["--reference", "r"], ["--engine", "spark"]])
 def test_the_program_refuses_what_a_sum_does_not_offer(
     folder: Path, option: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -124,6 +124,23 @@ def test_nothing_is_read_of_a_batch_whose_head_is_not_signed(tmp_path: Path) -> 
     asyncio.run(run())
 
 
+def test_what_is_no_http_is_neither_kept_nor_sent_back(tmp_path: Path) -> None:
+    """Of a connection little is read at a time; aiohttp's own answer would quote it, eight times as long."""
+
+    async def run() -> None:
+        async with PhoneStage(tmp_path, PLAN, people=PEOPLE) as stage:
+            await stage.start("relay")
+            reader, writer = await asyncio.open_connection("127.0.0.1", stage.sockets["relay"].getsockname()[1])
+            writer.write(b"GET / HTTP/1.1\r\n" + bytes(5000))
+            said = await asyncio.wait_for(reader.read(), 5)
+            assert b" 400 " in said[:20]
+            assert said.endswith(b"\r\n\r\nmalformed\n")
+            assert len(said) < 300
+            writer.close()
+
+    asyncio.run(run())
+
+
 def test_a_part_with_many_batches_and_large_numbers_fits(tmp_path: Path) -> None:
     stage = PhoneStage(tmp_path, PLAN, people=PEOPLE)
     for one in stage.sockets.values():

@@ -5,6 +5,7 @@ Nothing is listed by hand: a cell is the kind of figure that the library returne
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -40,6 +41,7 @@ MECHANISMS = (
     (hs.DiscreteLaplace(levels=_K, epsilon=1.0), 'kind = "discrete-laplace"\nepsilon = 1.0'),
     (hs.RoundedGaussian(levels=_K, epsilon=1.0), 'kind = "rounded-gaussian"\nepsilon = 1.0'),
     (hs.RoundedResponse(levels=_K, epsilon=1.0, low=0.0, high=1.0), None),
+    (hs.RandomizedResponse(k=_K, epsilon=math.inf), 'kind = "randomized-response"\nepsilon = "inf"'),
 )
 SHUFFLERS = (
     ("No shuffler", hs.NoShuffle(), 'kind = "none"'),
@@ -51,7 +53,13 @@ SHUFFLERS = (
         hs.MallowsShuffle(reference=range(_N), theta=0.1),
         'kind = "mallows"\nalpha = 1.0\ngroups = { column = "place" }',
     ),
+    ("Blanket messages of people", hs.BlanketMessages(p=1.0), 'kind = "blanket-messages"\np = 1.0'),
+    ("Fake reports of each value", hs.FakesPerValue(p=0.5), 'kind = "fakes-per-value"\np = 0.5'),
+    ("Augmented shuffle", hs.AugmentedShuffle.pure(epsilon=1.0), None),
 )
+
+# Where people send messages the figures of other noisy mechanisms are those behind a scrambler.
+_ROWS = {"Blanket messages of people": (0, 12), "Fake reports of each value": (12,), "Augmented shuffle": (12,)}
 
 Ask = Callable[[hs.Protocol], object]
 
@@ -105,6 +113,11 @@ def answer(ask: Callable[[], object]) -> str:
     return kind if isinstance(kind, str) else "yes"
 
 
+def asked_of(title: str) -> Sequence[int]:
+    """Return the mechanisms that are asked behind a shuffler."""
+    return _ROWS.get(title, range(len(MECHANISMS)))
+
+
 def answers(mechanism: int, shuffler: int) -> tuple[list[str], list[str]]:
     """Return what is learned and what it is used for, of one mechanism behind one shuffler."""
     randomizer, toml = MECHANISMS[mechanism]
@@ -115,7 +128,7 @@ def answers(mechanism: int, shuffler: int) -> tuple[list[str], list[str]]:
 
     learned = [answer(partial(made, ask)) for ask in FIGURES.values()]
     used = [answer(partial(made, ask)) for ask in USES.values()]
-    if toml is None:
+    if toml is None or written is None:
         return learned, [*used, *([f"{_NONE}It has no name in specifications: it is for the library."] * len(ENGINES))]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -129,13 +142,17 @@ def answers(mechanism: int, shuffler: int) -> tuple[list[str], list[str]]:
         return learned, [*used, here, answer(partial(_spark, text)) if here == "yes" else here]
 
 
-def _table(head: str, questions: Iterable[str], rows: Sequence[Sequence[str]], reasons: list[str]) -> list[str]:
+def _table(
+    head: str, questions: Iterable[str], asked: Sequence[int], rows: Sequence[Sequence[str]], reasons: list[str]
+) -> list[str]:
     lines = ["| " + " | ".join([head, *questions]) + " |"]
     lines.append("|" + "---|" * (1 + len(rows[0])))
-    for (mechanism, _), row in zip(MECHANISMS, rows, strict=True):
+    for place, row in zip(asked, rows, strict=True):
+        mechanism = MECHANISMS[place][0]
         name = type(mechanism).__name__
+        noise = "" if math.isfinite(mechanism.local_epsilon) else ", no noise"
         cells = [f"none [{reasons.index(cell) + 1}](#why-none)" if cell in reasons else cell for cell in row]
-        lines.append("| " + " | ".join([f"[{name}](library.md#hushuffle.{name})", *cells]) + " |")
+        lines.append("| " + " | ".join([f"[{name}](library.md#hushuffle.{name}){noise}", *cells]) + " |")
     return [*lines, ""]
 
 
@@ -143,12 +160,13 @@ def page() -> str:
     """Return the page."""
     parts, reasons = [_HEAD], list[str]()
     for place, (title, *_) in enumerate(SHUFFLERS):
-        rows = [answers(mechanism, place) for mechanism in range(len(MECHANISMS))]
+        asked = asked_of(title)
+        rows = [answers(mechanism, place) for mechanism in asked]
         seen = [cell for row in rows for part in row for cell in part if cell.startswith(_NONE)]
         reasons += [cell for cell in dict.fromkeys(seen) if cell not in reasons]
         parts += [f"## {title}", ""]
-        parts += _table("what an observer learns", FIGURES, [learned for learned, _ in rows], reasons)
-        parts += _table("what can be done", [*USES, *ENGINES], [used for _, used in rows], reasons)
+        parts += _table("what an observer learns", FIGURES, asked, [learned for learned, _ in rows], reasons)
+        parts += _table("what can be done", [*USES, *ENGINES], asked, [used for _, used in rows], reasons)
     parts += ["## Why none", "", *(f"{number}. {text[len(_NONE) :]}" for number, text in enumerate(reasons, 1))]
     return "\n".join(parts) + "\n"
 
@@ -158,7 +176,8 @@ _HEAD = f"""# What answers what
 Questions that any mechanism can be asked, behind every shuffler, in a small collection: {_N} people, {_K} values.
 A cell is the [kind of the figure](../explanation/kinds-of-figures.md); "yes" where there is an answer that is no
 such figure; or "none", with the reason. "upper" and "lower" are proved on that side only. Files are collected here,
-and on Spark if its check lets the specification through.
+and on Spark if its check lets the specification through. Where people send messages, noisy reports of any mechanism
+are as behind a scrambler.
 
 `python docs/support.py` asks again and writes this page. How wide the brackets of central ε are:
 [what is tight where](what-is-tight.md). Order, Bloom filters and traffic

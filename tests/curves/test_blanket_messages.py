@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.curves.blanket_messages import TrueAmongUniform
 from hushuffle.curves.value_dummies import Counts, TrueAmongEach, divergence_between
+from hushuffle.errors import UnsupportedProtocolError
 from oracles import several_messages as oracle
 
 GROWTHS = (Fraction(1), Fraction(3, 2), Fraction(3), Fraction(12))
@@ -184,3 +186,64 @@ def test_nothing_is_left_at_the_guarantee_without_delta() -> None:
     assert curve.pure == pytest.approx(math.log(5))
     assert curve.upper(curve.pure) == 0.0
     assert curve.upper(curve.pure - 1e-3) > 0
+
+
+def test_one_dataset_is_as_good_as_another_among_true_reports() -> None:
+    survey = hs.Protocol(randomizer=truth(3), shuffler=hs.BlanketMessages(p=0.5, honest=0.5), n=200)
+    one = hs.dp.instance(survey, histogram=hs.Histogram(counts=[100, 60, 40]), delta=1e-3)
+    every = hs.dp.epsilon(survey, delta=1e-3)
+    assert (one.lower, one.upper) == (every.lower, every.upper)
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0])
+def test_figures_count_on_honest_people_only(p: float) -> None:
+    """Whatever is asked of noisy reports beside messages of a share of the people is asked of that share alone."""
+    noisy = hs.RandomizedResponse(k=4, epsilon=2.0)
+    half = hs.Protocol(randomizer=noisy, shuffler=hs.BlanketMessages(p=p, honest=0.5), n=200)
+    alone = hs.Protocol(randomizer=noisy, shuffler=hs.BlanketMessages(p=p), n=100)
+    asked = [
+        lambda one: hs.dp.epsilon(one, delta=1e-4),
+        lambda one: hs.dp.epsilon(one, delta=1e-4, reports_per_person=2),
+        lambda one: hs.dp.compose([(one, 2)], delta=1e-4),
+        hs.qif.vulnerability,
+        lambda one: hs.qif.quick_vulnerability(one, adversary=hs.Strong()),
+        lambda one: hs.qif.iid_vulnerability(one, frequencies=[0.25] * 4),
+    ]
+    if p == 1:
+        asked.append(lambda one: hs.dp.published.hoeffding_epsilon(one, delta=1e-4))
+        asked.append(lambda one: hs.dp.approximate(replace(one, n=200 * one.n), delta=1e-4))
+    for ask in asked:
+        assert (ask(half).lower, ask(half).upper) == (ask(alone).lower, ask(alone).upper)
+    for refused in (
+        lambda: hs.dp.instance(half, histogram=hs.Histogram(counts=[50] * 4), delta=1e-3),
+        lambda: hs.dp.certificate(half, delta=1e-4),
+    ):
+        with pytest.raises(UnsupportedProtocolError):
+            refused()
+
+
+def test_groups_with_different_noise_and_messages_of_people_are_refused() -> None:
+    groups = [(50, hs.RandomizedResponse(k=3, epsilon=1.0)), (50, hs.RandomizedResponse(k=3, epsilon=2.0))]
+    for p in (0.5, 1.0):
+        crowd = hs.MixedProtocol(groups=groups, shuffler=hs.BlanketMessages(p=p))
+        with pytest.raises(UnsupportedProtocolError, match="People with different randomizers are understood"):
+            hs.dp.epsilon(crowd, delta=1e-3)
+
+
+def test_a_number_that_is_drawn_at_once_misses_the_coins_by_no_more_than_the_slack() -> None:
+    law, p = hs.DummyLaw.binomial(trials=12, p=0.3), Fraction(0.3)
+    drawn = dict(zip(law.numbers.tolist(), law.parts, strict=True))
+    coins = {d: math.comb(12, d) * p**d * (1 - p) ** (12 - d) for d in range(13)}
+    off = sum(abs(Fraction(drawn.get(d, 0), 2**64) - coins[d]) for d in coins)
+    assert off <= Fraction(law.numbers.size + 2, 2**64)
+    with_slack = TrueAmongUniform.of(k=3, n=12, trials=12, p=0.3, numbers=law.numbers.size)
+    assert with_slack.slack == (law.numbers.size + 2) * 2.0**-64
+    assert with_slack.upper(5.0) >= TrueAmongUniform.of(k=3, n=12, trials=12, p=0.3).upper(5.0)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_somebody_who_sees_one_persons_messages_apart_learns_nearly_all(k: int) -> None:
+    alone = hs.Protocol(randomizer=truth(k), shuffler=hs.BlanketMessages(p=0.5, trials=4), n=1)
+    together = sum(math.comb(4, s) * (1 / k) ** s * (1 - 1 / k) ** (4 - s) * 2.0**-s for s in range(5))
+    for epsilon in (1.0, 5.0, 50.0):
+        assert hs.dp.delta(alone, epsilon=epsilon).upper >= together * (1 - 1e-9)

@@ -60,7 +60,9 @@ def _of_target(protocol: Protocol | MixedProtocol, target: int) -> PrivacyCurve:
         hidden = replace(protocol, shuffler=Scrambler(dummies=protocol.shuffler.dummies))
         seen = Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=people)
         return NoisyOrder(hidden=_of_target(hidden, target), seen=_of_one(seen))
-    if protocol.shuffler.reveals is not Reveals.MULTISET or protocol.shuffler.dummy_law is not None:
+    shuffler = protocol.shuffler
+    drawn = shuffler.dummy_law is not None or shuffler.tossed is not None
+    if shuffler.reveals is not Reveals.MULTISET or drawn:
         message = (
             "People with different randomizers are understood behind a shuffler that mixes all reports, with a fixed "
             f"number of dummies and no cap, not with: {protocol.shuffler.describe()}."

@@ -96,6 +96,7 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
 
 def _information(protocol: Protocol) -> tuple[float, float]:
     """Return mu**2, and the most that a single report moves the loss there (nats)."""
+    protocol = protocol.secret
     if protocol.reveals is not Reveals.MULTISET:
         message = f"No approximation: it is about shuffled reports; here {protocol.shuffler.describe()}. {_HINT}"
         raise UnsupportedProtocolError(message)

@@ -167,7 +167,7 @@ def instance(protocol: Protocol, *, histogram: Histogram, delta: float) -> Bound
     match protocol.reveals:
         case Reveals.SENDERS:
             return _alike(protocol, people, level)
-        case Reveals.MULTISET if law.lie == 0 and protocol.shuffler.dummies == 0:
+        case Reveals.MULTISET if law.lie == 0 and (protocol.shuffler.tossed or protocol.shuffler.dummies == 0):
             return _alike(protocol, people, level)
         case Reveals.MULTISET if law.lie > 0:
             return _shuffled(protocol, law, people, level)
@@ -184,7 +184,7 @@ def _people(protocol: Protocol, histogram: Histogram, k: int) -> tuple[int, ...]
 
 
 def _alike(protocol: Protocol, people: tuple[int, ...], level: float) -> Bound:
-    """The report is seen with its sender, or the counts give the value away: all datasets are alike."""
+    """The report is seen with its sender, or is the value: all datasets are alike."""
     before = next(value for value, count in enumerate(people) if count)
     others = tuple(count - (value == before) for value, count in enumerate(people))
     witness = Witness(family=FAMILY, others=others, target=(before, (before + 1) % len(people)))
@@ -193,6 +193,9 @@ def _alike(protocol: Protocol, people: tuple[int, ...], level: float) -> Bound:
 
 
 def _shuffled(protocol: Protocol, law: Symmetric, people: tuple[int, ...], level: float) -> Bound:
+    if protocol.secret is not protocol:
+        message = "Epsilon of one dataset is not available where a share of the people is honest: say who is."
+        raise UnsupportedProtocolError(message)
     pure, drawn = protocol.randomizer.local_epsilon, protocol.shuffler.dummy_law
 
     def given(dummies: int) -> KnownDataset:

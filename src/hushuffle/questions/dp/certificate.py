@@ -55,7 +55,7 @@ def certified(protocol: Protocol, bound: Bound, *, delta: float) -> Certificate:
         UnsupportedProtocolError: none is written for this protocol.
     """
     release = {Reveals.MULTISET: "shuffled", Reveals.SENDERS: "senders"}.get(protocol.reveals)
-    if release is None or protocol.shuffler.dummy_law is not None:
+    if release is None or protocol.shuffler.dummy_law is not None or protocol.shuffler.tossed is not None:
         _refuse(f"this shuffler: {protocol.shuffler.describe()}")
     if bound.witness is None:
         _refuse("a bracket without named datasets")

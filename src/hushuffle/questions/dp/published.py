@@ -225,7 +225,7 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
 
 
 def _blanket_law(protocol: Protocol, term: Callable[[Loss, Floats], Floats]) -> Law:
-    law = symmetric_law(protocol.randomizer, for_what="This published bound")
+    law, protocol = symmetric_law(protocol.randomizer, for_what="This published bound"), protocol.secret
     _local(protocol)
     k, truth, lie = law.k, float(law.truth), float(law.lie)
 

@@ -51,6 +51,7 @@ def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
     0.1023 to 0.1025 (certified bracket)
     """
     _checks.of_type("protocol", protocol, Protocol)
+    protocol = protocol.secret
     if protocol.shuffler.dummy_law is not None:
         return over_dummies(
             protocol,

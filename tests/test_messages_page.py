@@ -1,0 +1,64 @@
+"""The page that compares one message with several: some rows computed anew, and what is said of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SPEC = importlib.util.spec_from_file_location("messages", ROOT / "benchmarks" / "messages.py")
+assert SPEC is not None
+assert SPEC.loader is not None
+messages = importlib.util.module_from_spec(SPEC)
+sys.modules["messages"] = messages
+SPEC.loader.exec_module(messages)
+PAGE = (ROOT / "docs" / "explanation" / "one-or-several-messages.md").read_text(encoding="utf-8")
+LINES = re.findall(r"^\| [\d,]+ \|.*$", PAGE, flags=re.MULTILINE)
+
+
+def cells(n: int, k: int, name: str) -> list[str]:
+    (line,) = [line for line in LINES if line.startswith(f"| {n:,} | {k:,} | {name} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")][3:]
+
+
+def test_every_protocol_has_its_rows() -> None:
+    assert len(LINES) == len(messages.GRID) * len(messages.PROTOCOLS)
+
+
+@pytest.mark.parametrize("name", messages.PROTOCOLS)
+def test_rows_are_what_the_benchmark_prints(name: str) -> None:
+    for n, k in ((10**6, 1_000), (10**4, 100)):
+        assert messages.row(name, n, k) in LINES
+
+
+def test_further_messages_come_near_the_central_mechanism() -> None:
+    """At 1.2 messages of each person, or fewer, within 1.5 times of it: a million people and 1,000 values."""
+    rare, common, number, *_ = map(float, cells(10**6, 1_000, "blanket messages")[:3])
+    assert max(rare, common) < 1.1
+    assert number < 1.05
+
+
+def test_the_error_of_one_message_grows_with_the_value() -> None:
+    for n, k in messages.GRID:
+        rare, common = map(float, cells(n, k, "one noisy message")[:2])
+        assert common > 3 * rare or k == 2 or common > 2 * rare
+        same = cells(n, k, "blanket messages")
+        assert same[0] == same[1]
+
+
+def test_some_forty_messages_hide_each_value_whatever_the_number_of_people() -> None:
+    for n, k in messages.GRID:
+        if k > 2:
+            besides = (float(cells(n, k, "blanket messages")[2]) - 1) * n / k
+            assert 38 < besides < 46
+
+
+def test_what_was_collected_is_as_accurate_as_predicted() -> None:
+    found = dict(re.findall(r"^\| ([a-z][^|]*) \| ([\d.]+) people \|$", PAGE, flags=re.MULTILINE))
+    predicted, measured, central = (float(value) for value in found.values())
+    assert abs(measured / predicted - 1) < 0.15
+    assert predicted < 1.5 * central

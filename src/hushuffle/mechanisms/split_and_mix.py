@@ -29,11 +29,14 @@ Integers = npt.NDArray[np.int64]
 MOST_PEOPLE: Final = 10**9
 MOST_COORDINATES: Final = 1024
 
+LARGEST_EPSILON: Final = 40.0
+"""e**40 times what drawing from tables loses is still next to nothing."""
+
 _MOST_MESSAGES: Final = 64
 """More messages of each person are not tried."""
 
-_MOST_BITS: Final = 62
-"""Of a message: residues and their differences are 64-bit integers."""
+_FAR: Final = 1 << 62
+"""No bound is above it. Tables of the noise and n keep residues below 2**51."""
 
 WRAP: Final = 2.0**-40
 """The chance that the noise in a sum is too large for the modulus is at most this."""
@@ -60,7 +63,7 @@ class SplitAndMix(_checks.ByName):
         low: the smallest number; public. Without `levels` an integer.
         high: the largest number; public. Without `levels` an integer.
         n: number of people, 2 to 10**9.
-        epsilon: in nats, of one person's numbers all together.
+        epsilon: in nats, of one person's numbers all together; up to 40.
         delta: in (0, 1).
         levels: numbers are rounded to so many equally spaced levels by a coin, without bias; None: they are integers.
         honest: the share of people who answer, follow the protocol and do not work with the reader, in (0, 1].
@@ -97,6 +100,8 @@ class SplitAndMix(_checks.ByName):
     def __post_init__(self) -> None:
         self._set("n", _checks.integer("n", self.n, low=2, high=MOST_PEOPLE))
         self._set("epsilon", _checks.positive("epsilon", self.epsilon))
+        if self.epsilon > LARGEST_EPSILON:
+            _checks.reject("epsilon", f"at most {LARGEST_EPSILON:g}", self.epsilon, "More is hardly any noise.")
         self._set("delta", _checks.probability("delta", self.delta, low_open=True, high_open=True))
         self._set("honest", _checks.probability("honest", self.honest, low_open=True))
         self._set("coordinates", _checks.integer("coordinates", self.coordinates, low=1, high=MOST_COORDINATES))
@@ -110,7 +115,7 @@ class SplitAndMix(_checks.ByName):
             _checks.reject("honest", "so large that at least 2 people are", self.honest, "One person hides in nobody.")
         self._set("noise", PolyaLaw.of(shares=self.needed, ratio=_ratio(self.epsilon, self.distance)))
         self._set("modulus", 1 << self._bits())
-        rest = self.delta - (1 + math.exp(min(self.epsilon, 700.0))) * self.rounding
+        rest = self.delta - (1 + math.exp(self.epsilon)) * self.rounding
         messages, slack = _fewest(self.needed, self.modulus, rest / (self.coordinates * self.changes) * (1 - 8 * _EPS))
         self._set("messages", messages)
         self._set("slack", slack)
@@ -126,10 +131,7 @@ class SplitAndMix(_checks.ByName):
 
     def _bits(self) -> int:
         """Return how many bits hold every sum with its noise."""
-        room = self.n * self.top + 2 * self.noise_reach(self.n) + 1
-        if room > 1 << _MOST_BITS:
-            _checks.reject("n", f"so small that a sum has at most {_MOST_BITS} bits", self.n, "Or take fewer levels.")
-        return (room - 1).bit_length()
+        return (self.n * self.top + 2 * self.noise_reach(self.n)).bit_length()
 
     @property
     def shared(self) -> SplitAndMix:
@@ -192,7 +194,7 @@ class SplitAndMix(_checks.ByName):
     @property
     def failure(self) -> float:
         """The delta that is certified at `pure_part`: what the messages say beyond their sum; at most `delta`."""
-        drawn = (1 + math.exp(min(self.pure_part, 700.0))) * self.rounding
+        drawn = (1 + math.exp(self.pure_part)) * self.rounding
         return min(self.coordinates * self.changes * self.slack * (1 + 8 * _EPS) + drawn, self.delta)
 
     def noise_reach(self, people: int) -> int:
@@ -259,7 +261,7 @@ class SplitAndMix(_checks.ByName):
                 "values", "a one-dimensional array of integers", f"<{numbers.dtype}, {numbers.ndim}-d>", hint
             )
         if numbers.dtype == np.uint64:
-            numbers = np.minimum(numbers, np.uint64(1 << _MOST_BITS))
+            numbers = np.minimum(numbers, np.uint64(_FAR))
         codes: Integers = np.clip(numbers.astype(np.int64), int(self.low), int(self.high)) - int(self.low)
         return codes
 

@@ -60,7 +60,7 @@ def test_the_page_does_what_it_says(blocks: list[tuple[str, str, str]], tmp_path
     (tmp_path / "all.sh").write_text(f"set -e\n{script}\n", encoding="utf-8")
     with (tmp_path / "printed").open("w") as out:  # a pipe would be held open by the services
         environment = {**os.environ, "PATH": path}
-        done = subprocess.run([str(BASH), "all.sh"], env=environment, stdout=out, timeout=180, check=False)
+        done = subprocess.run([str(BASH), "all.sh"], env=environment, stdout=out, timeout=400, check=False)
     printed = (tmp_path / "printed").read_text().split(f"{MARK}\n")
     assert done.returncode == 0, printed[-1]
     assert len(printed) == len(commands)

@@ -23,6 +23,7 @@ from hushuffle.cli.compare import compare
 from hushuffle.cli.console import Exit, UsageError, erase, starting
 from hushuffle.cli.estimate import estimate
 from hushuffle.cli.examples import examples
+from hushuffle.cli.explore import explore
 from hushuffle.cli.init import init
 from hushuffle.cli.inspect import inspect
 from hushuffle.cli.minimum_batch import minimum_batch
@@ -35,7 +36,7 @@ from hushuffle.errors import HushuffleError, SpecificationError
 
 __all__ = ["main"]
 
-_LONG = ("assess", "calibrate", "choose", "collect", "compare", "estimate", "inspect", "minimum-batch")
+_LONG = ("assess", "calibrate", "choose", "collect", "compare", "estimate", "explore", "inspect", "minimum-batch")
 """Verbs that show how far they are before they print anything."""
 
 _SHORT = {"--json", "--help", "-h"}
@@ -143,6 +144,7 @@ def _app() -> App:
     app.command(compare)
     app.command(estimate)
     app.command(examples)
+    app.command(explore)
     app.command(init)
     app.command(inspect)
     app.command(minimum_batch, name="minimum-batch")

@@ -1,7 +1,7 @@
 """Renders a `Report`; computes no privacy figure.
 
 `write` makes its files; `html`, `to_json` and `terminal` return the text of one of them; `json_schema` describes the
-documents.
+documents. `write_explorer` makes the page with sliders of an `Explorer`, whose text is `explorer_html`.
 """
 
 from __future__ import annotations
@@ -14,22 +14,36 @@ if TYPE_CHECKING:
     from hushuffle.report.document import folder_of as folder_of
     from hushuffle.report.document import json_schema as json_schema
     from hushuffle.report.document import to_json as to_json
+    from hushuffle.report.explorer import explorer_html as explorer_html
     from hushuffle.report.files import write as write
+    from hushuffle.report.files import write_explorer as write_explorer
     from hushuffle.report.page import html as html
     from hushuffle.report.summary import terminal as terminal
 
 # Charts, templates and terminal tables cost half a second to import: each is loaded when used.
 _WHERE = {
     "SCHEMA_VERSION": "document",
+    "explorer_html": "explorer",
     "folder_of": "document",
     "html": "page",
     "json_schema": "document",
     "terminal": "summary",
     "to_json": "document",
     "write": "files",
+    "write_explorer": "files",
 }
 
-__all__ = ["SCHEMA_VERSION", "folder_of", "html", "json_schema", "terminal", "to_json", "write"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "explorer_html",
+    "folder_of",
+    "html",
+    "json_schema",
+    "terminal",
+    "to_json",
+    "write",
+    "write_explorer",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from hushuffle.files.causes import naming
 from hushuffle.model import Report
+from hushuffle.model.explorer import Explorer
 from hushuffle.report.document import Names, to_json
+from hushuffle.report.explorer import explorer_html
 from hushuffle.report.page import html
 
 
@@ -40,6 +42,15 @@ def write(
 
         contents |= figure_files(report)
     return _write(contents, folder)
+
+
+def write_explorer(explorer: Explorer, file: Path) -> None:
+    """Write the page of an explorer: the whole file or nothing.
+
+    Raises:
+        OSError: the file, or its folder, cannot be made or written.
+    """
+    _write({file.name: explorer_html(explorer).encode()}, file.parent)
 
 
 def _write(contents: dict[str, bytes], folder: Path) -> list[Path]:

@@ -1,0 +1,289 @@
+"""A deployment and its neighbours, for a page with sliders: which values they stop at, and all figures there are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle import _checks
+from hushuffle.assessment.explore_grid import Deployments, adversaries, takes_long
+from hushuffle.assessment.explore_toml import parts
+from hushuffle.assessment.exposure import Exposure
+from hushuffle.errors import InvalidInputError, NumericalError, SpecificationError, UnsupportedProtocolError
+from hushuffle.estimation import predicted_standard_error
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import ReportLaw
+from hushuffle.mechanisms.randomizers.processing import averages_to_dummies, is_processing
+from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.model import Progress, Unanswered, silent
+from hushuffle.model.explorer import Axis, Device, Explorer
+from hushuffle.model.report import software
+from hushuffle.specification import People, ReachPopulation, Specification, build_protocol
+from hushuffle.specification._base import unfit
+from hushuffle.specification.reading import load_collection
+
+_MOST: Final = 10**12
+_PER_DECADE: Final = 6
+"""Stops for people on either side of the deployment's own number, up to ten times as many, and a tenth."""
+
+_EPSILONS: Final = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0)
+_DELTAS: Final = (100.0, 10.0, 1.0, 0.1, 0.01)
+_DUMMIES: Final = (0.01, 0.03, 0.1, 0.3, 1.0)
+_SHARES: Final = (0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90)
+_OTHER_K: Final = (0.5, 2.0, 4.0)
+_REFUSED: Final = (InvalidInputError, NumericalError, SpecificationError, UnsupportedProtocolError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Axes:
+    n: Axis
+    k: Axis
+    epsilon: Axis
+    delta: Axis
+    dummies: Axis
+
+    @property
+    def all(self) -> tuple[Axis, ...]:
+        shares = tuple(float(share) for share in _SHARES)
+        return (
+            self.n,
+            self.k,
+            self.epsilon,
+            self.delta,
+            self.dummies,
+            Axis(key="colluders", title="Colluders (% of the people)", stops=shares),
+        )
+
+
+def explore(
+    specification: str | os.PathLike[str] | Specification,
+    *,
+    base_folder: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Explorer:
+    """Return a deployment and its neighbours: other crowds, values, noise, delta, dummies and colluders.
+
+    Figures at the points of a grid are those of `assess`; between them docs/theory/more-and-less.md says what is
+    proven. Values in the data are not looked at: people and categories are counted.
+
+    Args:
+        specification: the name of a TOML file, or what `hushuffle.specification.load` has read.
+        base_folder: the folder that relative paths of data are relative to; that of the file by default.
+        progress: told what is going on.
+
+    Raises:
+        SpecificationError: the file is wrong, or is about several columns, the order of records, or reach; devices add
+            no noise; values of memoised reports change.
+        DataError, MissingDependencyError: the data cannot be used.
+        InvalidInputError: `specification` is neither.
+
+    >>> from hushuffle.specification import parse
+    >>> found = explore(parse('''
+    ...     population = { n = 30, k = 2 }
+    ...     randomizer = { kind = "randomized-response", epsilon = 1.0 }
+    ...     shuffler = { kind = "none" }
+    ...     targets = { delta = 1e-3 }
+    ... '''))
+    >>> [axis.key for axis in found.axes if len(axis.stops) > 1]
+    ['n', 'k', 'epsilon', 'delta', 'colluders']
+    """
+    _checks.of_type("specification", specification, str, os.PathLike, Specification)
+    folder = Path() if base_folder is None else Path(base_folder)
+    if not isinstance(specification, Specification):
+        folder = Path(specification).parent if base_folder is None else folder
+        specification = _one(Path(specification))
+    tell = progress or silent
+    _refuse(specification)
+    exposure = Exposure.of(specification)
+    exposure.composed  # noqa: B018 - or refuse
+    tell("counting people", 0.0)
+    people = specification.population.read(folder)
+    own = build_protocol(specification, n=people.n, k=people.k)
+    if people.n > _MOST:
+        unfit("population.n", f"must be at most {_MOST:,} to explore", f"{people.n:,}")
+    axes = _axes(specification, people, own)
+    deployments = Deployments(
+        specification=specification,
+        own=own,
+        exposure=exposure,
+        ordered=axes.epsilon.ordered,
+        movable=len(axes.dummies.stops) > 1,
+    )
+    found = adversaries(deployments, axes.n, axes.k, axes.epsilon, axes.delta, axes.dummies, tell=tell)
+    tell("accuracy", 0.95)
+    devices, unanswered = _devices(deployments, axes)
+    made = Explorer(
+        title=specification.title or "A shuffled collection",
+        deployment=own.describe(reports_per_person=exposure.reports),
+        axes=axes.all,
+        adversaries=found,
+        devices=devices,
+        dummies_count=exposure.alone and averages_to_dummies(own.randomizer.law()),
+        toml=parts(deployments, people, axes.k.stops),
+        unanswered=unanswered,
+        reports=exposure.reports,
+        software=software("polars"),
+    )
+    tell("done", 1.0)
+    return made
+
+
+def _one(path: Path) -> Specification:
+    collection = load_collection(path)
+    if collection.several:
+        hint = "Explore a file of one column; assess says what several come to together."
+        unfit("columns", "must not be several to explore", f"{len(collection.columns)}", hint, where=str(path))
+    return collection.columns[""]
+
+
+def _refuse(specification: Specification) -> None:
+    """Complain about what has no sliders."""
+    if isinstance(specification.population, ReachPopulation):
+        hint = "assess shows the charts of a reach study."
+        unfit("population", "must be people with one value each to explore", "a study of reach", hint)
+    if specification.shuffler.kind == "mallows":
+        hint = "A noisy order belongs to these very people: there is none for others. assess shows its charts."
+        unfit("shuffler.kind", "must not keep an order to explore", '"mallows"', hint)
+
+
+def _movable(protocol: Protocol) -> bool:
+    """Return whether there may be any number of dummies."""
+    return protocol.shuffler.reveals is Reveals.MULTISET and protocol.shuffler.dummy_law is None
+
+
+def _axes(specification: Specification, people: People, own: Protocol) -> _Axes:
+    steps = (step for step in range(-_PER_DECADE, _PER_DECADE + 1) if step)
+    sizes = (_rounded(own.n * 10 ** (step / _PER_DECADE)) for step in steps)
+    delta = specification.targets.delta
+    given = Exposure.of(specification).reports
+    return _Axes(
+        n=_axis("n", "People" if given == 1 else "Reports", (max(size, given + 1) for size in sizes), own.n),
+        k=_values(specification, people, own),
+        epsilon=_noise(own),
+        delta=_axis("delta", "Delta", (delta * times for times in _DELTAS if delta * times < 0.5), delta),
+        dummies=_dummies(own, memoised=Exposure.of(specification).memoised),
+    )
+
+
+def _axis(key: str, title: str, stops: Iterable[float], own: float, *, ordered: bool = True) -> Axis:
+    every = tuple(sorted({float(f"{stop:.12g}") for stop in stops} | {own}))
+    return Axis(key=key, title=title, stops=every, start=every.index(own), ordered=ordered)
+
+
+def _rounded(value: float) -> int:
+    """Return a whole number of two digits and zeros."""
+    return round(float(f"{value:.2g}"))
+
+
+def _values(specification: Specification, people: People, own: Protocol) -> Axis:
+    if not isinstance(specification.population, ReachPopulation) and specification.population.grid is not None:
+        reason = "The levels of numbers are those of the specification."
+        return Axis(key="k", title="Values", stops=(people.k,), ordered=False, reason=reason)
+    if takes_long(own, Exposure.of(specification)):
+        reason = "Other numbers of values take too long to be computed for a page here."
+        return Axis(key="k", title="Values", stops=(people.k,), ordered=False, reason=reason)
+    tried = sorted({max(2, round(people.k * times)) for times in _OTHER_K} - {people.k})[:2]
+    able = [k for k in tried if _builds(specification, own, k)]
+    reason = "" if able else "This mechanism is for so many values only."
+    axis = _axis("k", "Values", able, people.k, ordered=False)
+    return replace(axis, reason=reason)
+
+
+def _builds(specification: Specification, own: Protocol, k: int) -> bool:
+    try:
+        return build_protocol(specification, n=own.n, k=k).randomizer.inputs == k
+    except _REFUSED:
+        return False
+
+
+def _noise(own: Protocol) -> Axis:
+    chosen, title = own.randomizer.chosen_epsilon, "Local epsilon of one report"
+    if chosen is None or math.isinf(chosen):
+        local = own.randomizer.local_epsilon
+        if math.isinf(local):
+            hint = "Without noise there is nothing to slide: whoever knows all others reads an answer off the release."
+            unfit("randomizer", "must add noise to explore", "none", hint)
+        reason = "The noise of this mechanism is not described by an epsilon."
+        return Axis(key="epsilon", title=title, stops=(local,), ordered=False, reason=reason)
+
+    @cache
+    def law(epsilon: float) -> ReportLaw:
+        return own.randomizer.law() if epsilon == chosen else own.randomizer.with_epsilon(epsilon).law()
+
+    able = []
+    for epsilon in sorted({*_EPSILONS, chosen}):
+        try:
+            law(epsilon)
+        except _REFUSED:
+            continue
+        able.append(epsilon)
+    coins = own.shuffler.reveals is Reveals.SUMS and own.shuffler.all_coins
+    ordered = not coins and all(is_processing(law(a), law(b)) for a, b in itertools.pairwise(able))
+    return _axis("epsilon", title, able, chosen, ordered=ordered)
+
+
+def _dummies(own: Protocol, *, memoised: bool) -> Axis:
+    title = "Dummies"
+    if memoised:
+        reason = "Memoised reports are analysed with the number in the specification alone."
+        return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
+    if not _movable(own):
+        random = own.shuffler.dummy_law is not None
+        reason = "Their number is random, as in the specification." if random else "This shuffler takes no dummies."
+        return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
+    stops = {0, *(_rounded(own.n * share) for share in _DUMMIES)}
+    return _axis("dummies", title, stops, own.shuffler.dummies)
+
+
+def _devices(deployments: Deployments, axes: _Axes) -> tuple[tuple[Device, ...], tuple[Unanswered, ...]]:
+    """Return what the randomizers do by themselves; and why shares are not estimated, if they are not."""
+    made, reason = [], ""
+    for k in axes.k.stops:
+        for epsilon in axes.epsilon.stops:
+            randomizer = deployments.randomizer(int(k), epsilon)
+            told = randomizer.law().told if deployments.scaled else None
+            rare = worst = None
+            try:
+                rare, worst = _variances(deployments, int(k), epsilon)
+            except (NumericalError, UnsupportedProtocolError, InvalidInputError) as refusal:
+                reason = str(refusal)
+            made.append(
+                Device(
+                    k=int(k),
+                    epsilon=epsilon,
+                    local=deployments.local(int(k), epsilon).upper,
+                    told=1.0 if told is None else float(told),
+                    rare=rare,
+                    worst=worst,
+                )
+            )
+    row = Unanswered(question="accuracy", topic="The accuracy of the answers", reason=reason)
+    return tuple(made), (row,) if reason else ()
+
+
+def _variances(deployments: Deployments, k: int, epsilon: float) -> tuple[tuple[float, float, float], ...]:
+    """Return (a, b, c) of a rare value and at the worst share: the variance is a/n + (b dummies + c)/n**2."""
+
+    def variances(n: int, dummies: float) -> npt.NDArray[np.float64]:
+        protocol = deployments.protocol(k=k, people=n, epsilon=epsilon, dummies=dummies)
+        return predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])) ** 2
+
+    few = max(2, deployments.exposure.reports + 1)
+    none = 0.0 if deployments.movable else float(deployments.own.shuffler.expected_dummies)
+    first, second = variances(few, none) * few, variances(2 * few, none) * 2 * few
+    beside = (first - second) * 2 * few
+    beside = np.where(abs(beside) > 1e-9 * abs(first), beside, 0.0)
+    slope = (variances(few, 1.0) * few**2 - first * few) if deployments.movable else np.zeros(2)
+    alone = first - beside / few
+    worst = int(np.argmax(alone))
+    rows = [(float(alone[at]), float(slope[at]), float(beside[at])) for at in (0, worst)]
+    return tuple(rows)

@@ -1,0 +1,92 @@
+"""The specification of the explorer's download: the file as it is, but for what the sliders change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import tomli_w
+
+from hushuffle.assessment.explore_grid import Deployments
+from hushuffle.specification import People
+
+_MARKS: Final = {"n": 700000000001, "epsilon": 700000000002.5, "dummies": 700000000003, "delta": 700000000004.5}
+_COLLUDERS: Final = 700000000005
+
+
+def parts(deployments: Deployments, people: People, ks: Sequence[float]) -> dict[str, Any]:
+    """Return the parts of the specification, TOML with marks where the sliders change it (`_text`).
+
+    `top`: with the adversaries, and with those alone that any crowd has. `population` and `randomizer`: as they are
+    ("own", for the deployment's own numbers), and for each k. `shuffler`: as it is, without dummies, with some.
+    `targets`: as they are, and with another delta. `statement`: as it is, and with colluders. `rest`: what stays.
+    """
+    specification = deployments.specification
+    plain = specification.plain()
+    top = {key: plain.pop(key) for key in ("title", "rounds", "memoised", "changes") if key in plain}
+    adversaries = plain.pop("adversaries")
+    of_any_crowd = [adversary for adversary in adversaries if adversary.keys() == {"kind"}]
+    population, randomizer, shuffler = plain.pop("population"), plain.pop("randomizer"), plain.pop("shuffler")
+    targets, statement = plain.pop("targets"), plain.pop("statement", {})
+    if statement.get("vouched") == {}:
+        statement.pop("vouched")
+    without = {key: value for key, value in statement.items() if key != "colluders"}
+    return {
+        "top": {
+            "own": _text({**top, "adversaries": adversaries}),
+            "other": _text({**top, "adversaries": of_any_crowd} if of_any_crowd else top),
+        },
+        "population": {
+            "own": _text({"population": population}),
+            **{str(int(k)): _text({"population": _population(population, people, int(k))}) for k in ks},
+        },
+        "randomizer": {
+            "own": _text({"randomizer": randomizer}),
+            **{str(int(k)): _text({"randomizer": _randomizer(deployments, int(k))}) for k in ks},
+        },
+        "shuffler": {
+            "own": _text({"shuffler": shuffler}),
+            "none": _text({"shuffler": {"kind": "uniform"}}),
+            "some": _text({"shuffler": {"kind": "scrambler", "dummies": _MARKS["dummies"]}}),
+        },
+        "targets": {
+            "own": _text({"targets": targets}),
+            "other": _text({"targets": {**targets, "delta": _MARKS["delta"]}}),
+        },
+        "statement": {
+            "own": _text({"statement": statement} if statement else {}),
+            "some": _text({"statement": {"colluders": _COLLUDERS, **without}}),
+        },
+        "rest": _text(plain),
+    }
+
+
+def _population(given: dict[str, Any], people: People, k: int) -> dict[str, Any]:
+    """Return so many people, without data; the categories keep their names as long as there are as many."""
+    if "low" in given and "levels" in given:
+        kept = {key: given[key] for key in ("kind", "low", "high", "levels")}
+    else:
+        labels = people.population.labels
+        named = k == people.k and (given.get("k") is None)
+        kept = {"categories": list(labels)} if named else {"k": k}
+    reports = given.get("reports_per_person")
+    return {"n": _MARKS["n"], **kept, **({} if reports is None else {"reports_per_person": reports})}
+
+
+def _randomizer(deployments: Deployments, k: int) -> dict[str, Any]:
+    """Return the mechanism with all that was chosen for it, and another epsilon."""
+    chosen = deployments.own.randomizer.chosen_epsilon
+    section = deployments.specification.randomizer
+    if chosen is None:
+        return section.model_dump(exclude_none=True)
+    settled = section.settled(deployments.randomizer(k, chosen))
+    either = type(section).mechanism.table.either or ()  # type: ignore[union-attr]
+    return {key: value for key, value in settled.items() if key not in either} | {"epsilon": _MARKS["epsilon"]}
+
+
+def _text(tables: dict[str, Any]) -> str:
+    """Return TOML, marks in the place of their numbers: between NULs, which no TOML text contains."""
+    text = tomli_w.dumps(tables)
+    for name, number in {**_MARKS, "colluders": _COLLUDERS}.items():
+        text = text.replace(str(number), f"\0{name}\0")
+    return text

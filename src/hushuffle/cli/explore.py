@@ -1,0 +1,38 @@
+"""`hushuffle explore`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hushuffle.cli.console import Exit, progress
+
+
+def explore(specification: Path, /, *, out: Path | None = None) -> Exit:
+    """Make a page with sliders: what if there were more people, more noise, colluders?
+
+    Sliders move people, values, local epsilon, delta, dummies and colluders.
+    The page shows what each adversary learns and how accurate the answers are,
+    with the kind of every figure, and gives the specification to download. It
+    is one file that loads nothing and sends nothing. Never looks at values.
+
+    Args:
+        specification: a TOML file as for assess, of one column.
+        out: a file that ends in .html, or the folder for explorer.html; hushuffle-out/ and explore-NAME by default.
+    """
+    place = Path("hushuffle-out") / f"explore-{specification.stem}" if out is None else out
+    file = place if place.suffix == ".html" else place / "explorer.html"
+    from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
+
+    outputs.refuse_folder(file.parent)
+    if file.is_dir():
+        outputs.refuse_file(file)
+    # Imported here, so that `hushuffle --help` does not wait for numerics.
+    from hushuffle import report  # noqa: PLC0415
+    from hushuffle.assessment.explore import explore as run  # noqa: PLC0415
+
+    with progress(enabled=sys.stderr.isatty()) as tell:
+        explorer = run(specification, progress=tell)
+    report.write_explorer(explorer, file)
+    sys.stdout.write(f"Wrote {file}: open it in a browser.\n")
+    return Exit.DONE

@@ -1,0 +1,136 @@
+"""The page of an explorer: one file of HTML with sliders, that loads nothing and asks nobody."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from hushuffle.model import Unanswered
+from hushuffle.model.explorer import Adversary, Axis, Explorer
+from hushuffle.report.formatting import KINDS_EXPLAINED, UNITS_EXPLAINED, plain, refusal
+
+_KINDS: Final = ("exact", "bracket", "upper", "lower")
+_SHOWN: Final = {"n": "{:,.0f}", "k": "{:,.0f}", "epsilon": "{:.4g}", "delta": "{:g}", "dummies": "{:,.12g}"}
+
+
+def explorer_html(explorer: Explorer) -> str:
+    """Return the page: its only script is its own, and the same explorer gives the same text."""
+    environment = Environment(
+        loader=PackageLoader("hushuffle.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    script = "".join(_source(environment, name) for name in ("explorer_figures.js", "explorer_page.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template("explorer.html").render(
+        title=plain(explorer.title),
+        deployment=plain(explorer.deployment),
+        axes=[_slider(axis) for axis in explorer.axes],
+        rows=_rows(explorer),
+        ordered=all(axis.ordered for axis in explorer.axes if axis.key == "epsilon"),
+        data=_data(explorer),
+        script=script,
+        digest=digest,
+        kinds=[row for row in KINDS_EXPLAINED if row[0].partition(" ")[0] in ("exact", "certified", "upper", "lower")],
+        units=[UNITS_EXPLAINED["nats"]],
+        unanswered=[refusal(row) for row in explorer.unanswered],
+        software=[(plain(name), plain(version)) for name, version in explorer.software],
+    )
+
+
+def _source(environment: Environment, name: str) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def _slider(axis: Axis) -> dict[str, Any]:
+    labels = [_label(axis.key, stop) for stop in axis.stops]
+    return {
+        "key": axis.key,
+        "title": axis.title,
+        "last": len(axis.stops) - 1,
+        "start": axis.start,
+        "label": labels[axis.start],
+        "first_label": labels[0],
+        "last_label": labels[-1],
+        "reason": axis.reason,
+    }
+
+
+def _label(key: str, stop: float) -> str:
+    return f"{stop:g} %" if key == "colluders" else _SHOWN[key].format(stop)
+
+
+def _rows(explorer: Explorer) -> list[dict[str, str]]:
+    """Return the rows of the table: the release with and without colluders, the broken shuffler, the guessers."""
+    rows = []
+    for adversary in explorer.adversaries:
+        reason = _reason(adversary)
+        rows.append({"key": adversary.key, "name": plain(adversary.name), "reason": reason})
+        if adversary.key == "central":
+            name = f"{plain(adversary.name)}, and is told the colluders' reports"
+            rows.append({"key": "colluders", "name": name, "reason": reason})
+            rows.append({"key": "local", "name": "A broken or dishonest shuffler", "reason": ""})
+    return rows
+
+
+def _reason(adversary: Adversary) -> str:
+    if not adversary.reason:
+        return ""
+    return refusal(Unanswered(question=adversary.key, topic=adversary.name, reason=adversary.reason))
+
+
+def _data(explorer: Explorer) -> str:
+    """Return what the script reads, as JSON that cannot end the element it stands in."""
+    axes = {
+        axis.key: {
+            "stops": list(axis.stops),
+            "labels": [_label(axis.key, stop) for stop in axis.stops],
+            "written": [repr(stop) for stop in axis.stops],
+            "start": axis.start,
+            "ordered": axis.ordered,
+        }
+        for axis in explorer.axes
+    }
+    adversaries = {
+        adversary.key: {
+            "sentence": plain(adversary.sentence),
+            "colluding": adversary.colluding,
+            "scaled": adversary.scaled,
+            "points": [
+                [
+                    point.k,
+                    point.people,
+                    point.dummies,
+                    point.epsilon,
+                    point.delta,
+                    point.bound.lower,
+                    point.bound.upper,
+                    _KINDS.index(point.bound.kind),
+                ]
+                for point in adversary.points
+            ],
+        }
+        for adversary in explorer.adversaries
+    }
+    devices = [[one.k, one.epsilon, one.local, one.told, one.rare, one.worst] for one in explorer.devices]
+    text = json.dumps(
+        {
+            "axes": axes,
+            "adversaries": adversaries,
+            "devices": devices,
+            "dummiesCount": explorer.dummies_count,
+            "reports": explorer.reports,
+            "toml": explorer.toml,
+        },
+        allow_nan=False,
+        separators=(",", ":"),
+    )
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import hushuffle as hs
+from hushuffle.assessment.deployment import assess
+from hushuffle.assessment.explore import explore
+from hushuffle.assessment.explore_ends import near_ends
+from hushuffle.errors import InvalidInputError, SpecificationError
+from hushuffle.estimation import predicted_standard_error
+from hushuffle.model.explorer import Axis, Explorer
+from hushuffle.questions.dp.composition import curve_of
+from hushuffle.specification import parse
+from oracles.dp_enumeration import worst_delta
+
+SURVEY = """
+population = { n = 60, k = 2 }
+randomizer = { kind = "randomized-response", epsilon = 1.0 }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-3 }
+"""
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@cache
+def explored(text: str) -> Explorer:
+    return explore(parse(text))
+
+
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Leave out what takes time."""
+    monkeypatch.setattr("hushuffle.assessment.explore.adversaries", lambda *_, **__: ())
+    explored.cache_clear()
+    yield
+    explored.cache_clear()
+
+
+def axes(made: Explorer) -> dict[str, Axis]:
+    return {axis.key: axis for axis in made.axes}
+
+
+def test_the_deployments_own_figures_are_those_of_its_assessment() -> None:
+    made = explored(SURVEY)
+    findings = {(row.question, row.adversary): row.figure for row in assess(parse(SURVEY)).findings}
+    own = {axis.key: axis.stops[axis.start] for axis in made.axes}
+    for adversary in made.adversaries:
+        point = adversary.points[0]
+        assert (point.k, point.people, point.dummies, point.epsilon) == (2, 60, 0, 1.0)
+        (figure,) = {
+            found.bound
+            for found in adversary.points
+            if found.people == 60
+            and found.delta in (1.0, own["delta"])
+            and found.dummies == 0
+            and found.epsilon == 1.0
+            and found.k == 2
+        }
+        asked = next(row for (_, name), row in findings.items() if name == adversary.name)
+        assert (figure.lower, figure.upper, figure.kind) == (asked.lower, asked.upper, asked.kind)
+
+
+def test_figures_of_the_grid_hold_the_truth_by_enumeration() -> None:
+    made = explored(SURVEY.replace("n = 60", "n = 8"))
+    points = [point for point in made.adversaries[0].points if point.people + point.dummies <= 16 and point.k == 2]
+    assert len(points) > 50
+    for point in points:
+        law = hs.RandomizedResponse(k=2, epsilon=point.epsilon).law().symmetric
+        assert law is not None
+        for end, sign in ((point.bound.lower, 1), (point.bound.upper, -1)):
+            if end == 0 and sign == 1:
+                continue
+            found = worst_delta(
+                point.people, 2, float(law.truth), math.exp(end * (1 - sign * 1e-9)), int(point.dummies)
+            )
+            assert sign * (found - point.delta) >= -1e-12
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_the_error_at_any_size_follows_from_three_numbers() -> None:
+    for text in (
+        SURVEY,
+        SURVEY.replace('kind = "uniform"', 'kind = "scrambler", dummies = { kind = "binomial", trials = 20, p = 0.5 }'),
+        SURVEY.replace("randomized-response", "unary-encoding").replace(
+            'kind = "uniform"', 'kind = "secure-aggregation", coins = 30'
+        ),
+    ):
+        specification = parse(text)
+        made = explore(specification)
+        own = next(one for one in made.devices if one.k == 2 and one.epsilon == 1.0)
+        for n in (60, 7_000):
+            protocol = hs.Protocol(
+                randomizer=specification.randomizer.build(2), shuffler=specification.shuffler.build(), n=n
+            )
+            error = float(predicted_standard_error(protocol, frequency=0.0))
+            assert own.rare is not None
+            first, added, beside = own.rare
+            dummies = axes(made)["dummies"].stops[axes(made)["dummies"].start]
+            assert math.sqrt(first / n + (added * dummies + beside) / n**2) == pytest.approx(error, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changed", "key", "reason"),
+    [
+        (
+            {"randomized-response": "matrix", "epsilon = 1.0": "matrix = [[0.8, 0.2], [0.3, 0.7]]"},
+            "epsilon",
+            "not described",
+        ),
+        (
+            {"randomized-response": "matrix", "epsilon = 1.0": "matrix = [[0.8, 0.2], [0.3, 0.7]]"},
+            "k",
+            "so many values",
+        ),
+        ({"randomized-response": "unary-encoding", '"uniform"': '"secure-aggregation"'}, "dummies", "takes no dummies"),
+        ({'"uniform"': '"none"'}, "dummies", "takes no dummies"),
+        (
+            {'kind = "uniform"': 'kind = "scrambler", dummies = { kind = "binomial", trials = 20, p = 0.5 }'},
+            "dummies",
+            "random",
+        ),
+        ({"population": "rounds = 3\nmemoised = true\npopulation"}, "dummies", "Memoised"),
+        ({"k = 2": 'kind = "number", low = 0, high = 1, levels = 2'}, "k", "levels"),
+    ],
+)
+@pytest.mark.usefixtures("no_figures")
+def test_a_slider_that_cannot_move_says_why(changed: dict[str, str], key: str, reason: str) -> None:
+    text = SURVEY
+    for old, new in changed.items():
+        text = text.replace(old, new, 1)
+    made = explored(text)
+    axis = axes(made)[key]
+    assert len(axis.stops) == 1
+    assert reason in axis.reason
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_nothing_is_bracketed_where_no_order_is_proven() -> None:
+    coins = SURVEY.replace("randomized-response", "unary-encoding").replace(
+        'kind = "uniform"', 'kind = "secure-aggregation", coins = 30'
+    )
+    assert not axes(explored(coins))["epsilon"].ordered
+    assert axes(explored(SURVEY))["epsilon"].ordered
+    assert not axes(explored(SURVEY))["k"].ordered
+    waves = 'kind = "number", low = 0, high = 1, levels = 4'
+    made = explored(SURVEY.replace("k = 2", waves).replace("randomized-response", "square-wave"))
+    assert not axes(made)["epsilon"].ordered
+    assert not made.dummies_count
+
+
+def test_every_level_of_noise_is_computed_where_no_order_is_proven() -> None:
+    waves = 'kind = "number", low = 0, high = 1, levels = 4'
+    made = explored(
+        SURVEY.replace("k = 2", waves).replace("randomized-response", "square-wave").replace("uniform", "none")
+    )
+    assert {point.epsilon for point in made.adversaries[0].points} == set(axes(made)["epsilon"].stops)
+
+
+def test_what_is_known_for_one_report_alone_says_so() -> None:
+    made = explored(SURVEY.replace("k = 2", "k = 2, reports_per_person = 2").replace("uniform", "none"))
+    assert made.reports == 2
+    central, *others = made.adversaries
+    assert central.points
+    assert not central.scaled
+    assert not made.dummies_count
+    assert all("several" in one.reason and not one.points for one in others)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (SURVEY.replace("epsilon = 1.0", 'epsilon = "inf"'), "must add noise to explore"),
+        (SURVEY.replace("n = 60", f"n = {10**13}"), "must be at most 1,000,000,000,000 to explore"),
+        ("rounds = 3\nmemoised = true\nchanges = 1\n" + SURVEY, "changes: must be 0"),
+    ],
+)
+def test_what_has_no_sliders_is_refused(text: str, words: str) -> None:
+    with pytest.raises(SpecificationError, match=words):
+        explored(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("order", "must not keep an order to explore"),
+        ("reach", "must be people with one value each to explore"),
+        ("collect-columns", "must not be several to explore"),
+    ],
+)
+def test_examples_without_sliders_are_refused(name: str, words: str) -> None:
+    with pytest.raises(SpecificationError, match=words):
+        explore(EXAMPLES / f"{name}.toml")
+    with pytest.raises(InvalidInputError):
+        explore(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3, 0.2, 0.4])
+@pytest.mark.parametrize("guess", [1e-9, 0.1, 1.0])
+def test_ends_found_soon_are_ends_and_near(delta: float, guess: float) -> None:
+    for n, epsilon in ((4, 6.0), (50, 1.0), (2000, 2.0)):
+        survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=4, epsilon=epsilon), shuffler=hs.UniformShuffle(), n=n)
+        exact = hs.dp.epsilon(survey, delta=delta)
+        found = near_ends(curve_of(survey), delta, guess)
+        assert found.lower <= exact.upper
+        assert exact.lower <= found.upper
+        assert found.lower >= exact.lower * 0.79
+        assert found.upper <= exact.upper * 1.21
+        bare = replace(survey, randomizer=hs.RandomizedResponse(k=4, epsilon=math.inf))
+        assert near_ends(curve_of(bare), delta, guess).upper == hs.dp.epsilon(bare, delta=delta).upper

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,6 +173,7 @@ def test_geometric_dummies_give_a_guarantee_without_delta(epsilon: float) -> Non
     assert pure.kind == "exact"
     assert epsilon * (1 - 1e-9) < pure.upper <= epsilon
     # The largest ratio over pairs of counts, the law summed term by term.
+    assert isinstance(shuffler.each, hs.GeometricDummies)
     kept, ratio = shuffler.kept, shuffler.each.ratio
     mass = [(1 - ratio) * ratio**x for x in range(40)]
     own = [kept * (mass[x - 1] if x else 0) + (1 - kept) * mass[x] for x in range(40)]
@@ -201,7 +204,7 @@ def test_figures_count_on_honest_people_only(p: float) -> None:
     noisy = hs.RandomizedResponse(k=4, epsilon=2.0)
     half = hs.Protocol(randomizer=noisy, shuffler=hs.BlanketMessages(p=p, honest=0.5), n=200)
     alone = hs.Protocol(randomizer=noisy, shuffler=hs.BlanketMessages(p=p), n=100)
-    asked = [
+    asked: list[Callable[[Any], hs.Bound]] = [
         lambda one: hs.dp.epsilon(one, delta=1e-4),
         lambda one: hs.dp.epsilon(one, delta=1e-4, reports_per_person=2),
         lambda one: hs.dp.compose([(one, 2)], delta=1e-4),

@@ -2,8 +2,8 @@
 
     python benchmarks/messages.py [--write]
 
-Prints the two tables of docs/explanation/one-or-several-messages.md, or writes them into it with --write: what each
-protocol needs at the same epsilon and delta, and a collection from a million people over 1,000 values. About a minute.
+Prints the three tables of docs/explanation/one-or-several-messages.md, or writes them into it with --write: what each
+protocol needs at the same epsilon and delta, sums too, and a collection from a million people over 1,000 values.
 """
 
 from __future__ import annotations
@@ -111,6 +111,30 @@ def compared() -> Iterator[str]:
         yield from (row(name, n, k) for name in PROTOCOLS)
 
 
+def summed() -> Iterator[str]:
+    """Sums of numbers between 0 and 1: errors over that of a trusted party's Laplace noise."""
+    yield "| people | protocol | error | messages | bits | local ε |"
+    yield "|---|---|---|---|---|---|"
+    for n in (10**4, 10**6):
+        yield from (one_number(n), split_number(n))
+
+
+def one_number(n: int) -> str:
+    best = hs.best_levels(n=n, epsilon=EPSILON, delta=DELTA)
+    device, error = best.protocol.randomizer, n * best.error * EPSILON / math.sqrt(2)
+    bits, local = device.layout.bits, device.local_epsilon
+    return f"| {n:,} | one noisy message, {best.levels} levels | {error:.2f} | 1 | {bits:.3g} | {local:.1f} |"
+
+
+def split_number(n: int) -> str:
+    levels = math.ceil(2.5 * EPSILON * math.sqrt(n)) + 1
+    made = hs.SplitAndMix(low=0, high=1, levels=levels, n=n, epsilon=EPSILON, delta=DELTA)
+    error = made.standard_error() * EPSILON / math.sqrt(2)
+    return (
+        f"| {n:,} | split and mix, {levels:,} levels | {error:.2f} | {made.messages} | {made.bits_per_person} | none |"
+    )
+
+
 def collected(n: int = 10**6, k: int = 1_000) -> Iterator[str]:
     """Run a collection of a million people whose values follow Zipf's law."""
     weights = 1 / np.arange(1, k + 1)
@@ -142,7 +166,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the tables into the page")
     write = parser.parse_args().write
     ran = "\n".join(collected())  # before the others take memory
-    tables = {"compared": "\n".join(compared()), "collected": ran}
+    tables = {"compared": "\n".join(compared()), "summed": "\n".join(summed()), "collected": ran}
     if not write:
         print("\n\n".join(tables.values()))
         return

@@ -17,12 +17,21 @@ messages = importlib.util.module_from_spec(SPEC)
 sys.modules["messages"] = messages
 SPEC.loader.exec_module(messages)
 PAGE = (ROOT / "docs" / "explanation" / "one-or-several-messages.md").read_text(encoding="utf-8")
-LINES = re.findall(r"^\| [\d,]+ \|.*$", PAGE, flags=re.MULTILINE)
+EVERY = re.findall(r"^\| [\d,]+ \|.*$", PAGE, flags=re.MULTILINE)
+SUMS = [line for line in EVERY if line.count("|") == 7]
+LINES = [line for line in EVERY if line not in SUMS]
 
 
 def cells(n: int, k: int, name: str) -> list[str]:
     (line,) = [line for line in LINES if line.startswith(f"| {n:,} | {k:,} | {name} |")]
     return [cell.strip() for cell in line.strip("|").split("|")][3:]
+
+
+def test_sums_are_what_the_benchmark_prints() -> None:
+    rows = [messages.one_number(10**4), *(messages.split_number(n) for n in (10**4, 10**6))]
+    assert all(row in SUMS for row in rows)
+    assert all(float(row.split("|")[3]) < 1.1 for row in SUMS if "split" in row)
+    assert all(float(row.split("|")[3]) > 2 for row in SUMS if "noisy" in row)
 
 
 def test_every_protocol_has_its_rows() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+import hushuffle as hs
 from hushuffle.cli import main
 from hushuffle.collection.estimate import tally_reports
 from hushuffle.collection.released import read_manifest
@@ -136,3 +138,18 @@ def test_an_assessment_says_what_a_person_sends_and_what_is_left_without_the_shu
     assert {chart["key"] for chart in result["charts"]} >= {"privacy-against-messages", "accuracy-against-messages"}
     assert any("answers can be read" in warned["sentence"] for warned in result["warnings"])
     assert "a share of 0.5 of the people send their further messages" in json.dumps(result["statement"])
+
+
+def test_the_smallest_batch_is_one_whose_messages_are_enough(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = place / "blanket.toml"
+    file.write_text(TEXT.format(KINDS["blanket"], ", epsilon = 0.8"), encoding="utf-8")
+    assert main(["minimum-batch", str(file)]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    batch = int(words.partition("Smallest batch: ")[2].partition(" ")[0].replace(",", ""))
+    survey = hs.Protocol(
+        randomizer=hs.RandomizedResponse(k=4, epsilon=float("inf")),
+        shuffler=hs.BlanketMessages(p=0.5, trials=2),
+        n=batch,
+    )
+    assert hs.dp.epsilon(survey, delta=1e-4).upper <= 0.8 * (1 + 1e-6)
+    assert hs.dp.epsilon(replace(survey, n=batch - 2), delta=1e-4).upper > 0.8

@@ -27,7 +27,7 @@ _FEWEST: Final = 2
 _SEVERAL: Final = "It is known for one report alone, and a person gives several."
 _SENT_ONCE: Final = "Who sent a report is analysed where each person gives one; here a person may give several."
 _COARSE_EPSILONS: Final = (1.0, 2.5, 4.0)
-_FINE_EPSILONS: Final = (1.0, 2.0, 3.0, 4.0)
+_FINE_EPSILONS: Final = (1.0, 2.0, 3.5)
 _REFUSED: Final = (InvalidInputError, NumericalError, UnsupportedProtocolError)
 
 
@@ -58,12 +58,11 @@ class Deployments:
         """Whether a figure may take a second, so that few are computed."""
         return takes_long(self.own, self.exposure)
 
-    @property
-    def searched(self) -> bool:
-        """Whether looking for the ends of a figure takes much longer than evaluating them."""
+    def searched(self, k: int) -> bool:
+        """Whether looking for the ends of a figure takes much longer than evaluating them, with k values."""
         symmetric = self.own.randomizer.law().symmetric
         hidden = self.own.reveals is Reveals.MULTISET and self.own.shuffler.dummy_law is None
-        return hidden and self.exposure.alone and (symmetric is None or symmetric.k > 2)
+        return hidden and self.exposure.alone and (symmetric is None or k > 2)
 
     def randomizer(self, k: int, epsilon: float) -> Mechanism:
         """Return what devices do with one of k values; what else was chosen for k is that of the own epsilon."""
@@ -177,7 +176,7 @@ def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Ax
         # More dummies are bounded from above by more people: what is left to find are lower ends.
         people = {own, most}
         if quick:
-            people |= {int(n.stops[0])} if deployments.searched else set(sizes[::2])
+            people |= {int(n.stops[0])} if deployments.searched(own_k) else set(sizes[::2])
         some = {others[len(others) // 2], max(others)}
         yield from _box([own_k], people, {min(noises), noise}, some, deltas[-2:])
         yield from _box(other_k, {own, most}, {min(noises), noise}, [max(others)], deltas[-2:])
@@ -191,14 +190,14 @@ def _box(
     deltas: tuple[float, ...],
 ) -> Iterator[_Place]:
     for k, crowd, noise, added in product(ks, *map(sorted, (people, noises, dummies))):
-        yield _Place(k=k, people=int(crowd), epsilon=noise, dummies=added, deltas=deltas)
+        yield _Place(k=int(k), people=int(crowd), epsilon=noise, dummies=added, deltas=deltas)
 
 
 def _sizes(deployments: Deployments, n: Axis, step: int) -> list[int]:
     """Return for how many people figures are computed: every so many stops, and fewer people, for colluders."""
     least = max(_FEWEST, deployments.exposure.reports)
     stops = {int(stop) for place, stop in enumerate(n.stops) if (place - n.start) % step == 0}
-    fewer = (n.stops[0] / times for times in ((2, 4, 10) if step == 2 else (10,)))
+    fewer = (n.stops[0] / times for times in ((3, 10) if step == 2 else (10,)))
     return sorted({max(least, int(size)) for size in (*stops, n.stops[0], n.stops[-1], *fewer)})
 
 
@@ -251,7 +250,7 @@ def _central(deployments: Deployments, place: _Place) -> Iterator[Bound]:
         yield from (exposure.epsilon(protocol, delta=delta) for delta in place.deltas)
         return
     curve = curve_of([(exposure.once(protocol), exposure.rounds)])
-    if not deployments.searched or protocol == deployments.own:
+    if not deployments.searched(place.k) or protocol == deployments.own:
         yield from (curve.epsilon(delta) for delta in place.deltas)
         return
     yield from (near_ends(curve, delta, _about(protocol, curve.pure, delta)) for delta in place.deltas)

@@ -23,7 +23,7 @@ def parts(deployments: Deployments, people: People, ks: Sequence[float]) -> dict
     """
     specification = deployments.specification
     plain = specification.plain()
-    top = {key: plain.pop(key) for key in ("title", "rounds", "memoised", "changes") if key in plain}
+    top: dict[str, Any] = {key: plain.pop(key) for key in ("title", "rounds", "memoised", "changes") if key in plain}
     adversaries = plain.pop("adversaries")
     of_any_crowd = [adversary for adversary in adversaries if adversary.keys() == {"kind"}]
     population, randomizer, shuffler = plain.pop("population"), plain.pop("randomizer"), plain.pop("shuffler")

@@ -141,13 +141,19 @@ def _text(document: dict[str, Any]) -> str:
     return json_text.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def _of_one(choice: Choice) -> dict[str, Any]:
+def _asked(choice: Choice | MessageChoice) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "title": choice.title,
         "deployment": choice.deployment,
         "population": {"n": choice.population.n, "k": len(choice.population.labels)},
         "targets": {"epsilon": choice.epsilon, "delta": choice.delta, "standard_error": choice.standard_error},
+    }
+
+
+def _of_one(choice: Choice) -> dict[str, Any]:
+    return {
+        **_asked(choice),
         "written": _point(choice.written),
         "largest_for_privacy": _point(choice.most),
         "smallest_for_accuracy": None if choice.least is None else _point(choice.least),
@@ -258,11 +264,7 @@ def _of_messages(choice: MessageChoice) -> dict[str, Any]:
         }
 
     return {
-        "schema_version": SCHEMA_VERSION,
-        "title": choice.title,
-        "deployment": choice.deployment,
-        "population": {"n": choice.population.n, "k": len(choice.population.labels)},
-        "targets": {"epsilon": choice.epsilon, "delta": choice.delta, "standard_error": choice.standard_error},
+        **_asked(choice),
         "written": point(choice.written),
         "fewest_for_privacy": point(choice.least),
         "met": choice.met,

@@ -198,3 +198,16 @@ def test_a_figure_never_contradicts_its_sentence() -> None:
         if finding.figure.unit == "bits":
             said = re.findall(r"([\d.]+) bits", finding.sentence)[0]
             assert float(said) == pytest.approx(finding.figure.upper, rel=6e-4)
+
+
+def test_colluders_are_all_honest_people_where_only_these_hide_somebody() -> None:
+    truth = hs.RandomizedResponse(k=10, epsilon=float("inf"))
+    planned = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=0.99, honest=0.05), n=10_000)
+    left = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=0.99), n=400)  # of 500 honest people
+    rows = {row.key: row for row in scenarios([planned], delta=1e-4, colluders=100)}
+    fewer = hs.dp.epsilon(left, delta=1e-4)
+    assert rows["colluders"].central == rows["fake-users"].central == fewer
+    assert round(fewer.upper, 4) == 0.7216
+    assert rows["one-in-4"].central == hs.dp.epsilon(replace(left, n=125), delta=1e-4)
+    nobody = {row.key: row for row in scenarios([planned], delta=1e-4, colluders=500)}["colluders"]
+    assert (nobody.central, nobody.remark[:27]) == (None, "Nobody is left to hide amon")

@@ -165,14 +165,16 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
 
 def identified(protocol: Protocol) -> Finding:
     """Return how often one report names its sender."""
-    error, blind = pie.bayes_error(protocol), 1 / protocol.n
+    honest = protocol.secret
+    error, blind = pie.bayes_error(protocol), 1 / honest.n
+    among = "" if honest is protocol else " among honest people"
     right = error.complement
     return Finding(
         question="re-identification",
         adversary=LINKER,
         sentence=(
             f"Names the sender of a report correctly {_worst(percent, right)} of the time, even if each answer told as "
-            f"much as can be about its owner; {percent(blind)} by blind guessing."
+            f"much as can be about its owner; {percent(blind)} by blind guessing{among}."
         ),
         bound=error,
         shown=right,
@@ -186,13 +188,18 @@ def identified(protocol: Protocol) -> Finding:
 
 def identity_information(protocol: Protocol) -> Finding:
     """Return how many bits one report says about who sent it."""
+    honest = protocol.secret
+    if honest is not protocol and honest.n == 1:
+        message = "One person alone is honest: whoever works with all others knows which report is theirs."
+        raise UnsupportedProtocolError(message)
     leak, published = pie.alpha(protocol), pie.published_alpha(protocol)
+    who = "who" if honest is protocol else f"which of {honest.n:,} honest people"
     return Finding(
         question="identity-information",
         adversary=LINKER,
         sentence=(
-            f"Learns {_worst(number, leak)} bits about who sent a report; "
-            f"{number(math.log2(protocol.n))} bits name one person."
+            f"Learns {_worst(number, leak)} bits about {who} sent a report; "
+            f"{number(math.log2(honest.n))} bits name one person."
         ),
         bound=leak,
         proof=(

@@ -35,9 +35,17 @@ class _Case:
         """How many answers there are of the n planned ones."""
         return n // self.part
 
-    def crowd(self, n: int) -> int:
-        """How many answers a person hides among."""
-        return max(self.answers(n) - self.told, 0)
+    def hiding(self, protocol: Protocol) -> Protocol:
+        """Return what an honest person hides in: those who tell are all honest people, at worst.
+
+        Raises:
+            UnsupportedProtocolError: nobody is left.
+        """
+        honest = replace(protocol, n=self.answers(protocol.n)).secret
+        if honest.n <= self.told:
+            message = "Nobody is left to hide among: only the noise on the device protects."
+            raise UnsupportedProtocolError(message)
+        return replace(honest, n=honest.n - self.told)
 
 
 def scenarios(
@@ -51,10 +59,11 @@ def scenarios(
     """Return the figures as planned, and where something is otherwise; a figure that cannot be given has a remark.
 
     Central epsilon is at `delta`; the standard error is that of a share, at the worst true share. Colluders tell their
-    own reports, so that a person hides among the others, and the dummies; their answers still count. As many fake users
-    know their own reports too, and move a share by so much at most (of several columns: the largest). Figures are for
-    all that one person gives: of several `protocols`, one for each column, central epsilons are composed and local ones
-    added up, and the standard error is the largest. `planned` is the central epsilon as planned, where it is known.
+    own reports, so that a person hides among the others, and the dummies; where `honest` people alone hide somebody,
+    all who tell are of these. Their answers still count. As many fake users know their own reports too, and move a
+    share by so much at most (of several columns: the largest). Figures are for all that one person gives: of several
+    `protocols`, one for each column, central epsilons are composed and local ones added up, and the standard error is
+    the largest. `planned` is the central epsilon as planned, where it is known.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=2000)
@@ -99,11 +108,7 @@ def _scenario(
     def central() -> Bound:
         if known is not None:
             return known
-        if min(case.crowd(protocol.n) for protocol in protocols) < 1:
-            message = "Nobody is left to hide among: only the noise on the device protects."
-            raise UnsupportedProtocolError(message)
-        left = [replace(protocol, n=case.crowd(protocol.n)) for protocol in protocols]
-        return replace(exposure, rounds=case.times).together(left, delta=delta)
+        return replace(exposure, rounds=case.times).together(list(map(case.hiding, protocols)), delta=delta)
 
     figure, refused = _asked(central)
     error, no_error = _asked(

@@ -95,20 +95,21 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
     _checks.of_type("protocol", protocol, Protocol)
     wanted = _checks.probability("bayes_error", bayes_error)
     _told(protocol)  # or refuse
+    n, rows = protocol.secret.n, people_who_differ(protocol)
     ways: list[tuple[str, Citation, Callable[[float], float]]] = [
         ("exact alpha*", SHANNON, partial(_by_capacity, protocol)),
-        ("Proposition 4.1", PIE.at("Proposition 4.1"), lambda bits: _by_epsilon(bits, people_who_differ(protocol))),
+        ("Proposition 4.1", PIE.at("Proposition 4.1"), lambda bits: _by_epsilon(bits, rows)),
     ]
     law = protocol.randomizer.law()
     response = law.symmetric or law.bucket
     if response is not None:
         theorem = "Theorem 4.2" if law.bucket is None else "Theorem 4.4"
         size = response.k
-        ways.insert(1, (theorem, PIE.at(theorem), lambda bits: _by_theta(bits, people_who_differ(protocol), size)))
+        ways.insert(1, (theorem, PIE.at(theorem), lambda bits: _by_theta(bits, rows, size)))
     routes = [_route("exact Bayes error", BRAUN, protocol, wanted, _by_error(protocol, wanted))]
     for name, source, solve in ways:
         try:
-            route = _route(f"{name} and Fano", source, protocol, wanted, solve(alpha_for_error(wanted, protocol.n)))
+            route = _route(f"{name} and Fano", source, protocol, wanted, solve(alpha_for_error(wanted, n)))
         except InvalidInputError:  # more than Fano can promise, or theta < 2**-64
             route = Route(name=f"{name} and Fano", source=source, bayes_error=wanted, epsilon=None, protocol=None)
         routes.append(route)
@@ -117,16 +118,17 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
 
 def _by_error(protocol: Protocol, wanted: float) -> float:
     """Return the largest epsilon_0 with a Bayes error of at least `wanted`."""
-    law, uniform = protocol.randomizer.law(), Prior.of(protocol.n)
+    n = protocol.secret.n
+    law, uniform = protocol.randomizer.law(), Prior.of(n)
     if law.symmetric is not None or law.bucket is not None:
         buckets = None if law.bucket is None else law.bucket.k
-        return epsilon_for_error(wanted, n=protocol.n, k=law.values, g=buckets)
+        return epsilon_for_error(wanted, n=n, k=law.values, g=buckets)
     return largest_epsilon(protocol, lambda law: 1 - law.bayes(uniform)[0] >= Fraction(wanted), bayes_error=wanted)
 
 
 def _by_capacity(protocol: Protocol, bits: float) -> float:
     """Return the largest epsilon_0 with an alpha* of at most `bits`."""
-    law, n = protocol.randomizer.law(), protocol.n
+    law, n = protocol.randomizer.law(), protocol.secret.n
     if law.symmetric is not None or law.bucket is not None:
         return epsilon_for_alpha(bits, n=n, k=law.values, g=None if law.bucket is None else law.bucket.k)
     return largest_epsilon(protocol, lambda law: law.capacity(n)[1] <= to_decimal(Fraction(bits)), alpha_bits=bits)

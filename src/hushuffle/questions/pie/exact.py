@@ -29,9 +29,10 @@ def alpha(protocol: Protocol) -> Bound:
     - any other finite channel: between certified ends 1e-9 bits apart if n >= k. With fewer people than values the
       best n rows are not looked for, and the capacity of all rows (and log2 n) is an upper bound.
 
-    The adversary knows how values depend on persons, sees the reports pseudonymised, each on its own, and
-    wants to know whose one is. A shuffler is such a pseudonymisation; which one does not matter here. What the
-    reports say jointly, about one person or by elimination, is another question. Where only sums of one-hot vectors
+    The adversary knows how values depend on persons, sees the reports pseudonymised, each on its own, and wants to
+    know whose one is. Where only `honest` people of the shuffler keep their messages to themselves, n counts these: all
+    others tell which reports are theirs. A shuffler is such a pseudonymisation; which one does not matter here. What
+    the reports say jointly, about one person or by elimination, is another question. Where only sums of one-hot vectors
     leave, nobody sees a report by itself, and the figure is an upper bound.
 
     Raises:
@@ -48,6 +49,7 @@ def alpha(protocol: Protocol) -> Bound:
     at most 0.1703 bits (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
+    protocol = protocol.secret
     law = protocol.randomizer.law()
     least, most = law.capacity(protocol.n)
     if protocol.reveals is Reveals.SUMS:  # nobody sees the report by itself
@@ -71,12 +73,13 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     - any other finite channel: p_1 sum_y max_x Q(y|x), and at most the sum of as many p_i as there are outputs.
       Exact (to 1e-15 for each row and column) for a uniform prior and n >= k, else a lower bound.
 
-    The adversary is that of `alpha`: each report on its own, whose is it? No shuffler changes the figure; where only
-    sums of one-hot vectors leave it is a lower bound of the error.
+    The adversary is that of `alpha`: each report on its own, whose is it? n counts honest people, as there. No shuffler
+    changes the figure; where only sums of one-hot vectors leave it is a lower bound of the error.
 
     Args:
         protocol: what is collected and how.
-        prior: how likely each person is to be the sender before the report is seen, shape (n,); default uniform.
+        prior: how likely each person is to be the sender before the report is seen, shape (n,), n those who
+            are honest; default uniform.
         largest_prior: instead of `prior`, only its largest entry: the worst case over all priors below it.
 
     Raises:
@@ -92,6 +95,7 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     (0.99999995, 0.95)
     """
     _checks.of_type("protocol", protocol, Protocol)
+    protocol = protocol.secret
     success, attained = protocol.randomizer.law().bayes(Prior.of(protocol.n, prior=prior, largest_prior=largest_prior))
     error = 1 - success
     sources = (BRAUN, PIE.at("Section 3.4"))
@@ -119,7 +123,7 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
     at most 1.419 bits (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
-    times = _checks.integer("reports", reports, low=1)
+    times, protocol = _checks.integer("reports", reports, low=1), protocol.secret
     with localcontext(WIDE):
         total = times * protocol.randomizer.law().capacity(protocol.n)[1]
     most = min(total, log2(Fraction(protocol.n)))
@@ -145,7 +149,7 @@ def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | N
     at least 0.3925 (lower bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
-    times = _checks.integer("reports", reports, low=1)
+    times, protocol = _checks.integer("reports", reports, low=1), protocol.secret
     with localcontext(WIDE):
         likeliest = to_decimal(Prior.of(protocol.n, largest_prior=largest_prior).largest)
         gain = WIDE.ln(to_decimal(protocol.randomizer.law().gain(protocol.n))) * times + WIDE.ln(likeliest)

@@ -137,8 +137,8 @@ def _theta_alpha(law: Symmetric, protocol: Protocol, reports: int, single: str, 
 
 
 def people_who_differ(protocol: Protocol) -> int:
-    """Return min(n, k): how many of the values n people can hold at once."""
-    return min(protocol.n, protocol.randomizer.inputs)
+    """Return min(n, k): how many of the values n people, the honest ones, can hold at once."""
+    return min(protocol.secret.n, protocol.randomizer.inputs)
 
 
 def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None) -> Bound:

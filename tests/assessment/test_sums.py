@@ -31,7 +31,11 @@ def test_the_example_says_who_learns_what_and_what_it_costs() -> None:
     assert tables["accuracy"][-1][0] == "16,000 people answer"
     assert tables["rounds"][0][2] == hs.dp.compose([(protocol, 4)], delta=4e-9)
     assert {row.question for row in report.unanswered} == {"vulnerability", "re-identification"}
-    assert [warned.key for warned in report.warnings] == ["one-fake-person", "no-local-privacy"]
+    assert [warned.key for warned in report.warnings] == ["one-fake-person", "no-local-privacy", "too-few-people"]
+    few = report.warnings[-1]
+    assert "needs 16,000 people of 20,000 who answer, are honest" in few.sentence
+    assert "who answers does not depend on the numbers" in few.sentence
+    assert "Let the shuffler pass nothing on if fewer than 16,000 people answer" in few.advice
     assert parse_sum(report.specification).sum.honest == 0.8
 
 
@@ -48,7 +52,7 @@ def test_data_are_counted_and_targets_missed(tmp_path: Path) -> None:
     assert report.population.n == 500
     assert [target.word for target in report.targets] == ["fail"] * 4
     keys = [warned.key for warned in report.warnings]
-    assert keys == ["numbers-outside", "one-fake-person", "no-local-privacy", "nobody-may-drop-out"]
+    assert keys == ["numbers-outside", "one-fake-person", "no-local-privacy", "too-few-people", "nobody-may-drop-out"]
     assert len({table.rows[0][0] for table in report.tables if table.key == "accuracy"}) == 1
     with pytest.raises(DataError):
         hs.assess(specification, base_folder=tmp_path / "nowhere")

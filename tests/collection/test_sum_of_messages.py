@@ -248,7 +248,12 @@ def test_the_program_says_what_a_key_was_used_for(folder: Path, capsys: pytest.C
         (lambda facts: facts.update(people="many"), "must say specification and people"),
         (lambda facts: facts.update(content="manifest"), "holds no manifest of a sum"),
         (lambda facts: facts.update(specification="sum = 3"), "sum: must be a table"),
-        (lambda facts: facts.update(specification=facts["specification"].replace("1e-08", "1e-12")), "messages, but"),
+        (
+            lambda facts: facts.update(specification=facts["specification"].replace("1e-08", "1e-12")),
+            "messages and spec",
+        ),
+        (lambda facts: facts.update(modulus=2**20), "modulus and specification do not fit together"),
+        (lambda facts: facts.update(specification=facts["specification"].replace("24", "240")), "numbers and spec"),
         (lambda facts: facts.update(specification=facts["specification"].replace("1e-08", "1e-300")), "sum.delta"),
         (lambda facts: facts.update(people=0), "population.n"),
     ],
@@ -259,6 +264,28 @@ def test_edited_manifests_are_refused(folder: Path, change: object, word: str) -
     change(facts)  # type: ignore[operator]
     (out / "manifest.json").write_text(json.dumps(facts), encoding="utf-8")
     with pytest.raises(DataError, match=word):
+        estimate_folder(out)
+
+
+def test_a_manifest_alone_is_one_of_a_sum(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = collected(folder)
+    (out / "messages.parquet").unlink()
+    assert main(["estimate", str(out)]) == Exit.FAILED
+    said = " ".join(capsys.readouterr().err.split())
+    assert "messages.parquet does not exist" in said
+    (out / "manifest.json").write_text("[", encoding="utf-8")
+    assert main(["estimate", str(out)]) == Exit.FAILED
+
+
+def test_messages_that_are_no_shares_of_such_numbers_are_refused(folder: Path) -> None:
+    out = collected(folder)
+    messages = pl.read_parquet(out / "messages.parquet")
+    protocol = parse_sum(TEXT).build(PEOPLE)
+    away = protocol.modulus - protocol.noise_reach(PEOPLE) - 2  # as far below 0 as the noise brings no sum
+    values = np.zeros(messages.height, dtype=np.uint32)
+    values[0] = away
+    pl.DataFrame({"message": values}, schema=messages.schema).write_parquet(out / "messages.parquet")
+    with pytest.raises(DataError, match="must be shares of 3,000 numbers from 0 to 24"):
         estimate_folder(out)
 
 
@@ -293,7 +320,7 @@ def test_the_program_collects_and_estimates(folder: Path, capsys: pytest.Capture
     found = json.loads(printed)
     assert found["sum"]["value"] == pytest.approx(found["mean"]["value"] * PEOPLE)
     assert found["sum"]["low"] < found["sum"]["value"] < found["sum"]["high"]
-    assert found["fake_users"]["moved"] > 3 * truth()
+    assert found["fake_users"]["moved"] > 24 * PEOPLE > truth()
     assert main(["collect", str(folder / "sum.toml"), "--out", str(out)]) == Exit.FAILED
 
 

@@ -73,22 +73,55 @@ def test_the_noise_of_many_people_fits_the_modulus() -> None:
 
 def test_every_sum_has_a_residue_of_its_own() -> None:
     protocol = hs.SplitAndMix(low=10, high=13, n=30, epsilon=1.0, delta=1e-6)
-    for code in (-protocol.margin, 0, 90, 90 + protocol.noise_reach(30)):
-        messages = np.zeros(30 * protocol.messages, dtype=np.int64)
+    reach = protocol.noise_reach(30)
+    messages = np.zeros(30 * protocol.messages, dtype=np.int64)
+    for code in (-reach, 0, 90, 90 + reach):
         messages[0] = code % protocol.modulus
         assert hs.estimate_sum(messages, protocol=protocol).total.tolist() == [300 + code]
+    for code in (-reach - 1, 90 + reach + 1):
+        messages[0] = code % protocol.modulus
+        with pytest.raises(InvalidInputError, match="must be shares of 30 numbers from 10 to 13, got messages=<"):
+            hs.estimate_sum(messages, protocol=protocol)
 
 
-def test_a_single_fake_person_moves_the_sum_to_anything() -> None:
+def test_a_message_lost_and_one_doubled_are_noticed_as_often_as_is_said() -> None:
+    """The sum is uniform then, and what people cannot have is refused: less than half of all residues."""
+    protocol, rng = hs.SplitAndMix(low=0, high=24, levels=101, n=200, epsilon=0.5, delta=1e-6), hs.reproducible(3)
+    possible = (200 * protocol.top + 2 * protocol.noise_reach(200) + 1) / protocol.modulus
+    assert 0.5 <= possible < 0.99
+    refused = 0
+    for _ in range(400):
+        messages = protocol.collect(np.full(200, 7.2), rng=rng)[0]
+        messages[0] = messages[1]
+        try:
+            found = hs.estimate_sum(messages, protocol=protocol)
+        except InvalidInputError:
+            refused += 1
+        else:
+            far = protocol.step * protocol.noise_reach(200)
+            assert -far <= found.total[0] <= 24 * 200 + far
+    assert abs(refused / 400 - (1 - possible)) < 0.1
+
+
+def test_too_many_people_are_not_told_that_they_are_too_few() -> None:
+    protocol = hs.SplitAndMix(low=0, high=1, n=10, epsilon=1.0, delta=1e-3)
+    messages = np.zeros(11 * protocol.messages, dtype=np.int64)
+    with pytest.raises(InvalidInputError, match=r"got people=11. The modulus is made for n people: somebody answered"):
+        hs.estimate_sum(messages, protocol=protocol)
+    with pytest.raises(InvalidInputError, match=r"got people=9. The noise of fewer people is too small"):
+        hs.estimate_sum(messages[: 9 * protocol.messages], protocol=protocol)
+
+
+def test_a_single_fake_person_moves_the_sum_to_any_that_people_could_have() -> None:
     protocol = hs.SplitAndMix(low=0, high=1, n=100, epsilon=3.0, delta=1e-6)
     honest = protocol.shares(np.zeros(99, dtype=np.int64), rng=hs.reproducible(1)).ravel()
-    far = protocol.modulus - protocol.margin
-    for wanted in (-protocol.margin + 5, 77, far - 5):
+    reach = protocol.noise_reach(100)
+    for wanted in (-reach + 5, 77, 100 + reach - 5):
         fake = np.full(protocol.messages, 3)
         fake[0] = (wanted - 3 * (protocol.messages - 1)) % protocol.modulus
         found = hs.estimate_sum(np.append(honest, fake), protocol=protocol)
         assert found.total[0] == pytest.approx(wanted, abs=4)
-        assert abs(found.total[0]) <= found.moved(1) == (protocol.modulus + 100) / 2
+        assert abs(found.total[0]) <= found.moved(1) == 100 + reach
     assert found.moved(0) == 0
 
 

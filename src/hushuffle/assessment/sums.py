@@ -74,7 +74,8 @@ def _findings(protocol: SplitAndMix, delta: float) -> tuple[Finding, ...]:
             adversary=RELEASE,
             sentence=(
                 f"Whatever else they know{working} seeing all messages changes the odds of any conclusion about you by "
-                f"at most a factor {factor} (delta = {delta:g}), if {protocol.needed:,} people answer and are honest."
+                f"at most a factor {factor} (delta = {delta:g}), if {protocol.needed:,} people answer and are honest, "
+                "and the shuffler passes nothing on otherwise."
             ),
             bound=central,
             proof=SharedSums.proof,
@@ -140,8 +141,8 @@ def _accuracy(protocol: SplitAndMix) -> Table:
         title="How accurate the sum is",
         caption=(
             "Standard errors over all coins, for the numbers that rounding is worst for. The last column compares with "
-            f"one trusted party that adds discrete Laplace noise to the sum. Fewer than {protocol.needed:,} people: "
-            "nothing may be released."
+            f"one trusted party that adds discrete Laplace noise to the sum. If fewer than {protocol.needed:,} people "
+            "answer, the shuffler must pass nothing on."
         ),
         columns=("who answers", "of the sum", "of the mean", "times one trusted party's"),
         rows=tuple(rows),
@@ -165,7 +166,7 @@ def _warnings(protocol: SplitAndMix) -> Iterator[Warned]:
         key="one-fake-person",
         sentence=(
             f"A single fake person can move the sum by up to {number(protocol.farthest, up=True)}, in the unit of the "
-            "numbers: to anything. No check of single messages shows it."
+            "numbers: to any that people could have. No check of single messages shows it."
         ),
         advice="Use it where devices can be trusted, or hold the sum against another source.",
     )
@@ -173,6 +174,18 @@ def _warnings(protocol: SplitAndMix) -> Iterator[Warned]:
         key="no-local-privacy",
         sentence="Nothing is left if the shuffler tells who sent what.",
         advice="Encrypt messages for the reader, and let a party that does not work with the reader shuffle.",
+    )
+    yield Warned(
+        key="too-few-people",
+        sentence=(
+            f"The guarantee needs {protocol.needed:,} people of {protocol.n:,} who answer, are honest and do not work "
+            "with the reader, and that who answers does not depend on the numbers. The reader has all messages before "
+            "anything can be refused."
+        ),
+        advice=(
+            f"Let the shuffler pass nothing on if fewer than {protocol.needed:,} people answer. It must have as many more "
+            "as may be dishonest among those who answer."
+        ),
     )
     if protocol.needed == protocol.n:
         yield Warned(

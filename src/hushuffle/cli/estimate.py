@@ -73,7 +73,9 @@ def estimate(
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
     _check_choice(every=every, heavy_hitters=heavy_hitters, simplex=simplex, counts_only=counts_only)
-    if any((folder / sums.MESSAGES).is_file() for folder in reports):
+    from hushuffle.collection.sums import is_of_sum  # noqa: PLC0415 - only when needed
+
+    if any(is_of_sum(folder) for folder in reports):
         options: dict[str, object] = {
             "--manifest": manifest,
             "--chart": chart,

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from hushuffle.cli.console import Exit, UsageError, width
 
-MESSAGES = "messages.parquet"
-"""What lies in the folder of a sum."""
-
 if TYPE_CHECKING:
     from hushuffle.collection.sums import CollectedSum
     from hushuffle.estimation.sums import SumEstimate
@@ -104,7 +101,7 @@ def _facts(found: SumEstimate, confidence: float) -> dict[str, Any]:
         for name, parts in (("sum", 1), ("mean", found.people))
     }
     far = number(found.moved(1), up=True)
-    words = f"A single fake person could have moved the sum by up to {far}: to anything."
+    words = f"A single fake person could have moved the sum by up to {far}: to any that people could have."
     return {
         "people": found.people,
         "confidence": confidence,

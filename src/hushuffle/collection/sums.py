@@ -22,7 +22,7 @@ from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_nu
 from hushuffle.collection.released import SCHEMA_VERSION, read_document, read_reports, write_reports
 from hushuffle.collection.request import MANIFEST, KeyRounds, Request, TooFewPeople, rounds_of
 from hushuffle.curves.shared_sums import SharedSums
-from hushuffle.errors import DataError, SpecificationError
+from hushuffle.errors import DataError, InvalidInputError, SpecificationError
 from hushuffle.estimation.sums import SumEstimate, residue, sums_found
 from hushuffle.files.private_files import publish, workplace
 from hushuffle.files.secret_keys import derived
@@ -239,6 +239,7 @@ def _manifest(made: CollectedSum, request: Request, text: str) -> str:
         "people": protocol.n,
         "messages": protocol.messages,
         "modulus": protocol.modulus,
+        "numbers": _numbers(protocol),
         "deployment": protocol.describe(),
         "central": {
             "epsilon": made.central.as_dict(),
@@ -256,11 +257,26 @@ def _manifest(made: CollectedSum, request: Request, text: str) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def _numbers(protocol: SplitAndMix) -> dict[str, Any]:
+    """Return what the codes mean."""
+    return {"low": protocol.low, "high": protocol.high, "levels": protocol.levels}
+
+
+def is_of_sum(folder: Path) -> bool:
+    """Return whether a folder is one that `collect_sum` wrote, though files of it may be missing."""
+    try:
+        document = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return (folder / MESSAGES).is_file()
+    return isinstance(document, dict) and document.get("content") == CONTENT
+
+
 def estimate_folder(folder: Path) -> tuple[SumSpecification, SumEstimate]:
     """Return the sum in a folder that `collect_sum` wrote, and its specification; messages are read some at a time.
 
     Raises:
-        DataError: files are missing, damaged, edited, or do not belong together.
+        DataError: files are missing or damaged, or contradict each other. An edit that contradicts nothing is not
+            noticed: files are not signed.
     """
     path = folder / MANIFEST
     document = read_document(path, CONTENT)
@@ -272,6 +288,10 @@ def estimate_folder(folder: Path) -> tuple[SumSpecification, SumEstimate]:
         protocol = specification.build(people)
     except (SpecificationError, DataError) as error:
         raise DataError(str(error)) from error
+    told = {"messages": protocol.messages, "modulus": protocol.modulus, "numbers": _numbers(protocol)}
+    for key, value in told.items():
+        if document.get(key) != value:
+            fail(f"{path}: {key} and specification do not fit together: it may have been edited.")
     if specification.plain()["population"].get("n") != people:
         fail(f"{path}: people and specification do not fit together: it may have been edited.")
     size = total = 0
@@ -279,4 +299,7 @@ def estimate_folder(folder: Path) -> tuple[SumSpecification, SumEstimate]:
         size, total = size + messages.size, (total + residue(messages, protocol.modulus)) % protocol.modulus
     if size != people * protocol.messages:
         fail(f"{path} speaks of {people * protocol.messages:,} messages, but there are {size:,}: it belongs to others.")
-    return specification, sums_found([total], people=people, protocol=protocol)
+    try:
+        return specification, sums_found([total], people=people, protocol=protocol)
+    except InvalidInputError as error:
+        raise DataError(str(error)) from error

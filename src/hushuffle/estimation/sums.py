@@ -83,9 +83,9 @@ class SumEstimate:
         return np.stack([self.total - half, self.total + half], axis=1)
 
     def moved(self, fakes: int) -> float:
-        """Return how far so many fake people can move a total, at most: a single one moves it anywhere.
+        """Return how far so many fake people can move a total, at most: a single one moves it to any that is taken.
 
-        To the other end of all that the modulus holds, in the unit of the numbers. A residue says nothing about its
+        To the other end of all sums that are not refused, in the unit of the numbers. A residue says nothing about its
         sender, or how large a number it is a share of, so that no check of single messages helps. Who follows the
         protocol moves it by its own number.
 
@@ -96,7 +96,7 @@ class SumEstimate:
         >>> steps = hs.SplitAndMix(low=0, high=1000, n=10_000, epsilon=1.0, delta=1e-9)
         >>> found = hs.estimate_sum(steps.collect([250] * 10_000), protocol=steps)
         >>> found.moved(0), found.moved(1)
-        (0.0, 13388608.0)
+        (0.0, 10032215.0)
         """
         some = _checks.integer("fakes", fakes, low=0, high=self.people) > 0
         return self.protocol.farthest if some else 0.0
@@ -116,8 +116,10 @@ def estimate_sum(messages: npt.ArrayLike, *, protocol: SplitAndMix) -> SumEstima
         protocol: the protocol that produced them.
 
     Raises:
-        InvalidInputError: no such array, residues out of range, messages of no whole number of people, or of fewer
-            people than must answer.
+        InvalidInputError: no such array, residues out of range, messages of no whole number of people, of fewer people
+            than must answer, or of more than n; a sum that no numbers between the bounds have, noise included (chance
+            brings one there once in 2**40 at most). A message missing beside one too many makes the sum uniform, and if
+            all people answer at least half of all residues pass: most such mistakes are not noticed.
 
     Source: docs/theory/split-and-mix.md, Theorem 10.
 
@@ -152,9 +154,13 @@ def sums_found(residues: list[int], *, people: int, protocol: SplitAndMix) -> Su
     """Return the estimate for the residue of each coordinate's sum.
 
     Raises:
-        InvalidInputError: so few or so many people that nothing is promised.
+        InvalidInputError: so few or so many people that nothing is promised, or a sum that they cannot have.
     """
-    protocol.answers(people)
+    reach = protocol.noise_reach(protocol.answers(people))
     codes = [(part + protocol.margin) % protocol.modulus - protocol.margin for part in residues]
+    if min(codes) < -reach or max(codes) > people * protocol.top + reach:
+        rule = f"shares of {people:,} numbers from {protocol.low:g} to {protocol.high:g}"
+        hint = "Messages are missing and others are too many, or they were made for something else."
+        _checks.reject("messages", rule, "<a sum outside of what these and the noise can add up to>", hint)
     total = np.array([people * protocol.low + protocol.step * code for code in codes])
     return SumEstimate(protocol=protocol, people=people, total=total)

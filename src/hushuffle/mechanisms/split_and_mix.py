@@ -57,7 +57,7 @@ class SplitAndMix(_checks.ByName):
     private: replace one person's number (all coordinates of it).
 
     A shuffler that gives away who sent what gives away the number: there is no local privacy behind it. A single fake
-    person can move the sum to anything (`hs.estimate_sum`).
+    person can move the sum to any that people could have (`hs.estimate_sum`).
 
     Args:
         low: the smallest number; public. Without `levels` an integer.
@@ -66,7 +66,7 @@ class SplitAndMix(_checks.ByName):
         epsilon: in nats, of one person's numbers all together; up to 40.
         delta: in (0, 1).
         levels: numbers are rounded to so many equally spaced levels by a coin, without bias; None: they are integers.
-        honest: the share of people who answer, follow the protocol and do not work with the reader, in (0, 1].
+        honest: the share of the n people who answer and follow the protocol and do not work with the reader, in (0, 1].
         coordinates: numbers of each person, 1 to 1,024. Each has its own sum, and messages of its own.
 
     Raises:
@@ -208,8 +208,8 @@ class SplitAndMix(_checks.ByName):
 
     @property
     def farthest(self) -> float:
-        """How far one fake person can move a sum, in the unit of the numbers."""
-        return self.step * (self.modulus - self.margin)
+        """How far one fake person can move a sum that is not refused, in the unit of the numbers."""
+        return self.step * (self.n * self.top + self.noise_reach(self.n))
 
     @property
     def bits_per_message(self) -> int:
@@ -241,8 +241,12 @@ class SplitAndMix(_checks.ByName):
         Raises:
             InvalidInputError: fewer than `needed`, or more than n.
         """
-        hint = "The noise of fewer people is too small: nothing may be released."
-        return _checks.integer("people", people, low=self.needed, high=self.n, hint=hint)
+        few = "The noise of fewer people is too small: nothing may be released."
+        many = "The modulus is made for n people: somebody answered twice, or build the protocol for more."
+        answered = _checks.integer("people", people, low=0)
+        return _checks.integer(
+            "people", answered, low=self.needed, high=self.n, hint=few if answered < self.n else many
+        )
 
     def encode(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
         """Return the codes of numbers of one coordinate, shape (n,): rounded by a coin, or integers as they are.

@@ -183,8 +183,8 @@ def _warnings(protocol: SplitAndMix) -> Iterator[Warned]:
             "anything can be refused."
         ),
         advice=(
-            f"Let the shuffler pass nothing on if fewer than {protocol.needed:,} people answer. It must have as many more "
-            "as may be dishonest among those who answer."
+            f"Let the shuffler pass nothing on if fewer than {protocol.needed:,} people answer. It must have as many "
+            "more as may be dishonest among those who answer."
         ),
     )
     if protocol.needed == protocol.n:

@@ -34,6 +34,9 @@ class PrivacyCurve(ABC):
     certain: float = 0.0
     """A chance that one report gives its value away whatever the others are: delta is at least that."""
 
+    floor: float = 0.0
+    """What `upper` is never below, whatever epsilon: the number of dummies is drawn with coins that are a bit off."""
+
     sources: tuple[Citation, ...] = ()
     proof: str = ""
 

@@ -68,6 +68,10 @@ class TrueAmongUniform(SearchedCurve):
         return bool((self.rows.first == self.rows.last).all())
 
     @property
+    def floor(self) -> float:  # type: ignore[override]
+        return 2 * math.exp(LOG_TAIL) + self.slack
+
+    @property
     def pure(self) -> float:
         """Nothing but the report may be at its value."""
         return math.inf
@@ -81,7 +85,7 @@ class TrueAmongUniform(SearchedCurve):
 
     def upper(self, epsilon: float) -> float:
         value = float(self.rows.at_most @ self._ends(self.rows.first, epsilon)[1])
-        return max(min(value * (1 + EPS * self.rows.first.size) + 2 * math.exp(LOG_TAIL) + self.slack, 1.0), _TINY)
+        return max(min(value * (1 + EPS * self.rows.first.size) + self.floor, 1.0), _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         value = float(self.rows.at_least @ self._ends(self.rows.last, epsilon)[0])

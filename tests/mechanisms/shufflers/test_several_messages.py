@@ -95,6 +95,7 @@ def test_more_messages_take_more_coins_where_one_is_not_enough() -> None:
     assert fakes.p == pytest.approx(0.3)
     assert survey(BLANKET, n=10**6).shuffler.most_own_messages == 1000
     assert survey(FAKES).shuffler.most_own_messages == 3
+    assert survey(FAKES).shuffler.best_own_messages == 1.5
 
 
 @pytest.mark.parametrize(

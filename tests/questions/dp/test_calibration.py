@@ -276,6 +276,35 @@ def test_messages_that_nobody_sends_are_not_looked_for() -> None:
         hs.dp.calibrate(few, parameter="messages", epsilon=0.01, delta=1e-9)
 
 
+def test_more_fakes_of_each_value_than_hide_most_are_not_tried() -> None:
+    """Privacy is best at p = 1/2, and the same at 1 - p: everybody knows that everything is there at p = 1."""
+    truth = hs.RandomizedResponse(k=10, epsilon=math.inf)
+    survey = hs.Protocol(randomizer=truth, shuffler=hs.FakesPerValue(p=0.2), n=180)
+    ends = [hs.dp.epsilon(replace(survey, shuffler=hs.FakesPerValue(p=p)), delta=1e-6) for p in (0.2, 0.4, 0.5, 0.6)]
+    assert ends[0].lower > ends[1].upper > ends[1].lower > ends[2].upper
+    assert ends[3].upper == pytest.approx(ends[1].upper, rel=1e-6)
+    for start in (0.2, 0.9):
+        there = replace(survey, shuffler=hs.FakesPerValue(p=start))
+        found = hs.dp.calibrate(there, parameter="messages", epsilon=1.0, delta=1e-6)
+        assert 2.9 < found.value < 3.1
+        assert found.bound.upper <= 1.0
+    with pytest.raises(InvalidInputError, match="a target that some number of messages meets"):
+        hs.dp.calibrate(survey, parameter="messages", epsilon=0.89, delta=1e-6)
+
+
+def test_a_delta_finer_than_the_number_of_messages_is_drawn_is_refused() -> None:
+    truth = hs.RandomizedResponse(k=10, epsilon=math.inf)
+    survey = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=0.5), n=10_000)
+    assert hs.dp.epsilon(survey, delta=1e-17).upper == math.inf
+    with pytest.raises(
+        InvalidInputError, match=r"`delta` must be above 4.\d+e-17 with so many messages, got delta=1e-17."
+    ):
+        hs.dp.calibrate(survey, parameter="messages", epsilon=1.0, delta=1e-17)
+    assert hs.dp.calibrate(survey, parameter="messages", epsilon=1.0, delta=1e-15).value < 0.2
+    always = replace(survey, shuffler=hs.BlanketMessages(p=1.0))
+    assert hs.dp.epsilon(always, delta=1e-17).upper < 1
+
+
 def test_people_are_found_where_their_messages_hide_true_reports() -> None:
     truth = hs.RandomizedResponse(k=10, epsilon=math.inf)
     survey = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=0.5), n=50)

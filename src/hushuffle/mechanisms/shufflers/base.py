@@ -126,6 +126,11 @@ class Shuffler(_checks.ByName, ABC):
         return 0
 
     @property
+    def best_own_messages(self) -> float:
+        """The most `own_messages` up to which more of them hide more."""
+        return self.most_own_messages
+
+    @property
     def most_messages(self) -> int:
         """How many messages a person may send beside the report: more than that are refused."""
         return 0

@@ -20,7 +20,8 @@ class FakesPerValue(PerValue):
     `RandomizedResponse(k=k, epsilon=math.inf)`. Whoever sees a person's messages together reads most values.
 
     Args:
-        p: the probability of a fake report of a value, in [0, 1]; a person sends k p of them on average.
+        p: the probability of a fake report of a value, in [0, 1]; a person sends k p of them on average. 1 - p hides
+            as much as p does: more than 1/2 is of no use, and p = 1 hides nothing.
         honest: the share of the n people who do so and keep it to themselves, in [0, 1]: privacy is that of an honest
             person, against all others together. How well frequencies are estimated assumes that everybody does so.
 
@@ -56,6 +57,10 @@ class FakesPerValue(PerValue):
     @property
     def most_own_messages(self) -> int:
         return self.known(self.values)
+
+    @property
+    def best_own_messages(self) -> float:
+        return self.known(self.values) / 2  # beyond p = 1/2 everybody knows more and more what is there
 
     @property
     def most_messages(self) -> int:

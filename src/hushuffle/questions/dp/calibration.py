@@ -13,7 +13,7 @@ from hushuffle.curves.person import person_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler
-from hushuffle.model import Bound, Progress, silent
+from hushuffle.model import Bound, Progress, number, silent
 from hushuffle.questions.dp import central
 from hushuffle.questions.dp.composition import compose
 
@@ -91,7 +91,8 @@ def calibrate(
         progress: told which value is tried and about which share of the search is done, from 0 to 1.
 
     Raises:
-        InvalidInputError: an argument out of range, or a target that no value of the parameter meets.
+        InvalidInputError: an argument out of range, a target that no value of the parameter meets, or with "messages" a
+            delta below what drawing their number in parts of 2**-64 loses.
         UnsupportedProtocolError: the randomizer has no epsilon to choose, the shuffler takes no dummies, or the
             central figure is not available.
 
@@ -249,16 +250,27 @@ def _messages(protocol: Protocol, wanted: _Wanted) -> Calibration:
         return replace(protocol, shuffler=shuffler.with_own_messages(value))
 
     followed = _Followed(lambda value: wanted.excess(build(value)), "messages", wanted.tell)
-    good = bad = shuffler.own_messages or min(1.0, shuffler.most_own_messages / 2)
+    most = shuffler.best_own_messages
+    good = bad = min(shuffler.own_messages or min(1.0, most / 2), most)
     while followed(good) > 0:
-        if good >= shuffler.most_own_messages:
+        _refuse_fine(build(good), wanted)
+        if good >= most:
             hint = "Ask more people, or allow a larger epsilon or delta."
             _checks.reject("epsilon", "a target that some number of messages meets", wanted.epsilon, hint)
-        bad, good = good, min(4 * good, shuffler.most_own_messages)
+        bad, good = good, min(4 * good, most)
     while bad >= good:
         bad = good / 4
         good = bad if bad > _SMALLEST and followed(bad) <= 0 else good
     return _calibration("messages", narrowed(followed, good, bad, whole=False), build, wanted)
+
+
+def _refuse_fine(protocol: Protocol, wanted: _Wanted) -> None:
+    """Refuse a delta below what drawing the number of messages loses, whatever epsilon is."""
+    parts = person_curve(protocol, wanted.reports).parts
+    lost = wanted.rounds * sum(times * part.floor for part, times in parts)
+    if lost >= wanted.delta:
+        hint = "The number of messages is drawn in parts of 2**-64. With p = 1 it is not drawn."
+        _checks.reject("delta", f"above {number(lost, up=True)} with so many messages", wanted.delta, hint)
 
 
 def _rounds(protocol: Protocol, wanted: _Wanted) -> Calibration:

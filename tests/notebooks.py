@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def _run(source: str, names: dict[str, Any], count: int) -> list[dict[str, Any]]
     if printed.getvalue():
         outputs.append({"name": "stdout", "output_type": "stream", "text": _lines(printed.getvalue())})
     if value is not None:
-        data = {"text/plain": _lines(repr(value))}
+        data = {"text/plain": _lines(re.sub(" at 0x[0-9a-f]+", "", repr(value)))}
         if hasattr(value, "_repr_html_"):
             data = {"text/html": _lines(value._repr_html_()), **data}
         outputs.append({"data": data, "execution_count": count, "metadata": {}, "output_type": "execute_result"})

@@ -153,3 +153,20 @@ def test_the_smallest_batch_is_one_whose_messages_are_enough(place: Path, capsys
     )
     assert hs.dp.epsilon(survey, delta=1e-4).upper <= 0.8 * (1 + 1e-6)
     assert hs.dp.epsilon(replace(survey, n=batch - 2), delta=1e-4).upper > 0.8
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0])
+def test_messages_that_people_did_not_send_are_missed_by_nobody(place: Path, p: float) -> None:
+    """Half of the people send nothing besides: as many messages are counted as there are."""
+    settings = f'kind = "blanket-messages", p = {p}, honest = 0.5'
+    (place / "blanket.toml").write_text(TEXT.format(settings, ""), encoding="utf-8")
+    assert collected(place, "blanket", "out") == 0
+    folder, rng = place / "out", hs.reproducible(4)
+    held = np.repeat([0, 1, 2], [300, 200, 100])
+    sent = np.concatenate([held, rng.integers(4, size=round(300 * p))])
+    reports = pl.read_parquet(folder / "reports.parquet")
+    pl.DataFrame({reports.columns[0]: sent}, schema=reports.schema).write_parquet(folder / "reports.parquet")
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "dummies": sent.size - 600}), encoding="utf-8")
+    estimate = tally_reports([folder]).estimate()
+    assert np.all(abs(estimate.frequencies - [1 / 2, 1 / 3, 1 / 6, 0]) < 6 * estimate.standard_errors)

@@ -119,7 +119,40 @@ def test_matrices_are_moved_by_further_messages_too() -> None:
 
 def test_fewer_reports_than_people_are_refused_where_all_are_kept() -> None:
     survey = hs.Protocol(randomizer=TRUTH, shuffler=hs.FakesPerValue(p=0.1), n=200)
-    with pytest.raises(InvalidInputError, match="n = 200 reports or more"):
+    with pytest.raises(InvalidInputError, match="n = 200 reports and up to 800 messages"):
         hs.estimate(np.zeros(199, dtype=np.int64), protocol=survey)
     counts = survey.randomizer.counts(survey.collect(VALUES, rng=hs.reproducible(1)).reports)
     assert hs.estimate(counts, protocol=survey).frequencies.shape == (4,)
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0])
+@pytest.mark.parametrize("silent", [0.1, 1.0])
+def test_people_who_send_nothing_besides_change_no_estimate(p: float, silent: float) -> None:
+    """Far fewer messages than all coins would show, all of them uniform: unbiased, within six standard errors."""
+    n, rng = 10_000, hs.reproducible(3)
+    survey = hs.Protocol(
+        randomizer=hs.RandomizedResponse(k=3, epsilon=math.inf), shuffler=hs.BlanketMessages(p=p, honest=0.9), n=n
+    )
+    values = np.repeat([0, 1, 2], [5000, 3000, 2000])
+    coins = int((1 - silent) * n)
+    heads = int(np.count_nonzero(rng.integers(2, size=coins))) if p < 1 else coins
+    reports = np.concatenate([values, rng.integers(3, size=heads)])
+    found = hs.estimate(reports, protocol=survey)
+    error = math.sqrt(heads * 2 / 9) / n
+    assert np.all(abs(found.frequencies - [0.5, 0.3, 0.2]) <= 6 * error + 1e-12)
+    assert found.standard_errors == pytest.approx([error] * 3)
+
+
+def test_more_messages_than_people_may_send_are_refused() -> None:
+    blanket = hs.Protocol(randomizer=TRUTH, shuffler=hs.BlanketMessages(p=0.2, trials=2), n=100)
+    assert hs.estimate(np.zeros(300, dtype=np.int64), protocol=blanket).n == 100
+    fakes = hs.Protocol(randomizer=TRUTH, shuffler=hs.FakesPerValue(p=0.2), n=100)
+    assert hs.estimate(np.zeros(500, dtype=np.int64), protocol=fakes).n == 100
+    for survey, size, most in ((blanket, 301, 200), (blanket, 99, 200), (fakes, 501, 400), (fakes, 99, 400)):
+        reports = np.zeros(size, dtype=np.int64)
+        with pytest.raises(InvalidInputError, match=f"up to {most} messages that people send besides"):
+            hs.estimate(reports, protocol=survey)
+    for size in (99, 501):
+        counts = fakes.randomizer.counts(np.zeros(size, dtype=np.int64))
+        with pytest.raises(InvalidInputError, match="up to 400 messages"):
+            hs.estimate(counts, protocol=fakes)

@@ -127,7 +127,9 @@ class Tally:
         if self.specification.shuffler.kind in ("blanket-messages", "fakes-per-value"):
             shuffler = self.specification.shuffler.build()
         made = Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
-        return made if made.shuffler.dummy_law is None else made.with_dummies(self.manifest.dummies)
+        # How many messages people sent was counted.
+        sent = made.shuffler.value_law is None and made.shuffler.most_dummies is not None
+        return made.with_dummies(self.manifest.dummies) if sent else made
 
 
 def tally_reports(

@@ -22,11 +22,13 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
             `Histogram`, for example the sum of the counts of several machines).
         protocol: the protocol that produced them.
 
-    A random number of dummies is counted: what is estimated, and how well, is as with that fixed number. Where each
-    value gets dummies of its own, their mean is subtracted.
+    A random number of dummies is counted: what is estimated, and how well, is as with that fixed number, whatever it
+    is; where people send them, fewer or more may do so than were expected. Where each value gets dummies of its own,
+    their mean is subtracted.
 
     Raises:
-        InvalidInputError: the number of reports is not n + dummies (where it can be told).
+        InvalidInputError: the number of reports is not n + dummies (where it can be told), or more than people may
+            send.
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
         NumericalError: the reports do not tell the values apart.
 
@@ -47,16 +49,12 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
         if counts.k != protocol.randomizer.counted:
             what = "values" if protocol.randomizer.counted == protocol.randomizer.inputs else "different reports"
             _checks.reject("reports", f"counts of {protocol.randomizer.counted} {what}", counts.k)
+        if protocol.shuffler.value_law is not None:  # reports are values: each counts once
+            _check_size(protocol, counts.total)
     else:
         array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
-        drawn, own = protocol.shuffler.dummy_law, protocol.shuffler.value_law is not None
-        if own and array.shape[0] < protocol.n and protocol.shuffler.kept == 1:
-            _checks.reject("reports", f"n = {protocol.n} reports or more", array.shape[0])
-        if not own and drawn is None and array.shape[0] != protocol.n + protocol.shuffler.dummies:
-            rule = f"n + dummies = {protocol.n + protocol.shuffler.dummies} reports"
-            _checks.reject("reports", rule, array.shape[0])
-        if drawn is not None and array.shape[0] - protocol.n not in drawn:
-            _checks.reject("reports", f"n = {protocol.n} reports and dummies of {drawn!r}", array.shape[0])
+        _check_size(protocol, array.shape[0])
+        own = protocol.shuffler.value_law is not None
         protocol = protocol if own else protocol.with_dummies(array.shape[0] - protocol.n)
         counts = protocol.randomizer.counts(array)
     read, others = counted(protocol)
@@ -70,6 +68,24 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
         variance_slope=variance.slope,
         variance_matrix=variance.matrix,
     )
+
+
+def _check_size(protocol: Protocol, reports: int) -> None:
+    """Refuse a number of reports that the protocol never releases."""
+    shuffler, n = protocol.shuffler, protocol.n
+    drawn, most = shuffler.dummy_law, shuffler.most_dummies
+    if most is not None:
+        if not n <= reports <= n + most:
+            rule = f"n = {n} reports and up to {most} messages that people send besides"
+            _checks.reject("reports", rule, reports)
+    elif shuffler.value_law is not None:
+        if reports < n and shuffler.kept == 1:
+            _checks.reject("reports", f"n = {n} reports or more", reports)
+    elif drawn is not None:
+        if reports - n not in drawn:
+            _checks.reject("reports", f"n = {n} reports and dummies of {drawn!r}", reports)
+    elif reports != n + shuffler.dummies:
+        _checks.reject("reports", f"n + dummies = {n + shuffler.dummies} reports", reports)
 
 
 def predicted_standard_error(protocol: Protocol, *, frequency: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -63,9 +63,10 @@ def test_a_known_number_of_messages_is_a_number_of_dummies() -> None:
     ends = [hs.dp.delta(one, epsilon=0.7) for one in (given, fixed)]
     assert ends[0].upper == pytest.approx(ends[1].upper, rel=1e-6)
     assert given.with_dummies(31) == given
-    for number in (101, 30):
-        with pytest.raises(InvalidInputError, match="a number that occurs in"):
-            given.with_dummies(number)
+    assert (given.shuffler.most_dummies, survey(BLANKET).shuffler.most_dummies) == (None, 100)
+    for one, number, rule in ((given, 30, "from 31 to 31"), (survey(BLANKET), 101, "from 0 to 100")):
+        with pytest.raises(InvalidInputError, match=rule):
+            one.with_dummies(number)
     known = survey(replace(BLANKET, honest=0.5)).with_dummies(31)
     with pytest.raises(UnsupportedProtocolError, match="come from honest people is not known"):
         hs.dp.epsilon(known, delta=1e-3)

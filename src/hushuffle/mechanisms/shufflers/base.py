@@ -103,6 +103,14 @@ class Shuffler(_checks.ByName, ABC):
         return reports
 
     @property
+    def most_dummies(self) -> int | None:
+        """How many dummies a release may have, from 0 on, whichever coins people throw; None: as its laws say.
+
+        Coins of people are theirs: some may throw none, others may send whatever is not refused.
+        """
+        return None
+
+    @property
     def placed(self) -> npt.NDArray[np.int64] | None:
         """The dummies themselves, shape (dummies,), where they have been drawn; else they come from the blanket."""
         return None

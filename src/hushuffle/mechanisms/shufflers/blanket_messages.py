@@ -134,10 +134,13 @@ class BlanketMessages(Shuffler):
         law = self._whole if self.number is None else None
         return law if law is not None and law.numbers.size > 1 else None
 
+    @property
+    def most_dummies(self) -> int | None:
+        return self.coins if self.number is None else None
+
     def with_dummies(self, dummies: int) -> Shuffler:
-        if dummies not in self._whole or self.number not in (None, dummies):
-            _checks.reject("dummies", f"a number that occurs in {self._whole!r}", dummies)
-        return self._with(number=int(dummies))
+        low, high = (0, self.coins) if self.number is None else (self.number, self.number)
+        return self._with(number=_checks.integer("dummies", dummies, low=low, high=high))
 
     def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
         return messages[rng.permutation(messages.shape[0])]

@@ -63,6 +63,10 @@ class FakesPerValue(PerValue):
         return self.known(self.values) / 2  # beyond p = 1/2 everybody knows more and more what is there
 
     @property
+    def most_dummies(self) -> int:
+        return self.known(self.people) * self.known(self.values)
+
+    @property
     def most_messages(self) -> int:
         return self.known(self.values)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.errors import DataError
+from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.specification.sums import parse_sum
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -39,6 +39,32 @@ def test_the_example_says_who_learns_what_and_what_it_costs() -> None:
     assert parse_sum(report.specification).sum.honest == 0.8
 
 
+def test_the_first_page_says_what_the_claim_rests_on_and_what_happens_otherwise() -> None:
+    report = hs.assess(EXAMPLES / "sum.toml")
+    protocol = parse_sum((EXAMPLES / "sum.toml").read_text(encoding="utf-8")).build(20_000)
+    page = report.statement
+    assert page is not None
+    assert "with epsilon = 1.000 and delta = 1e-09" in page.claim
+    assert "if 16,000 people answer and are honest" in page.claim
+    assert "One row of data" not in page.unit
+    assert {row.key for row in page.assumptions} >= {"participation", "honest", "shuffler", "withheld"}
+    assert "who answers does not depend on the numbers" in " ".join(row.sentence for row in page.assumptions)
+    assert "4,000" in page.threats[-1]
+    assert f"splits it into {protocol.messages_per_person} messages" in page.respondents[0]
+    assert all(row.bound is None for row in page.anonymity)
+    (rows,) = (table.rows for table in report.tables if table.key == "cases")
+    central = report.findings[0].bound
+    assert [row[1] for row in rows[:4]] == [central, central, central, "no guarantee"]
+    assert [row[2] for row in rows[:2]] == [
+        protocol.standard_error() / 20_000,
+        protocol.standard_error(16_000) / 16_000,
+    ]
+    assert rows[3][0] == "4,001 people do not answer, or work with the reader"
+    assert rows[-1][1] == hs.dp.local_epsilon(protocol)
+    with pytest.raises(InvalidInputError, match="too small"):
+        protocol.standard_error(20_000 - 4_001)
+
+
 def test_data_are_counted_and_targets_missed(tmp_path: Path) -> None:
     numbers = np.linspace(-5, 110, 500)
     (tmp_path / "people.csv").write_text("age\n" + "\n".join(map(str, numbers)) + "\n", encoding="utf-8")
@@ -50,6 +76,9 @@ def test_data_are_counted_and_targets_missed(tmp_path: Path) -> None:
     report = hs.assess(specification, base_folder=tmp_path)
     assert report.population is not None
     assert report.population.n == 500
+    assert report.statement is not None
+    assert report.statement.unit.endswith("One row of data is taken for one person.")
+    assert len(report.statement.threats) == 2
     assert [target.word for target in report.targets] == ["fail"] * 4
     keys = [warned.key for warned in report.warnings]
     assert keys == ["numbers-outside", "one-fake-person", "no-local-privacy", "too-few-people", "nobody-may-drop-out"]

@@ -265,20 +265,21 @@ _REFUSED: Final = ("central-dp", "vulnerability", "membership", "re-identificati
 def _facts(specification: Specification, population: Population, written: str) -> Iterator[tuple[str, str]]:
     if specification.statement.author:
         yield "Answers for it", specification.statement.author
-    yield "Date", f"{_today()}, by hushuffle {__version__}"
-    yield "Specification, SHA-256", _digest(written)
+    yield "Date", f"{today()}, by hushuffle {__version__}"
+    yield "Specification, SHA-256", digest(written)
     tables = tomllib.loads(written)
     asked = {key: value for key, value in tables["population"].items() if key not in ("data", "n")}
     columns = [{key: one[key] for key in one if key != "randomizer"} for one in tables.get("columns", [])]
     schema = [asked, population.labels, *columns]
-    yield "Columns and categories, SHA-256", _digest(json.dumps(schema, sort_keys=True, default=str))
+    yield "Columns and categories, SHA-256", digest(json.dumps(schema, sort_keys=True, default=str))
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def _today() -> str:
+def today() -> str:
     """Return the date in UTC; that of SOURCE_DATE_EPOCH where it is set, so that a page can be made again."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)

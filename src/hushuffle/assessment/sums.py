@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from hushuffle.assessment.findings import RELEASE, SHUFFLER
+from hushuffle.assessment.sum_statement import UNIFORM, cases, sum_statement
 from hushuffle.curves.shared_sums import SharedSums
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound, Finding, Progress, Report, Table, Target, Unanswered, Warned, number, silent
@@ -17,7 +18,6 @@ from hushuffle.randomness import secure
 from hushuffle.specification.sums import SumSpecification
 
 _ROUNDS: Final = (4, 12, 52)
-_UNIFORM: Final = "Messages are uniform but for their sum: there is no report that belongs to a value or to a person."
 
 
 def assess_sum(
@@ -34,7 +34,7 @@ def assess_sum(
     ...     population = { n = 10_000, kind = "number", low = 0, high = 100, levels = 101 }
     ...     sum = { epsilon = 1.0, delta = 1e-9 }
     ... '''))
-    >>> print(report.findings[0].bound, "|", report.tables[0].rows[0])
+    >>> print(report.findings[0].bound, "|", report.tables[1].rows[0])
     1.000 nats (certified bracket) | ('messages', 6)
     """
     tell = progress or silent
@@ -43,20 +43,23 @@ def assess_sum(
     tell("messages and noise", 0.4)
     protocol = specification.build(people.n)
     tell("what each adversary learns", 0.6)
-    delta = specification.sum.delta
+    delta, written = specification.sum.delta, specification.effective()
+    findings = _findings(protocol, delta)
+    central, counted = findings[0].bound, people.population.counts is not None
     report = Report(
         title=specification.title or "Assessment of a sum by several messages",
         question=protocol.describe(),
         population=people.population,
-        findings=_findings(protocol, delta),
+        statement=sum_statement(protocol, central, written=written, one_row=counted),
+        findings=findings,
         targets=tuple(_targets(specification, protocol)),
         warnings=(*people.warnings, *_warnings(protocol)),
-        tables=(_costs(protocol), _accuracy(protocol), _together(protocol, delta)),
+        tables=(cases(protocol, central), _costs(protocol), _accuracy(protocol), _together(protocol, delta)),
         unanswered=(
-            Unanswered(question="vulnerability", topic="Guessing a person's number", reason=_UNIFORM),
-            Unanswered(question="re-identification", topic="Naming the sender of a report", reason=_UNIFORM),
+            Unanswered(question="vulnerability", topic="Guessing a person's number", reason=UNIFORM),
+            Unanswered(question="re-identification", topic="Naming the sender of a report", reason=UNIFORM),
         ),
-        specification=specification.effective(),
+        specification=written,
         software=software("polars", "cryptography"),
     )
     tell("done", 1.0)

@@ -65,3 +65,23 @@ def test_takes_little_time(k: int) -> None:
     start = process_time()
     guessing_charts(Questions(), survey(k, 100_000))
     assert process_time() - start < 4  # 0.4 to 0.7 s alone
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+@pytest.mark.parametrize("honest", [0.1, 0.0])
+def test_few_honest_people_are_all_known_to_who_knows_one_in_ten(p: float, honest: float) -> None:
+    truth = hs.RandomizedResponse(k=3, epsilon=float("inf"))
+    some = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=p, honest=honest), n=1000)
+    questions = Questions()
+    charts = {chart.key: chart for chart in guessing_charts(questions, some)}
+    assert not questions.unanswered
+    _, tenth, everybody = charts["guessing-by-knowledge"].series
+    assert tenth.upper == everybody.upper
+    crowd = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=p), n=max(1, round(1000 * honest)))
+    asked = [
+        qif.vulnerability(crowd, adversary=hs.Strong()),
+        *(qif.vulnerability(some, adversary=one) for one in (hs.Strong(), hs.Informed(m=100), hs.Informed(m=999))),
+    ]
+    assert asked == [asked[0]] * 4
+    with pytest.raises(hs.errors.InvalidInputError, match="from 0 to 999"):
+        qif.vulnerability(some, adversary=hs.Informed(m=1000))

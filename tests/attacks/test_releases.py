@@ -22,10 +22,12 @@ from hushuffle import (
     dp,
 )
 from hushuffle.attacks.audit import audit_protocol
+from hushuffle.attacks.audit_specification import audit_specification
 from hushuffle.attacks.audit_study import audit_deployment
 from hushuffle.attacks.releases import release_scores
 from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.randomness import reproducible
+from hushuffle.specification import parse
 
 SURVEY = RandomizedResponse(k=3, epsilon=1.5)
 UNEVEN = MatrixRandomizer([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])
@@ -136,6 +138,8 @@ def nearly(protocol: Protocol, trials: int, share: float) -> None:
     [
         hs.BlanketMessages(p=0.2),
         hs.FakesPerValue(p=0.05),
+        hs.BlanketMessages(p=0.4, honest=0.5),
+        hs.FakesPerValue(p=0.1, honest=0.5),
         hs.AugmentedShuffle(each=hs.DummyLaw.binomial(trials=20, p=0.5), kept=0.9),
     ],
 )
@@ -159,3 +163,25 @@ def test_no_claim_is_tested_of_a_device_that_makes_none() -> None:
     assert made.unanswered[0].topic == "Local epsilon"
     assert "nothing is claimed of a report that gives its value away" in made.unanswered[0].reason
     assert not any("refuted:" in sentence for sentence in made.answers)
+
+
+@pytest.mark.parametrize("people", [0.5, 0.01])
+@pytest.mark.parametrize("kind", ["blanket-messages", "fakes-per-value"])
+def test_a_specification_with_honest_people_is_audited(kind: str, people: float) -> None:
+    specification = parse(f"""
+        population = {{ n = 100, k = 3 }}
+        randomizer = {{ kind = "randomized-response", epsilon = "inf" }}
+        shuffler = {{ kind = "{kind}", p = 0.4, honest = {people} }}
+        targets = {{ delta = 0.05 }}
+        rounds = 2
+    """)
+    made = audit_specification(specification, trials=1000, rng=hs.reproducible(1))
+    assert f"{people:g} of them keep that to themselves" in made.question
+    tables = {table.key: [str(row[0]) for row in table.rows] for table in made.tables}
+    assert ("Central epsilon at delta = 0.05" in tables.get("claims", [])) == (people == 0.5)
+    reasons = " ".join(row.reason for row in made.unanswered)
+    assert ("no epsilon is claimed at delta = 0.05" in reasons) == (people < 0.5)
+    assert "who sent a report" in tables["games"]
+    if kind == "blanket-messages":
+        assert {"a person's value", "a person's value, given in two rounds"} <= {*tables["games"]}
+    assert not any("is refuted:" in sentence for sentence in made.answers)

@@ -185,9 +185,10 @@ def audit_protocol(
     one or the other of `values`. The test adds up, over the messages of a release, how much likelier each is from the
     one value than from the other people and dummies: the likelihood ratio where all others hold one value, and nobody
     adds dummies. Where only counts are released, messages of many releases are drawn in one call and not shuffled.
+    Where only so many people are honest, the datasets and the releases are those of these: figures count on them alone.
 
     Raises:
-        InvalidInputError: others who are not n - 1 people, or an argument out of range.
+        InvalidInputError: others who are not n - 1 (honest) people, or an argument out of range.
 
     Source: docs/how-to/audit.md.
 
@@ -201,7 +202,7 @@ def audit_protocol(
     (False, True)
     """
     half = _checks.integer("trials", trials, low=8) // 2
-    scores = release_scores(protocol, others, values, half, secure() if rng is None else rng)
+    scores = release_scores(protocol.secret, others, values, half, secure() if rng is None else rng)
     return measure(
         scores,
         claimed=claimed,

@@ -72,10 +72,11 @@ def audit_specification(
     arrangement = arranged(specification, people, base_folder)
     shuffler = None if arrangement is None else arrangement.shuffler
     protocol = build_protocol(specification, n=people.n, k=people.k, shuffler=shuffler)
-    rounds = round_games(protocol, rounds=specification.rounds or 1, memoised=specification.memoised is True)
+    honest = protocol.secret
+    rounds = round_games(honest, rounds=specification.rounds or 1, memoised=specification.memoised is True)
     reader = build_adversaries(specification).order
     household = _HOUSEHOLD if reader is None else reader.household
-    order: list[Named] = order_games(protocol, None if arrangement is None else arrangement.groups, household=household)
+    order: list[Named] = order_games(honest, None if arrangement is None else arrangement.groups, household=household)
     return audit_deployment(
         protocol,
         delta=specification.targets.delta if delta is None else delta,

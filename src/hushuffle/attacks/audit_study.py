@@ -66,9 +66,11 @@ def audit_deployment(
 
     `trials` are those of each claim; by default 1,000,000 reports, and as many releases or fewer where they are large.
     All claims together are wrongly accused with probability 1 - `confidence` at most. `further` are games to play
-    besides those of every deployment.
+    besides those of every deployment. Where only so many people are honest, they are whom claims count on: what they
+    send is run and looked at, the messages of all others are known.
     """
-    tell, source = progress or silent, secure() if rng is None else rng
+    tell, source, about = progress or silent, secure() if rng is None else rng, protocol.describe()
+    protocol = protocol.secret
     named = [*games(protocol), *further]
     tests = _CLAIMS + len(named)
     each = 1 - (1 - confidence) / tests
@@ -92,7 +94,7 @@ def audit_deployment(
     played, unplayed = _play(named, terms, lambda what, share: tell(what, (_CLAIMS + share * len(named)) / tests))
     refused += unplayed
     charts = tuple(_errors(protocol, row.found) for row in rows[:2] if row.exact is not None)
-    return _report(protocol.describe(), rows, refused, confidence, charts=charts, played=played)
+    return _report(about, rows, refused, confidence, charts=charts, played=played)
 
 
 def audit_games(
@@ -161,7 +163,11 @@ def _local(mechanism: Mechanism, trials: int, confidence: float, rng: Randomness
 
 def _larger(protocol: Protocol, delta: float) -> float:
     """Return the delta at half of epsilon: events of that size are seen in fewer trials."""
-    return dp.delta(protocol, epsilon=dp.epsilon(protocol, delta=delta).lower / 2).lower
+    claimed = dp.epsilon(protocol, delta=delta)
+    if math.isinf(claimed.upper):
+        message = f"The releases were not run: no epsilon is claimed at delta = {delta:g}."
+        raise UnsupportedProtocolError(message)
+    return dp.delta(protocol, epsilon=claimed.lower / 2).lower
 
 
 def _released(

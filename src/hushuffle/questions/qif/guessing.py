@@ -23,7 +23,15 @@ from hushuffle.model import Bound, Histogram, Kind, Witness
 from hushuffle.model.citation import BLANKET, DARROCH, QIF, Citation
 from hushuffle.questions.qif import binary, many
 from hushuffle.questions.qif.bounds import guess_bound
-from hushuffle.questions.qif.knowledge import QUESTION, Knowledge, Rates, knowledge, known_others, symmetric_law
+from hushuffle.questions.qif.knowledge import (
+    QUESTION,
+    Knowledge,
+    Rates,
+    against,
+    knowledge,
+    known_others,
+    symmetric_law,
+)
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.adversaries import Guesser
@@ -50,7 +58,8 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     Args:
         protocol: what is collected and how.
         adversary: `Uninformed()`, `Strong(others=...)` or `Informed(m=..., known=...)`; without a histogram
-            of the known people it is the worst case over what they hold, and the witness says which.
+            of the known people it is the worst case over what they hold, and the witness says which. Where only so
+            many are honest the known people are of these, and all others work with the guesser.
 
     Returns:
         A `Bound` in probability.
@@ -73,7 +82,7 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     0.5169 (exact)
     """
     _checks.of_type("protocol", protocol, Protocol)
-    guesser, protocol = Uninformed() if adversary is None else adversary, protocol.secret
+    protocol, guesser = against(protocol, Uninformed() if adversary is None else adversary)
     if protocol.shuffler.dummy_law is not None:
         return _drawn(protocol, protocol.shuffler.dummy_law, guesser)
     if protocol.randomizer.law().symmetric is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.mechanisms import randomizers
-from hushuffle.mechanisms.adversaries import Guesser
+from hushuffle.mechanisms.adversaries import Guesser, Informed
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Histogram
 
@@ -56,6 +56,21 @@ def symmetric_law(protocol: Protocol) -> Symmetric:
         UnsupportedProtocolError: it treats the values differently, or its law is not known.
     """
     return randomizers.symmetric_law(protocol.randomizer, for_what=QUESTION)
+
+
+def against(protocol: Protocol, adversary: Guesser) -> tuple[Protocol, Guesser]:
+    """Return what is left of `protocol` to a guesser who works with all but the honest people, and what it knows there.
+
+    Who knows m of the others, in the worst case, knows as many honest ones, or all of these.
+
+    Raises:
+        InvalidInputError: more known people than others.
+    """
+    honest = protocol.secret
+    if honest is protocol or not isinstance(adversary, Guesser):
+        return honest, adversary
+    m, known = adversary.knows(protocol.n - 1)
+    return honest, adversary if known is not None or m < honest.n else Informed(m=honest.n - 1)
 
 
 def knowledge(protocol: Protocol, adversary: Guesser) -> Knowledge:

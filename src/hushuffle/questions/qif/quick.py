@@ -17,7 +17,7 @@ from hushuffle.model.citation import BLANKET, QIF
 from hushuffle.numerics import binomial
 from hushuffle.questions.qif.blanket import shuffle_rate
 from hushuffle.questions.qif.guessing import over_dummies, vulnerability
-from hushuffle.questions.qif.knowledge import Knowledge, knowledge
+from hushuffle.questions.qif.knowledge import Knowledge, against, knowledge
 from hushuffle.questions.qif.many import largest_probability
 from hushuffle.questions.qif.one_value import one_value_rate
 
@@ -51,7 +51,7 @@ def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
     0.1023 to 0.1025 (certified bracket)
     """
     _checks.of_type("protocol", protocol, Protocol)
-    protocol = protocol.secret
+    protocol, adversary = against(protocol, adversary)
     if protocol.shuffler.dummy_law is not None:
         return over_dummies(
             protocol,

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from hushuffle.errors import SpecificationError
-from hushuffle.specification import Specification, parse
+from hushuffle.specification import Specification, build_protocol, parse
 from hushuffle.specification.population import CountedPopulation
 
 HEAD = 'shuffler = { kind = "uniform" }\ntargets = { delta = 1e-6 }\n'
@@ -327,3 +327,44 @@ def test_noise_that_is_fresh_in_every_round_does_not_go_with_kept_reports(shuffl
     with pytest.raises(SpecificationError) as error:
         parse(text)
     assert [str(problem) for problem in error.value.problems] == [expected[0] + hint]
+
+
+@pytest.mark.parametrize(
+    ("n", "shuffler", "expected"),
+    [
+        (10**6, 'kind = "blanket-messages", p = 0.5, trials = 1000', []),
+        (
+            10**6,
+            'kind = "blanket-messages", p = 0.5, trials = 1001',
+            ["shuffler.trials: must be at most 1,000: all n = 1,000,000 people throw at most"],
+        ),
+        (10**9, 'kind = "blanket-messages", p = 0.5', []),
+        (
+            10**9 + 1,
+            'kind = "blanket-messages", p = 0.5',
+            ["shuffler.kind: must be another for more than 1,000,000,000"],
+        ),
+        (
+            10**9 + 1,
+            'kind = "fakes-per-value", p = 0.01',
+            ["shuffler.kind: must be another for more than 1,000,000,000"],
+        ),
+        (10**9, 'kind = "fakes-per-value", p = 0.71', []),
+        (10**9, 'kind = "fakes-per-value", p = 0.72', ["shuffler.p: must be at most 0.715: 1,000,000,000 people send"]),
+    ],
+)
+def test_people_send_as_many_messages_as_there_are_laws_for(n: int, shuffler: str, expected: list[str]) -> None:
+    text = f"""
+        population = {{ n = {n}, k = 3 }}
+        randomizer = {{ kind = "randomized-response", epsilon = "inf" }}
+        shuffler = {{ {shuffler} }}
+        targets = {{ delta = 1e-6 }}
+    """
+    try:
+        build_protocol(parse(text), n=n, k=3)
+    except SpecificationError as error:
+        (found,) = map(str, error.problems)
+        assert expected
+        assert found.startswith(expected[0])
+    else:
+        assert not expected

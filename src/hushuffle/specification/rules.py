@@ -9,6 +9,9 @@ from typing import Any, Final
 
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.mechanisms.shufflers._per_value import MOST
+from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
+from hushuffle.model import number
 from hushuffle.specification._base import rule_and_hint
 from hushuffle.specification.kinds import RANDOMIZERS
 from hushuffle.specification.numbers import grid_of, number_problems
@@ -50,6 +53,8 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
             hint = 'With noise take kind = "blanket-messages".'
             rule = 'must go with true reports: [randomizer] kind = "randomized-response", epsilon = "inf"'
             yield Problem(key="shuffler.kind", rule=rule, value='"fakes-per-value"', hint=hint)
+    if n is not None:
+        yield from _messages(_table(raw, "shuffler"), n, k)
     for position, adversary in enumerate(_adversary_tables(raw)):
         known = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
         if n is not None and known is not None and known > n - 1:
@@ -90,6 +95,23 @@ def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any],
     servers, honest = _integer({"servers": 2, **shuffler}, "servers"), _integer(shuffler, "honest")
     if servers is not None and honest is not None and honest > servers:
         yield Problem(key="shuffler.honest", rule=f"must be <= servers = {servers}", value=f"{honest}")
+
+
+def _messages(shuffler: Mapping[str, Any], n: int, k: int | None) -> Iterator[Problem]:
+    """Yield where so many people throw more coins, or send more fakes, than there are laws for."""
+    kind, p, trials = shuffler.get("kind"), shuffler.get("p"), _integer({"trials": 1, **shuffler}, "trials")
+    if kind not in ("blanket-messages", "fakes-per-value"):
+        return
+    if n > LARGEST:
+        rule, hint = f"must be another for more than {LARGEST:,} people", "A scrambler adds dummies for any crowd."
+        yield Problem(key="shuffler.kind", rule=rule, value=f'"{kind}"', hint=hint)
+    elif kind == "blanket-messages" and trials is not None and n * trials > LARGEST:
+        rule = f"must be at most {LARGEST // n:,}: all n = {n:,} people throw at most {LARGEST:,} coins"
+        yield Problem(key="shuffler.trials", rule=rule, value=f"{trials:,}")
+    elif kind == "fakes-per-value" and k is not None and isinstance(p, float) and n * k * p > MOST:
+        most = number(MOST / n / k, up=False, digits=3)
+        rule = f"must be at most {most}: {n:,} people send at most {MOST:,} fakes of {k:,} categories"
+        yield Problem(key="shuffler.p", rule=rule, value=f"{p:g}")
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:

@@ -157,6 +157,9 @@ def test_tables_say_how_often_a_number_is_reached() -> None:
 def test_it_is_described(shuffler: Shuffler) -> None:
     words = survey(shuffler).describe()
     assert ("keep that to themselves" in words) == (shuffler.honest < 1)  # type: ignore[attr-defined]
+    one, two = (survey(hs.BlanketMessages(p=0.25, trials=trials)).shuffler.describe() for trials in (1, 2))
+    assert one.startswith("each person sends a blanket message besides with probability 0.25, and")
+    assert two.startswith("each person sends up to 2 blanket messages besides, each with probability 0.25, and")
     assert "keeps all reports" in hs.AugmentedShuffle(each=hs.DummyLaw.of({1: 1.0})).describe()
 
 

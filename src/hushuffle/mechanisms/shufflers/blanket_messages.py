@@ -152,11 +152,12 @@ class BlanketMessages(Shuffler):
         return made
 
     def describe(self) -> str:
-        each = "one blanket message" if self.trials == 1 else f"up to {self.trials:,} blanket messages"
+        several = f"up to {self.trials:,} blanket messages besides, each"
+        sends = "a blanket message besides" if self.trials == 1 else several
         trusted = "" if self.honest == 1 else f", and {self.honest:.4g} of them keep that to themselves"
         return (
-            f"people send {each} besides (each with probability {self.p:.6g}){trusted}, and a shuffler releases all "
-            "messages in a uniformly random order"
+            f"each person sends {sends} with probability {self.p:.6g}{trusted}, and a shuffler releases all messages "
+            "in a uniformly random order"
         )
 
 

@@ -176,6 +176,7 @@ def test_what_is_known_for_one_report_alone_says_so() -> None:
     ("text", "words"),
     [
         (SURVEY.replace("epsilon = 1.0", 'epsilon = "inf"'), "must add noise to explore"),
+        (SURVEY.replace('"uniform"', '"blanket-messages", p = 0.5'), "further messages to explore"),
         (SURVEY.replace("n = 60", f"n = {10**13}"), "must be at most 1,000,000,000,000 to explore"),
         ("rounds = 3\nmemoised = true\nchanges = 1\n" + SURVEY, "changes: must be 0"),
     ],

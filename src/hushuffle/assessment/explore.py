@@ -82,7 +82,7 @@ def explore(
 
     Raises:
         SpecificationError: the file is wrong, or is about several columns, the order of records, or reach; devices add
-            no noise; values of memoised reports change.
+            no noise; people send further messages; values of memoised reports change.
         DataError, MissingDependencyError: the data cannot be used.
         InvalidInputError: `specification` is neither.
 
@@ -110,6 +110,11 @@ def explore(
     own = build_protocol(specification, n=people.n, k=people.k)
     if people.n > _MOST:
         unfit("population.n", f"must be at most {_MOST:,} to explore", f"{people.n:,}")
+    if own.shuffler.own_messages:
+        kind = f'"{specification.shuffler.kind}"'
+        unfit(
+            "shuffler.kind", "must not ask people for further messages to explore", kind, "See assess, and calibrate."
+        )
     axes = _axes(specification, people, own)
     deployments = Deployments(
         specification=specification,

@@ -141,7 +141,7 @@ def test_looser_targets_never_remove_a_row(key: str, factor: float) -> None:
     assert kinds(found_once(asked)) <= kinds(found_once(looser))
 
 
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed > 2)) for seed in range(40)])
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed > 0)) for seed in range(40)])
 def test_looser_targets_never_remove_a_row_of_random_wishes(seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - not for privacy
     targets = {

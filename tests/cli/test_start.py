@@ -70,4 +70,4 @@ def test_a_mistyped_key_and_help_take_less_than_a_second(tmp_path: Path) -> None
     specification.write_text(MISTYPED)
     start = _seconds("-c", LIBRARIES)  # 0.29 s on the machine where a mistyped key takes 0.79 s and help 0.26 s
     assert _seconds("-m", "hushuffle", "assess", str(specification)) < 4 * start  # 2.5 to 2.8 there
-    assert _seconds("-m", "hushuffle", "--help") < 1.3 * start
+    assert _seconds("-m", "hushuffle", "--help") < 1.7 * start

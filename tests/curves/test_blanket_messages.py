@@ -198,7 +198,7 @@ def test_one_dataset_is_as_good_as_another_among_true_reports() -> None:
     assert (one.lower, one.upper) == (every.lower, every.upper)
 
 
-@pytest.mark.parametrize("p", [0.5, 1.0])
+@pytest.mark.parametrize("p", [pytest.param(0.5, marks=pytest.mark.slow), 1.0])
 def test_figures_count_on_honest_people_only(p: float) -> None:
     """Whatever is asked of noisy reports beside messages of a share of the people is asked of that share alone."""
     noisy = hs.RandomizedResponse(k=4, epsilon=2.0)

@@ -197,6 +197,7 @@ def test_shorter_windows_may_only_lower_the_lower_end(k: int, kind: Any, monkeyp
         assert all(short <= long * (1 + 1e-9) for short, long in zip(lower(log_tail), whole, strict=True))
 
 
+@pytest.mark.slow
 def test_figures_at_hardly_any_delta_do_not_cross() -> None:
     encoding = hs.UnaryEncoding(k=2, epsilon=0.63, kind="symmetric")
     protocol = hs.Protocol(randomizer=encoding, shuffler=hs.SecureAggregation(), n=1000)

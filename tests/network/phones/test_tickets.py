@@ -28,6 +28,7 @@ def waiting(stage: PhoneStage) -> int:
     return scrambler._gatherings[stage.document.id, 1].waiting
 
 
+@pytest.mark.slow  # it waits for who does not come
 def test_a_message_without_a_ticket_does_not_count(tmp_path: Path) -> None:
     async def run() -> None:
         async with Cheating(tmp_path) as stage:

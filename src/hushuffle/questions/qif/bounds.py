@@ -85,12 +85,8 @@ def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
 def _central(protocol: Protocol) -> float:
     """Return the least (e**epsilon + (k - 1) delta(epsilon))/k over some epsilon."""
     curve, k = divergence(protocol).near(_NEGLIGIBLE, often=True), protocol.randomizer.inputs
-    best = 1.0
-    for epsilon in _TRIED:
-        if math.exp(epsilon) >= best * k:  # so is what follows
-            break
-        best = min(best, (math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k)
-    return best
+    told = (epsilon for epsilon in _TRIED if math.exp(epsilon) < k)
+    return min([1.0, *((math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k for epsilon in told)])
 
 
 def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers) -> Bound:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hushuffle.network import watcher
 from hushuffle.network.watcher import watched
 from network.network_tools import plan_text
 from runtime_cases import LONG
@@ -28,6 +29,26 @@ def test_nothing_is_left_of_a_run_that_ends(tmp_path: Path) -> None:
     assert sleeper.wait(LONG) == -signal.SIGKILL
     wait(lambda: not folder.exists())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_cleans_up_is_not_ended_by_the_hang_up_that_a_killed_parent_causes(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with watched(folder) as group:
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+            os.killpg(group, number)
+    wait(lambda: not folder.exists())
+
+
+def test_it_cleans_up_after_a_parent_that_is_gone_before_it_is_ready(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    here, there = os.pipe()
+    os.close(here)
+    command = [sys.executable, "-I", "-S", watcher.__file__, str(folder)]
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=there, process_group=0, timeout=LONG, check=False)
+    os.close(there)
+    wait(lambda: not folder.exists())
 
 
 def wait(done: Callable[[], bool]) -> None:

@@ -25,13 +25,17 @@ _PATIENCE: Final = 300.0
 def watched(folder: Path, *files: Path) -> Iterator[int]:
     """Yield the process group that processes of a run are to join.
 
-    Afterwards nothing is left of it, nor of the folder, nor of the files.
+    Afterwards nothing is left of it, nor of the folder, nor of the files: who cleans up is ready before anything else
+    is started.
     """
     command = [sys.executable, "-I", "-S", __file__, *(str(one.absolute()) for one in (folder, *files))]
     watcher = subprocess.Popen(  # noqa: S603 - this very file
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0
     )
     try:
+        if not watcher.stdout or not watcher.stdout.read(1):
+            message = f"{sys.executable} ended before it could watch the run"
+            raise ChildProcessError(message)
         yield watcher.pid
     finally:
         watcher.communicate()
@@ -40,7 +44,9 @@ def watched(folder: Path, *files: Path) -> Iterator[int]:
 def clean_up(folder: str, *files: str) -> None:
     """Wait for the end of standard input, then end the processes of this group and remove a folder, and files."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, signal.SIG_IGN)  # a parent that is killed hangs up on a group with stopped processes
+    with suppress(OSError):  # nobody listens any more
+        os.write(sys.stdout.fileno(), b"1")
     os.read(sys.stdin.fileno(), 1)
     group = os.getpgid(0)
     child = os.fork()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from hushuffle.assessment import findings
 from hushuffle.assessment.exposure import Exposure
@@ -104,12 +104,8 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     (1.371, True)
     """
     tell = progress or silent
-    targets = specification.targets
-    if targets.epsilon is None:
-        hint = "For example epsilon = 0.5: the central epsilon that is wanted, at most."
-        unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
+    targets, wished = specification.targets, wished_epsilon(specification)
     exposure = Exposure.of(specification)
-    rounds = exposure.composed
     tell("counting people", 0.0)
     people = specification.population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
@@ -118,18 +114,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         rule = "must be a mechanism with an epsilon to choose"
         unfit("randomizer.kind", rule, f'"{specification.randomizer.kind}"', hint)
     tell("looking for the least noise", 0.1)
-    try:
-        most = solve(
-            protocol,
-            parameter="epsilon",
-            epsilon=targets.epsilon,
-            delta=targets.delta,
-            reports_per_person=exposure.reports,
-            rounds=rounds,
-        )
-    except InvalidInputError:
-        rule = "must be a target that some local epsilon meets"
-        unfit("targets.epsilon", rule, f"{targets.epsilon:g}", "Allow a larger one.")
+    most = solved(specification, protocol, exposure, parameter="epsilon", name="local epsilon")
     tell("looking at the other targets", 0.3)
     binding, value = _binding(specification, protocol, exposure, most.value)
     chosen = with_local_epsilon(protocol, value)
@@ -141,15 +126,13 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         least = _least(protocol, wanted)
         if best.standard_error > wanted and binding == "epsilon":
             tell("looking for the number of people", 0.5)
-            needed = _people(
-                protocol, epsilon=targets.epsilon, delta=targets.delta, standard_error=wanted, exposure=exposure
-            )
+            needed = _people(protocol, epsilon=wished, delta=targets.delta, standard_error=wanted, exposure=exposure)
     tell("comparing", 0.9)
     choice = Choice(
         title=specification.title or "Calibration of a shuffled collection",
         population=people.population,
         deployment=protocol.describe(reports_per_person=exposure.reports),
-        epsilon=targets.epsilon,
+        epsilon=wished,
         delta=targets.delta,
         standard_error=wanted,
         written=point_at(protocol, protocol.randomizer.local_epsilon, targets.delta, exposure),
@@ -162,6 +145,38 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     )
     tell("done", 1.0)
     return choice
+
+
+def wished_epsilon(specification: Specification) -> float:
+    """Return targets.epsilon, or refuse a specification without."""
+    epsilon = specification.targets.epsilon
+    if epsilon is None:
+        hint = "For example epsilon = 0.5: the central epsilon that is wanted, at most."
+        unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
+    return epsilon
+
+
+def solved(
+    specification: Specification,
+    protocol: Protocol,
+    exposure: Exposure,
+    *,
+    parameter: Literal["epsilon", "messages"],
+    name: str,
+) -> Calibration:
+    """Return the value of a parameter that meets targets.epsilon, or refuse a target that none meets."""
+    epsilon = wished_epsilon(specification)
+    try:
+        return solve(
+            protocol,
+            parameter=parameter,
+            epsilon=epsilon,
+            delta=specification.targets.delta,
+            reports_per_person=exposure.reports,
+            rounds=exposure.composed,
+        )
+    except InvalidInputError:
+        unfit("targets.epsilon", f"must be a target that some {name} meets", f"{epsilon:g}", "Allow a larger one.")
 
 
 def _point(found: Calibration) -> Point:

@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from hushuffle.assessment.calibrate import Point, held
+from hushuffle.assessment.calibrate import Point, held, solved, wished_epsilon
 from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.assessment.trials import worst_error
-from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Chart, Population, Series, Table, Target
-from hushuffle.questions.dp.calibration import calibrate as solve
 from hushuffle.specification import Specification, build_protocol
-from hushuffle.specification._base import unfit
 
 _TIMES: Final = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 
@@ -141,31 +138,17 @@ def calibrate_messages(specification: Specification, *, base_folder: Path = Path
     >>> round(choice.least.messages, 4), choice.met
     (0.0523, True)
     """
-    targets = specification.targets
-    if targets.epsilon is None:
-        hint = "For example epsilon = 0.5: the central epsilon that is wanted, at most."
-        unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
+    targets, wished = specification.targets, wished_epsilon(specification)
     exposure, people = Exposure.of(specification), specification.population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
-    try:
-        found = solve(
-            protocol,
-            parameter="messages",
-            epsilon=targets.epsilon,
-            delta=targets.delta,
-            reports_per_person=exposure.reports,
-            rounds=exposure.composed,
-        )
-    except InvalidInputError:
-        rule = "must be a target that some number of messages meets"
-        unfit("targets.epsilon", rule, f"{targets.epsilon:g}", "Allow a larger one.")
+    found = solved(specification, protocol, exposure, parameter="messages", name="number of messages")
     least = _point(found.protocol, found.bound)
     point = Point(local_epsilon=math.inf, central=least.central, standard_error=least.standard_error)
     return MessageChoice(
         title=specification.title or "Calibration of a shuffled collection",
         population=people.population,
         deployment=protocol.describe(reports_per_person=exposure.reports),
-        epsilon=targets.epsilon,
+        epsilon=wished,
         delta=targets.delta,
         standard_error=targets.standard_error,
         written=_point(protocol, exposure.epsilon(protocol, delta=targets.delta)),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from hushuffle.errors import Problem
-from hushuffle.specification._base import Name, Section, refuse
+from hushuffle.specification._base import File, Name, Section, refuse
 from hushuffle.specification.reading import parsed, read_text
 from hushuffle.specification.wording import Vocabulary
 
@@ -52,7 +52,7 @@ Text = Annotated[str, Field(min_length=1)]
 NodeName = Annotated[str, AfterValidator(_node)]
 
 
-class Hosts(Section):
+class Hosts(File):
     """Who takes part in a run, and where."""
 
     servers: dict[NodeName, Annotated[str, AfterValidator(_place)]]
@@ -64,22 +64,22 @@ class Hosts(Section):
     sources_file: Text | None = None
     """The same in a file, one name on a line."""
 
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
+        given = [key for key in ("sources", "sources_file") if key in raw]
+        if len(given) != 1:
+            value = "both" if given else "neither"
+            yield Problem(key="sources", rule="must be there, or sources_file instead", value=value)
+        if raw.get("sources") == []:
+            yield Problem(key="sources", rule="must be one or more names", value="none")
+
 
 _HOST_WORDS: Final = Vocabulary(sections={"": (Hosts,)}, goes_with={})
 
 
 def load_hosts(path: Path) -> Hosts:
     """Return the hosts in a TOML file."""
-    return parsed(read_text(path), Hosts, file=str(path), rules=_host_problems, words=_HOST_WORDS)
-
-
-def _host_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    given = [key for key in ("sources", "sources_file") if key in raw]
-    if len(given) != 1:
-        value = "both" if given else "neither"
-        yield Problem(key="sources", rule="must be there, or sources_file instead", value=value)
-    if raw.get("sources") == []:
-        yield Problem(key="sources", rule="must be one or more names", value="none")
+    return parsed(read_text(path), Hosts, file=str(path), words=_HOST_WORDS)
 
 
 class NodeRecords(Section):
@@ -119,7 +119,7 @@ class Policy(Section):
     """SHA-256 fingerprints of the authorities that it trusts; left out, whatever authority.pem holds."""
 
 
-class NodeConfiguration(Section):
+class NodeConfiguration(File):
     """Which nodes of which run, and where their secrets are; never the secrets themselves."""
 
     document: Text
@@ -147,12 +147,17 @@ class NodeConfiguration(Section):
     result: Text | None = None
     """For the result node: the file to write."""
 
-    @model_validator(mode="after")
-    def _keep_rules(self) -> Self:
-        problems = list(_node_problems(self.model_dump(exclude_none=True)))
-        if problems:
-            refuse("; ".join(str(problem) for problem in problems))
-        return self
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
+        records = raw.get("records")
+        if isinstance(records, dict):
+            given = [key for key in ("data", "prepared") if key in records]
+            if len(given) != 1:
+                value = "both" if given else "neither"
+                yield Problem(key="records", rule="must have either data or prepared", value=value)
+        nodes = raw.get("nodes")
+        if isinstance(nodes, list | tuple) and len(set(map(str, nodes))) < len(nodes):
+            yield Problem(key="nodes", rule="must be different names", value=", ".join(map(str, nodes[:10])))
 
 
 _NODE_WORDS: Final = Vocabulary(
@@ -162,16 +167,4 @@ _NODE_WORDS: Final = Vocabulary(
 
 def load_node(path: Path) -> NodeConfiguration:
     """Return the configuration of nodes in a TOML file."""
-    return parsed(read_text(path), NodeConfiguration, file=str(path), rules=_node_problems, words=_NODE_WORDS)
-
-
-def _node_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    records = raw.get("records")
-    if isinstance(records, dict):
-        given = [key for key in ("data", "prepared") if key in records]
-        if len(given) != 1:
-            value = "both" if given else "neither"
-            yield Problem(key="records", rule="must have either data or prepared", value=value)
-    nodes = raw.get("nodes")
-    if isinstance(nodes, list | tuple) and len(set(map(str, nodes))) < len(nodes):
-        yield Problem(key="nodes", rule="must be different names", value=", ".join(map(str, nodes[:10])))
+    return parsed(read_text(path), NodeConfiguration, file=str(path), words=_NODE_WORDS)

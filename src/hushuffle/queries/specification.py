@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Self, get_args
+from typing import Annotated, Any, Final, get_args
 
-import tomli_w
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from hushuffle import plans
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
@@ -16,7 +15,7 @@ from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.queries.kinds import QUERIES, AnyQuery
 from hushuffle.queries.query import table
-from hushuffle.specification._base import Name, Section, Seed, refuse
+from hushuffle.specification._base import File, Name, Section, Seed
 from hushuffle.specification.reading import parsed, read_text, refuse_other_kind, tables_of
 from hushuffle.specification.wording import Vocabulary
 
@@ -92,13 +91,8 @@ class Network(Section):
         return stages * (self.collect + RESULT_PATIENCE * self.patience)
 
 
-class PlanSpecification(Section):
-    """One execution plan: query, traffic, targets.
-
-    Raises:
-        pydantic.ValidationError: a value or a combination of values breaks a rule; `load_plan` and `parse_plan`
-            raise a `SpecificationError` in plain words instead.
-    """
+class PlanSpecification(File):
+    """One execution plan: query, traffic, targets; see `load_plan`, `parse_plan`."""
 
     title: Name | None = None
     """What the report is called."""
@@ -113,20 +107,13 @@ class PlanSpecification(Section):
     network: Network | None = None
     """How the plan is run by real nodes."""
 
-    @model_validator(mode="after")
-    def _keep_rules(self) -> Self:
-        problems = list(plan_problems(self.plain()))
-        if problems:
-            refuse("; ".join(str(problem) for problem in problems))
-        return self
-
-    def plain(self) -> dict[str, Any]:
-        """Return the specification as tables, lists and values, every default spelled out."""
-        return self.model_dump(exclude_none=True)
-
-    def effective(self) -> str:
-        """Return TOML text with every default spelled out."""
-        return tomli_w.dumps(self.plain())
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
+        query = table(raw, "query")
+        for kind in QUERIES:
+            if query.get("kind") in _names(kind):
+                yield from kind.problems(query)
+        yield from _traffic_problems(table(raw, "traffic"))
 
     def plan(self, people: int) -> plans.Plan:
         """Return the plan for so many people.
@@ -176,16 +163,7 @@ def parse_plan(text: str, *, file: str = "specification") -> PlanSpecification:
     """
     hint = "Such a file is for hushuffle assess, calibrate and collect."
     refuse_other_kind(text, "randomizer", "a survey", hint, file=file)
-    return parsed(text, PlanSpecification, file=file, rules=plan_problems, words=_words())
-
-
-def plan_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield every broken rule that ties values together; those of the wrong type are problems of their own."""
-    query = table(raw, "query")
-    for kind in QUERIES:
-        if query.get("kind") in _names(kind):
-            yield from kind.problems(query)
-    yield from _traffic_problems(table(raw, "traffic"))
+    return parsed(text, PlanSpecification, file=file, words=_words())
 
 
 def _traffic_problems(traffic: Mapping[str, Any]) -> Iterator[Problem]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NoReturn
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NoReturn, Self
 
+import tomli_w
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -14,6 +16,7 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -27,6 +30,39 @@ class Section(BaseModel):
     """One table of a specification: frozen, no unknown key, no guessing of types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class File(Section):
+    """The whole of one kind of file: its sections, and the rules that tie their values together.
+
+    Raises:
+        pydantic.ValidationError: a value or a combination of values breaks a rule; who reads a file raises a
+            `SpecificationError` in plain words instead.
+    """
+
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:  # noqa: ARG003
+        """Yield every rule that ties values together and is broken; those of the wrong type are problems of their own.
+
+        >>> list(File.problems({}))
+        []
+        """
+        yield from ()
+
+    @model_validator(mode="after")
+    def _keep_rules(self) -> Self:
+        problems = list(self.problems(self.plain()))
+        if problems:
+            refuse("; ".join(str(problem) for problem in problems))
+        return self
+
+    def plain(self) -> dict[str, Any]:
+        """Return the specification as tables, lists and values, every default spelled out."""
+        return self.model_dump(exclude_none=True)
+
+    def effective(self) -> str:
+        """Return TOML text with every default spelled out, from which the same specification is read."""
+        return tomli_w.dumps(self.plain())
 
 
 def either(first: str, second: str) -> dict[str, Any]:

@@ -16,16 +16,15 @@ from pydantic import ValidationError
 from hushuffle import _checks
 from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
-from hushuffle.specification._base import Section
+from hushuffle.specification._base import File
 from hushuffle.specification.kinds import AnyShuffler
 from hushuffle.specification.referred import with_files
-from hushuffle.specification.rules import broken_rules
 from hushuffle.specification.specification import Specification
 from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
 
 _PLACE: Final = re.compile(r"(.*?)(?: \(at (?:line (\d+), column (\d+)|end of document)\))?", re.DOTALL)
 _UNNAMED: Final = "specification"
-AnySection = TypeVar("AnySection", bound=Section)
+AnyFile = TypeVar("AnyFile", bound=File)
 """The whole of one kind of file."""
 
 
@@ -55,7 +54,7 @@ def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Spe
     hint = "Such a file is for hushuffle assess and collect."
     refuse_other_kind(text, "sum", "a sum by several messages", hint, file=file)
     prepare = partial(with_files, base_folder=base_folder)
-    return parsed(text, Specification, file=file, rules=broken_rules, words=COLLECTION, prepare=prepare)
+    return parsed(text, Specification, file=file, words=COLLECTION, prepare=prepare)
 
 
 def tables_of(text: str) -> dict[str, Any]:
@@ -92,14 +91,13 @@ def refuse_other_kind(text: str, key: str, what: str, hint: str, *, file: str) -
 
 def parsed(
     text: str,
-    model: type[AnySection],
+    model: type[AnyFile],
     *,
     file: str,
-    rules: Callable[[Mapping[str, Any]], Iterator[Problem]],
     words: Vocabulary,
     prepare: Callable[[Mapping[str, Any]], tuple[Mapping[str, Any], tuple[Problem, ...]]] | None = None,
-) -> AnySection:
-    """Return what TOML `text` states as a `model`, whose `rules` tie values together and whose tables `words` names.
+) -> AnyFile:
+    """Return what TOML `text` states as a `model`, whose tables `words` names.
 
     What the text refers to is read by `prepare`, which says what is wrong with it.
     """
@@ -112,7 +110,7 @@ def parsed(
     except ValueError:  # of Python, about integers
         _fail(file, Problem(key="file", rule="must have numbers of fewer digits", value="thousands of digits"))
     tables, unread = (raw, ()) if prepare is None else prepare(raw)
-    broken, found = [*unread, *rules(tables)], []
+    broken, found = [*unread, *model.problems(tables)], []
     try:
         specification = model.model_validate(tables)
     except ValidationError as error:

@@ -7,20 +7,20 @@ import inspect
 import itertools
 import json
 import textwrap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-import tomli_w
 from pydantic import Field, model_validator
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from hushuffle.errors import SpecificationError
+from hushuffle.errors import Problem, SpecificationError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.shufflers import Shuffler
-from hushuffle.specification._base import Name, Probability, Section, Seed, refuse
+from hushuffle.specification._base import File, Name, Probability, Section, Seed
 from hushuffle.specification.kinds import AnyAdversary, AnyRandomizer, AnyShuffler, Linker, Strong, Uninformed
 from hushuffle.specification.order import Order, with_order_adversaries
 from hushuffle.specification.population import AnyPopulation
@@ -67,7 +67,7 @@ class Run(Section):
     """Whether the report shows every person's value on a map; with a Mallows shuffle by two columns only."""
 
 
-class Specification(Section):
+class Specification(File):
     """One deployment: population, randomizer, shuffler, adversaries, targets."""
 
     title: Name | None = None
@@ -106,12 +106,9 @@ class Specification(Section):
             return {**raw, "adversaries": [{"kind": "strong"}]}
         return with_order_adversaries(raw)
 
-    @model_validator(mode="after")
-    def _keep_rules(self) -> Self:
-        problems = list(broken_rules(self.plain()))
-        if problems:
-            refuse("; ".join(str(problem) for problem in problems))
-        return self
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
+        return broken_rules(raw)
 
     def reports_kept(self, k: int) -> int | None:
         """Return for how many of k values one person keeps a report, at most; None: reports are not kept."""
@@ -123,10 +120,6 @@ class Specification(Section):
         if self.statement == StatementSection():
             del tables["statement"]
         return tables
-
-    def effective(self) -> str:
-        """Return TOML text with every default spelled out; `parse` reads the same specification from it."""
-        return tomli_w.dumps(self.plain())
 
 
 class _Schema(GenerateJsonSchema):

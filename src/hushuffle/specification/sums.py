@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
-import tomli_w
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
-from hushuffle.specification._base import Name, Probability, Section, refuse, unfit
+from hushuffle.specification._base import File, Name, Probability, Section, unfit
 from hushuffle.specification.numbers import number_problems
 from hushuffle.specification.population import AnyPopulation, CountedPopulation, DataPopulation
 from hushuffle.specification.reading import Collection, load_collection, parsed, read_text, tables_of
@@ -43,13 +42,8 @@ class SumTargets(Section):
     """The fewest people that must take part; `hushuffle collect` releases nothing of fewer."""
 
 
-class SumSpecification(Section):
-    """The sum and the mean of people's numbers, by several messages of each.
-
-    Raises:
-        pydantic.ValidationError: a value or a combination of values breaks a rule; `load_sum` and `parse_sum` raise a
-            `SpecificationError` in plain words instead.
-    """
+class SumSpecification(File):
+    """The sum and the mean of people's numbers, by several messages of each: see `load_sum`, `parse_sum`."""
 
     title: Name | None = None
     """What the report is called."""
@@ -60,20 +54,21 @@ class SumSpecification(Section):
     targets: SumTargets = SumTargets()
     """What is wanted besides."""
 
-    @model_validator(mode="after")
-    def _keep_rules(self) -> Self:
-        problems = list(sum_problems(self.plain()))
-        if problems:
-            refuse("; ".join(str(problem) for problem in problems))
-        return self
-
-    def plain(self) -> dict[str, Any]:
-        """Return the specification as tables and values, every default spelled out."""
-        return self.model_dump(exclude_none=True)
-
-    def effective(self) -> str:
-        """Return TOML text with every default spelled out; `parse_sum` reads the same specification from it."""
-        return tomli_w.dumps(self.plain())
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
+        population = raw.get("population")
+        if not isinstance(population, dict):
+            return
+        if population.get("kind") != "number":
+            hint = 'For example kind = "number", low = 0, high = 100, levels = 1001.'
+            value = "nothing" if "kind" not in population else str(population["kind"])
+            yield Problem(key="population.kind", rule='must be "number"', value=value, hint=hint)
+            return
+        yield from number_problems(population)
+        for key in ("person", "reports_per_person"):
+            if key in population:
+                hint = "Everybody gives one number: add up those of a person first."
+                yield Problem(key=f"population.{key}", rule="must be left out", value=str(population[key]), hint=hint)
 
     @property
     def asked(self) -> DataPopulation | CountedPopulation:
@@ -98,23 +93,6 @@ class SumSpecification(Section):
             rule, _, rest = str(error).removeprefix(f"`{name}` ").partition(f", got {name}=")
             value, _, hint = rest.partition(". ")
             unfit(key, rule, value.removesuffix("."), hint, where=f"specification, for n = {n:,} people")
-
-
-def sum_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield every rule that ties values together and is broken."""
-    population = raw.get("population")
-    if not isinstance(population, dict):
-        return
-    if population.get("kind") != "number":
-        hint = 'For example kind = "number", low = 0, high = 100, levels = 1001.'
-        value = "nothing" if "kind" not in population else str(population["kind"])
-        yield Problem(key="population.kind", rule='must be "number"', value=value, hint=hint)
-        return
-    yield from number_problems(population)
-    for key in ("person", "reports_per_person"):
-        if key in population:
-            hint = "Everybody gives one number: add up those of a person first."
-            yield Problem(key=f"population.{key}", rule="must be left out", value=str(population[key]), hint=hint)
 
 
 _WORDS: Final = Vocabulary(
@@ -160,4 +138,4 @@ def parse_sum(text: str, *, file: str = "specification") -> SumSpecification:
     >>> found.build(10_000).messages
     6
     """
-    return parsed(text, SumSpecification, file=file, rules=sum_problems, words=_WORDS)
+    return parsed(text, SumSpecification, file=file, words=_WORDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -79,9 +79,6 @@ class PerValue(Shuffler):
         assert placed is not None, "dummies are drawn before"
         return np.concatenate([reports, placed])
 
-    def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
-        return messages[rng.permutation(messages.shape[0])]
-
     def known(self, number: int | None) -> int:
         """Return how many people or values there are.
 
@@ -92,9 +89,3 @@ class PerValue(Shuffler):
             message = "How many dummies there are depends on n and k: read it from `Protocol(...).shuffler`."
             raise UnsupportedProtocolError(message)
         return number
-
-    def _with(self, **changes: object) -> Self:
-        made = object.__new__(type(self))
-        for name, value in {**vars(self), **changes}.items():
-            object.__setattr__(made, name, value)
-        return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -171,9 +171,16 @@ class Shuffler(_checks.ByName, ABC):
         """Return `reports` followed by the dummies; `draw(count)` gives so many fresh ones."""
         return np.concatenate([reports, draw(self.dummies)]) if self.dummies else reports
 
-    @abstractmethod
     def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
-        """Return `messages`, the n reports followed by the dummies, in released order, same shape."""
+        """Return `messages`, the n reports followed by the dummies, in released order, same shape; uniform here."""
+        return messages[rng.permutation(messages.shape[0])]
+
+    def _with(self, **known: object) -> Self:
+        """Return the same, knowing more: values of attributes that are no choice of who made it."""
+        made = object.__new__(type(self))
+        for name, value in {**vars(self), **known}.items():
+            object.__setattr__(made, name, value)
+        return made
 
     @abstractmethod
     def describe(self) -> str:

@@ -8,16 +8,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw
 
 if TYPE_CHECKING:
-    from hushuffle.randomness import Randomness
+    pass
 
 MOST_TRIALS = 10_000
 """Most messages that a person may send beside the report."""
@@ -141,15 +138,6 @@ class BlanketMessages(Shuffler):
     def with_dummies(self, dummies: int) -> Shuffler:
         low, high = (0, self.coins) if self.number is None else (self.number, self.number)
         return self._with(number=_checks.integer("dummies", dummies, low=low, high=high))
-
-    def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
-        return messages[rng.permutation(messages.shape[0])]
-
-    def _with(self, **known: int) -> BlanketMessages:
-        made = replace(self)
-        for name, value in {"people": self.people, "number": self.number, **known}.items():
-            object.__setattr__(made, name, value)
-        return made
 
     def describe(self) -> str:
         several = f"up to {self.trials:,} blanket messages besides, each"

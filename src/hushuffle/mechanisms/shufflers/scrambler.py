@@ -12,7 +12,6 @@ from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
-from hushuffle.randomness import Randomness
 
 
 @dataclass(frozen=True, kw_only=True, init=False)
@@ -100,9 +99,6 @@ class Scrambler(Shuffler):
             fresh = drawn[_arrivals(np.concatenate([accepted, drawn]))[accepted.size :] < self.cap]
             accepted, missing = np.concatenate([accepted, fresh]), missing - fresh.size
         return accepted
-
-    def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
-        return messages[rng.permutation(messages.shape[0])]
 
     def describe(self) -> str:
         limit = "" if self.cap is None else f" (at most {self.cap:,} messages for each target)"

@@ -22,9 +22,6 @@ class UniformShuffle(Shuffler):
     def reveals(self) -> Reveals:
         return Reveals.MULTISET
 
-    def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
-        return messages[rng.permutation(messages.shape[0])]
-
     def describe(self) -> str:
         return "a shuffler releases the reports in a uniformly random order"
 

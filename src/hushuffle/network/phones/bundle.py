@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -23,7 +22,7 @@ from hushuffle.network.phones.promise import Services, chain_of, draw_task, ques
 from hushuffle.network.phones.task import Issuer, Place, TaskDocument, names_of
 from hushuffle.network.specification import NodeName, Text
 from hushuffle.queries import PlanSpecification
-from hushuffle.specification._base import Section
+from hushuffle.specification._base import File
 from hushuffle.specification.reading import parsed, read_text
 from hushuffle.specification.wording import Vocabulary
 
@@ -33,7 +32,7 @@ AHEAD: Final = dt.timedelta(minutes=15)
 _LISTEN: Final = "127.0.0.1:8080"
 
 
-class PhoneHosts(Section):
+class PhoneHosts(File):
     """Who serves a task for phones, and where."""
 
     people: Annotated[int, Field(ge=1)]
@@ -53,10 +52,6 @@ class PhoneHosts(Section):
 
 
 _WORDS: Final = Vocabulary(sections={"": (PhoneHosts,)}, goes_with={})
-
-
-def _none(_: Mapping[str, Any]) -> Iterator[Problem]:
-    yield from ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +80,7 @@ def prepare_task(
     Raises:
         SpecificationError, DataError, UnsupportedProtocolError: nothing was written.
     """
-    wanted = parsed(read_text(hosts), PhoneHosts, file=str(hosts), rules=_none, words=_WORDS)
+    wanted = parsed(read_text(hosts), PhoneHosts, file=str(hosts), words=_WORDS)
     steps, chain = questions(specification, wanted.people), chain_of(specification)
     query = specification.query.task()
     names = [RELAY, ISSUER, *names_of([query.targets] * len(steps), chain)]

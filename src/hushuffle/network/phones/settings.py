@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from hushuffle.errors import Problem
 from hushuffle.network.phones.keys import Role
 from hushuffle.network.specification import NodeName, Text, listening_place
-from hushuffle.specification._base import Section, refuse
+from hushuffle.specification._base import File
 from hushuffle.specification.reading import parsed, read_text
 from hushuffle.specification.wording import Vocabulary
 
 
-class ServiceSettings(Section):
+class ServiceSettings(File):
     """What a service is, where it listens, and where its tasks, keys and memory are; never the keys themselves."""
 
     role: Role
@@ -52,12 +52,24 @@ class ServiceSettings(Section):
     connections_each: Annotated[int, Field(ge=1)] | None = None
     """The most connections of one address at a time; left out: as many. Behind a proxy all have its address."""
 
-    @model_validator(mode="after")
-    def _keep_rules(self) -> Self:
-        problems = list(_service_problems(self.model_dump(exclude_none=True)))
-        if problems:
-            refuse("; ".join(str(problem) for problem in problems))
-        return self
+    @classmethod
+    def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
+        role = raw.get("role")
+        if role == "relay" and "gateway" not in raw:
+            yield Problem(
+                key="gateway", rule="must be there for a relay", value="nothing", hint="The first scrambler's URL."
+            )
+        if role in {"scrambler", "target", "result", "issuer"} and "keys" not in raw:
+            hint = "`hushuffle node keys NAME --role ROLE --out DIR` makes them."
+            yield Problem(key="keys", rule="must be there for all but a relay", value="nothing", hint=hint)
+        for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer"), ("database", "issuer")):
+            if raw.get(key, 1) != 1 and role != owner:
+                yield Problem(key=key, rule=f"must be left out but for a {owner}", value=f"role {role!r}")
+        if role == "issuer" and "codes" not in raw:
+            hint = "`hushuffle node codes COUNT --out DIR` makes them."
+            yield Problem(key="codes", rule="must be there for an issuer", value="nothing", hint=hint)
+        if ("certificate" in raw) != ("certificate_key" in raw):
+            yield Problem(key="certificate", rule="must be there with certificate_key, or neither", value="one of them")
 
 
 _WORDS: Final = Vocabulary(sections={"": (ServiceSettings,)}, goes_with={})
@@ -69,23 +81,4 @@ def load_service(path: Path) -> ServiceSettings:
     Raises:
         SpecificationError: with every problem: key, rule, value, hint.
     """
-    return parsed(read_text(path), ServiceSettings, file=str(path), rules=_service_problems, words=_WORDS)
-
-
-def _service_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    role = raw.get("role")
-    if role == "relay" and "gateway" not in raw:
-        yield Problem(
-            key="gateway", rule="must be there for a relay", value="nothing", hint="The first scrambler's URL."
-        )
-    if role in {"scrambler", "target", "result", "issuer"} and "keys" not in raw:
-        hint = "`hushuffle node keys NAME --role ROLE --out DIR` makes them."
-        yield Problem(key="keys", rule="must be there for all but a relay", value="nothing", hint=hint)
-    for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer"), ("database", "issuer")):
-        if raw.get(key, 1) != 1 and role != owner:
-            yield Problem(key=key, rule=f"must be left out but for a {owner}", value=f"role {role!r}")
-    if role == "issuer" and "codes" not in raw:
-        hint = "`hushuffle node codes COUNT --out DIR` makes them."
-        yield Problem(key="codes", rule="must be there for an issuer", value="nothing", hint=hint)
-    if ("certificate" in raw) != ("certificate_key" in raw):
-        yield Problem(key="certificate", rule="must be there with certificate_key, or neither", value="one of them")
+    return parsed(read_text(path), ServiceSettings, file=str(path), words=_WORDS)

@@ -103,7 +103,7 @@ class BlanketBound:
         if self.table is None:
             value = fair_signs(self.high, slope, threshold, head)[1]
         else:
-            value = self.table.upper(slope, threshold, head)
+            value = self.table.ends(slope, threshold, head)[1]
         each = float(np.sum(self.mass * value / self.total)) * (1 + EPS * (16 + self.mass.size))
         result = each + pull * self.outside  # no cell can weigh more than k theta
         gap, price = self.theta, excess * self.lie

@@ -58,14 +58,14 @@ class Mixture(SearchedCurve):
     """The divergence where the number of dummies follows `law`; `curves` gives the one for each number.
 
     `numbers` are those that are looked at, the smallest and the largest among them; where there are none they are
-    chosen for each epsilon. `trials` are pairs of neighbours that a lower end is sought at; where there are none, the
-    one that the curve of the median names.
+    chosen for each epsilon. `trial` is a pair of neighbours that a lower end is sought at; where there is none, the
+    one that the curve of the median names, in the better order.
     """
 
     law: DummyLaw
     curves: _Curves
     numbers: tuple[int, ...] = ()
-    trials: tuple[Witness, ...] = ()
+    trial: Witness | None = None
 
     @classmethod
     def of(cls, law: DummyLaw, make: Callable[[int], PrivacyCurve]) -> Mixture:
@@ -160,7 +160,8 @@ class Mixture(SearchedCurve):
     def contenders(self, epsilon: float) -> SearchedCurve:
         new = self.few(epsilon)
         some = (self.law.middle, *self.law.numbers[[0, -1]].tolist())
-        return replace(new, trials=_both_ways(new.curves[dummies].lower(epsilon)[1] for dummies in some))
+        trials = _both_ways(new.curves[dummies].lower(epsilon)[1] for dummies in some)
+        return replace(new, trial=max(trials, key=lambda witness: new.lower_at(witness, epsilon)))
 
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
@@ -168,8 +169,10 @@ class Mixture(SearchedCurve):
         return max(min(self.some_upper(epsilon, _SHARE)[0], 1.0), _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        trials = self.trials or _both_ways([self._typical.lower(epsilon)[1]])
-        return max(((self.lower_at(witness, epsilon), witness) for witness in trials), key=lambda end: end[0])
+        typical, trial = self._typical, self.trial
+        if trial is None:
+            trial = max(_both_ways([typical.lower(epsilon)[1]]), key=lambda one: typical.lower_at(one, epsilon))
+        return self.lower_at(trial, epsilon), trial
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
         found = self._mean(lambda dummies: self.curves[dummies].lower_at(witness, epsilon), _SHARE)

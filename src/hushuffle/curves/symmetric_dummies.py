@@ -27,7 +27,7 @@ from hushuffle.curves.symmetric_pairs import AT_FIRST, AT_THIRD, FINE, Cells, as
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS, LOG_TAIL, Floats, deviation, fair_signs, positive_mean
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, FairTable, Floats, deviation, fair_signs, positive_mean
 
 _LONGEST: Final = 1 << 29
 """Most products of a direct convolution: about a second."""
@@ -105,6 +105,11 @@ class HeldAlike:
         )
 
     @cached_property
+    def _signs(self) -> FairTable | None:
+        """Return masses and tails of all rows of `_pairs`, for many epsilons."""
+        return FairTable.of(self._pairs[0])
+
+    @cached_property
     def _pairs(self) -> tuple[Floats, Floats, Floats]:
         """Return rows of reports at a or b, in every bin: how many at least, weight, what the threshold grows by."""
         chance, bends = 2 / (self.k - 1), self.bend > 0
@@ -144,7 +149,10 @@ class HeldAlike:
         """
         growth, (signs, weight, bias) = float(np.exp(epsilon)), self._pairs
         slope, threshold = (1 + growth) / 2, float(np.expm1(epsilon)) * bias * (1 + self.doubt)
-        value, _ = fair_signs(signs, slope, threshold, (slope * signs - threshold, slope * signs + threshold))
+        head = slope * signs - threshold, slope * signs + threshold
+        value, _ = (
+            self._signs.ends(slope, threshold, head) if self._signs else fair_signs(signs, slope, threshold, head)
+        )
         found = float(np.sum(weight * value)) * (1 - self.doubt - EPS * (64 + weight.size))
         return max(found - growth * self.outside, 0.0)
 

@@ -264,7 +264,7 @@ def _runs(one: Floats, two: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FairTable:
-    """Upper ends of `fair_signs` for the same numbers of signs and many thresholds: masses and tails of whole rows.
+    """Both ends of `fair_signs` for the same numbers of signs and many thresholds: masses and tails of whole rows.
 
     Row i is Bin(s, 1/2) from s // 2 on, s the i-th different number of signs, and begins at `base` + s // 2; what lies
     beyond its window has probability at most e**-95. `row` says which row each of `signs` reads, both shape (B,).
@@ -283,8 +283,8 @@ class FairTable:
         """Return the table; None if it would be larger than evaluating a hundred thresholds one by one.
 
         >>> two = FairTable.of(np.array([2.0]))
-        >>> two.upper(1.0, np.array([1.0]), (np.array([1.0]), np.array([3.0]))).round(12).tolist()
-        [0.25]
+        >>> [end.round(12).tolist() for end in two.ends(1.0, np.array([1.0]), (np.array([1.0]), np.array([3.0])))]
+        [[0.25], [0.25]]
         """
         numbers, row = np.unique(signs, return_inverse=True)
         first = np.floor(numbers / 2)
@@ -301,17 +301,17 @@ class FairTable:
         base = begin - first.astype(np.int64)
         return cls(signs=signs, row=row.ravel(), base=base, last=last, mass=mass, tail=tail, noise=noise)
 
-    def upper(self, slope: float, threshold: Floats, head: tuple[Floats, Floats]) -> Floats:
-        """Return what `fair_signs` does as its upper end, to a few units of rounding."""
+    def ends(self, slope: float, threshold: Floats, head: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+        """Return what `fair_signs` does, to a few units of rounding."""
         if _cancels(self.signs, slope, head):
-            return fair_signs(self.signs, slope, threshold, head)[1]
+            return fair_signs(self.signs, slope, threshold, head)
         first = np.floor((self.signs + threshold / slope) / 2) + 1
         place = self.base[self.row] + np.minimum(first, self.last[self.row] + 2).astype(np.int64)
         gain, loss = slope * first * self.mass[place], threshold * self.tail[place]
         skipped = 16 * EPS * slope * self.signs * self.mass[place - 1]
-        beyond = 2 * math.exp(LOG_TAIL) * slope * self.signs
-        rounded_up: Floats = np.maximum(gain - loss, 0.0) + self.noise * (gain + loss) + skipped + beyond
-        return rounded_up
+        beyond = 2 * math.exp(LOG_TAIL) * slope * self.signs  # of gain, and of loss, at most half of it each
+        error = self.noise * (gain + loss) + beyond
+        return np.maximum(gain - loss - error, 0.0), np.maximum(gain - loss, 0.0) + error + skipped
 
 
 def _from_the_head(signs: Floats, slope: float, head: tuple[Floats, Floats], noise: float) -> tuple[Floats, Floats]:

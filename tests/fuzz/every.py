@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from fuzz import binaries, kept, programs, specifications, tables
+from fuzz import binaries, kept, phones, programs, specifications, tables
 from fuzz.fuzzing import Fuzzer
 
 CORPUS: Final = Path(__file__).parent / "corpus"
@@ -43,5 +43,13 @@ FUZZERS: Final[dict[str, tuple[Fuzzer, int, int]]] = {
     "test vectors": (kept.vectors, 150, 10_000),
     "texts": (tables.texts, 150, 20_000),
     "matrices": (tables.matrices, 150, 20_000),
+    "tasks of phones": (phones.tasks, 300, 20_000),
+    "sealed requests": (phones.requests, 300, 20_000),
+    "batches": (phones.batches, 300, 20_000),
+    "parts": (phones.parts, 200, 20_000),
+    "tokens": (phones.tokens, 20, 2_000),
+    "service keys": (phones.service_keys, 30, 2_000),
+    "service settings": (phones.service_settings, 300, 10_000),
+    "phone hosts": (phones.phone_hosts, 300, 10_000),
     "command lines": (programs.command_lines, 15, 3_000),
 }

@@ -61,7 +61,7 @@ class Task:
             self.steps: list[dict[str, Any]] = self.document["steps"]
             self.chain: list[dict[str, str]] = self.document["chain"]
             self.gateway = binascii.a2b_base64(self.document["gateway"])
-        except (ValueError, TypeError, LookupError):
+        except (ValueError, TypeError, LookupError, RecursionError):
             known = False
         if not known:
             message = "this is no task document of version 1."
@@ -180,7 +180,7 @@ def kept(path: str) -> dict[str, Any] | None:
         _ = bytes.fromhex(found["secret"]), found["answers"]
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         message = f"{path} cannot be read or is damaged: nothing is sent."
         raise PhoneError(message) from None
     return found

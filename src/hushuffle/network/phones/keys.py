@@ -67,7 +67,7 @@ class ServiceKeys:
             )
         except DataError:
             raise
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             fail(f"{where} does not hold the keys of a service: `hushuffle node keys` makes them.")
 
     @property
@@ -150,7 +150,7 @@ def public_of(folder: Path, name: str) -> dict[str, Any]:
         table = json.loads(path.read_bytes())
     except OSError as error:
         fail(f"{path} cannot be read: {cause(error)}. `hushuffle node keys {name}` makes it, on the host of {name}.")
-    except ValueError:
+    except (ValueError, RecursionError):
         table = None
     if not isinstance(table, dict) or not {"seal", "sign"} <= table.keys():
         fail(f"{path} does not hold the public keys of a service.")

@@ -67,7 +67,7 @@ class GatewayKey:
         """Return the key of 64 hexadecimal digits."""
         try:
             private = bytes.fromhex(text.strip())
-        except ValueError:
+        except (ValueError, AttributeError):
             private = b""  # refused as what it is
         return cls(private=private, number=number)
 

@@ -59,7 +59,7 @@ class ServiceSettings(File):
             yield Problem(
                 key="gateway", rule="must be there for a relay", value="nothing", hint="The first scrambler's URL."
             )
-        if role in {"scrambler", "target", "result", "issuer"} and "keys" not in raw:
+        if role in ("scrambler", "target", "result", "issuer") and "keys" not in raw:
             hint = "`hushuffle node keys NAME --role ROLE --out DIR` makes them."
             yield Problem(key="keys", rule="must be there for all but a relay", value="nothing", hint=hint)
         for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer"), ("database", "issuer")):

@@ -52,7 +52,7 @@ def assess_sum(
         population=people.population,
         statement=sum_statement(protocol, central, written=written, one_row=counted),
         findings=findings,
-        targets=tuple(_targets(specification, protocol)),
+        targets=tuple(sum_targets(specification, protocol)),
         warnings=(*people.warnings, *_warnings(protocol)),
         tables=(cases(protocol, central), _costs(protocol), _accuracy(protocol), _together(protocol, delta)),
         unanswered=(
@@ -93,8 +93,14 @@ def _findings(protocol: SplitAndMix, delta: float) -> tuple[Finding, ...]:
     )
 
 
-def _targets(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[Target]:
+def sum_targets(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[Target]:
+    """Yield what is asked of a sum, with what is got."""
     asked = specification.targets
+    if asked.epsilon is not None:
+        delta = specification.wanted_delta
+        topic = f"Central epsilon at delta = {delta:g}"
+        got = dp.epsilon(protocol, delta=delta)
+        yield Target(key="epsilon", topic=topic, rule="at most", asked=asked.epsilon, got=got)
     yield Target(
         key="delta",
         topic="Delta, against one over the number of people",

@@ -42,17 +42,22 @@ def calibrate(
     Prints the largest local epsilon that meets targets.epsilon (central, at targets.delta) and all other targets of
     privacy, the smallest that meets targets.standard_error, if it is given, and whether one meets all. Of several
     [[columns]], the largest factor for the local epsilons of all of them. Where people send further messages, how few
-    of these are enough. Writes no file.
+    of these are enough. Of a [sum], which levels, noise and messages meet targets.epsilon and targets.standard_error,
+    and what a person sends. Writes no file.
 
     Args:
         specification: the TOML file that describes the deployment, with targets.epsilon.
         json: print the answer as JSON, and nothing else, to standard output.
-        strict: end with exit code 3 if no local epsilon meets all targets.
+        strict: end with exit code 3 if what is proposed does not meet all targets.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics.
-    from hushuffle.specification.reading import load_collection  # noqa: PLC0415
+    from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415
 
-    collection = load_collection(specification)
+    collection = load_deployment(specification)
+    if isinstance(collection, SumSpecification):
+        from hushuffle.cli.sums import calibrate_file  # noqa: PLC0415
+
+        return calibrate_file(collection, specification.parent, as_json=json, strict=strict)
     from hushuffle.assessment.calibrate import calibrate as run  # noqa: PLC0415
     from hushuffle.assessment.messages import calibrate_messages  # noqa: PLC0415
     from hushuffle.assessment.shared_noise import calibrate_columns  # noqa: PLC0415

@@ -173,7 +173,7 @@ class SplitAndMix(_checks.ByName):
     @property
     def needed(self) -> int:
         """How many people must answer, be honest and not work with the reader."""
-        return math.ceil(Fraction(repr(self.honest)) * self.n)
+        return people_needed(self.honest, self.n)
 
     @property
     def changes(self) -> float:
@@ -321,6 +321,15 @@ class SplitAndMix(_checks.ByName):
             "uniform but for their sum; a shuffler mixes all messages; "
             f"{self.needed:,} people must answer and be honest."
         )
+
+
+def people_needed(honest: float, n: int) -> int:
+    """Return how many people this share of n is, rounded up.
+
+    >>> people_needed(0.1, 30)
+    3
+    """
+    return math.ceil(Fraction(repr(honest)) * n)
 
 
 def _ratio(epsilon: float, distance: int) -> int:

@@ -34,6 +34,10 @@ class Sum(Section):
 class SumTargets(Section):
     """What is asked of the sum besides."""
 
+    epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
+    """The largest central epsilon that is acceptable, in nats; `hushuffle calibrate` makes the noise for it."""
+    delta: Probability | None = None
+    """The delta that `epsilon` is asked at; that of [sum] if left out."""
     standard_error: Annotated[float, Field(gt=0)] | None = None
     """The largest standard error of the mean that is acceptable, in the unit of the numbers."""
     bits: Annotated[int, Field(ge=1)] | None = None
@@ -69,6 +73,20 @@ class SumSpecification(File):
             if key in population:
                 hint = "Everybody gives one number: add up those of a person first."
                 yield Problem(key=f"population.{key}", rule="must be left out", value=str(population[key]), hint=hint)
+
+    @property
+    def wanted_delta(self) -> float:
+        """The delta that `targets.epsilon` is asked at."""
+        return self.sum.delta if self.targets.delta is None else self.targets.delta
+
+    def altered(self, *, epsilon: float, delta: float, levels: int) -> SumSpecification:
+        """Return the same of other noise."""
+        plain = self.plain()
+        changed = {
+            "population": {**plain["population"], "levels": levels},
+            "sum": {**plain["sum"], "epsilon": epsilon, "delta": delta},
+        }
+        return SumSpecification.model_validate({**plain, **changed})
 
     @property
     def asked(self) -> DataPopulation | CountedPopulation:

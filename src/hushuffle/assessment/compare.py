@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from hushuffle import _checks
 from hushuffle.assessment.assess import assess
+from hushuffle.assessment.sums import assess_sum
 from hushuffle.assessment.targets import GUESSES, strongest
-from hushuffle.model import Bound, Cell, Progress, Report, Table, Target, silent
+from hushuffle.model import Bound, Cell, NumberGrid, Progress, Report, Scenario, Table, Target, silent
 from hushuffle.model.report import software
 from hushuffle.specification import ReachPopulation, Specification, build_protocol
 from hushuffle.specification._base import unfit
-from hushuffle.specification.reading import load_collection
+from hushuffle.specification.sums import SumSpecification, load_deployment
 
 _NONE: Final = "no figure"
 _DIFFERS: Final = "differs"
@@ -25,34 +26,18 @@ _ASKED: Final = (
     ("guessing", "guessing an answer"),
     ("re-identification", "naming a sender"),
 )
+_OF_NUMBERS: Final = ("numbers", "standard error of the mean", "standard error of the sum")
+_COLLUDING: Final = "central epsilon, {:,} colluders"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """One deployment: the name of its file, its specification, and its assessment."""
+    """One deployment: the name of its file, its specification as tables, its assessment, and `facts` by row."""
 
     name: str
-    specification: Specification
+    plain: Mapping[str, Any]
     report: Report
-
-    @property
-    def bits(self) -> float | None:
-        """The bits of one report; None in a reach study."""
-        population = self.report.population
-        if population is None or isinstance(self.specification.population, ReachPopulation):
-            return None
-        return self.specification.randomizer.build(len(population.labels)).layout.bits
-
-    @property
-    def messages(self) -> float | None:
-        """How many messages a person sends; None in a reach study."""
-        population, specification = self.report.population, self.specification
-        if population is None or isinstance(specification.population, ReachPopulation):
-            return None
-        if specification.shuffler.kind == "mallows":
-            return 1.0
-        protocol = build_protocol(specification, n=population.n, k=len(population.labels))
-        return 1 + protocol.shuffler.own_messages
+    facts: Mapping[str, Cell]
 
     @property
     def figures(self) -> dict[str, Bound]:
@@ -64,7 +49,9 @@ class Compared:
 
 
 def compare(files: Sequence[str | os.PathLike[str]], *, progress: Progress | None = None) -> tuple[Compared, ...]:
-    """Assess several deployments, each of one column; errors are predicted, the collections are not run.
+    """Assess several deployments, each of one column or of one sum; errors are predicted, collections are not run.
+
+    Where sums hold against some people who work with the reader, the others are held against as many.
 
     Args:
         files: the names of two TOML files or more.
@@ -78,13 +65,93 @@ def compare(files: Sequence[str | os.PathLike[str]], *, progress: Progress | Non
     paths = [Path(file) for file in files]
     _checks.integer("len(files)", len(paths), low=2)
     read = [(path, _one(path)) for path in paths]
-    tell, names, found = progress or silent, _names(paths), []
+    tell, names = progress or silent, _names(paths)
+    sums = [(path, one) for path, one in read if isinstance(one, SumSpecification)]
+    sizes = {path: one.asked.read(path.parent).n for path, one in sums}
+    colluders = max((sizes[path] - one.build(sizes[path]).needed for path, one in sums), default=0)
+    found = []
     for place, (path, specification) in enumerate(read):
         tell(f"assessing {names[place]}", place / len(read))
-        run = specification.run.model_copy(update={"repetitions": 0})
-        made = assess(specification.model_copy(update={"run": run}), base_folder=path.parent)
-        found.append(Compared(name=names[place], specification=specification, report=made))
+        if isinstance(specification, SumSpecification):
+            found.append(_of_sum(names[place], specification, path.parent, colluders))
+        else:
+            found.append(_of_column(names[place], specification, path.parent, colluders))
     return tuple(found)
+
+
+def _of_column(name: str, specification: Specification, folder: Path, colluders: int) -> Compared:
+    changed: dict[str, Any] = {"run": specification.run.model_copy(update={"repetitions": 0})}
+    if colluders:
+        changed["statement"] = specification.statement.model_copy(update={"colluders": colluders})
+    report = assess(specification.model_copy(update=changed), base_folder=folder)
+    facts: dict[str, Cell] = {
+        "mechanism": _mechanism(specification),
+        "shuffler": specification.shuffler.kind,
+        "delta": f"{specification.targets.delta:g}",
+        "standard error": _error(report),
+    }
+    population, of_mean = report.population, next((one for one in report.tables if one.key == "mean-of-numbers"), None)
+    if colluders and report.statement is not None:
+        facts[_COLLUDING.format(colluders)] = _against(report.statement.scenarios)
+    if population is not None and not isinstance(specification.population, ReachPopulation):
+        bits, messages = specification.randomizer.build(len(population.labels)).layout.bits, 1.0
+        if specification.shuffler.kind != "mallows":
+            protocol = build_protocol(specification, n=population.n, k=len(population.labels))
+            messages = 1 + protocol.shuffler.own_messages
+        facts |= _sent(bits, messages)
+        if specification.population.grid is not None:
+            facts["numbers"] = _numbers(specification.population.grid)
+        if of_mean is not None:
+            error = of_mean.rows[0][1]
+            assert isinstance(error, float)
+            facts |= _errors(error, population.n)
+    return Compared(name=name, plain=specification.plain(), report=report, facts=facts)
+
+
+def _of_sum(name: str, specification: SumSpecification, folder: Path, colluders: int) -> Compared:
+    report = assess_sum(specification, base_folder=folder)
+    assert report.population is not None
+    protocol, grid = specification.build(report.population.n), specification.asked.grid
+    assert grid is not None  # a rule
+    facts: dict[str, Cell] = {
+        "mechanism": "sum by several messages",
+        "shuffler": "uniform",
+        "delta": f"{protocol.delta:g}",
+        "numbers": _numbers(grid),
+        **_errors(protocol.standard_error() / protocol.n, protocol.n),
+        **_sent(protocol.bits_per_message, protocol.messages),
+    }
+    if colluders:
+        spared = colluders <= protocol.n - protocol.needed
+        facts[_COLLUDING.format(colluders)] = report.findings[0].bound if spared else "no guarantee"
+    return Compared(name=name, plain=specification.plain(), report=report, facts=facts)
+
+
+def _numbers(grid: NumberGrid) -> str:
+    return f"{grid.low:g} to {grid.high:g}, {grid.levels:,} levels"
+
+
+def _sent(bits: float, messages: float) -> dict[str, Cell]:
+    return {
+        "bits of a report": f"{bits:.4g}",
+        "messages of each person": f"{messages:.4g}",
+        "bits of each person": f"{bits * messages:.4g}",
+    }
+
+
+def _errors(of_mean: float, n: int) -> dict[str, Cell]:
+    """Return the errors of mean and sum, in the unit of the numbers."""
+    errors = {"mean": of_mean, "sum": of_mean * n}
+    return {
+        f"standard error of the {name}": Bound(lower=0.0, upper=error, kind="upper", unit="")
+        for name, error in errors.items()
+    }
+
+
+def _against(scenarios: Sequence[Scenario]) -> Cell:
+    """Return what is left where so many people tell their reports."""
+    found = next((one for one in scenarios if one.key == "colluders"), None)
+    return _NONE if found is None or found.central is None else found.central
 
 
 def comparison_report(compared: Sequence[Compared]) -> Report:
@@ -95,7 +162,7 @@ def comparison_report(compared: Sequence[Compared]) -> Report:
         question=f"Compared: {', '.join(one.name for one in compared)}.",
         answers=tuple(f"{one.name}: {_verdict(one.report.targets)} {one.report.question}" for one in compared),
         tables=(
-            _table("figures", "What each gives", _gives(compared), compared),
+            _table("figures", "What each gives", _gives(compared), compared, caption=_caption(compared)),
             _table("targets", "Targets", _targets(compared), compared),
             *_changes(compared),
         ),
@@ -104,8 +171,10 @@ def comparison_report(compared: Sequence[Compared]) -> Report:
     )
 
 
-def _one(path: Path) -> Specification:
-    collection = load_collection(path)
+def _one(path: Path) -> Specification | SumSpecification:
+    collection = load_deployment(path)
+    if isinstance(collection, SumSpecification):
+        return collection
     if collection.several:
         hint = "Compare files of one column; assess says what several come to together."
         unfit("columns", "must not be several in a comparison", f"{len(collection.columns)}", hint, where=str(path))
@@ -123,12 +192,24 @@ def _verdict(targets: Sequence[Target]) -> str:
     return f"not met: {'; '.join(missed)}." if missed else "all targets met."
 
 
-def _table(key: str, title: str, rows: Iterator[tuple[str, list[Cell]]], compared: Sequence[Compared]) -> Table:
+def _caption(compared: Sequence[Compared]) -> str:
+    if not any("numbers" in one.facts for one in compared):
+        return ""
+    return (
+        "Colluders tell the reader their own reports. "
+        "Errors of mean and sum: over all coins if all answer, in the unit of the numbers, for those that are worst; "
+        "the standard error below is that of the share of a level."
+    )
+
+
+def _table(
+    key: str, title: str, rows: Iterator[tuple[str, list[Cell]]], compared: Sequence[Compared], *, caption: str = ""
+) -> Table:
     """Return a table with a column for each deployment, whose last column marks the rows that differ."""
     return Table(
         key=key,
         title=title,
-        caption="",
+        caption=caption,
         columns=("", *(one.name for one in compared), "differs"),
         rows=tuple((name, *cells, _DIFFERS if _different(cells) else "") for name, cells in rows),
     )
@@ -139,14 +220,19 @@ def _different(cells: Sequence[Any]) -> bool:
 
 
 def _gives(compared: Sequence[Compared]) -> Iterator[tuple[str, list[Cell]]]:
-    yield "mechanism", [_mechanism(one.specification) for one in compared]
-    yield "shuffler", [one.specification.shuffler.kind for one in compared]
+    def facts(row: str) -> tuple[str, list[Cell]]:
+        return row, [one.facts.get(row, _NONE) for one in compared]
+
+    yield facts("mechanism")
+    yield facts("shuffler")
     yield "people", [f"{one.report.population.n:,}" if one.report.population else _NONE for one in compared]
+    yield facts("delta")
     for question, words in _ASKED:
         yield words, [one.figures.get(question, _NONE) for one in compared]
-    yield "standard error", [_error(one.report) for one in compared]
-    yield "bits of a report", [_NONE if one.bits is None else f"{one.bits:.4g}" for one in compared]
-    yield "messages of each person", [_NONE if one.messages is None else f"{one.messages:.4g}" for one in compared]
+    beside = [row for one in compared for row in one.facts if row in _OF_NUMBERS or row.startswith("central epsilon")]
+    yield from map(facts, sorted(set(beside)))
+    for row in ("standard error", "bits of a report", "messages of each person", "bits of each person"):
+        yield facts(row)
 
 
 def _mechanism(specification: Specification) -> str:
@@ -173,7 +259,7 @@ def _held(target: Target | None) -> str:
 
 def _changes(compared: Sequence[Compared]) -> list[Table]:
     """Return the keys of the specifications whose values differ, as a table, if there are any."""
-    plain = [dict(_flat(one.specification.plain())) for one in compared]
+    plain = [dict(_flat(one.plain)) for one in compared]
     keys = sorted({key for one in plain for key in one})
     rows = [
         (key, *(str(one.get(key, "")) for one in plain)) for key in keys if _different([one.get(key) for one in plain])

@@ -26,7 +26,7 @@ def compare(
     study.html and study.json into one folder: both or neither.
 
     Args:
-        specifications: two TOML files or more, each a deployment of one column.
+        specifications: two TOML files or more, each a deployment of one column, or a [sum].
         out: the folder to write into; hushuffle-out/compare by default.
         json: print study.json instead of the summary, and nothing else, to standard output.
         strict: end with exit code 3 if one of them misses a target.

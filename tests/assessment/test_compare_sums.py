@@ -14,11 +14,11 @@ from hushuffle.cli.console import Exit
 from hushuffle.specification import build_protocol, load
 from hushuffle.specification.sums import load_sum
 
-NUMBERS = 'n = 2000\nkind = "number"\nlow = 0\nhigh = 120\nlevels = 25\n'
+NUMBERS = 'n = 500\nkind = "number"\nlow = 0\nhigh = 120\nlevels = 5\n'
 SUM = f"[population]\n{NUMBERS}[sum]\nepsilon = 1.0\ndelta = 1e-6\nhonest = HONEST\n"
 MEAN = f"""
 targets = {{ delta = 1e-6, epsilon = 0.1 }}
-randomizer = {{ kind = "discrete-laplace", epsilon = 4.0 }}
+randomizer = {{ kind = "randomized-response", epsilon = 4.0 }}
 shuffler = {{ kind = "uniform" }}
 [population]
 {NUMBERS}
@@ -40,18 +40,18 @@ def rows(compared: tuple[Compared, ...]) -> dict[str, tuple[object, ...]]:
 def test_sums_and_means_stand_side_by_side_in_one_unit(files: list[Path]) -> None:
     found = compare(files)
     shown = rows(found)
-    careful, bold = load_sum(files[0]).build(2_000), load_sum(files[1]).build(2_000)
-    mean = build_protocol(load(files[2]), n=2_000, k=25)
-    error = hs.mean_error(mean, grid=hs.NumberGrid(low=0, high=120, levels=25))
-    expected = [careful.standard_error(), bold.standard_error(), 2_000 * error]
+    careful, bold = load_sum(files[0]).build(500), load_sum(files[1]).build(500)
+    mean = build_protocol(load(files[2]), n=500, k=5)
+    error = hs.mean_error(mean, grid=hs.NumberGrid(low=0, high=120, levels=5))
+    expected = [careful.standard_error(), bold.standard_error(), 500 * error]
     for cell, value in zip(shown["standard error of the sum"], expected, strict=False):
         assert isinstance(cell, hs.Bound)
         assert cell.upper == pytest.approx(value, rel=1e-12)
     for cell, value in zip(shown["standard error of the mean"], expected, strict=False):
         assert isinstance(cell, hs.Bound)
         assert cell.kind == "upper"
-        assert cell.upper == pytest.approx(value / 2_000, rel=1e-12)
-    assert shown["numbers"] == ("0 to 120, 25 levels",) * 3 + ("",)
+        assert cell.upper == pytest.approx(value / 500, rel=1e-12)
+    assert shown["numbers"] == ("0 to 120, 5 levels",) * 3 + ("",)
     assert shown["messages of each person"][:3] == (str(careful.messages), str(bold.messages), "1")
     assert shown["bits of each person"][:2] == (str(careful.bits_per_person), str(bold.bits_per_person))
     assert shown["central epsilon"][:3] == (
@@ -61,8 +61,8 @@ def test_sums_and_means_stand_side_by_side_in_one_unit(files: list[Path]) -> Non
     )
     assert shown["local epsilon"][:2] == (hs.dp.local_epsilon(careful), hs.dp.local_epsilon(bold))
     assert shown["delta"] == ("1e-06",) * 3 + ("",)
-    fewer = hs.Protocol(randomizer=mean.randomizer, shuffler=mean.shuffler, n=1_600)
-    colluded = shown["central epsilon, 400 colluders"]
+    fewer = hs.Protocol(randomizer=mean.randomizer, shuffler=mean.shuffler, n=400)
+    colluded = shown["central epsilon, 100 colluders"]
     assert colluded[:2] == (hs.dp.epsilon(careful, delta=1e-6), "no guarantee")
     assert colluded[2] == hs.dp.epsilon(fewer, delta=1e-6)
     report = comparison_report(found)

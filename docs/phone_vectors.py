@@ -58,6 +58,7 @@ def document(issuer: IssuerKey, gateway: GatewayKey) -> dict[str, Any]:
         "plan": "",
         "people": 100,
         "per_person": "all",
+        "figures": {"epsilon": 0.8, "delta": 1e-06, "issuer": 1.6},
         "columns": [
             {"name": "age", "groups": [{"name": name, "when": when} for name, when in BANDS.items()]},
             {"name": "smokes", "groups": [{"name": label, "when": [[["==", label]]]} for label in ("no", "yes")]},

@@ -1,34 +1,44 @@
 // A phone's side of a task. What it sends is kept before the first byte leaves: who starts again sends the same bytes.
 
+import { checkLimits, type Limits, spent } from "./limits";
 import { type Blinded, blind, encapsulate, type Envelope, finalize, openResponse, seal } from "./seals";
 import {
   type Answers, base64, below, type Bytes, choose, hex, joined, number16, PhoneError, random, recordOf, sha256, Task, unhex, utf8,
 } from "./task";
 
-export { PhoneError, Task };
+export { type Limits, PhoneError, Task };
 
 /** Somebody could not be reached or has no time: the same bytes can be sent once more. */
 export class TryAgainError extends PhoneError {}
 
-/** Keeps texts by name. `create` writes one that is not there yet, and returns what is there then. */
+/**
+ * Keeps texts by name. `create` writes one that is not there yet, and returns what is there then. `change` writes what is made of the text
+ * that is there; nobody else writes meanwhile, and nothing is written if `make` throws.
+ */
 export interface Store {
   read(name: string): Promise<string | undefined>;
   create(name: string, text: string): Promise<string>;
+  change(name: string, make: (text: string | undefined) => string): Promise<void>;
 }
 
 /** What a phone does in one step. */
 interface Part { number: number; target: number; record: string | null; blinded: Blinded; ticket: Blinded }
 interface Kept { answers: string; parts: Part[] }
 
-const SEAL = 48, TOKEN = 354, NO_DATA = 0xffff;
+const TOTAL = "total", SEAL = 48, TOKEN = 354, NO_DATA = 0xffff;
+
+function opened(name: string, failed: () => void): IDBOpenDBRequest {
+  const opening = indexedDB.open(name, 1);
+  opening.onupgradeneeded = () => opening.result.createObjectStore("kept");
+  opening.onerror = failed;
+  return opening;
+}
 
 /** The store of a browser: an IndexedDB database of its own. */
 export function browserStore(name = "hushuffle"): Store {
   const run = <T>(mode: IDBTransactionMode, ask: (store: IDBObjectStore) => IDBRequest<T>): Promise<T> =>
     new Promise((done, failed) => {
-      const opening = indexedDB.open(name, 1);
-      opening.onupgradeneeded = () => opening.result.createObjectStore("kept");
-      opening.onerror = () => failed(new PhoneError("the browser keeps nothing: nothing is sent."));
+      const opening = opened(name, () => failed(new PhoneError("the browser keeps nothing: nothing is sent.")));
       opening.onsuccess = () => {
         const transaction = opening.result.transaction("kept", mode, { durability: "strict" });
         const asked = ask(transaction.objectStore("kept"));
@@ -39,6 +49,17 @@ export function browserStore(name = "hushuffle"): Store {
   const read = (key: string): Promise<string | undefined> => run("readonly", (store) => store.get(key) as IDBRequest<string | undefined>);
   return {
     read,
+    change: (key, make) => new Promise((done, failed) => {
+      let why: unknown = new PhoneError("the browser keeps nothing: nothing is sent.");
+      const opening = opened(name, () => failed(why));
+      opening.onsuccess = () => {
+        const transaction = opening.result.transaction("kept", "readwrite", { durability: "strict" }), store = transaction.objectStore("kept");
+        const asked = store.get(key) as IDBRequest<string | undefined>;
+        asked.onsuccess = () => { try { store.put(make(asked.result), key); } catch (error) { why = error; transaction.abort(); } };
+        transaction.oncomplete = () => { opening.result.close(); done(); };
+        transaction.onabort = transaction.onerror = () => { opening.result.close(); failed(why); };
+      };
+    }),
     async create(key, text) {
       try { await run("readwrite", (store) => store.add(text, key)); } catch { /* it was there, or is not */ }
       const found = await read(key);
@@ -48,11 +69,11 @@ export function browserStore(name = "hushuffle"): Store {
   };
 }
 
-/** One person's part in one task; `answers` left out: those that were given before. */
+/** One person's part in one task; `answers` left out: those that were given before. `limits`: what the owner gives at most. */
 export class Phone {
-  private constructor(private readonly task: Task, private readonly store: Store, readonly parts: readonly Part[]) {}
+  private constructor(private readonly task: Task, private readonly store: Store, readonly parts: readonly Part[], private readonly limits: Limits) {}
 
-  static async of(task: Task, store: Store, answers?: Answers): Promise<Phone> {
+  static async of(task: Task, store: Store, answers?: Answers, limits: Limits = {}): Promise<Phone> {
     const name = hex(task.id);
     let text = await store.read(name), given: string | undefined;
     if (answers !== undefined) {
@@ -62,6 +83,7 @@ export class Phone {
       if (missing.length) throw new PhoneError(`the answers lack ${missing.join(", ")} (null is an answer): nothing is sent.`);
       given = JSON.stringify(asked.map((column) => [column, answers[column]]));
       if (text === undefined) {
+        checkLimits(limits, task.document);
         const kept: Kept = { answers: given, parts: await Phone.drawn(task, answers) };
         text = await store.create(name, JSON.stringify(kept));
       }
@@ -71,7 +93,7 @@ export class Phone {
     if (given !== undefined && kept.answers !== given) {
       throw new PhoneError("another answer was given for this task before: only that one is sent.");
     }
-    return new Phone(task, store, kept.parts);
+    return new Phone(task, store, kept.parts, limits);
   }
 
   private static async drawn(task: Task, answers: Answers): Promise<Part[]> {
@@ -99,8 +121,13 @@ export class Phone {
     return body;
   }
 
-  /** Gets tokens and tickets with an invitation's code, and sends every message; to be called again after a TryAgainError. */
+  /**
+   * Gets tokens and tickets with an invitation's code, and sends every message; to be called again after a TryAgainError. What it costs is
+   * written down before the first byte leaves, once for a task however often it is sent.
+   */
   async send(code: string): Promise<void> {
+    const cost = checkLimits(this.limits, this.task.document);
+    await this.store.change(TOTAL, (text) => spent(text, hex(this.task.id), cost, this.limits));
     for (const part of this.parts) {
       const envelope = await this.envelope(part, code);
       const headers = { "content-type": "message/ohttp-req" };

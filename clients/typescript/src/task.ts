@@ -8,10 +8,10 @@ export interface Place { name: string; url: string; key: string }
 export interface Column { name: string; groups: { name: string; when: [string, number | string][][] }[] }
 export interface Step {
   columns: string[]; sizes: number[]; sigma: number; convention: "uniform" | "exclusive"; only_on_purpose: boolean;
-  token_key: string; ticket_key: string; targets: Place[];
+  min_batch: number; token_key: string; ticket_key: string; targets: Place[];
 }
 export interface Document {
-  version: number; per_person: "all" | "one"; columns: Column[]; values: { name: string; low?: number; high?: number }[];
+  version: number; figures: { epsilon?: number; delta: number; issuer?: number }; result: Place; per_person: "all" | "one"; columns: Column[]; values: { name: string; low?: number; high?: number }[];
   steps: Step[]; relay: string; chain: Place[]; gateway: string; issuer: { name: string; url: string }; message: number;
 }
 

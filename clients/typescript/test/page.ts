@@ -1,6 +1,7 @@
 // What the page of the test does: holds the client against the vectors, then answers a task over HTTP; tells the server.
 
-import { browserStore, Phone, PhoneError, Task, TryAgainError } from "../src/phone";
+import { checkLimits, localEpsilon, spent } from "../src/limits";
+import { browserStore, type Limits, Phone, PhoneError, Task, TryAgainError } from "../src/phone";
 import { encapsulate, finalize, openResponse } from "../src/seals";
 import { base64, choose, groupOf, hex, recordOf, unhex, utf8 } from "../src/task";
 
@@ -8,7 +9,7 @@ type Vectors = {
   task: string; id: string; answers: Record<string, unknown>;
   steps: { step: number; target: number; challenge: string; ticket_challenge: string; token: string; token_request: string; token_response: string; request: string; response: string }[];
   choices: { targets: number; sigma: number; convention: "uniform" | "exclusive"; only_on_purpose: boolean; own: number | null; words: string[]; target: number; carries: boolean }[];
-  made: { groups: [unknown, number | null][]; records: [string, number][]; inverses: string[]; secrets: string[]; column: Parameters<typeof groupOf>[0] };
+  made: { groups: [unknown, number | null][]; records: [string, number][]; inverses: string[]; secrets: string[]; local: number; refused: [Limits, string][]; column: Parameters<typeof groupOf>[0] };
 };
 
 const wrong: string[] = [];
@@ -43,9 +44,24 @@ async function vectors(given: Vectors): Promise<void> {
     same("response", [status, new TextDecoder().decode(content).trim()], [200, "taken"]);
     await refused("a damaged response", () => openResponse(envelope, unhex(step.response).reverse()), PhoneError, "damaged");
   }
+  same("what scramblers learn together", localEpsilon(task.document).toFixed(9), given.made.local.toFixed(9));
+  same("cost", checkLimits({}, task.document), { epsilon: 0.8, delta: 1e-6 });
+  for (const [limits, why] of given.made.refused) await refused(why, async () => checkLimits(limits, task.document), PhoneError, why);
+  let total: string | undefined;
+  for (const name of ["a", "b", "b", "c"]) total = spent(total, name, { epsilon: 0.1, delta: 0 }, { budget: 0.3 });
+  await refused("a fourth", async () => spent(total, "d", { epsilon: 0.1, delta: 0 }, { budget: 0.3 }), PhoneError, "budget is 0.3");
+  await refused("a damaged total", async () => spent('{"a": 1}', "d", { epsilon: 0, delta: 0 }, {}), PhoneError, "damaged");
   await refused("another document", () => Task.read(utf8(given.task + " "), given.id), PhoneError, "expected id");
   await refused("no document", () => Task.read(utf8("[]")), PhoneError, "no task document");
   await refused("a key of another kind", () => encapsulate(new Uint8Array(45), "https://a.example/", new Uint8Array(), new Uint8Array()), PhoneError, "key configuration");
+}
+
+/** Two pages that spend at once: one of them is refused. */
+async function both(): Promise<void> {
+  const pages = [browserStore("shared"), browserStore("shared")];
+  const spend = (at: number) => pages[at]!.change("total", (text) => spent(text, `task ${at}`, { epsilon: 0.6, delta: 0 }, { budget: 1 }));
+  const ends = await Promise.allSettled([spend(0), spend(1)]);
+  same("two at once", ends.map((one) => one.status).sort(), ["fulfilled", "rejected"]);
 }
 
 async function answered(): Promise<unknown> {
@@ -53,12 +69,18 @@ async function answered(): Promise<unknown> {
   const answers = { age: 33, smokes: "yes", bmi: 21.5 };
   await refused("no answers yet", () => Phone.of(task, store), PhoneError, "nothing was sent");
   await refused("answers that lack one", () => Phone.of(task, store, { age: 1 }), PhoneError, "lack bmi, smokes");
+  await refused("too much", () => Phone.of(task, store, answers, { max_epsilon: 0.7 }), PhoneError, "above max_epsilon = 0.7");
   const phone = await Phone.of(task, store, answers);
+  const poor = await Phone.of(task, browserStore("poor"), answers, { budget: 0.7 });
+  await refused("a budget that is too small", () => poor.send("poor"), PhoneError, "budget is 0.7");
   for (let time = 0; time < 3; time++) await refused(`busy ${time}`, () => phone.send("code"), TryAgainError, "answered 503");
   const again = await Phone.of(task, browserStore("first"), { bmi: 21.5, smokes: "yes", age: 33, name: "of no task" });
   await again.send("code");
   await phone.send("code");
   await refused("another answer", () => Phone.of(task, store, { ...answers, age: 34 }), PhoneError, "another answer");
+  const { [hex(task.id)]: cost, ...others } = JSON.parse((await store.read("total"))!) as Record<string, unknown>;
+  same("total", [cost, others], [{ epsilon: 0.8, delta: 1e-6 }, {}]);
+  await both();
   for (let other = 0; other < 12; other++) await (await Phone.of(task, browserStore(`other ${other}`), { ...answers, age: other ? 5 * other : null })).send(`code ${other}`);
   return { passed: [...(await phone.passed())], parts: phone.parts.map((part) => [part.number, part.target, part.record]) };
 }

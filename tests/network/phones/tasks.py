@@ -89,6 +89,7 @@ class Services:
         document = {
             "version": 1,
             "per_person": "all",
+            "figures": {"epsilon": 0.8, "delta": 1e-06, "issuer": 1.6},
             "columns": AGES + ANSWERS,
             "values": [{"name": "bmi", "low": 10.0, "high": 60.0}],
             "steps": steps,
@@ -96,6 +97,7 @@ class Services:
             "chain": [self.place(f"scrambler-{one}") for one in range(1, SCRAMBLERS + 1)],
             "gateway": base64.b64encode(self.gateway.config).decode(),
             "issuer": {"name": "issuer.example", "url": self.url("issuer") + "/"},
+            "result": self.place("result"),
             "message": MESSAGE,
         }
         return document | self.changes
@@ -172,7 +174,7 @@ def services(issuer: IssuerKey, **changes: Any) -> Services:
     names = (
         [f"scrambler-{one}" for one in (1, 2)]
         + [f"target-1-{one}" for one in (1, 2, 3, 4)]
-        + ["target-2-1", "target-2-2"]
+        + ["target-2-1", "target-2-2", "result"]
     )
     keys = {name: bytes([number]) * 32 for number, name in enumerate(names, 1)}
     return Services(issuer=issuer, keys=keys, gateway=GatewayKey(private=b"\x77" * 32), changes=changes)

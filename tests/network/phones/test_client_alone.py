@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hushuffle.network.phones import choices, client, formats
+from hushuffle.network.phones import choices, client, formats, limits
 from hushuffle.network.phones.tokens import IssuerKey
 from network.phones.tasks import Services, services
 from network.phones.vectors import published
@@ -25,8 +25,8 @@ KEY = IssuerKey.of(bytes.fromhex(published("tokens")["skS"]))
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the two files and what a phone has."""
-    for module in (client, choices, formats):
+    """A folder with the four files and what a phone has."""
+    for module in (client, choices, formats, limits):
         shutil.copy(str(module.__file__), tmp_path)
     (tmp_path / "answers.json").write_text('{"age": 33, "smokes": "yes", "bmi": 21.5}')
     (tmp_path / "code.txt").write_text("secret-code\n")
@@ -107,6 +107,29 @@ def test_what_a_phone_says_when_it_cannot_go_on(folder: Path, world: Services) -
     world.answers = [418]
     assert run(folder, "--code-file", "code.txt").stderr == "the relay answered 418.\n"
     assert run(folder, "--code-file", "code.txt").stdout == "sent\n"
+
+
+def test_the_owner_s_limits(folder: Path, world: Services) -> None:
+    """Of a file; a copied folder goes on only if the owner says that it was moved."""
+    given = folder / "limits.json"
+    for text, why in (
+        ('{"max_epsilon": 0.5}', "above max_epsilon = 0.5: this phone takes no part"),
+        ('{"max_epsilonn": 9}', "max_epsilonn, which is no limit"),
+        ('{"recompute": true}', "is no document of a task"),
+    ):
+        given.write_text(text)
+        refused = run(folder, *SEND, "--limits", "limits.json")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert why in refused.stderr
+    assert world.seen == []
+    given.write_text('{"max_epsilon": 0.8, "budget": 0.8}')
+    assert run(folder, *SEND, "--limits", "limits.json").stdout == "sent\n"
+    shutil.copytree(folder / "state", folder / "copy")
+    shutil.rmtree(folder / "state")
+    (folder / "copy").rename(folder / "state")
+    assert "is a copy" in run(folder, *SEND).stderr
+    assert run(folder, *SEND, "--moved").stdout == "sent\n"
+    assert run(folder, *SEND).stdout == "sent\n"
 
 
 def test_no_redirection_is_followed(folder: Path, world: Services) -> None:

@@ -17,6 +17,7 @@ from hushuffle.network.phones import client
 from hushuffle.network.phones.choices import group_of, record_of
 from hushuffle.network.phones.client import Task, parts_of
 from hushuffle.network.phones.formats import receiver_keys, request_info
+from hushuffle.network.phones.limits import local_epsilon
 from hushuffle.network.phones.tokens import IssuerKey
 from network.phones.tasks import services
 from network.phones.test_choices import GROUPS
@@ -27,6 +28,18 @@ CLIENT = Path(__file__).parents[3] / "clients" / "typescript"
 VECTORS = Path(__file__).parents[3] / "docs" / "phone-vectors.json"
 NPM = CLIENT / "node_modules" / ".bin"
 KEY = IssuerKey.of(bytes.fromhex(published("tokens")["skS"]))
+TOO_LITTLE = {
+    "above max_epsilon = 0.5": {"max_epsilon": 0.5},
+    "above max_delta = 1e-7": {"max_delta": 1e-7},
+    "a batch may be of 40 people": {"min_batch": 41},
+    "if the issuer work": {"max_epsilon_with": {"issuer": 1.5}},
+    "if the scramblers work": {"max_epsilon_with": {"scramblers": 3.4}},
+    "no scrambler of its chain": {"scramblers": ["00" * 32]},
+    "none of the collectors": {"collectors": []},
+    "the limits have colectors": {"colectors": []},
+    "the limits have budget": {"budget": "3"},
+    "max_epsilon_with.targets": {"max_epsilon_with": {"targets": 1}},
+}
 GIVEN = [17.9, 18, 64, 65, 99, -1, "no answer", "18", None, True, 0.5, "other", [18]]
 
 pytestmark = [
@@ -51,7 +64,9 @@ def _given() -> dict[str, Any]:
         records.append([found[1].hex(), found[0]])
     inverses = [part.blinded.inverse.to_bytes(256).hex() for part in parts]
     groups = [[answer, group_of(GROUPS, answer)] for answer in GIVEN]
+    refused = [[limits, why] for why, limits in TOO_LITTLE.items()]
     read["made"] = {"groups": groups, "records": records, "inverses": inverses, "secrets": secrets, "column": GROUPS}
+    read["made"] |= {"local": local_epsilon(task.document), "refused": refused}
     return read
 
 

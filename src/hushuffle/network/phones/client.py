@@ -1,15 +1,15 @@
-"""A phone's side of a task: it needs Python 3.11, `cryptography`, `choices.py` and `formats.py`, nothing of hushuffle.
+"""A phone's side of a task. It needs Python 3.11, `cryptography`, and `choices.py`, `formats.py`, `limits.py` with it.
 
-    python client.py task.json [--id ID] --state FOLDER --answers answers.json --code-file code.txt
+    python client.py task.json [--id ID] --state FOLDER [--limits FILE] [--moved] --answers FILE --code-file FILE
     python client.py task.json [--id ID] --state FOLDER --check
 
-The first sends answers, or the same bytes once more if they were not taken; the second looks whether they passed.
+The first sends answers, or the same bytes once more if they were not taken, unless the task asks for more than the
+owner's limits give, or all tasks of the folder together; the second looks whether they passed.
 What the bytes are: docs/reference/phone-protocol.md.
 """
 
 from __future__ import annotations
 
-import base64
 import binascii
 import hashlib
 import json
@@ -22,15 +22,18 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 if __package__:
     from hushuffle.network.phones import choices, formats
+    from hushuffle.network.phones import limits as owner
 else:
     import choices  # type: ignore[import-not-found, no-redef]
     import formats  # type: ignore[import-not-found, no-redef]
+    import limits as owner  # type: ignore[import-not-found, no-redef]
 
 Answers: TypeAlias = choices.Answers
 Folder: TypeAlias = str | os.PathLike[str]
 PhoneError = formats.PhoneError
 _NUMBER, _NO_DATA = struct.Struct(">H"), 0xFFFF
 _MOST, _SEAL = 1 << 26, 48
+_LIMITS: Final = owner.Limits()
 _HERE: Final = ("localhost", "127.0.0.1", "[::1]")
 _NO_ADDRESS: Final = "an address of the task, or the code, is of no form that HTTP knows."
 
@@ -51,7 +54,7 @@ class Task:
     """
 
     def __init__(self, data: bytes, expected: bytes | None = None) -> None:
-        self.id = hashlib.sha256(data).digest()
+        self.id, self.data = hashlib.sha256(data).digest(), data
         if expected is not None and self.id != expected:
             message = "the task document is not the one with the expected id."
             raise PhoneError(message)
@@ -150,15 +153,6 @@ def onion_of(task: Task, part: Part, token: bytes, secret: bytes) -> bytes:
     return body
 
 
-def authorization(token: bytes) -> tuple[str, str]:
-    """Return the header that shows a token (RFC 9577, section 2.2).
-
-    >>> authorization(bytes(3))
-    ('authorization', 'PrivateToken token="AAAA"')
-    """
-    return "authorization", f'PrivateToken token="{base64.urlsafe_b64encode(token).decode()}"'
-
-
 def request_of(
     task: Task, part: Part, onion: bytes, ticket: bytes, secret: bytes
 ) -> tuple[bytes, Callable[[bytes], bytes]]:
@@ -166,7 +160,7 @@ def request_of(
     scheme, _, rest = task.chain[0]["url"].partition("://")
     authority, _, folder = rest.rstrip("/").partition("/")
     path = f"{'/' if folder else ''}{folder}" + task.path(f"steps/{part.number:04d}")
-    request = formats.encode_request("POST", scheme, authority, path, [authorization(ticket)], onion)
+    request = formats.encode_request("POST", scheme, authority, path, [formats.authorization(ticket)], onion)
     return formats.encapsulate(task.gateway, request, stream(secret, f"request {part.number}"))
 
 
@@ -195,26 +189,18 @@ def content_of(path: str) -> bytes:
 def keep(path: str, answers: Answers) -> None:
     """Write answers and a new secret, through to the disk, for the owner alone; what is there already stays."""
     content = json.dumps({"answers": answers, "secret": os.urandom(32).hex()}).encode()
-    place, new = os.path.dirname(path), f"{path}.{os.urandom(8).hex()}.new"  # noqa: PTH120
+    place = os.path.dirname(path)  # noqa: PTH120
     try:
-        os.makedirs(place, mode=0o700, exist_ok=True)  # noqa: PTH103
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        new = owner.write_new(path, lambda _: content)
         try:
             os.link(new, path)  # a name that is taken stays as it is
         except FileExistsError:
             pass
         finally:
             os.unlink(new)  # noqa: PTH108
-        if os.name == "posix":  # elsewhere a folder cannot be opened
-            folder = os.open(place, os.O_RDONLY)
-            os.fsync(folder)
-            os.close(folder)
+        owner.settle(place)
     except OSError:
-        message = f"{place} cannot be written: nothing is sent."
-        raise PhoneError(message) from None
+        owner.cannot_write(place)
 
 
 def post(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
@@ -250,15 +236,26 @@ class Phone:
     """One person's part in one task.
 
     The state file, written before the first byte leaves, decides everything that is sent: who starts again sends the
-    same bytes. `answers` left out: those of the state.
+    same bytes. `answers` left out: those of the state. `limits`: what the owner gives at most; what the tasks of the
+    folder `state` spend is added up there. `moved`: the folder is a copy, and the old one is gone.
 
     Raises:
-        PhoneError: the state holds other answers, or none, or cannot be used.
+        PhoneError: the state holds other answers, or none, or cannot be used; the task asks for more than is given.
     """
 
-    def __init__(self, task: Task, state: Folder, answers: Answers | None = None, *, send: Send = post) -> None:
-        self._task, self._send = task, send
-        path = os.path.join(os.path.abspath(state), f"{task.id.hex()}.json")  # noqa: PTH100, PTH118
+    def __init__(
+        self,
+        task: Task,
+        state: Folder,
+        answers: Answers | None = None,
+        *,
+        limits: owner.Limits = _LIMITS,
+        moved: bool = False,
+        send: Send = post,
+    ) -> None:
+        self._task, self._send, self._limits, self._moved = task, send, limits, moved
+        self._folder = os.path.abspath(state)  # noqa: PTH100
+        self._path = path = os.path.join(self._folder, f"{task.id.hex()}.json")  # noqa: PTH118
         found = kept(path)
         if answers is not None:
             asked = {name for step in task.steps for name in step["columns"]}
@@ -268,7 +265,8 @@ class Phone:
                 raise PhoneError(message)
             answers = {name: answers[name] for name in sorted(asked)}
             if found is None:
-                keep(path, answers)
+                owner.check_limits(limits, task.document, task.data)
+                self._begin(answers)
                 found = kept(path)
         if found is None:
             message = f"{path} is not there: nothing was sent for this task."
@@ -279,8 +277,21 @@ class Phone:
         self._secret = bytes.fromhex(found["secret"])
         self.parts = parts_of(task, found["answers"], self._secret)
 
+    def _begin(self, answers: Answers) -> None:
+        with owner.alone(self._folder):
+            if self._task.id.hex() in owner.Total(self._folder, moved=self._moved).runs and kept(self._path) is None:
+                message = f"{self._path} is missing: what was sent for this task is not known. Nothing is sent."
+                raise PhoneError(message)
+            keep(self._path, answers)
+
     def send(self, code: str) -> None:
-        """Get tokens and tickets with an invitation's code, and send everything; once more after a TryAgainError."""
+        """Get tokens and tickets with an invitation's code, and send everything; once more after a TryAgainError.
+
+        What it costs is written down before the first byte leaves, once for a task however often it is sent.
+        """
+        cost = owner.check_limits(self._limits, self._task.document, self._task.data)
+        with owner.alone(self._folder):
+            owner.Total(self._folder, moved=self._moved).spend(self._task.id.hex(), *cost, self._limits)
         for part in self.parts:
             onion = onion_of(self._task, part, self._token(part, "token", part.blinded, code), self._secret)
             ticket = self._token(part, "ticket", part.ticket, code)
@@ -322,7 +333,7 @@ def main(arguments: list[str] | None = None) -> int:
     import getopt  # noqa: PLC0415 - argparse takes two megabytes
 
     try:
-        names = ["id=", "answers=", "code-file=", "state=", "check"]
+        names = ["id=", "answers=", "code-file=", "state=", "limits=", "moved", "check"]
         options, (file,) = getopt.gnu_getopt(sys.argv[1:] if arguments is None else arguments, "", names)
         given = dict(options)
         state, expected = given["--state"], bytes.fromhex(given["--id"]) if "--id" in given else None
@@ -333,7 +344,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         task = Task(content_of(file), expected)
         answers = dict(json.loads(content_of(given["--answers"]))) if "--answers" in given else None
-        phone = Phone(task, state, answers)
+        limits = owner.read_limits(content_of(given["--limits"])) if "--limits" in given else _LIMITS
+        phone = Phone(task, state, answers, limits=limits, moved="--moved" in given)
         if not code_file:
             lost = [str(number) for number, there in phone.passed() if not there]
             print(f"not in the lists of step {', '.join(lost)}" if lost else "passed")  # noqa: T201

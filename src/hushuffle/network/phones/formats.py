@@ -1,12 +1,12 @@
 """Binary HTTP, HPKE, Oblivious HTTP and blind tokens, as a phone needs them: with `cryptography`, nothing else.
 
-`client.py` is the phone itself. These two files can be copied; they import nothing of hushuffle.
-Source: RFC 9292 (Thomson, Wood 2022), RFC 9180 (Barnes, Bhargavan, Lipp, Wood 2022), RFC 9458 (Thomson, Wood 2024),
-RFC 9474 (Denis, Jacobs, Wood 2023), RFC 9578 (Celi, Davidson, Valdez, Wood 2024).
+`client.py` is the phone itself; both can be copied. Source: RFC 9292 and 9458 (Thomson, Wood 2022, 2024), RFC 9180
+(Barnes, Bhargavan, Lipp, Wood 2022), RFC 9474 (Denis, Jacobs, Wood 2023), RFC 9578 (Celi, Davidson, Valdez, Wood 2024).
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import math
@@ -393,3 +393,8 @@ def blind(issuer_spki: bytes, challenge: bytes, draw: Draw = os.urandom) -> Blin
     key_id = hashlib.sha256(issuer_spki).digest()
     request = _TOKEN_TYPE + key_id[-1:] + blinded.to_bytes(256)
     return Blinded(issuer_spki, message, pow(factor, -1, number), request)
+
+
+def authorization(token: bytes) -> tuple[str, str]:
+    """Return the header that shows a token (RFC 9577, section 2.2)."""
+    return "authorization", f'PrivateToken token="{base64.urlsafe_b64encode(token).decode()}"'

@@ -15,7 +15,7 @@ from hushuffle.model import Guarantee
 from hushuffle.network.check import in_words
 from hushuffle.network.nodes.document import utc_text
 from hushuffle.network.phones.asked import asked_of
-from hushuffle.network.phones.task import MOST, Issuer, Place, Step, TaskDocument, refuse_task
+from hushuffle.network.phones.task import MOST, Figures, Issuer, Place, Step, TaskDocument, refuse_task
 from hushuffle.plans import Cluster, Plan
 from hushuffle.queries import PlanSpecification, parse_plan
 from hushuffle.queries.query import Task
@@ -98,6 +98,7 @@ def draw_task(
     network = specification.network or Network()
     common: dict[str, Any] = {
         "plan": specification.effective(),
+        "figures": _stated(specification, specification.plan(people)),
         "people": people,
         "per_person": asked.per_person,
         "columns": asked.columns,
@@ -128,6 +129,23 @@ def draw_task(
         fail(f"the task document has {len(document.content):,} bytes, {MOST:,} are allowed: take fewer partitions.")
     check_task(document)
     return document
+
+
+def _stated(specification: PlanSpecification, plan: Plan) -> Figures:
+    """Return the figures of a plan, rounded up: another machine may come to another last digit."""
+    epsilon, issuer = _figures(plan, specification.targets.delta)
+    return Figures(epsilon=_upwards(epsilon), delta=specification.targets.delta, issuer=_upwards(issuer))
+
+
+def _figures(plan: Plan, delta: float) -> tuple[float, float]:
+    """Return the epsilon of a plan, and the one where others' messages may be replaced, with one honest scrambler."""
+    from hushuffle.questions.traffic import collusions, plan_guarantee  # noqa: PLC0415 - takes half a second
+
+    return plan_guarantee(plan, delta=delta).upper, collusions(plan, delta=delta)[-2].active.upper
+
+
+def _upwards(value: float) -> float | None:
+    return None if math.isinf(value) else math.ceil(value * (1 + 1e-6) * 1e4) / 1e4
 
 
 _AROUND: Final = 354 + 2 + 2 + 48
@@ -180,6 +198,12 @@ def check_task(document: TaskDocument) -> TaskPromise:
     if (document.per_person, document.columns, document.values) != (asked.per_person, asked.columns, asked.values):
         _refuse("per_person, columns or values are not those of its plan")
     promise = TaskPromise(specification=specification, task=asked.task, plan=specification.plan(document.people))
+    said, delta = document.figures, specification.targets.delta
+    stated = [math.inf if one is None else one for one in (said.epsilon, said.issuer)]
+    found = _figures(promise.plan, delta)
+    if said.delta != delta or any(one < figure for one, figure in zip(stated, found, strict=True)):
+        words = f"epsilon is up to {found[0]:.4g}, and {found[1]:.4g} with the issuer's help, at delta = {delta:g}"
+        _refuse(f"{words}, more than its figures say")
     wanted_epsilon = specification.targets.epsilon
     if wanted_epsilon is not None and promise.guarantee.upper > wanted_epsilon:
         _refuse(f"{in_words(promise.guarantee)}, above its own targets.epsilon = {wanted_epsilon:g}")

@@ -20,8 +20,7 @@ from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.files.causes import cause
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
-from hushuffle.network.phones.client import authorization
-from hushuffle.network.phones.formats import encode_request, token_challenge
+from hushuffle.network.phones.formats import authorization, encode_request, token_challenge
 
 MOST: Final = 20_000
 """Bytes of a document, at most."""
@@ -82,6 +81,18 @@ class Value(_Part):
     high: float | None = None
 
 
+class Figures(_Part):
+    """What the plan promises one person, epsilon in nats at `delta`, rounded up; left out: nothing can be promised.
+
+    `epsilon`: against whoever watches all traffic and holds all scramblers but one. `issuer`: where messages of other
+    people may be replaced besides, with the help of whoever says who takes part.
+    """
+
+    epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    delta: Annotated[float, Field(ge=0, lt=1)]
+    issuer: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+
 class Step(_Part):
     """One question of the plan: to which targets a message goes, and what hides it.
 
@@ -132,6 +143,8 @@ class TaskDocument(_Part):
     """A number that no other task has."""
     plan: str
     """The plan's specification, TOML, every default spelled out."""
+    figures: Figures
+    """What it promises: every service computes it again before it takes part."""
     people: Annotated[int, Field(ge=1)]
     """How many people there are in all."""
     per_person: Literal["all", "one"]

@@ -1,0 +1,90 @@
+// What a phone gives at most: its owner's limits, and a running total that is written before anything is sent.
+
+import { type Document, PhoneError } from "./task";
+
+/** What the owner gives at most, epsilon in nats; names and rules are those of limits.py. Left out: the defaults. */
+export interface Limits {
+  max_epsilon?: number; max_delta?: number; budget?: number; min_batch?: number;
+  /** The largest epsilon if a role works against the phone. */
+  max_epsilon_with?: { issuer?: number; scramblers?: number };
+  /** Public keys, of which one at least must be in the chain; those of results that may publish. */
+  scramblers?: string[]; collectors?: string[];
+}
+/** What was spent: by id of a task. */
+export type Runs = Record<string, { epsilon: number; delta: number }>;
+
+const DEFAULTS = { max_epsilon: 5, max_delta: 1e-3, budget: 10, min_batch: 1, max_epsilon_with: {} };
+const NAMES = [...Object.keys(DEFAULTS), "scramblers", "collectors"];
+/** Sums of decimal numbers in binary: three times 0.1 is 0.3. Stated figures are rounded up by more than that. */
+const SLACK = 1 + 1e-9;
+
+const amount = (value: unknown): value is number => typeof value === "number" && value >= 0 && value < Infinity;
+function decline(why: string): never { throw new PhoneError(`${why}: this phone takes no part, nothing is sent.`); }
+
+function filled(limits: Limits): Limits & typeof DEFAULTS {
+  const { scramblers, collectors, max_epsilon_with, ...amounts } = { ...DEFAULTS, ...limits };
+  const wrong = Object.keys(limits).filter((name) => !NAMES.includes(name));
+  wrong.push(...Object.entries(amounts).filter(([name, value]) => name in DEFAULTS && !amount(value)).map(([name]) => name));
+  for (const [role, value] of Object.entries(max_epsilon_with)) if (!["issuer", "scramblers"].includes(role) || !amount(value)) wrong.push(`max_epsilon_with.${role}`);
+  for (const [name, keys] of Object.entries({ scramblers, collectors })) {
+    if (keys !== undefined && !(Array.isArray(keys) && keys.every((one) => typeof one === "string" && one.length === 64))) wrong.push(name);
+  }
+  if (wrong.length) throw new PhoneError(`the limits have ${wrong.join(", ")}, which is no limit or has no value of one: nothing is sent.`);
+  return { ...DEFAULTS, ...limits };
+}
+
+/**
+ * What a task costs, as it says; refuses one that asks for more than the owner gives.
+ *
+ * What a document says of itself is true where one scrambler of its chain is honest: it opens messages only if it has computed the same
+ * figures from the plan. What all scramblers learn together is computed here: nobody is believed.
+ */
+export function checkLimits(given: Limits, document: Document): { epsilon: number; delta: number } {
+  const limits = filled(given), { epsilon, delta, issuer } = document.figures ?? {};
+  if (!amount(epsilon) || !amount(delta) || delta >= 1) decline("the task says no epsilon that it keeps");
+  const words = `epsilon is up to ${epsilon} at delta = ${delta}`;
+  if (epsilon > limits.max_epsilon) decline(`${words}, above max_epsilon = ${limits.max_epsilon}`);
+  if (delta > limits.max_delta) decline(`${words}, above max_delta = ${limits.max_delta}`);
+  for (const step of document.steps) {
+    if (!(step.min_batch >= limits.min_batch)) decline(`a batch may be of ${step.min_batch} people, min_batch is ${limits.min_batch}`);
+  }
+  for (const [role, most] of Object.entries(limits.max_epsilon_with)) {
+    const found = role === "issuer" ? issuer : localEpsilon(document);
+    if (!amount(found) || found > most! * SLACK) {
+      decline(`epsilon is ${amount(found) ? `up to ${found}` : "not bounded"} if the ${role} work against it, above max_epsilon_with.${role} = ${most}`);
+    }
+  }
+  const trusted = limits.scramblers;
+  if (trusted !== undefined && !document.chain.some((one) => trusted.includes(one.key))) decline("no scrambler of its chain is one of those that are trusted");
+  if (limits.collectors !== undefined && !limits.collectors.includes(document.result.key)) decline("its result is none of the collectors that are trusted");
+  return { epsilon, delta };
+}
+
+/** What all scramblers together learn of one person from where the messages went: epsilon, pure, in nats. */
+export function localEpsilon(document: Pick<Document, "per_person" | "steps">): number {
+  const found = document.steps.map(({ sigma, convention, targets: { length } }) => {
+    const own = convention === "exclusive" ? Math.max(1 - sigma, 1 / length) : 1 - sigma + sigma / length;
+    return Math.log(own / (convention === "exclusive" ? (1 - own) / (length - 1) : sigma / length));
+  });
+  return document.per_person === "one" ? Math.max(...found) : found.reduce((a, b) => a + b, 0);
+}
+
+/** The text of the total after a task was spent; one that was spent before costs nothing more. */
+export function spent(text: string | undefined, task: string, cost: { epsilon: number; delta: number }, given: Limits): string {
+  const limits = filled(given), runs: Runs = read(text);
+  if (task in runs) return text!;
+  const before = Object.values(runs).reduce((sum, one) => ({ epsilon: sum.epsilon + one.epsilon, delta: sum.delta + one.delta }), { epsilon: 0, delta: 0 });
+  if (before.epsilon + cost.epsilon > limits.budget * SLACK || before.delta + cost.delta > limits.max_delta * SLACK) {
+    const most = `budget is ${limits.budget} and max_delta ${limits.max_delta} for all together`;
+    decline(`it would spend epsilon ${cost.epsilon} and delta ${cost.delta}, spent are epsilon ${before.epsilon} and delta ${before.delta}, ${most}`);
+  }
+  return JSON.stringify({ ...runs, [task]: cost });
+}
+
+function read(text: string | undefined): Runs {
+  try {
+    const runs = JSON.parse(text ?? "{}") as Runs;
+    if (Object.values(runs).every((one) => amount(one.epsilon) && amount(one.delta))) return runs;
+  } catch { /* said below */ }
+  throw new PhoneError("the total of what was spent is damaged: nothing is sent.");
+}

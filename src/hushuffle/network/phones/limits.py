@@ -1,0 +1,282 @@
+"""What a phone gives at most: its owner's limits, and a running total that is written before anything is sent.
+
+Part of the phone's program, `client.py`, beside which it can be copied: it needs nothing but Python and `formats.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, NoReturn
+
+if __package__:
+    from hushuffle.network.phones.formats import PhoneError
+else:
+    from formats import PhoneError  # type: ignore[import-not-found, no-redef]
+
+TOTAL: Final = "total.json"
+_SLACK: Final = 1 + 1e-9
+"""Sums of decimal numbers in binary: three times 0.1 is 0.3. Stated figures are rounded up by more than that."""
+
+
+class Limits(NamedTuple):
+    """What the owner of a phone gives at most, epsilon in nats; a file of them is one JSON object with these names.
+
+    `max_epsilon`, `max_delta`: of one task; `budget`: of the sum of epsilons of all tasks, `max_delta` of that of
+    deltas; `min_batch`: the fewest people that a scrambler may release. `max_epsilon_with`: the largest epsilon if a
+    role works against the phone: "issuer" (makes people up, with all scramblers but one), "scramblers" (all of them).
+    `scramblers`: public keys (`key` in the document), of which one at least must be in the chain; `collectors`: of
+    results that may publish. None: any. `recompute`: figures are computed again, with hushuffle, and not believed.
+    """
+
+    max_epsilon: float = 5.0
+    max_delta: float = 1e-3
+    budget: float = 10.0
+    min_batch: int = 1
+    max_epsilon_with: Mapping[str, float] = {}
+    scramblers: tuple[str, ...] | None = None
+    collectors: tuple[str, ...] | None = None
+    recompute: bool = False
+
+
+_ROLES: Final = ("issuer", "scramblers")
+
+
+def read_limits(data: bytes) -> Limits:
+    """Return the limits in a file.
+
+    Raises:
+        PhoneError: a name or a value that is none; nothing is sent then.
+
+    >>> read_limits(b'{"max_epsilon": 1, "budget": 3}')[:3]
+    (1, 0.001, 3)
+    """
+    try:
+        given = json.loads(data)
+        wrong = sorted({*given} - {*Limits._fields}) if isinstance(given, dict) else ["no object"]
+    except ValueError:
+        given, wrong = {}, ["no JSON"]
+    for name in ("scramblers", "collectors"):
+        if not wrong and given.get(name) is not None:
+            keys = given[name]
+            known = isinstance(keys, list) and all(isinstance(one, str) and len(one) == 64 for one in keys)
+            wrong = wrong if known else [name]
+            given[name] = tuple(keys) if known else None
+    limits = Limits(**given) if not wrong else Limits()
+    amounts = {name: getattr(limits, name) for name in ("max_epsilon", "max_delta", "budget", "min_batch")}
+    roles = limits.max_epsilon_with if isinstance(limits.max_epsilon_with, dict) else {"": 0}
+    wrong += [name for name, value in amounts.items() if _amount(value) is None]
+    wrong += [
+        f"max_epsilon_with.{role}" for role, value in roles.items() if role not in _ROLES or _amount(value) is None
+    ]
+    wrong += [] if isinstance(limits.recompute, bool) else ["recompute"]
+    if wrong:
+        message = (
+            f"the file of limits has {', '.join(wrong)}, which is no limit or has no value of one: nothing is sent."
+        )
+        raise PhoneError(message)
+    return limits
+
+
+def _amount(value: Any) -> float | None:
+    """Return a number from 0 on that is finite; None for anything else."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    return value if known else None
+
+
+def _decline(why: str) -> NoReturn:
+    message = f"{why}: this phone takes no part, nothing is sent."
+    raise PhoneError(message)
+
+
+def check_limits(limits: Limits, document: Mapping[str, Any], data: bytes = b"") -> tuple[float, float]:
+    """Return what a task costs, epsilon and delta, as it says; refuse one that asks for more than the owner gives.
+
+    `data`: the document's bytes, for `recompute`.
+
+    What a document says of itself is true where one scrambler of its chain is honest: it opens messages only if it has
+    computed the same figures from the plan. What all scramblers learn together is computed here: nobody is believed.
+    """
+    figures = document.get("figures") or {}
+    epsilon, delta = (_amount(figures.get(name)) for name in ("epsilon", "delta"))
+    if epsilon is None or delta is None or delta >= 1:
+        _decline("the task says no epsilon that it keeps")
+    words = f"epsilon is up to {epsilon:g} at delta = {delta:g}"
+    if epsilon > limits.max_epsilon:
+        _decline(f"{words}, above max_epsilon = {limits.max_epsilon:g}")
+    if delta > limits.max_delta:
+        _decline(f"{words}, above max_delta = {limits.max_delta:g}")
+    for role, most in limits.max_epsilon_with.items():
+        found = _amount(figures.get("issuer") if role == "issuer" else local_epsilon(document))
+        if found is None or found > most * _SLACK:
+            what = "not bounded" if found is None else f"up to {found:g}"
+            _decline(f"epsilon is {what} if the {role} work against it, above max_epsilon_with.{role} = {most:g}")
+    _check_others(limits, document)
+    if limits.recompute:
+        _recompute(data)
+    return epsilon, delta
+
+
+def _check_others(limits: Limits, document: Mapping[str, Any]) -> None:
+    """Refuse a crowd that is too small, and places that are not trusted."""
+    fewest = min(step["min_batch"] for step in document["steps"])
+    if fewest < limits.min_batch:
+        _decline(f"a batch may be of {fewest} people, min_batch is {limits.min_batch}")
+    chain = {one["key"] for one in document["chain"]}
+    if limits.scramblers is not None and not chain & {*limits.scramblers}:
+        _decline("no scrambler of its chain is one of those that are trusted")
+    if limits.collectors is not None and document["result"]["key"] not in limits.collectors:
+        _decline("its result is none of the collectors that are trusted")
+
+
+def local_epsilon(document: Mapping[str, Any]) -> float:
+    """Return what all scramblers together learn of one person from where the messages went: epsilon, pure, in nats.
+
+    >>> step = {"sigma": 0.5, "convention": "uniform", "targets": [{}] * 4}
+    >>> round(local_epsilon({"per_person": "one", "steps": [step]}), 4)  # ln(5)
+    1.6094
+    """
+    found = [0.0]
+    for step in document["steps"]:
+        count, sigma = len(step["targets"]), step["sigma"]
+        # The law of `choices.choose`: probabilities of the own target and of another one.
+        own, other = 1 - sigma + sigma / count, sigma / count
+        if step["convention"] == "exclusive":
+            own = max(1 - sigma, 1 / count)
+            other = (1 - own) / (count - 1)
+        found.append(math.log(own / other) if other > 0 else math.inf)
+    return max(found) if document["per_person"] == "one" else sum(found)
+
+
+def _recompute(data: bytes) -> None:
+    try:
+        from hushuffle.errors import HushuffleError  # noqa: PLC0415 - where the owner asks for it
+        from hushuffle.network.phones.promise import check_task  # noqa: PLC0415
+        from hushuffle.network.phones.task import parse_task  # noqa: PLC0415
+    except ImportError:
+        _decline("its figures cannot be computed again where hushuffle is not installed (recompute)")
+    try:
+        check_task(parse_task(data))
+    except HushuffleError as error:
+        raise PhoneError(str(error)) from None
+
+
+# The running total
+
+
+@contextmanager
+def alone(folder: str) -> Iterator[None]:
+    """Let no other phone's program write into a folder meanwhile: others wait."""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+        number = os.open(f"{folder}/lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        cannot_write(folder)
+    try:
+        if os.name == "posix":
+            import fcntl  # noqa: PLC0415 - is not everywhere
+
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
+
+
+def cannot_write(folder: str) -> NoReturn:
+    """Refuse, because nothing can be kept."""
+    message = f"{folder} cannot be written: nothing is sent."
+    raise PhoneError(message) from None
+
+
+def write_new(path: str, content: Callable[[int], bytes]) -> str:
+    """Write a new file beside a path, through to the disk, for the owner alone; return its name.
+
+    `content`: made from the number that the file system gives the file.
+    """
+    new = f"{path}.{os.urandom(8).hex()}.new"
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content(os.fstat(file.fileno()).st_ino))
+        file.flush()
+        os.fsync(file.fileno())
+    return new
+
+
+def settle(folder: str) -> None:
+    """Wait until the disk has the names in a folder."""
+    if os.name == "posix":  # elsewhere a folder cannot be opened
+        number = os.open(folder, os.O_RDONLY)
+        os.fsync(number)
+        os.close(number)
+
+
+class Total:
+    """What was spent for the tasks of one state folder; to be used while `alone` in it.
+
+    The file names its own number in the file system. A copy, or an old state that was put back, has another one: two
+    phones that go on from one total would spend twice of it. `moved`: take it all the same.
+
+    Raises:
+        PhoneError: it is missing beside tasks that were answered, damaged or a copy.
+    """
+
+    def __init__(self, folder: str, *, moved: bool = False) -> None:
+        self._path, self._folder, self._moved = f"{folder}/{TOTAL}", folder, moved
+        try:
+            with open(self._path, "rb") as file:  # noqa: PTH123 - without pathlib the client starts sooner
+                number, found = os.fstat(file.fileno()).st_ino, json.loads(file.read())
+            self.runs: dict[str, dict[str, Any]] = found["runs"]
+            same = found["file"] == number
+            _ = self.sums()
+        except FileNotFoundError:
+            if any(len(name) == 69 and name.endswith(".json") for name in os.listdir(folder)):  # noqa: PTH208
+                message = f"{self._path} is missing: nobody knows what was spent. Put it back; nothing is sent."
+                raise PhoneError(message) from None
+            self.runs, same = {}, True
+            self.write()
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            message = f"{self._path} cannot be read or is damaged: nothing is sent."
+            raise PhoneError(message) from None
+        if not same and not moved:
+            message = (
+                f"{self._path} is a copy, or was put back: another phone may go on from the same total. Nothing is "
+                "sent. If the folder was moved, and the old one is gone, say --moved."
+            )
+            raise PhoneError(message)
+
+    def sums(self) -> tuple[float, float]:
+        """Return the sums of epsilon and delta."""
+        pairs = [(float(one["epsilon"]), float(one["delta"])) for one in self.runs.values()]
+        if any(_amount(figure) is None for pair in pairs for figure in pair):
+            raise ValueError
+        return math.fsum(one for one, _ in pairs), math.fsum(one for _, one in pairs)
+
+    def spend(self, task: str, epsilon: float, delta: float, limits: Limits) -> None:
+        """Write down what a task spends, before anything of it leaves; one that was written down costs nothing more.
+
+        `task`: its id, in hexadecimal digits.
+        """
+        if task not in self.runs or self._moved:
+            self._add(task, epsilon, delta, limits)
+
+    def _add(self, task: str, epsilon: float, delta: float, limits: Limits) -> None:
+        if task not in self.runs:
+            before = self.sums()
+            whole = (before[0] + epsilon, before[1] + delta)
+            if whole[0] > limits.budget * _SLACK or whole[1] > limits.max_delta * _SLACK:
+                spent = f"spent are epsilon {before[0]:g} and delta {before[1]:g}"
+                most = f"budget is {limits.budget:g} and max_delta {limits.max_delta:g} for all together"
+                _decline(f"it would spend epsilon {epsilon:g} and delta {delta:g}, {spent}, {most}")
+            self.runs[task] = {"epsilon": epsilon, "delta": delta}
+        self.write()
+
+    def write(self) -> None:
+        """Write it, whole or not at all."""
+        try:
+            new = write_new(self._path, lambda number: json.dumps({"file": number, "runs": self.runs}).encode())
+            os.replace(new, self._path)  # noqa: PTH105
+            settle(self._folder)
+        except OSError:
+            cannot_write(self._folder)

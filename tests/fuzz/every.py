@@ -41,6 +41,7 @@ FUZZERS: Final[dict[str, tuple[Fuzzer, int, int]]] = {
     "memories": (kept.memories, 200, 20_000),
     "spools": (kept.spools, 200, 20_000),
     "test vectors": (kept.vectors, 150, 10_000),
+    "certificates": (kept.certificates, 100, 5_000),
     "texts": (tables.texts, 150, 20_000),
     "matrices": (tables.matrices, 150, 20_000),
     "tasks of phones": (phones.tasks, 300, 20_000),

@@ -11,11 +11,15 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
+import hushuffle as hs
 from fuzz.fuzzing import Input, Maker, changed_bytes, changed_text, changed_tree
 from hushuffle.collection.budget import Budget
 from hushuffle.errors import DataError
 from hushuffle.files.secret_keys import read_memory, write_memory
 from hushuffle.network.nodes.spool import Spool, pack_batch, unpack_batch
+from hushuffle.verifying.certificate import MalformedError, read
+from hushuffle.verifying.checks import check_document
+from hushuffle.verifying.table import written
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 _PIECES: Final = ("", "]", "[", '"', "=", "{", "}", "\n", "9" * 400, "-", "nan", "inf", "1e999", "[" * 2000)
@@ -136,5 +140,28 @@ def vectors(folder: Path) -> Maker:
         content = json.dumps(changed_tree(tree, rng, _VALUES)).encode()
         path.write_bytes(changed_bytes(content, rng) if rng.random() < 0.1 else content)
         return Input(content=path.read_bytes()[:3000], read=use)
+
+    return make
+
+
+def certificates(_folder: Path) -> Maker:
+    """Change certificates and the results that hold them, and check them by the second program."""
+    protocols = [
+        hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=5),
+        hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.Scrambler(dummies=2), n=4),
+        hs.Protocol(randomizer=hs.MatrixRandomizer([[0.7, 0.3], [0.2, 0.8]]), shuffler=hs.UniformShuffle(), n=4),
+    ]
+    made = [json.loads(hs.dp.certificate(one, delta=1e-3).to_json()) for one in protocols]
+
+    def use(text: str) -> None:
+        try:
+            written(list(check_document(read(text))))
+        except MalformedError as error:
+            raise DataError(str(error)) from None
+
+    def make(rng: random.Random) -> Input:
+        text = json.dumps(changed_tree(made if rng.random() < 0.3 else rng.choice(made), rng, _VALUES))
+        text = changed_text(text, rng, _PIECES) if rng.random() < 0.1 else text
+        return Input(content=text, read=lambda: use(text))
 
     return make

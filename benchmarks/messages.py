@@ -2,7 +2,7 @@
 
     python benchmarks/messages.py [--write]
 
-Prints the three tables of docs/explanation/one-or-several-messages.md, or writes them into it with --write: what each
+Prints the tables of docs/explanation/one-or-several-messages.md, or writes them into it with --write: what each
 protocol needs at the same epsilon and delta, sums too, and a collection from a million people over 1,000 values.
 """
 
@@ -92,6 +92,55 @@ PROTOCOLS: dict[str, Callable[[int, int], hs.Protocol]] = {
 }
 
 
+def noisy_hash(n: int, k: int) -> hs.Protocol:
+    """Return one message of n/100 buckets: more serve rare values better, and frequent ones worse."""
+    start = hs.Protocol(randomizer=hs.LocalHashing(k=k, g=n // 100, epsilon=4.0), shuffler=hs.UniformShuffle(), n=n)
+    return hs.dp.calibrate(start, parameter="epsilon", epsilon=EPSILON, delta=DELTA).protocol
+
+
+def hashed(besides: float) -> Callable[[int, int], hs.Protocol]:
+    """Return who makes the protocol with about so many messages besides: they are proportional to g."""
+
+    def made(n: int, k: int) -> hs.Protocol:
+        def of(g: int) -> hs.Protocol:
+            shuffler = hs.BlanketMessages(p=besides / math.ceil(besides), trials=math.ceil(besides))
+            start = hs.Protocol(randomizer=hs.LocalHashing(k=k, g=g, epsilon=math.inf), shuffler=shuffler, n=n)
+            return hs.dp.calibrate(start, parameter="messages", epsilon=EPSILON, delta=DELTA).protocol
+
+        few = n // 50
+        return of(int(few * besides / of(few).shuffler.own_messages))
+
+    return made
+
+
+LARGE = ((10**6, 10**6), (10**4, 10**5))
+HASHED: dict[str, Callable[[int, int], hs.Protocol]] = {
+    "one noisy message": one_message,
+    "one noisy message, hashed": noisy_hash,
+    "hashed, every other person one besides": hashed(0.5),
+    "hashed, one besides": hashed(1.0),
+    "hashed, four besides": hashed(4.0),
+    "blanket messages": blanket_messages,
+}
+
+
+def many() -> Iterator[str]:
+    """Histograms over more values than messages of each can be sent for."""
+    yield "| people | values | protocol | buckets | error, a rare value | error, a tenth | messages | bits |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for n, k in LARGE:
+        yield from (many_row(name, n, k) for name in HASHED)
+
+
+def many_row(name: str, n: int, k: int) -> str:
+    made = HASHED[name](n, k)
+    rare, common = n * predicted_standard_error(made, frequency=[1 / k, 0.1]) / central_error(k)
+    messages, device = 1 + made.shuffler.own_messages, made.randomizer
+    buckets = f"{device.g:,}" if isinstance(device, hs.LocalHashing) else ""
+    bits = messages * device.layout.bits
+    return f"| {n:,} | {k:,} | {name} | {buckets} | {rare:.2f} | {common:.2f} | {messages:,.4g} | {bits:,.4g} |"
+
+
 def row(name: str, n: int, k: int) -> str:
     try:
         made = PROTOCOLS[name](n, k)
@@ -135,13 +184,15 @@ def split_number(n: int) -> str:
     )
 
 
-def collected(n: int = 10**6, k: int = 1_000) -> Iterator[str]:
+def collected(
+    make: Callable[[int, int], hs.Protocol] = blanket_messages, n: int = 10**6, k: int = 1_000
+) -> Iterator[str]:
     """Run a collection of a million people whose values follow Zipf's law."""
     weights = 1 / np.arange(1, k + 1)
     values = np.random.default_rng(1).choice(k, size=n, p=weights / weights.sum())
     shares = np.bincount(values, minlength=k) / n
     start = time.perf_counter()
-    survey = blanket_messages(n, k)
+    survey = make(n, k)
     calibrated = time.perf_counter() - start
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
@@ -155,7 +206,7 @@ def collected(n: int = 10**6, k: int = 1_000) -> Iterator[str]:
     yield "|---|---|"
     yield f"| to find the smallest p | {calibrated:.2g} s |"
     yield f"| to collect, shuffle and estimate in memory | {ran:.2g} s, {max(more, 1):,.0f} MB more |"
-    yield f"| messages of each person | {released.reports.size / n:.4f} |"
+    yield f"| messages of each person | {released.reports.shape[0] / n:.4f} |"
     yield f"| standard error of a count, predicted | {predicted:.2f} people |"
     yield f"| root of the mean square error over the values, measured | {measured:.2f} people |"
     yield f"| central Gaussian mechanism | {central_error(k):.2f} people |"
@@ -165,8 +216,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the tables into the page")
     write = parser.parse_args().write
-    ran = "\n".join(collected())  # before the others take memory
-    tables = {"compared": "\n".join(compared()), "summed": "\n".join(summed()), "collected": ran}
+    # These before the others take memory.
+    tables = {"collected": "\n".join(collected()), "collected hashes": "\n".join(collected(hashed(1.0), k=10**6))}
+    made = {"compared": compared, "many": many, "summed": summed}
+    tables |= {name: "\n".join(make()) for name, make in made.items()}
     if not write:
         print("\n\n".join(tables.values()))
         return

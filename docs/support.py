@@ -42,6 +42,7 @@ MECHANISMS = (
     (hs.RoundedGaussian(levels=_K, epsilon=1.0), 'kind = "rounded-gaussian"\nepsilon = 1.0'),
     (hs.RoundedResponse(levels=_K, epsilon=1.0, low=0.0, high=1.0), None),
     (hs.RandomizedResponse(k=_K, epsilon=math.inf), 'kind = "randomized-response"\nepsilon = "inf"'),
+    (hs.LocalHashing(k=_K, g=8, epsilon=math.inf), 'kind = "local-hashing"\ng = 8\nepsilon = "inf"'),
 )
 SHUFFLERS = (
     ("No shuffler", hs.NoShuffle(), 'kind = "none"'),
@@ -59,7 +60,7 @@ SHUFFLERS = (
 )
 
 # Where people send messages the figures of other noisy mechanisms are those behind a scrambler.
-_ROWS = {"Blanket messages of people": (0, 12), "Fake reports of each value": (12,), "Augmented shuffle": (12,)}
+_ROWS = {"Blanket messages of people": (0, 12, 13), "Fake reports of each value": (12,), "Augmented shuffle": (12,)}
 
 Ask = Callable[[hs.Protocol], object]
 

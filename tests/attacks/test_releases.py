@@ -156,6 +156,20 @@ def test_true_reports_among_messages_are_audited_by_the_counts_of_two_values(shu
     assert lie.refuted
 
 
+@pytest.mark.parametrize("p", [0.5, 1.0])
+def test_hashed_values_are_audited_by_what_speaks_for_two_values(p: float) -> None:
+    hashing = hs.LocalHashing(k=300, g=20, epsilon=math.inf)
+    survey = hs.Protocol(randomizer=hashing, shuffler=hs.BlanketMessages(p=p), n=200)
+    claimed = hs.dp.epsilon(survey, delta=0.02)
+    assert claimed.witness is not None
+    arguments: Any = {"others": claimed.witness.others, "values": claimed.witness.target, "delta": 0.02, "trials": 6000}
+    honest = audit_protocol(survey, claimed=claimed.upper, rng=hs.reproducible(1), **arguments)
+    assert not honest.refuted
+    # A claim that is far too low is seen.
+    lie = audit_protocol(survey, claimed=claimed.upper / 2, rng=hs.reproducible(2), **arguments)
+    assert lie.refuted
+
+
 def test_no_claim_is_tested_of_a_device_that_makes_none() -> None:
     truth = hs.RandomizedResponse(k=3, epsilon=math.inf)
     survey = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=0.5), n=40)

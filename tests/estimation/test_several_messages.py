@@ -156,3 +156,44 @@ def test_more_messages_than_people_may_send_are_refused() -> None:
         counts = fakes.randomizer.counts(np.zeros(size, dtype=np.int64))
         with pytest.raises(InvalidInputError, match="up to 400 messages"):
             hs.estimate(counts, protocol=fakes)
+
+
+@pytest.mark.parametrize(("g", "trials"), [(5, 2), (20, 4), (16, 1)])
+def test_estimates_from_hashed_messages_are_unbiased_with_the_predicted_variance(g: int, trials: int) -> None:
+    """Over the draw of hashes, of who holds the same bucket by chance, and of the messages besides."""
+    n, k, runs = 400, 50, 1500
+    hashing = hs.LocalHashing(k=k, g=g, epsilon=math.inf)
+    survey = hs.Protocol(randomizer=hashing, shuffler=hs.BlanketMessages(p=1.0, trials=trials), n=n)
+    held = np.repeat([0, 1, 2, 7], [200, 100, 60, 40])  # a heavy value collides no more than others
+    shares = np.bincount(held, minlength=k) / n
+    rng = hs.reproducible(24)
+    found = np.array([hs.estimate(survey.collect(held, rng=rng), protocol=survey).raw for _ in range(runs)])
+    errors = predicted_standard_error(survey, frequency=shares)
+    assert np.all(abs(found.mean(axis=0) - shares) < 5 * errors / math.sqrt(runs))
+    assert np.all(abs(found.var(axis=0) / errors**2 - 1) < 0.25)
+    collision = float(hashing.collision)
+    variance = (n * (1 - shares) * collision * (1 - collision) + n * trials / g * (1 - 1 / g)) / (
+        n * (1 - collision)
+    ) ** 2
+    assert errors**2 == pytest.approx(variance)
+
+
+def test_public_functions_add_the_squares_of_what_others_hold() -> None:
+    """Every draw of two functions of three values to two buckets, and of who uses which: the variance is as stated."""
+    people, rows, half = (0, 1, 1, 2), 2, Fraction(1, 2)
+    counts = [
+        sum(row[value] == row[0] for row, value in zip(used, people, strict=True))
+        for functions in itertools.product(itertools.product(range(2), repeat=3), repeat=rows)
+        for used in itertools.product(functions, repeat=len(people))
+    ]
+    mean = Fraction(sum(counts), len(counts))
+    variance = Fraction(sum(count**2 for count in counts), len(counts)) - mean**2
+    assert mean == 1 + 3 * half
+    assert variance == sum(half * (1 - half) * (held + Fraction(held * (held - 1), rows)) for held in (2, 1))
+
+
+def test_fake_users_of_hashed_messages_count_as_often_as_they_may_send() -> None:
+    hashing = hs.LocalHashing(k=1000, g=40, epsilon=math.inf)
+    survey = hs.Protocol(randomizer=hashing, shuffler=hs.BlanketMessages(p=0.5, trials=3), n=500)
+    gain, collision = hs.poisoning_gain(survey, fakes=5), hashing.collision
+    assert gain.raised.upper == pytest.approx(5 / 500 * (1 + 3 * (1 - 1 / 40) / (1 - float(collision))))

@@ -79,3 +79,15 @@ def moments(law: Law, k: int) -> Iterator[tuple[Fraction, Fraction]]:
     for place in range(k):
         mean = sum((p * key[place] for key, p in law.items()), Fraction(0))
         yield mean, sum((p * (key[place] - mean) ** 2 for key, p in law.items()), Fraction(0))
+
+
+def hashed(value: int | None, hashes: list[tuple[int, ...]], g: int) -> Law:
+    """One message: a hash, each one a tuple of the values' buckets, and the value's bucket under it; None: any bucket.
+
+    Places are hash by hash, and bucket by bucket in each.
+    """
+    size, law = len(hashes) * g, dict[tuple[int, ...], Fraction]()
+    for number, hash_ in enumerate(hashes):
+        for bucket in range(g) if value is None else (hash_[value],):
+            law[unit(number * g + bucket, size)] = Fraction(1, len(hashes) * (g if value is None else 1))
+    return law

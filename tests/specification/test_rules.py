@@ -121,7 +121,7 @@ def test_randomizer(keys: str, expected: list[str]) -> None:
             [
                 (
                     'randomizer.g: must be given with epsilon = "inf", got nothing. '
-                    "Without noise more buckets are always more accurate, and fewer say less about who it was."
+                    "Without noise more buckets are always more accurate; fewer say less, or take fewer messages."
                 )
             ],
         ),

@@ -55,7 +55,7 @@ def privacy_charts(
                 lambda: _against_people(protocol, delta, central, exposure),
             )
         )
-    if protocol.truthful and sends_more(protocol):
+    if not noisy and sends_more(protocol):
         topic = "The charts of privacy and accuracy against people's messages"
         both = ask("against-messages", topic, lambda: message_charts(protocol, delta=delta, exposure=exposure))
         return both or ()

@@ -49,8 +49,10 @@ def release_scores(
 
 
 def _scores(protocol: Protocol, held: Integers, pair: Integers, releases: int, rng: Randomness) -> Floats:
-    if protocol.truthful and not drawn_at_once(protocol):
-        return np.array([_counted(protocol.collect(held, rng=rng).reports, held, pair) for _ in range(releases)])
+    among = protocol.hashed and protocol.reveals is Reveals.MULTISET
+    if among or (protocol.truthful and not drawn_at_once(protocol)):
+        each = (protocol.collect(held, rng=rng).reports for _ in range(releases))
+        return np.array([_counted(protocol, reports, held, pair) for reports in each])
     if not drawn_at_once(protocol):
         each = (protocol.collect(held, rng=rng).reports for _ in range(releases))
         return np.array([_added_up(_told(protocol, reports, held, pair)) for reports in each])
@@ -75,10 +77,16 @@ def _added_up(told: Floats) -> Floats:
     return np.asarray(log_ratio(*np.sort(told, axis=-1).sum(axis=-1)))
 
 
-def _counted(reports: Integers, held: Integers, pair: Integers) -> float:
-    """Return ln of how many more of either value there are than others hold: what true reports are told apart by."""
-    seen, known = (np.array([np.count_nonzero(values == value) for value in pair]) for values in (reports, held[:-1]))
-    return float(log_ratio(*(seen - known).astype(np.float64)))
+def _counted(protocol: Protocol, reports: Integers, held: Integers, pair: Integers) -> float:
+    """Return ln of how many more speak for either value than others hold it: what true reports are told apart by.
+
+    What speaks for both is counted for the one that more of the others hold.
+    """
+    known = np.array([np.count_nonzero(held[:-1] == value) for value in pair])
+    speaks = protocol.randomizer.supports(reports, pair)
+    popular = int(known.argmax())
+    speaks[1 - popular] &= ~speaks[popular]
+    return float(log_ratio(*(speaks.sum(axis=1) - known).astype(np.float64)))
 
 
 def _told(protocol: Protocol, reports: Integers, held: Integers, pair: Integers) -> Floats:

@@ -17,6 +17,7 @@ from hushuffle.curves.mixture import Mixture
 from hushuffle.curves.secure_sums import SecureSums
 from hushuffle.curves.shared_sums import SharedSums
 from hushuffle.curves.symmetric import Binary, Kary
+from hushuffle.curves.true_hashes import TrueAmongHashes
 from hushuffle.curves.value_dummies import Counts, TrueAmongEach
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
@@ -77,9 +78,11 @@ def _of_one(protocol: Protocol) -> PrivacyCurve:
     protocol = protocol.secret
     if protocol.truthful and (protocol.shuffler.value_law or protocol.shuffler.tossed):
         return _of_true_reports(protocol)
-    drawn = protocol.shuffler.dummy_law
+    drawn, tossed = protocol.shuffler.dummy_law, protocol.shuffler.tossed
     if drawn is None:
         return _of_fixed(protocol)
+    if tossed is not None and protocol.hashed:
+        return _of_hashes(protocol, *tossed, numbers=drawn.numbers.size)
     return Mixture.of(drawn, lambda dummies: _of_fixed(protocol.with_dummies(dummies)))
 
 
@@ -95,6 +98,14 @@ def _of_true_reports(protocol: Protocol) -> PrivacyCurve:
     return TrueAmongEach.of(Counts.of(law, kept=kept), k=k, n=n, kept=kept, ratio=law.endless, coins=coins)
 
 
+def _of_hashes(protocol: Protocol, trials: int, p: float, *, numbers: int = 0) -> PrivacyCurve:
+    """Nothing but messages that say nothing hides the buckets."""
+    law = protocol.randomizer.law()
+    assert law.bucket is not None
+    buckets, n = law.bucket.k, protocol.n
+    return TrueAmongHashes.of(buckets=buckets, collision=law.collision, n=n, trials=trials, p=p, numbers=numbers)
+
+
 def _of_fixed(protocol: Protocol) -> PrivacyCurve:
     """The number of dummies is fixed."""
     _certified(protocol.n + protocol.shuffler.dummies)
@@ -107,6 +118,8 @@ def _of_fixed(protocol: Protocol) -> PrivacyCurve:
         return _of_capped(protocol)
     if law.symmetric is not None:
         return _of_symmetric(protocol, law.symmetric)
+    if protocol.hashed and reveals is Reveals.MULTISET:
+        return _of_hashes(protocol, protocol.shuffler.dummies, 1.0)
     if reveals is Reveals.SENDERS:
         return FiniteLocal.of(protocol)
     return _of_reports(protocol, law)

@@ -66,6 +66,12 @@ class Protocol(_checks.ByName):
         return law is not None and law.lie == 0
 
     @property
+    def hashed(self) -> bool:
+        """Whether reports are the values' buckets, as they are, by public hashes of their own."""
+        bucket = self.randomizer.law().bucket
+        return bucket is not None and bucket.lie == 0
+
+    @property
     def reveals(self) -> Reveals:
         """What the release says of the reports: sums of vectors with a single 1 are how often each report occurs."""
         counts = self.shuffler.reveals is Reveals.SUMS and self.randomizer.law().one_hot is None

@@ -158,7 +158,8 @@ def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:
 def more_accurate(protocol: Protocol) -> Protocol | None:
     """Return the protocol with the mechanism that tells small shares best at the same local epsilon.
 
-    None if it is not better by a tenth. Of mechanisms that are equally good the one with the smallest reports is taken.
+    None if it is not better by a tenth, or if people's messages are all that hides: then the mechanism decides how many
+    it takes. Of mechanisms that are equally good the one with the smallest reports is taken.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(
@@ -169,6 +170,8 @@ def more_accurate(protocol: Protocol) -> Protocol | None:
     ('local-hashing', 0.00381)
     """
     local, k = protocol.randomizer.local_epsilon, protocol.randomizer.inputs
+    if math.isinf(local) and protocol.shuffler.tossed is not None:
+        return None
     found: list[tuple[float, int, Protocol]] = []
     for section in RANDOMIZERS.values():
         table = section.mechanism.table

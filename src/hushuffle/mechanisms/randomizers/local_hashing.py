@@ -55,14 +55,15 @@ class LocalHashing(Mechanism):
     Args:
         k: number of values, 2 to 2**27.
         g: number of buckets, 2 to 2 * 10**9.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (the bucket is told truthfully).
+        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (the bucket is told truthfully: `BlanketMessages` hide it,
+            about as many as would hide g values).
         family: "auto", "binary" or "affine".
 
     Raises:
         InvalidInputError: an argument out of range, "binary" for a g that is no power of two or above 2**16.
 
     Source: Wang, Blocki, Li, Jha 2017 (optimized local hashing); docs/theory/blanket.md, Theorem 5;
-    docs/theory/estimation.md, Theorem 2.
+    docs/theory/estimation.md, Theorem 2; docs/theory/histograms.md, Theorem 9 (without noise).
 
     >>> import hushuffle as hs
     >>> hashing = hs.LocalHashing(k=100_000, g=4, epsilon=1.0)
@@ -184,7 +185,7 @@ class LocalHashing(Mechanism):
     def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
         settings = cls.table.given(raw) or {}
         if settings.get("epsilon") == math.inf and "g" not in settings:
-            hint = "Without noise more buckets are always more accurate, and fewer say less about who it was."
+            hint = "Without noise more buckets are always more accurate; fewer say less, or take fewer messages."
             yield Problem(key="randomizer.g", rule='must be given with epsilon = "inf"', value="nothing", hint=hint)
         elif settings and k is not None:
             buckets = settings.get("g") or cls.best_fast_g(settings["epsilon"])

@@ -115,6 +115,11 @@ class ReportLaw(ABC):
         return None
 
     @property
+    def collision(self) -> Fraction:
+        """The probability that two different values share the bucket of such a hash."""
+        return Fraction(0)
+
+    @property
     def flipped(self) -> Bits | None:
         """The law itself if each of some bits is flipped with the same probability."""
         return None

@@ -27,7 +27,8 @@ class BlanketMessages(Shuffler):
     Such a message is drawn from the randomizer's blanket, whatever the person's value: for randomized response it is
     uniform over the k values. All messages leave in a uniformly random order. A shuffler that adds nothing is enough.
     With `RandomizedResponse(k=k, epsilon=math.inf)` the report itself is the value: nothing but these messages hides
-    it, and whoever sees a person's messages together reads it.
+    it, and whoever sees a person's messages together reads it. `LocalHashing(k=k, g=g, epsilon=math.inf)` does for more
+    values than messages of each can be sent for.
 
     Args:
         p: the probability of heads, in [0, 1]; trials * p is how many messages a person sends besides, on average.
@@ -39,7 +40,7 @@ class BlanketMessages(Shuffler):
         InvalidInputError: a number out of range.
 
     Source: Luo, Wang, Yi 2022 (almost a single message); Li, Liu, Feng, Huang, Hu, Liu, Ren, Qin 2020 (dummy points,
-    p = 1); docs/theory/histograms.md, Theorem 2 and Corollary 3.
+    p = 1); docs/theory/histograms.md, Theorem 2, Corollary 3 and Theorem 9.
 
     >>> import hushuffle as hs
     >>> truth = hs.RandomizedResponse(k=1000, epsilon=float("inf"))

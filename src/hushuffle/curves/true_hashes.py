@@ -1,0 +1,124 @@
+"""True reports of fresh public hashes among uniform ones: they tell as much as values would among as many as buckets.
+
+A report is a fresh hash h and the bucket h(x) of the value x, a dummy a fresh hash and a uniform bucket: it speaks for
+every value that h sends there. Two values a and b share a bucket with probability c. Upper end: all others' reports are
+told. Of the target's report and the dummies N speak for one of a and b only, m for both, and R_N is the sum of N fair
+signs,
+
+    delta(epsilon) <= (1 - c) E w_m (1/N) E[(1 + e**epsilon) R_N - (e**epsilon - 1) (N + 2 m)]_+ .
+
+Lower end: all others hold a, and messages that speak for a are counted, whether for b too or not. With delta(epsilon)'
+that of true values among as many as buckets, (1 - c) delta(ln(1 + (e**epsilon - 1)/(1 - c)))'.
+
+Source: docs/theory/histograms.md, Theorem 9.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from hushuffle.curves.base import LARGEST, SearchedCurve
+from hushuffle.curves.blanket_messages import TrueAmongUniform
+from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.symmetric_pairs import AT_FIRST
+from hushuffle.model import Bound, Witness
+from hushuffle.model.citation import LUO
+from hushuffle.numerics import binomial
+from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats, fair_signs
+
+_MOST: Final = 128
+"""So many numbers of messages that speak for both values are told apart; if there are more, none is."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrueAmongHashes(SearchedCurve):
+    """n people's hashed values among Bin(trials, p) dummies; `apart` is 1 - c, `values` the curve of values.
+
+    With probability `weight` (times w_m and 1 - c), `least` to `most` messages speak for one of two values only, and
+    `both` or more for both; shapes (rows,).
+    """
+
+    n: int
+    apart: float
+    values: TrueAmongUniform
+    least: Floats
+    most: Floats
+    both: Floats
+    weight: Floats
+    sources = (LUO,)
+    proof = "messages that speak for one of two values, or for both, counted"
+
+    @classmethod
+    def of(
+        cls, *, buckets: int, collision: Fraction, n: int, trials: int, p: float, numbers: int = 0
+    ) -> TrueAmongHashes:
+        """Return the curve; a law of so many `numbers` of messages, in parts, may stand for the binomial one.
+
+        >>> share = Fraction(1, 1000)
+        >>> print(TrueAmongHashes.of(buckets=1000, collision=share, n=10**6, trials=10**6, p=0.04).epsilon(1e-6))
+        1.042 to 1.043 nats (certified bracket)
+        """
+        values, apart = TrueAmongUniform.of(k=buckets, n=n, trials=trials, p=p, numbers=numbers), float(1 - collision)
+        chance = p * float(collision) / buckets
+        low, high = binomial.window(trials + 1, chance, LOG_TAIL)
+        shared = np.arange(low, min(high, trials) + 1.0)
+        mass = binomial.pmf(shared, trials + 1, chance) * (1 + binomial.margin(trials)) * (1 - shared / (trials + 1))
+        rest = buckets - p * float(collision)
+        if shared.size > _MOST:
+            shared, mass, rest = np.zeros(1), np.ones(1), float(buckets)
+        parts: list[tuple[Floats, ...]] = []
+        for both, share in zip(shared.tolist(), (mass * apart * buckets / rest).tolist(), strict=True):
+            rows = CountRows.of(trials - int(both), 2 * p * apart / rest)
+            parts.append((rows.first + 1, rows.last + 1, np.full(rows.first.size, both), share * rows.at_most))
+        least, most, both_of_rows, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return cls(n=n, apart=apart, values=values, least=least, most=most, both=both_of_rows, weight=weight)
+
+    @property
+    def pure(self) -> float:
+        """Nothing but the report may be at its bucket."""
+        return math.inf
+
+    @property
+    def floor(self) -> float:  # type: ignore[override]
+        return 4 * _MOST * math.exp(LOG_TAIL) + self.values.slack
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return self.lower(LARGEST)[0]
+
+    def guess(self) -> float:
+        return self.values.guess()
+
+    def upper(self, epsilon: float) -> float:
+        number, slope = self.least, 1 + math.exp(epsilon)
+        more = math.expm1(epsilon) * 2 * self.both * number / self.most
+        threshold, head = math.expm1(epsilon) * number + more, (2 * number - more, 2 * number + more)
+        value = float(self.weight @ (fair_signs(number, slope, threshold, head)[1] / number))
+        return min(value * (1 + EPS * (16 + number.size)) + self.floor, 1.0)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        farther = math.log1p(math.expm1(epsilon) / self.apart) * (1 + 8 * EPS)
+        return self.apart * (1 - 4 * EPS) * self.values.lower(farther)[0], self._witness
+
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        return self.lower(epsilon)[0] if witness == self._witness else 0.0
+
+    def epsilon(self, delta: float) -> Bound:
+        if 0 < delta < self.certain:
+            return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self._witness)
+        return super().epsilon(delta)
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        (pair,) = self.values.datasets(log_tail=log_tail)
+        moved = self.apart * pair.q + (1 - self.apart) * pair.p
+        return (replace(pair, witness=self._witness, p=moved, q=pair.p, doubt=pair.doubt + 8 * EPS),)
+
+    @property
+    def _witness(self) -> Witness:
+        """All others hold one value, and the target comes to hold it too."""
+        return Witness(family=AT_FIRST, others=(self.n - 1,), target=(1, 0))

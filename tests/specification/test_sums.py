@@ -29,7 +29,7 @@ def test_both_kinds_of_files_are_told_apart() -> None:
     assert isinstance(load_deployment(EXAMPLES / "sum.toml"), SumSpecification)
     assert isinstance(load_deployment(EXAMPLES / "minutes.toml"), Collection)
     assert not is_sum("no TOML [")
-    with pytest.raises(SpecificationError, match="Such a file is for hushuffle assess, calibrate, compare and collect"):
+    with pytest.raises(SpecificationError, match="Such a file is for hushuffle assess, audit, calibrate, compare and collect"):
         load_collection(EXAMPLES / "sum.toml")
 
 

@@ -91,10 +91,12 @@ def audit_deployment(
         except UnsupportedProtocolError as error:
             refused.append(Unanswered(question="audit", topic=what, reason=str(error)))
     terms = Terms(releases=_releases(trials, protocol.n + 1), confidence=each, rng=source)
-    played, unplayed = _play(named, terms, lambda what, share: tell(what, (_CLAIMS + share * len(named)) / tests))
+    played, unplayed = played_games(
+        named, terms, lambda what, share: tell(what, (_CLAIMS + share * len(named)) / tests)
+    )
     refused += unplayed
     charts = tuple(_errors(protocol, row.found) for row in rows[:2] if row.exact is not None)
-    return _report(about, rows, refused, confidence, charts=charts, played=played)
+    return audit_report(about, rows, refused, confidence, charts=charts, played=played)
 
 
 def audit_games(
@@ -113,15 +115,15 @@ def audit_games(
     """
     each = 1 - (1 - confidence) / max(len(named), 1)
     terms = Terms(releases=_releases(trials, messages), confidence=each, rng=secure() if rng is None else rng)
-    played, unplayed = _play(named, terms, progress or silent)
-    return _report(about, [], unplayed, confidence, played=played)
+    played, unplayed = played_games(named, terms, progress or silent)
+    return audit_report(about, [], unplayed, confidence, played=played)
 
 
 def _releases(trials: int | None, messages: int) -> int:
     return trials or min(GAME_RELEASES, MESSAGES // max(messages, 1))
 
 
-def _play(named: Sequence[Named], terms: Terms, tell: Progress) -> tuple[list[Game], list[Unanswered]]:
+def played_games(named: Sequence[Named], terms: Terms, tell: Progress) -> tuple[list[Game], list[Unanswered]]:
     """Return the games that were played, and why others were not."""
     played, unplayed = [], []
     for place, (what, play) in enumerate(named):
@@ -235,7 +237,7 @@ def study_of(found: Measurement, *, confidence: float, about: str) -> Report:
     """Return the report of one measurement of somebody else's reports."""
     bound = Bound(lower=0.0, upper=found.claimed, kind="upper", unit="nats")
     what = "Local epsilon" if found.delta == 0 else f"Local epsilon at delta = {found.delta:g}"
-    return _report(about, [Audited(what=what, claimed=bound, exact=None, found=found)], [], confidence)
+    return audit_report(about, [Audited(what=what, claimed=bound, exact=None, found=found)], [], confidence)
 
 
 def _named(found: Measurement, labels: Sequence[str]) -> Measurement:
@@ -244,7 +246,7 @@ def _named(found: Measurement, labels: Sequence[str]) -> Measurement:
     return replace(found, first=labels[int(found.first)], second=labels[int(found.second)])
 
 
-def _report(
+def audit_report(
     about: str,
     rows: Sequence[Audited],
     refused: Sequence[Unanswered],
@@ -253,6 +255,7 @@ def _report(
     charts: Sequence[Chart] = (),
     played: Sequence[Game] = (),
 ) -> Report:
+    """Return the report of what was tried `about` something: claims, games, and what was refused."""
     return Report(
         key="audit",
         title="Audit: claims against trials",

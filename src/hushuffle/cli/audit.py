@@ -111,9 +111,21 @@ def _deployment(
         return audit_plan(
             load_plan(path), base_folder=path.parent, trials=trials, confidence=confidence, rng=rng, progress=tell
         )
-    from hushuffle.specification.reading import load_collection  # noqa: PLC0415
+    from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415
 
-    collection = load_collection(path)
+    collection = load_deployment(path)
+    if isinstance(collection, SumSpecification):
+        from hushuffle.attacks.sum_audit import audit_sum  # noqa: PLC0415
+
+        return audit_sum(
+            collection,
+            base_folder=path.parent,
+            delta=delta,
+            trials=trials,
+            confidence=confidence,
+            rng=rng,
+            progress=tell,
+        )
     if collection.several:
         message = "audit takes a specification of one column: give one for each."
         raise UsageError(message)

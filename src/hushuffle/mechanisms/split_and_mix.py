@@ -275,11 +275,15 @@ class SplitAndMix(_checks.ByName):
         Keyed coins repeat them.
         """
         noise = self.noise.draw(rng, codes.size) - self.noise.draw(rng, codes.size)
+        return self.split(codes + noise, rng=rng)
+
+    def split(self, numbers: Integers, *, rng: Randomness) -> Integers:
+        """Return residues, shape (messages, people), each column uniform but for its sum, which is the number."""
         mask = self.modulus - 1
-        found = np.empty((self.messages, codes.size), dtype=np.int64)
-        last = codes + noise
+        found = np.empty((self.messages, numbers.size), dtype=np.int64)
+        last = numbers.copy()
         for place in range(self.messages - 1):
-            found[place] = rng.integers(self.modulus, codes.size)
+            found[place] = rng.integers(self.modulus, numbers.size)
             last -= found[place]
             last &= mask
         found[-1] = last & mask

@@ -51,7 +51,7 @@ def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Spe
     hint = "Such a file is for hushuffle assess and collect. For anything else write a file for each column."
     refuse_other_kind(text, "columns", "several columns", hint, file=file)
     refuse_other_kind(text, "query", "the plan of a query", "Such a file is for hushuffle plan.", file=file)
-    hint = "Such a file is for hushuffle assess, calibrate, compare and collect."
+    hint = "Such a file is for hushuffle assess, audit, calibrate, compare and collect."
     refuse_other_kind(text, "sum", "a sum by several messages", hint, file=file)
     prepare = partial(with_files, base_folder=base_folder)
     return parsed(text, Specification, file=file, words=COLLECTION, prepare=prepare)

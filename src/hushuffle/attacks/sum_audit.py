@@ -1,0 +1,285 @@
+"""The audit of a sum by several messages: its device and its mixed messages against what is claimed of them.
+
+Those who are needed run the device; what all others send is known, and taken off. Four attacks look at the messages:
+at their sum, at single messages that are somebody's number, at pairs that add up to one, and, in crowds so small that
+it can be done, at how many sets of as many messages as one person sends add up to one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.attacks.audit_study import Audited, audit_report, played_games
+from hushuffle.attacks.games import Game, Named, Terms, enough, fair, tell_apart
+from hushuffle.attacks.measured import measure
+from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.split_and_mix import SplitAndMix
+from hushuffle.model import Bound, Progress, Report, Unanswered, silent
+from hushuffle.questions import dp
+from hushuffle.randomness import Randomness, secure
+from hushuffle.specification.sums import SumSpecification
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Score = Callable[[SplitAndMix, Integers], Floats]
+"""Takes mixed messages, shape (releases, messages); larger where the target's number is the highest."""
+
+_TRIALS: Final = 100_000
+_GAMES: Final = 2000
+_OF_CLAIMS: Final = 200_000_000
+_OF_GAMES: Final = 20_000_000
+"""So many messages are made for claims, and for each game, at most, unless trials are given."""
+
+_OF_PAIRS: Final = 40_000_000
+"""Of so many messages pairs are looked at, or of 200 releases."""
+_FEWEST: Final = 200
+_CELLS: Final = 1 << 22
+"""So many messages are made at once."""
+
+_SUBSETS: Final = 1 << 18
+"""Counts of sets of messages take at most so many numbers for each release."""
+
+_TESTS: Final = 6
+_HAIR: Final = 1e-9
+
+
+def audit_sum(
+    specification: SumSpecification,
+    *,
+    base_folder: Path = Path(),
+    delta: float | None = None,
+    trials: int | None = None,
+    confidence: float = 0.95,
+    rng: Randomness | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Return the audit of a sum: all others hold the lowest number, the target the lowest or the highest.
+
+    Args:
+        specification: of the sum.
+        base_folder: the folder that relative paths of data are relative to.
+        delta: that of [sum] by default.
+        trials: releases of each claim and game; 100,000 and 2,000 by default, or fewer where they are large.
+        confidence: an honest device is accused with probability 1 - `confidence` at most.
+        rng: `secure()` by default.
+        progress: told what is going on.
+
+    Raises:
+        DataError, MissingDependencyError: the data cannot be used.
+        SpecificationError: there is no protocol with this guarantee for so many people.
+
+    Source: docs/how-to/audit.md.
+
+    >>> from hushuffle.randomness import reproducible
+    >>> from hushuffle.specification.sums import parse_sum
+    >>> report = audit_sum(parse_sum('''
+    ...     population = { n = 20, kind = "number", low = 0, high = 10, levels = 11 }
+    ...     sum = { epsilon = 1.0, delta = 1e-3 }
+    ... '''), trials=20_000, rng=reproducible(1))
+    >>> report.tables[0].rows[0][:3]
+    ('Central epsilon at delta = 0.001, from the sum', 'not refuted', '0.9515 nats')
+    """
+    tell, source = progress or silent, secure() if rng is None else rng
+    protocol = specification.build(specification.asked.read(base_folder, rng=secure()).n)
+    asked = protocol.delta if delta is None else delta
+    each = 1 - (1 - confidence) / _TESTS
+    rows: list[Audited] = []
+    refused = [
+        Unanswered(question="audit", topic="Local epsilon", reason="Nothing is claimed of one person's messages.")
+    ]
+    tell("releases", 0.0)
+    try:
+        rows += _claims(protocol, asked, trials, each, source)
+    except UnsupportedProtocolError as error:
+        refused.append(Unanswered(question="audit", topic="Central epsilon", reason=str(error)))
+    size = protocol.messages * protocol.needed
+    terms = Terms(releases=trials or min(_GAMES, _OF_GAMES // size), confidence=each, rng=source)
+    games: list[Named] = [
+        ("Guess a number, knowing all others'", lambda terms: _guess(protocol, terms)),
+        ("What messages say beyond their sum", lambda terms: _beyond(protocol, terms)),
+    ]
+    played, unplayed = played_games(games, terms, lambda what, share: tell(what, 0.7 + 0.3 * share))
+    tell("done", 1.0)
+    return audit_report(protocol.describe(), rows, [*refused, *unplayed], confidence, played=played)
+
+
+def of_sum(protocol: SplitAndMix, mixed: Integers) -> Floats:
+    """Return the log likelihood ratio of the noisy sum, up to the digits of the noise.
+
+    >>> protocol = SplitAndMix(low=0, high=4, n=20, epsilon=2.0, delta=1e-3)
+    >>> of_sum(protocol, np.array([[3, 1], [0, 0], [2, 0]])).round(6).tolist()
+    [2.0, -2.0, 0.0]
+    """
+    margin, modulus, top = protocol.margin, protocol.modulus, protocol.top
+    sums = (mixed.sum(axis=1) + margin) % modulus - margin
+    found: Floats = (np.abs(sums) - np.abs(sums - top)) * (-math.log(protocol.noise.chance))
+    return found
+
+
+def of_messages(protocol: SplitAndMix, mixed: Integers) -> Floats:
+    """Return how many messages are the code of the highest number, which nobody but the target has.
+
+    >>> protocol = SplitAndMix(low=0, high=4, n=20, epsilon=2.0, delta=1e-3)
+    >>> of_messages(protocol, np.array([[4, 1, 4], [0, 7, 7]])).tolist()
+    [2.0, 0.0]
+    """
+    found: Floats = np.count_nonzero(mixed == protocol.top, axis=1).astype(np.float64)
+    return found
+
+
+def of_pairs(protocol: SplitAndMix, mixed: Integers) -> Floats:
+    """Return how many pairs of messages add up to the code of the highest number.
+
+    >>> protocol = SplitAndMix(low=0, high=4, n=20, epsilon=2.0, delta=1e-3)
+    >>> q = protocol.modulus
+    >>> of_pairs(protocol, np.array([[q - 1, 5, 7, 9], [q - 1, 1, 1, 9], [2, 2, 2, 9]])).tolist()
+    [1.0, 0.0, 3.0]
+    """
+    modulus, top, found = protocol.modulus, protocol.top, np.empty(len(mixed))
+    together = max(1, (1 << 62) // modulus)  # releases whose keys fit into 63 bits
+    for start in range(0, len(mixed), together):
+        some = np.sort(mixed[start : start + together], axis=1)
+        release = np.arange(len(some))[:, None] * modulus
+        keys = (some + release).ravel()
+        wanted = (top - some[:, ::-1]) % modulus + release  # in order, but for one step: found in no time
+        partners = np.searchsorted(keys, wanted, side="right") - np.searchsorted(keys, wanted, side="left")
+        itself = (2 * some - top) % modulus == 0
+        found[start : start + together] = (partners - itself).sum(axis=1) / 2
+    return found
+
+
+def subset_sums(messages: Integers, size: int, modulus: int) -> Floats:
+    """Return how many sets of `size` messages have each sum modulo `modulus`, shape (modulus,).
+
+    >>> subset_sums(np.array([1, 2, 3]), 2, 4).tolist()
+    [1.0, 1.0, 0.0, 1.0]
+    """
+    found = np.zeros((size + 1, modulus))
+    found[0, 0] = 1.0
+    for message in messages.tolist():
+        found[1:] += np.roll(found[:-1], message, axis=1)
+    counts: Floats = found[size]
+    return counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Looked:
+    """A test of the two datasets: what it looks at, at which delta, and whether its scores are likelihood ratios."""
+
+    what: str
+    score: Score
+    delta: float
+    ratios: bool = False
+
+
+def _claims(
+    protocol: SplitAndMix, delta: float, trials: int | None, confidence: float, rng: Randomness
+) -> list[Audited]:
+    claimed, size = dp.epsilon(protocol, delta=delta), protocol.messages * protocol.needed
+    if math.isinf(claimed.upper):
+        message = f"The releases were not run: no epsilon is claimed at delta = {delta:g}."
+        raise UnsupportedProtocolError(message)
+    releases = trials or min(_TRIALS, _OF_CLAIMS // size)
+    enough(releases, size)
+    half = dp.delta(protocol, epsilon=claimed.lower / 2).lower
+    tests = (
+        _Looked(what="from the sum", score=of_sum, delta=delta, ratios=True),
+        _Looked(what="from the sum", score=of_sum, delta=half),  # chosen by what was counted, whatever the noise is
+        _Looked(what="from single messages", score=of_messages, delta=delta),
+        _Looked(what="from pairs of messages", score=of_pairs, delta=delta),
+    )
+    scores = [_scores(protocol, [test.score for test in tests], code, releases // 2, rng) for code in (protocol.top, 0)]
+    rows = []
+    for test, high, low in zip(tests, *scores, strict=True):
+        bound = dp.epsilon(protocol, delta=test.delta)
+        found = measure(
+            (high, low),
+            claimed=bound.upper,
+            delta=test.delta,
+            confidence=confidence,
+            names=(f"{protocol.high:g}", f"{protocol.low:g}"),
+            ratios=test.ratios,
+        )
+        exact = Bound(lower=bound.lower, upper=math.inf, kind="lower", unit="nats", sources=bound.sources)
+        what = f"Central epsilon at delta = {test.delta:.3g}, {test.what}"
+        rows.append(Audited(what=what, claimed=bound, exact=exact if test.score is of_sum else None, found=found))
+    return rows
+
+
+def _scores(protocol: SplitAndMix, looks: list[Score], code: int, releases: int, rng: Randomness) -> list[Floats]:
+    """Return the scores of releases in which one person has `code` and all others 0, an array for each test."""
+    size = protocol.messages * protocol.needed
+    together, fewer = max(1, _CELLS // size), max(_OF_PAIRS // size, _FEWEST) // 2
+    found: list[list[Floats]] = [[] for _ in looks]
+    for start in range(0, releases, together):
+        mixed = _mixed(protocol, code, min(together, releases - start), rng)
+        for look, scores in zip(looks, found, strict=True):
+            if look is not of_pairs or start < fewer:
+                scores.append(look(protocol, mixed))
+    return [np.concatenate(scores) for scores in found]
+
+
+def _mixed(protocol: SplitAndMix, code: int, releases: int, rng: Randomness) -> Integers:
+    """Return the messages of some releases, shape (releases, messages): tests do not look at their order."""
+    codes = np.zeros((releases, protocol.needed), dtype=np.int64)
+    codes[:, 0] = code
+    return _of_release(protocol.shares(codes.ravel(), rng=rng), releases)
+
+
+def _of_release(sent: Integers, releases: int) -> Integers:
+    return sent.reshape(len(sent), releases, -1).transpose(1, 0, 2).reshape(releases, -1)
+
+
+def _guess(protocol: SplitAndMix, terms: Terms) -> Game:
+    """Play for one person's number, the lowest or the highest, by the sum."""
+    enough(terms.releases, protocol.messages * protocol.needed)
+    bound = dp.delta(protocol, epsilon=0.0)
+
+    def run(world: int) -> float:
+        return float(of_sum(protocol, _mixed(protocol, world * protocol.top, 1, terms.rng))[0])
+
+    return Game(
+        what="a person's number, the lowest or the highest",
+        attacker="knows everybody else's",
+        success=tell_apart(run, terms),
+        certified=fair(bound.upper, bound),
+    )
+
+
+def _beyond(protocol: SplitAndMix, terms: Terms) -> Game:
+    """Play for which of two people has what, where sums say nothing: 0 and 2, or 1 each, without noise.
+
+    By how many sets of as many messages as one person sends add up to 0 or 2, and to 1.
+    """
+    people, each, modulus = protocol.needed, protocol.messages, protocol.modulus
+    cells, least = people * each * each * modulus, 2 * protocol.slack
+    enough(terms.releases, each * people)
+    if cells > _SUBSETS:
+        sets = math.lgamma(people * each + 1) - math.lgamma(each + 1) - math.lgamma((people - 1) * each + 1)
+        message = (
+            f"Messages of equal sums were not told apart: there are about 10^{sets / math.log(10):.0f} sets of {each} "
+            f"messages modulo {modulus:,}. Certified: nobody is right more often than 1/2 + {protocol.slack:.2g}."
+        )
+        raise UnsupportedProtocolError(message)
+    numbers = np.zeros((2, people), dtype=np.int64)
+    numbers[0, 0], numbers[1, :2] = 2, 1
+
+    def run(world: int) -> float:
+        sent = protocol.split(numbers[world], rng=terms.rng).ravel()
+        counts = subset_sums(sent, each, modulus)
+        return math.log((counts[1] + _HAIR) / (counts[0] + counts[2] + _HAIR))  # of two people the likelihood ratio
+
+    certified = Bound(lower=0.0, upper=min(least, 1.0), kind="upper", unit="probability")
+    return Game(
+        what="whether two people have 0 and 2 or 1 each, the sum being 2",
+        attacker="knows everybody else's, and all noise",
+        success=tell_apart(run, terms),
+        certified=fair(min(least, 1.0), certified),
+    )

@@ -62,7 +62,7 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "Bound.as_dict": (),
     "Bound.exact": ("value", "unit"),
     "assess": ("deployment", "base_folder", "progress"),
-    "choose": ("wishes", "most_dummies", "base_folder", "progress"),
+    "choose": ("wishes", "most_dummies", "most_messages", "most_bits", "honest", "base_folder", "progress"),
     "Report": ("title", "question", "findings", "targets"),
     "Estimate.interval": ("confidence",),
     "Protocol.collect": ("values", "rng"),

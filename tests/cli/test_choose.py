@@ -79,6 +79,23 @@ def test_choose_says_what_would_have_to_change(capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out)["key"] == "choice"
 
 
+def test_choose_takes_limits_of_messages_and_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = wished("epsilon = 1.4")
+    limits = ["--most-messages", "2.5", "--most-bits", "2.4", "--honest", "0.9"]
+    assert main(["choose", asked, "--out", "new", "--json", *limits]) == Exit.DONE
+    table = json.loads(capsys.readouterr().out)["tables"][0]
+    rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+    (several,) = [row for row in rows if row["local epsilon"] == "none"]
+    assert 1 < several["messages"] == several["bits"] <= 2.4
+    file = f"new/{several['deployment'].partition('.')[0]}-true-reports.toml"
+    assert load(file).shuffler.model_dump()["honest"] == 0.9
+    for option, value in (("messages", "0.5"), ("bits", "0"), ("messages", "nan")):
+        assert main(["choose", asked, "--out", "other", f"--most-{option}", value]) == Exit.USAGE
+        assert f"--most-{option} must be" in capsys.readouterr().err
+    assert main(["choose", asked, "--out", "other", "--honest", "0"]) == Exit.USAGE
+    assert not Path("other").exists()
+
+
 def test_choose_refuses_before_the_work(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["choose", wished("epsilon = 0.5"), "--most-dummies", "-1"]) == Exit.USAGE
     assert main(["choose", wished("epsilom = 0.5")]) == Exit.USAGE

@@ -24,15 +24,19 @@ _RELAXED: Final = ("epsilon", "local_epsilon", "guessing", "reidentification")
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """One change that is enough: a sentence, and the changed wishes (TOML), which something meets."""
+    """One change that is enough: a sentence, and the changed wishes (TOML), which something meets.
+
+    `most_messages`: how many messages a person must be allowed to send on average, where that is the change.
+    """
 
     sentence: str
     wishes: str
+    most_messages: float | None = None
 
 
 def advise(wishes: Wishes, missed: Sequence[Miss]) -> Iterator[Advice]:
-    """Yield what would have to change: the targets of privacy, that of accuracy, or the number of people."""
-    tried = missed[:_NEAREST]
+    """Yield what would have to change: targets of privacy, that of accuracy, the number of people, or of messages."""
+    tried = [miss for miss in missed if not miss.over][:_NEAREST]
     for change in (_less_private, _less_accurate, _more_people):
         for miss in tried:
             try:
@@ -42,6 +46,8 @@ def advise(wishes: Wishes, missed: Sequence[Miss]) -> Iterator[Advice]:
             if found is not None:
                 yield found
                 break
+    # Those that take the fewest messages come first.
+    yield from [_more_messages(wishes, miss) for miss in missed if miss.over == "messages"][:1]
 
 
 def _less_private(wishes: Wishes, miss: Miss) -> Advice | None:
@@ -92,6 +98,16 @@ def _with_people(wishes: Wishes, search: Search, n: int) -> Advice | None:
     tables = {**wishes.tables, "population": {**wishes.tables["population"], "n": n}}
     people = -(-n // max(1, wishes.n // wishes.people))
     return _checked(replace(wishes, tables=tables, n=n, people=people), search, f"{n:,} people")
+
+
+def _more_messages(wishes: Wishes, miss: Miss) -> Advice:
+    """Let people send as many messages as it takes: that the targets are met then has been found out."""
+    assert miss.candidate is not None
+    allowed = rounded(miss.candidate.messages, up=True)
+    sentence = (
+        f"With {allowed:g} messages of each person (most_messages): {miss.candidate.sentence}, meets all targets."
+    )
+    return Advice(sentence=sentence, wishes=tomli_w.dumps(dict(wishes.tables)), most_messages=allowed)
 
 
 def _two_digits(value: float) -> int:

@@ -47,11 +47,11 @@ _BEHIND: Final = {
 class Candidate:
     """One deployment: what the device does, what the shuffler does, with the local epsilon (nats) that was found.
 
-    `central` and `standard_error` are those of `point`, at the worst dataset and the worst true share; `bits` are
-    those of one report, `dummies` how many there are on average. `targets` are all that are asked, judged as
-    `assess` does. `specification` is TOML, ready to be assessed. `best`: no other one that meets the targets is at
-    least as good in all of central epsilon, local epsilon, error, bits, dummies and shuffler, and better in one. `also`
-    are other names of the same mechanism: numbers that it chooses by itself.
+    `central` and `standard_error` are those of `point`, at the worst dataset and the worst true share; `messages` and
+    `bits` are those of one person, `dummies` those of the shuffler, all on average. `targets` are all that are asked,
+    judged as `assess` does. `specification` is TOML, ready to be assessed. `best`: no other one that meets the targets
+    is at least as good in all of central epsilon, local epsilon, error, messages, bits, dummies and shuffler, and
+    better in one. `also` are other names of the same mechanism: numbers that it chooses by itself.
     """
 
     sentence: str
@@ -64,6 +64,7 @@ class Candidate:
     targets: tuple[Target, ...]
     specification: str
     protocol: Protocol = field(repr=False)
+    messages: float = 1.0
     also: tuple[str, ...] = ()
     best: bool = False
 
@@ -81,7 +82,8 @@ class Candidate:
     def costs(self) -> tuple[float, ...]:
         """What there is to be paid, smaller is better, privacy first."""
         privacy = (self.point.central.upper, self.point.local_epsilon)
-        return (*privacy, self.point.standard_error, self.bits, self.dummies, float(self.shuffled))
+        sent = (self.messages, self.bits, self.dummies)
+        return (*privacy, self.point.standard_error, *sent, float(self.shuffled))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,18 +91,24 @@ class Miss:
     """A mechanism behind a shuffler that does not meet the targets, and why, in plain words.
 
     `local` is the local epsilon that it takes for the accuracy, None where none does or it cannot be tried at all;
-    `candidate` is what it gives, None where no central figure was computed.
+    `candidate` is what it gives, None where no central figure was computed. `over`: the limit, "messages" or
+    "bits", of which a person would have to send more, where that is all that is amiss.
     """
 
     search: Search
     reason: str
     local: float | None = None
     candidate: Candidate | None = None
+    over: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What is asked: the tables of a specification without [randomizer] and [shuffler], for n people and k values."""
+    """What is asked: the tables of a specification without [randomizer] and [shuffler], for n people and k values.
+
+    A person may send so many messages and bits at most, on average; a shuffler may add so many dummies. Of further
+    messages an `honest` share of the people is counted on.
+    """
 
     tables: Mapping[str, Any]
     n: int
@@ -108,6 +116,10 @@ class Wishes:
     people: int
     file: str = "wishes"
     folder: Path = Path()
+    most_messages: float = 1.0
+    most_bits: float = math.inf
+    most_dummies: int = 0
+    honest: float = 1.0
 
     def text(self, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any]) -> str:
         """Return a whole specification, TOML."""
@@ -136,8 +148,12 @@ class Search:
     @property
     def behind(self) -> str:
         """The shuffler, in a few words."""
-        dummies = self.shuffler.get("dummies")
-        return _BEHIND[self.shuffler["kind"]] + (f" with {dummies:,} dummies" if dummies else "")
+        return self.behind_of(self.shuffler)
+
+    def behind_of(self, shuffler: Mapping[str, Any]) -> str:
+        """Return one shuffler in a few words."""
+        dummies = shuffler.get("dummies")
+        return _BEHIND[shuffler["kind"]] + (f" with {dummies:,} dummies" if dummies else "")
 
     @property
     def name(self) -> str:
@@ -155,15 +171,30 @@ class Search:
         return Exposure.of(self.specification, k=self.wishes.k)
 
     def _randomizer(self, local: float) -> dict[str, Any]:
-        return {"kind": self.kind, "epsilon": local, **self.beside}
+        return {"kind": self.kind, "epsilon": "inf" if math.isinf(local) else local, **self.beside}
 
-    def protocol(self, local: float) -> Protocol:
+    def protocol(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Protocol:
         """Return the deployment with a local epsilon; what the mechanism chooses by itself is chosen for it."""
         settings = {**self.beside, "epsilon": local}
         made = RANDOMIZERS[self.kind].mechanism.from_settings(self.wishes.k, settings)
-        return Protocol(randomizer=made, shuffler=self.specification.shuffler.build(), n=self.wishes.n)
+        built = self.specification.shuffler.model_copy(update=dict(shuffler or {})).build()
+        return Protocol(randomizer=made, shuffler=built, n=self.wishes.n)
 
     def run(self) -> Candidate | Miss:
+        """Return what meets the targets within the limits, or why nothing does."""
+        found, allowed = self._found(), self.wishes
+        if isinstance(found, Miss):
+            return found
+        if found.messages > allowed.most_messages:
+            sent = number(found.messages, up=True)
+            reason = f"Takes {sent} messages of each person; {allowed.most_messages:g} may be sent (most_messages)."
+            return Miss(search=self, reason=reason, candidate=found, over="messages")
+        if found.bits > allowed.most_bits:
+            reason = f"Takes {number(found.bits, up=True)} bits of each person; {allowed.most_bits:g} may be sent."
+            return Miss(search=self, reason=reason, candidate=found, over="bits")
+        return found
+
+    def _found(self) -> Candidate | Miss:
         """Return what meets the targets, or why nothing does."""
         if self.specification.targets.standard_error is None:
             most = self._private()
@@ -177,29 +208,33 @@ class Search:
             return Miss(search=self, reason=reason, local=local)
         return self._judged(local)
 
-    def candidate(self, local: float) -> Candidate:
+    def candidate(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate:
         """Return the deployment with a local epsilon, whether or not it meets the targets."""
-        protocol, asked = self.protocol(local), self.specification.targets
+        written = shuffler or self.shuffler
+        protocol, asked = self.protocol(local, written), self.specification.targets
         point = point_at(protocol, local, asked.delta, self.exposure)
+        own, behind = protocol.shuffler.own_messages, self.behind_of(written)
+        noise = "no local epsilon" if math.isinf(local) else f"local epsilon {local:g}"
         return Candidate(
-            sentence=f"{self.mechanism} with local epsilon {local:g}, {self.behind}",
+            sentence=f"{self.mechanism} with {noise}, {behind}",
             mechanism=self.mechanism,
-            shuffler=self.behind,
+            shuffler=behind,
             point=point,
-            bits=protocol.randomizer.layout.bits,
-            dummies=protocol.shuffler.expected_dummies,
-            shuffled=self.shuffler["kind"] != "none",
+            bits=(1 + own) * protocol.randomizer.layout.bits,
+            dummies=0.0 if own else protocol.shuffler.expected_dummies,
+            shuffled=written["kind"] != "none",
             targets=held(self.specification, protocol, self.exposure, point, self.wishes.people),
-            specification=self.wishes.text(self._randomizer(local), self.shuffler),
+            specification=self.wishes.text(self._randomizer(local), written),
             protocol=protocol,
+            messages=1 + own,
         )
 
-    def _judged(self, local: float) -> Candidate | Miss:
-        found = self.candidate(local)
+    def _judged(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate | Miss:
+        found = self.candidate(local, shuffler)
         if found.met:
             return found
         unmet = " ".join(target.sentence for target in found.unmet)
-        reason = f"With local epsilon {local:g}: {unmet}"
+        reason = f"With {found.shuffler}: {unmet}" if shuffler else f"With local epsilon {local:g}: {unmet}"
         return Miss(search=self, reason=reason, local=local, candidate=found)
 
     def _error(self, local: float) -> float:
@@ -228,12 +263,7 @@ class Search:
 
     def _private(self) -> float | None:
         """Return the largest local epsilon that meets the privacy targets; None: none that is tried does."""
-        asked, most = self.specification.targets, LARGEST_LOCAL
-        if asked.local_epsilon is not None:
-            most = max(rounded(asked.local_epsilon / self.exposure.total, up=False), _SMALL)
-            # The local epsilon of what is implemented is rounded up.
-            if self.exposure.local(self.protocol(most)).upper > asked.local_epsilon:
-                most = rounded(most * (1 - _HAIR), up=False)
+        asked, most = self.specification.targets, self._most_local()
         # A local epsilon that is no larger than the central one meets it whatever the crowd is.
         least = _SMALL if asked.epsilon is None else min(asked.epsilon / self.exposure.total, most) * (1 - _HAIR)
         if self._is_private(most):
@@ -250,14 +280,30 @@ class Search:
         )
         return rounded(math.exp(logarithm) * (1 - _HAIR), up=False)
 
+    def _most_local(self) -> float:
+        """Return the largest local epsilon that is allowed if the shuffler fails."""
+        asked = self.specification.targets.local_epsilon
+        if asked is None:
+            return LARGEST_LOCAL
+        most = max(rounded(asked / self.exposure.total, up=False), _SMALL)
+        # The local epsilon of what is implemented is rounded up.
+        too_much = self.exposure.local(self.protocol(most)).upper > asked
+        return rounded(most * (1 - _HAIR), up=False) if too_much else most
+
     def _is_private(self, local: float) -> bool:
         """Return whether central epsilon and what is learned from one report are within the targets."""
-        made, asked = self.protocol(local), self.specification.targets
-        if asked.epsilon is not None and self._excess(made, asked.epsilon, asked.delta) > 0:
-            return False
+        return self._short(self.protocol(local)) <= 0
+
+    def _short(self, made: Protocol) -> float:
+        """Return a number above 0 if central epsilon or what is learned from one report exceeds the targets."""
+        asked, short = self.specification.targets, -math.inf
+        if asked.epsilon is not None:
+            short = self._excess(made, asked.epsilon, asked.delta)
+        if short > 0:
+            return short
         limits = dict.fromkeys(GUESSES, asked.guessing) | {"re-identification": asked.reidentification}
         rows = [] if self.exposure.total > 1 else learned(self.specification, made)
-        return all(row.figure.upper <= (limits[row.question] or 0) for row in rows)
+        return short if all(row.figure.upper <= (limits[row.question] or 0) for row in rows) else 1.0
 
     def _excess(self, protocol: Protocol, epsilon: float, delta: float) -> float:
         reports, rounds = self.exposure.reports, self.exposure.composed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from hushuffle.assessment.candidates import Candidate, Miss
@@ -9,7 +10,7 @@ from hushuffle.assessment.choose import Choices
 from hushuffle.model import Cell, Report, Table
 from hushuffle.model.report import software
 
-_COLUMNS = ("deployment", "best", "local epsilon", "central epsilon", "standard error", "bits", "dummies")
+_COLUMNS = ("deployment", "best", "local epsilon", "central epsilon", "standard error")
 _LEARNED = {"guessing": "guessing", "reidentification": "naming the sender"}
 
 
@@ -58,28 +59,31 @@ def _answers(choices: Choices) -> Iterator[str]:
 
 def _met(rows: tuple[Candidate, ...]) -> Table:
     learned = [key for key in _LEARNED if any(target.key == key for target in rows[0].targets)]
+    several = ["messages"] if any(row.messages > 1 for row in rows) else []
     return Table(
         key="deployments",
         title="Deployments that meet all targets",
         caption=(
-            "Best are those that no other beats in all of central epsilon, local epsilon, error, bits, dummies and "
-            "shuffler; then by central epsilon. Central epsilon is that of the worst dataset, the error that of a "
-            "share at the worst true share; bits are those of one report."
+            "Best are those that no other beats in all of central epsilon, local epsilon, error, messages, bits, "
+            "dummies and shuffler; then by central epsilon. Central epsilon is that of the worst dataset, the error "
+            "that of a share at the worst true share; messages and bits are those of one person, on average. With no "
+            "local epsilon nothing is left if the shuffler fails."
         ),
-        columns=(*_COLUMNS, *(_LEARNED[key] for key in learned)),
-        rows=tuple(_row(place, row, learned) for place, row in enumerate(rows, start=1)),
+        columns=(*_COLUMNS, *several, "bits", "dummies", *(_LEARNED[key] for key in learned)),
+        rows=tuple(_row(place, row, learned, several=bool(several)) for place, row in enumerate(rows, start=1)),
     )
 
 
-def _row(place: int, row: Candidate, learned: list[str]) -> tuple[Cell, ...]:
+def _row(place: int, row: Candidate, learned: list[str], *, several: bool) -> tuple[Cell, ...]:
     point = row.point
     got = {target.key: target.got for target in row.targets}
     return (
         f"{place}. {row.mechanism}{''.join(f' = {name}' for name in row.also)}, {row.shuffler}",
         "yes" if row.best else "",
-        point.local_epsilon,
+        "none" if math.isinf(point.local_epsilon) else point.local_epsilon,
         point.central,
         point.standard_error,
+        *([row.messages] if several else []),
         row.bits,
         row.dummies,
         *(figure if (figure := got[key]) is not None else "" for key in learned),

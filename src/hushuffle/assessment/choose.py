@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import Any, Final
 from hushuffle import _checks
 from hushuffle.assessment.advice import Advice, advise
 from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, apart, searches, with_dummies
+from hushuffle.assessment.message_candidates import message_searches
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.model import Population, Progress, notebook, number, silent
 from hushuffle.numerics.roots import farthest
@@ -49,7 +51,7 @@ class Choices:
                 f"{row.mechanism}, {row.shuffler}",
                 "yes" if row.best else "",
                 str(row.point.central),
-                number(row.point.local_epsilon, up=True),
+                "none" if math.isinf(row.point.local_epsilon) else number(row.point.local_epsilon, up=True),
                 number(row.point.standard_error, up=True),
             )
             for row in self.rows
@@ -62,6 +64,9 @@ def choose(
     wishes: str | os.PathLike[str] | Mapping[str, Any],
     *,
     most_dummies: int = 0,
+    most_messages: float = 1.0,
+    most_bits: float = math.inf,
+    honest: float = 1.0,
     base_folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Choices:
@@ -69,11 +74,17 @@ def choose(
 
     `wishes` is a specification in which [randomizer] and [shuffler] may be left out; they are not looked at. With
     `targets.standard_error` every mechanism gets the smallest local epsilon that is accurate enough; with targets of
-    privacy alone the largest that they allow. Values in the data are not looked at.
+    privacy alone the largest that they allow. Further messages of people (`BlanketMessages`, `FakesPerValue`), or of a
+    scrambler, beside true reports are as few as meet the targets of privacy; with `targets.local_epsilon` blanket
+    messages go with reports as noisy as it demands. Values in the data are not looked at.
 
     Args:
         wishes: the name of a TOML file, or its tables.
-        most_dummies: how many dummy reports a scrambler may add, at most; the fewest of 1, 4, 16, ... that will do.
+        most_dummies: how many dummy reports a scrambler may add, at most; the fewest of 1, 4, 16, ... that will do,
+            and the fewest of all where reports are true.
+        most_messages: how many messages a person may send on average, the report among them.
+        most_bits: how many bits a person may send on average.
+        honest: the share of people who keep their further messages to themselves, as in `BlanketMessages`.
         base_folder: the folder that relative paths of data are relative to; that of the file by default.
         progress: told what is going on.
 
@@ -81,7 +92,8 @@ def choose(
         SpecificationError: the file is wrong, or asks for neither accuracy nor privacy, is about numbers or reach, or
             for something that no mechanism changes: more people than there are, a delta of 1/n or more.
         DataError, MissingDependencyError: the data cannot be used.
-        InvalidInputError: `wishes` is neither, or `most_dummies` is not a whole number from 0 to 10**9.
+        InvalidInputError: `wishes` is neither, or a limit out of range: `most_dummies` is a whole number from 0 to
+            10**9, `most_messages` 1 or more, `most_bits` above 0, `honest` in (0, 1].
 
     >>> found = choose({
     ...     "population": {"n": 50_000, "k": 5},
@@ -91,8 +103,15 @@ def choose(
     'unary encoding (symmetric) with local epsilon 1.735, secure aggregation'
     >>> all(target.met for row in found.rows for target in row.targets)
     True
+    >>> many = {"population": {"n": 10**6, "k": 1000}, "targets": {"delta": 1e-7, "standard_error": 1e-4, "epsilon": 1}}
+    >>> choose(many, most_messages=1.1).rows[1].sentence
+    'true reports with no local epsilon, blanket messages, 0.05229 of each person besides'
     """
     _checks.integer("most_dummies", most_dummies, low=0, high=_MOST_DUMMIES)
+    if _checks.positive("most_messages", most_messages, allow_infinite=True) < 1:
+        _checks.reject("most_messages", "1 or more", most_messages, "The report is a message.")
+    _checks.positive("most_bits", most_bits, allow_infinite=True)
+    _checks.probability("honest", honest, low_open=True)
     tell = progress or silent
     tables, folder, file = _read(wishes, base_folder)
     tell("counting people", 0.0)
@@ -100,9 +119,18 @@ def choose(
     first = asked.specification({"kind": "randomized-response", "epsilon": 1.0}, {"kind": "uniform"})
     _refuse(first, file)
     people = first.population.read(folder)
-    asked = replace(asked, n=people.n, k=people.k, people=people.population.least_people)
+    asked = replace(
+        asked,
+        n=people.n,
+        k=people.k,
+        people=people.population.least_people,
+        most_dummies=most_dummies,
+        most_messages=most_messages,
+        most_bits=most_bits,
+        honest=honest,
+    )
     _refuse_hopeless(first, asked.people, file)
-    rows, missed = _tried(asked, most_dummies, tell)
+    rows, missed = _tried(asked, tell)
     tell("what would have to change", 0.9)
     return Choices(
         title=first.title or "A choice of deployments",
@@ -167,9 +195,10 @@ def _asked(first: Specification) -> str:
     return f"Asked: {'; '.join(words.format(limit) for limit, words in wanted if limit is not None)}."
 
 
-def _tried(wishes: Wishes, most_dummies: int, tell: Progress) -> tuple[list[Candidate], list[Miss]]:
+def _tried(wishes: Wishes, tell: Progress) -> tuple[list[Candidate], list[Miss]]:
     """Return every candidate that meets the targets, and the misses."""
-    waiting, missed = searches(wishes)
+    (noisy, missed), (several, misfits) = searches(wishes), message_searches(wishes)
+    most_dummies, waiting, missed = wishes.most_dummies, [*noisy, *several], [*missed, *misfits]
     rows: list[Candidate] = []
     for place, search in enumerate(waiting):
         tell(search.name, 0.9 * place / len(waiting))
@@ -227,5 +256,7 @@ def _lack(one: Miss) -> tuple[int, int, float]:
     """Return how far a miss is from the targets: whether it was tried, how many it misses, and by how much."""
     if one.candidate is None:
         return (2 if one.local is None else 1, 0, one.local or 0.0)
+    if one.over:
+        return 0, 0, one.candidate.messages
     ratios = [target.got.upper / target.asked for target in one.candidate.unmet if target.got is not None]
     return 0, len(one.candidate.unmet), max(ratios, default=float("inf"))

@@ -10,8 +10,9 @@ export interface Limits {
   /** Public keys, of which one at least must be in the chain; those of results that may publish. */
   scramblers?: string[]; collectors?: string[];
 }
-/** What was spent: by id of a task. */
-export type Runs = Record<string, { epsilon: number; delta: number }>;
+export interface Cost { epsilon: number; delta: number }
+/** What was spent: by id of a task, of several iterations by that of the first one. `tasks` are those that were answered, by number. */
+export type Runs = Record<string, Cost & { fixed: string; tasks: (string | null)[] }>;
 
 const DEFAULTS = { max_epsilon: 5, max_delta: 1e-3, budget: 10, min_batch: 1, max_epsilon_with: {} };
 const NAMES = [...Object.keys(DEFAULTS), "scramblers", "collectors"];
@@ -39,7 +40,7 @@ function filled(limits: Limits): Limits & typeof DEFAULTS {
  * What a document says of itself is true where one scrambler of its chain is honest: it opens messages only if it has computed the same
  * figures from the plan. What all scramblers learn together is computed here: nobody is believed.
  */
-export function checkLimits(given: Limits, document: Document): { epsilon: number; delta: number } {
+export function checkLimits(given: Limits, document: Document): Cost {
   const limits = filled(given), { epsilon, delta, issuer } = document.figures ?? {};
   if (!amount(epsilon) || !amount(delta) || delta >= 1) decline("the task says no epsilon that it keeps");
   const words = `epsilon is up to ${epsilon} at delta = ${delta}`;
@@ -61,30 +62,55 @@ export function checkLimits(given: Limits, document: Document): { epsilon: numbe
 }
 
 /** What all scramblers together learn of one person from where the messages went: epsilon, pure, in nats. */
-export function localEpsilon(document: Pick<Document, "per_person" | "steps">): number {
+export function localEpsilon(document: Pick<Document, "per_person" | "steps" | "round">): number {
   const found = document.steps.map(({ sigma, convention, targets: { length } }) => {
     const own = convention === "exclusive" ? Math.max(1 - sigma, 1 / length) : 1 - sigma + sigma / length;
     return Math.log(own / (convention === "exclusive" ? (1 - own) / (length - 1) : sigma / length));
   });
-  return document.per_person === "one" ? Math.max(...found) : found.reduce((a, b) => a + b, 0);
+  return document.per_person === "one" ? Math.max(...found) : found.reduce((a, b) => a + b, 0) * (document.round?.rounds ?? 1);
 }
 
-/** The text of the total after a task was spent; one that was spent before costs nothing more. */
-export function spent(text: string | undefined, task: string, cost: { epsilon: number; delta: number }, given: Limits): string {
-  const limits = filled(given), runs: Runs = read(text);
-  if (task in runs) return text!;
-  const before = Object.values(runs).reduce((sum, one) => ({ epsilon: sum.epsilon + one.epsilon, delta: sum.delta + one.delta }), { epsilon: 0, delta: 0 });
-  if (before.epsilon + cost.epsilon > limits.budget * SLACK || before.delta + cost.delta > limits.max_delta * SLACK) {
-    const most = `budget is ${limits.budget} and max_delta ${limits.max_delta} for all together`;
-    decline(`it would spend epsilon ${cost.epsilon} and delta ${cost.delta}, spent are epsilon ${before.epsilon} and delta ${before.delta}, ${most}`);
+/** A text of what all iterations of a run have in common; of a task alone, nothing. */
+function fixed(document: Document): string {
+  const about = document.round;
+  if (about === undefined) return "";
+  const [{ name, token_key, ticket_key, ...step }, ...more] = document.steps as [Document["steps"][0] & { name?: string }, ...Document["steps"]];
+  const keys = about.keys.length === about.rounds ? about.keys[about.number - 1] : undefined;
+  if (more.length || keys?.[0] !== token_key || keys[1] !== ticket_key) decline("an iteration is not one of those that its run has keys for");
+  const { number, start, steps, round, ...same } = document as Document & { number?: string; start?: string };
+  const { rounds, scaled, norm, radius } = about;
+  return JSON.stringify([same, step, rounds, scaled, norm ?? null, radius ?? null, about.keys]);
+}
+
+/**
+ * The text of the total after a task was spent; one that was spent before costs nothing more. The iterations of one run cost what all of
+ * them cost together, at the first that this phone answers; each is answered once, one after the other.
+ */
+export function spent(text: string | undefined, task: string, document: Document, cost: Cost, given: Limits): string {
+  const limits = filled(given), runs = read(text), same = fixed(document);
+  const { number, run = task, former } = document.round ?? { number: 1 };
+  if (!(run in runs)) {
+    const before = Object.values(runs).reduce((sum, one) => ({ epsilon: sum.epsilon + one.epsilon, delta: sum.delta + one.delta }), { epsilon: 0, delta: 0 });
+    if (before.epsilon + cost.epsilon > limits.budget * SLACK || before.delta + cost.delta > limits.max_delta * SLACK) {
+      const most = `budget is ${limits.budget} and max_delta ${limits.max_delta} for all together`;
+      decline(`it would spend epsilon ${cost.epsilon} and delta ${cost.delta}, spent are epsilon ${before.epsilon} and delta ${before.delta}, ${most}`);
+    }
+    runs[run] = { ...cost, fixed: same, tasks: [] };
   }
-  return JSON.stringify({ ...runs, [task]: cost });
+  const { tasks } = runs[run]!, again = tasks[number - 1] === task;
+  if (runs[run]!.fixed !== same) decline("it is no iteration of the run that it names: more than its centroids has changed");
+  if (number <= tasks.length && !again) decline("another document of this iteration was answered, or a later one");
+  if (again) return text!;
+  if (tasks.length && tasks.length === number - 1 && tasks.at(-1) !== former) decline("it does not follow from the iteration that was answered");
+  while (tasks.length < number - 1) tasks.push(null);
+  tasks.push(task);
+  return JSON.stringify(runs);
 }
 
 function read(text: string | undefined): Runs {
   try {
     const runs = JSON.parse(text ?? "{}") as Runs;
-    if (Object.values(runs).every((one) => amount(one.epsilon) && amount(one.delta))) return runs;
+    if (Object.values(runs).every((one) => amount(one.epsilon) && amount(one.delta) && Array.isArray(one.tasks))) return runs;
   } catch { /* said below */ }
   throw new PhoneError("the total of what was spent is damaged: nothing is sent.");
 }

@@ -69,13 +69,17 @@ export function browserStore(name = "hushuffle"): Store {
   };
 }
 
-/** One person's part in one task; `answers` left out: those that were given before. `limits`: what the owner gives at most. */
+/** One person's part in one task; `answers` left out: those that were given before, or for the iteration before. `limits`: what the owner gives at most. */
 export class Phone {
   private constructor(private readonly task: Task, private readonly store: Store, readonly parts: readonly Part[], private readonly limits: Limits) {}
 
   static async of(task: Task, store: Store, answers?: Answers, limits: Limits = {}): Promise<Phone> {
-    const name = hex(task.id);
+    const name = hex(task.id), former = task.document.round?.former;
     let text = await store.read(name), given: string | undefined;
+    if (answers === undefined && text === undefined && former !== undefined) {
+      const earlier = await store.read(former);
+      if (earlier !== undefined) answers = Object.fromEntries(JSON.parse((JSON.parse(earlier) as Kept).answers) as [string, unknown][]);
+    }
     if (answers !== undefined) {
       const { steps, values } = task.document;
       const asked = [...new Set([...steps.flatMap((step) => step.columns), ...values.map((column) => column.name)])].sort();
@@ -127,7 +131,7 @@ export class Phone {
    */
   async send(code: string): Promise<void> {
     const cost = checkLimits(this.limits, this.task.document);
-    await this.store.change(TOTAL, (text) => spent(text, hex(this.task.id), cost, this.limits));
+    await this.store.change(TOTAL, (text) => spent(text, hex(this.task.id), this.task.document, cost, this.limits));
     for (const part of this.parts) {
       const envelope = await this.envelope(part, code);
       const headers = { "content-type": "message/ohttp-req" };
@@ -154,6 +158,14 @@ export class Phone {
     const headers = { "content-type": "application/private-token-request", authorization: `Bearer ${code}` };
     const url = trimmed(this.task.document.issuer.url) + this.task.path(`steps/${number}/${kind}`);
     return finalize(base64(key), blinded, good(...(await post(url, unhex(blinded.request), headers)), "the issuer"));
+  }
+
+  /** The document of the next iteration, made of what came of this one. */
+  async following(): Promise<Bytes> {
+    const [status, content] = await post(trimmed(this.task.document.result.url) + this.task.path("next"));
+    const task = await Task.read(good(status === 404 ? 408 : status, content, "the result"));
+    if (task.document.round?.former !== hex(this.task.id)) throw new PhoneError("what the result answered is not the next iteration.");
+    return content;
   }
 
   /** For each step whether its message is in the lists that were published until now; those of all targets are read. */

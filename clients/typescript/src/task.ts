@@ -10,7 +10,13 @@ export interface Step {
   columns: string[]; sizes: number[]; sigma: number; convention: "uniform" | "exclusive"; only_on_purpose: boolean;
   min_batch: number; token_key: string; ticket_key: string; targets: Place[];
 }
+/** Which iteration of a query that asks everybody several times a task is. */
+export interface Round {
+  number: number; rounds: number; run?: string; former?: string; centroids: number[][]; scaled: boolean;
+  norm?: "gaussian" | "laplace"; radius?: number; keys: [string, string][];
+}
 export interface Document {
+  round?: Round;
   version: number; figures: { epsilon?: number; delta: number; issuer?: number }; result: Place; per_person: "all" | "one"; columns: Column[]; values: { name: string; low?: number; high?: number }[];
   steps: Step[]; relay: string; chain: Place[]; gateway: string; issuer: { name: string; url: string }; message: number;
 }
@@ -126,8 +132,27 @@ export function groupOf(column: Column, answer: unknown): number | null {
   return found.length === 1 ? found[0]! : null;
 }
 
+/** The number of the centroid that is nearest to a point, and the point's record; null for no answer. */
+export function pointOf(about: Round, values: Document["values"], answers: Answers): { own: number; record: Bytes } | null {
+  const given = values.map((column) => asNumber(answers[column.name]));
+  if (given.includes(null)) return null;
+  let point = given.map((value, at) => {
+    const { low, high } = values[at]!;
+    return about.scaled ? Math.min(Math.max((2 * (value! - low!)) / (high! - low!) - 1, -1), 1) : value!;
+  });
+  if (about.norm !== undefined) {
+    const length = about.norm === "gaussian" ? Math.hypot(...point) : point.reduce((sum, value) => sum + Math.abs(value), 0);
+    if (length > about.radius! * (1 - 1e-9)) point = point.map((value) => value * (about.radius! / length) * (1 - 1e-6));
+  }
+  const far = about.centroids.map((centroid) => centroid.reduce((sum, c, at) => sum + c * (c / 2 - point[at]!), 0));
+  const record = new DataView(new ArrayBuffer(8 * point.length));
+  point.forEach((value, at) => record.setFloat64(8 * at, value, true));
+  return { own: far.indexOf(Math.min(...far)), record: new Uint8Array(record.buffer) };
+}
+
 /** An answer's own target in a step, and its record; null for no answer. */
 export function recordOf(document: Document, step: Step, answers: Answers): { own: number; record: Bytes } | null {
+  if (document.round !== undefined) return pointOf(document.round, document.values, answers);
   const groups = step.columns.map((name) => groupOf(document.columns.find((column) => column.name === name)!, answers[name]));
   const values = document.values.map((column) => asNumber(answers[column.name]));
   if (groups.includes(null) || values.includes(null)) return null;

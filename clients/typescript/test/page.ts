@@ -3,13 +3,13 @@
 import { checkLimits, localEpsilon, spent } from "../src/limits";
 import { browserStore, type Limits, Phone, PhoneError, Task, TryAgainError } from "../src/phone";
 import { encapsulate, finalize, openResponse } from "../src/seals";
-import { base64, choose, groupOf, hex, recordOf, unhex, utf8 } from "../src/task";
+import { base64, choose, type Document, groupOf, hex, pointOf, recordOf, type Round, unhex, utf8 } from "../src/task";
 
 type Vectors = {
   task: string; id: string; answers: Record<string, unknown>;
   steps: { step: number; target: number; challenge: string; ticket_challenge: string; token: string; token_request: string; token_response: string; request: string; response: string }[];
   choices: { targets: number; sigma: number; convention: "uniform" | "exclusive"; only_on_purpose: boolean; own: number | null; words: string[]; target: number; carries: boolean }[];
-  made: { groups: [unknown, number | null][]; records: [string, number][]; inverses: string[]; secrets: string[]; local: number; refused: [Limits, string][]; column: Parameters<typeof groupOf>[0] };
+  made: { groups: [unknown, number | null][]; records: [string, number][]; inverses: string[]; secrets: string[]; points: [Round, Document["values"], Record<string, unknown>, [number, string] | null][]; runs: string[]; local: number; refused: [Limits, string][]; column: Parameters<typeof groupOf>[0] };
 };
 
 const wrong: string[] = [];
@@ -48,18 +48,40 @@ async function vectors(given: Vectors): Promise<void> {
   same("cost", checkLimits({}, task.document), { epsilon: 0.8, delta: 1e-6 });
   for (const [limits, why] of given.made.refused) await refused(why, async () => checkLimits(limits, task.document), PhoneError, why);
   let total: string | undefined;
-  for (const name of ["a", "b", "b", "c"]) total = spent(total, name, { epsilon: 0.1, delta: 0 }, { budget: 0.3 });
-  await refused("a fourth", async () => spent(total, "d", { epsilon: 0.1, delta: 0 }, { budget: 0.3 }), PhoneError, "budget is 0.3");
-  await refused("a damaged total", async () => spent('{"a": 1}', "d", { epsilon: 0, delta: 0 }, {}), PhoneError, "damaged");
+  for (const name of ["a", "b", "b", "c"]) total = spent(total, name, task.document, { epsilon: 0.1, delta: 0 }, { budget: 0.3 });
+  await refused("a fourth", async () => spent(total, "d", task.document, { epsilon: 0.1, delta: 0 }, { budget: 0.3 }), PhoneError, "budget is 0.3");
+  await refused("a damaged total", async () => spent('{"a": 1}', "d", task.document, { epsilon: 0, delta: 0 }, {}), PhoneError, "damaged");
+  for (const [about, values, answers, expected] of given.made.points) {
+    const found = pointOf(about, values, answers);
+    same("point", found && [found.own, hex(found.record)], expected);
+  }
+  await iterations(await Promise.all(given.made.runs.map((text) => Task.read(utf8(text)))));
   await refused("another document", () => Task.read(utf8(given.task + " "), given.id), PhoneError, "expected id");
   await refused("no document", () => Task.read(utf8("[]")), PhoneError, "no task document");
   await refused("a key of another kind", () => encapsulate(new Uint8Array(45), "https://a.example/", new Uint8Array(), new Uint8Array()), PhoneError, "key configuration");
 }
 
+/** Three iterations of one run, another second one, another third one, and a second one with more people. */
+async function iterations([first, second, third, fork, late, more]: Task[]): Promise<void> {
+  const cost = { epsilon: 0.5, delta: 0 }, limits = { budget: 0.5 };
+  const add = (total: string | undefined, task?: Task) => spent(total, hex(task!.id), task!.document, cost, limits);
+  const one = add(undefined, first), two = add(one, second), three = add(two, third);
+  const [run] = Object.values(JSON.parse(three) as Record<string, { epsilon: number; tasks: string[] }>);
+  same("iterations", [run!.epsilon, run!.tasks], [0.5, [first, second, third].map((task) => hex(task!.id))]);
+  same("again", [add(three, first), add(two, second)], [three, two]);
+  for (const [what, total, task, why] of [
+    ["a fork", two, fork, "another document of this iteration"], ["too late", three, fork, "or a later one"],
+    ["not of the one before", two, late, "does not follow"], ["more people", one, more, "more than its centroids"],
+  ] as const) await refused(what, async () => add(total, task), PhoneError, why);
+  const missed = add(undefined, second);
+  same("missed", Object.values(JSON.parse(missed) as Record<string, { tasks: unknown }>)[0]!.tasks, [null, hex(second!.id)]);
+  await refused("the first after the second", async () => add(missed, first), PhoneError, "or a later one");
+}
+
 /** Two pages that spend at once: one of them is refused. */
 async function both(): Promise<void> {
   const pages = [browserStore("shared"), browserStore("shared")];
-  const spend = (at: number) => pages[at]!.change("total", (text) => spent(text, `task ${at}`, { epsilon: 0.6, delta: 0 }, { budget: 1 }));
+  const spend = (at: number) => pages[at]!.change("total", (text) => spent(text, `task ${at}`, {} as Task["document"], { epsilon: 0.6, delta: 0 }, { budget: 1 }));
   const ends = await Promise.allSettled([spend(0), spend(1)]);
   same("two at once", ends.map((one) => one.status).sort(), ["fulfilled", "rejected"]);
 }
@@ -79,7 +101,7 @@ async function answered(): Promise<unknown> {
   await phone.send("code");
   await refused("another answer", () => Phone.of(task, store, { ...answers, age: 34 }), PhoneError, "another answer");
   const { [hex(task.id)]: cost, ...others } = JSON.parse((await store.read("total"))!) as Record<string, unknown>;
-  same("total", [cost, others], [{ epsilon: 0.8, delta: 1e-6 }, {}]);
+  same("total", [cost, others], [{ epsilon: 0.8, delta: 1e-6, fixed: "", tasks: [hex(task.id)] }, {}]);
   await both();
   for (let other = 0; other < 12; other++) await (await Phone.of(task, browserStore(`other ${other}`), { ...answers, age: other ? 5 * other : null })).send(`code ${other}`);
   return { passed: [...(await phone.passed())], parts: phone.parts.map((part) => [part.number, part.target, part.record]) };

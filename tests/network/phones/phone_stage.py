@@ -18,7 +18,7 @@ from hushuffle.network.phones.crowd import Phones, Sending, sendings
 from hushuffle.network.phones.issuer import write_codes
 from hushuffle.network.phones.keys import Role, ServiceKeys, keys_of_steps, place_of
 from hushuffle.network.phones.meter import Meter
-from hushuffle.network.phones.promise import Services, TaskPromise, check_task, draw_task
+from hushuffle.network.phones.promise import Services, TaskPromise, check_task, draw_task, together
 from hushuffle.network.phones.serve import SERVICES, serving
 from hushuffle.network.phones.service import Service
 from hushuffle.network.phones.settings import ServiceSettings
@@ -48,7 +48,8 @@ class PhoneStage:
         query = self.specification.query
         plan = self.specification.plan(people)
         clusters = [one for one in plan.clusters if one.reads]
-        targets = [cluster.targets for cluster in clusters]
+        targets = [cluster.targets for cluster in clusters][: together(self.specification, len(clusters))]
+        start = None if self.records.start is None else self.records.start.tolist()
         self.sockets: dict[str, socket.socket] = {}
         self.keys: dict[str, ServiceKeys] = {}
         self.roles: dict[str, Role] = {}
@@ -71,15 +72,15 @@ class PhoneStage:
             gateway=self.keys["scrambler-1"].public["gateway"],
             token_keys=keys_of_steps(issuer["tokens"], 0, steps),
         )
-        start = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=1)
-        self.document: TaskDocument = draw_task(self.specification, people, services, start=start)
+        moment = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=1)
+        self.document: TaskDocument = draw_task(self.specification, people, services, start=moment, centroids=start)
         self.promise: TaskPromise = check_task(self.document)
         (folder / "tasks").mkdir()
         (folder / "tasks" / "task.json").write_bytes(self.document.content)
         write_codes(people, folder)
         self.codes = (folder / "codes.txt").read_text().split()
         self.rng = reproducible(1)
-        self.asked = dict(enumerate(query.asked(plan, people, self.rng), 1))
+        self.asked = dict(enumerate(query.asked(plan, people, self.rng)[: len(targets)], 1))
         self.out: TextIO | None = None
         self.connections = 4096
         self.settings: dict[str, dict[str, Any]] = {}
@@ -135,9 +136,9 @@ class PhoneStage:
         """Return phones that have sent nothing yet."""
         return Phones(self.document, together=8)
 
-    async def result(self, seconds: float = 90.0) -> dict[str, Any]:
-        """Wait for the result, and return it."""
-        url = f"{self.url('result')}/tasks/{self.document.id.hex()}/result"
+    async def result(self, seconds: float = 90.0, *, of: bytes | None = None) -> dict[str, Any]:
+        """Wait for the result, and return it; `of`: another task's id."""
+        url = f"{self.url('result')}/tasks/{(of or self.document.id).hex()}/result"
         async with asyncio.timeout(seconds), ClientSession() as session:
             while True:
                 async with session.get(url) as answer:

@@ -50,7 +50,8 @@ def test_the_page_does_what_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     commands = 0
-    for language, title, content in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+    page, _, _ = PAGE.read_text(encoding="utf-8").partition("## Ask several times")  # see test_phone_rounds.py
+    for language, title, content in BLOCK.findall(page):
         if title:
             (tmp_path / title).write_text(content, encoding="utf-8")
             continue

@@ -194,7 +194,7 @@ def test_plans_that_phones_cannot_run_are_refused(text: str, why: str) -> None:
         drawn(text)
 
 
-def test_k_means_is_refused_with_a_reason() -> None:
+def test_hidden_centroids_are_refused_with_a_reason() -> None:
     text = """
 traffic = { sigma = 0.2, batch = 50, dummies = 5 }
 targets = { delta = 1e-6 }
@@ -205,7 +205,7 @@ generated = { people = 900 }
 centroids = 4
 iterations = 2
 """
-    with pytest.raises(UnsupportedProtocolError, match="k-means asks everybody again in every iteration"):
+    with pytest.raises(UnsupportedProtocolError, match="everybody who takes part reads the centroids"):
         draw_task(parse_plan(text), 900, services(2))
 
 

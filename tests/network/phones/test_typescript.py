@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from browser import CHROMIUM
 from hushuffle.network.phones import client
-from hushuffle.network.phones.choices import group_of, record_of
+from hushuffle.network.phones.choices import group_of, point_of, record_of
 from hushuffle.network.phones.client import Task, parts_of
 from hushuffle.network.phones.formats import receiver_keys, request_info
 from hushuffle.network.phones.limits import local_epsilon
@@ -22,6 +23,7 @@ from hushuffle.network.phones.tokens import IssuerKey
 from network.phones.tasks import services
 from network.phones.test_choices import GROUPS
 from network.phones.test_client import ANSWERS
+from network.phones.test_phone_rounds import chain
 from network.phones.vectors import published
 
 CLIENT = Path(__file__).parents[3] / "clients" / "typescript"
@@ -66,8 +68,19 @@ def _given() -> dict[str, Any]:
     groups = [[answer, group_of(GROUPS, answer)] for answer in GIVEN]
     refused = [[limits, why] for why, limits in TOO_LITTLE.items()]
     read["made"] = {"groups": groups, "records": records, "inverses": inverses, "secrets": secrets, "column": GROUPS}
+    read["made"] |= {"points": list(_points()), "runs": [one.content.decode() for one in chain()]}
     read["made"] |= {"local": local_epsilon(task.document), "refused": refused}
     return read
+
+
+def _points() -> Iterator[list[Any]]:
+    """Yield what an iteration says, its values, a point, and what Python makes of it."""
+    values = [{"name": "x", "low": 0.0, "high": 10.0}, {"name": "y", "low": -1.0, "high": 1.0}]
+    centroids = {"number": 1, "rounds": 1, "centroids": [[0.5, 0.5], [-0.25, 0.5], [0.0, -1.0]]}
+    for more in ({"scaled": False}, {"scaled": True}, {"scaled": True, "norm": "laplace", "radius": 2.0}):
+        for answers in ({"x": 0, "y": -1.0}, {"x": 0.5, "y": 0.25}, {"x": 99, "y": 9.0}, {"x": None, "y": 0}):
+            found = point_of({"round": centroids | more, "values": values}, answers)
+            yield [centroids | more, values, answers, found and [found[0], found[1].hex()]]
 
 
 def test_types_agree() -> None:

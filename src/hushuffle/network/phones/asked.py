@@ -13,7 +13,7 @@ from hushuffle.queries.aggregate import AggregateQuery
 from hushuffle.queries.columns import Groups
 from hushuffle.queries.histogram import Histogram, HistogramQuery
 from hushuffle.queries.k_means import KMeansQuery
-from hushuffle.queries.query import Floats, Query, Rows, Task, refuse_content
+from hushuffle.queries.query import Floats, Query, Records, Rows, Task, refuse_content
 from hushuffle.tables.conditions import parse_condition
 
 
@@ -28,8 +28,8 @@ class Asked:
     task: Task
 
 
-def asked_of(query: Query) -> Asked:
-    """Return what a query asks of phones.
+def asked_of(query: Query, centroids: Sequence[Sequence[float]] | None = None) -> Asked:
+    """Return what a query asks of phones; `centroids`: what an iteration of k-means starts from, if not as the plan.
 
     Raises:
         UnsupportedProtocolError: phones cannot answer it; the message says why.
@@ -40,10 +40,7 @@ def asked_of(query: Query) -> Asked:
         cells = PhoneHistogram(columns=grid.columns, sizes=grid.sizes, partitions=grid.partitions)
         return Asked(columns=columns, sets=((grid.columns, grid.sizes),), task=cells)
     if isinstance(query, KMeansQuery):
-        refuse_task(
-            "k-means asks everybody again in every iteration, with centroids that are not known before the last one is "
-            "over, and a task for phones is one document that is known before it starts. Leave --phones out"
-        )
+        return _points(query, query.task().initial if centroids is None else centroids)
     if not isinstance(query, AggregateQuery):
         refuse_task(f'a query of the kind "{query.kind}" is not asked of phones')
     task, ranges = query.task(), query.ranges or {}
@@ -54,6 +51,14 @@ def asked_of(query: Query) -> Asked:
         sets=task.grouping_sets,
         task=task,
     )
+
+
+def _points(query: KMeansQuery, centroids: Sequence[Sequence[float]]) -> Asked:
+    task = query.task(Records(n=0, source="", start=np.array(centroids, dtype=np.float64)))
+    ranges = query.columns or {}
+    names = tuple(ranges) or tuple(f"x{number}" for number in range(1, task.dimensions + 1))
+    values = tuple(Value(name=name, **_ends(ranges.get(name))) for name in names)
+    return Asked(columns=(), values=values, sets=(((), ()),) * query.iterations, task=task)
 
 
 def _columns(categories: Mapping[str, Groups]) -> tuple[Column, ...]:

@@ -18,7 +18,7 @@ from hushuffle.files.causes import cause
 from hushuffle.files.private_files import write_private
 from hushuffle.files.secret_keys import text_of_secret
 from hushuffle.network.phones.keys import keys_of_steps, place_of, public_of, role_named
-from hushuffle.network.phones.promise import Services, chain_of, draw_task, questions
+from hushuffle.network.phones.promise import Services, chain_of, draw_task, questions, together
 from hushuffle.network.phones.task import Issuer, Place, TaskDocument, names_of
 from hushuffle.network.specification import NodeName, Text
 from hushuffle.queries import PlanSpecification
@@ -83,14 +83,15 @@ def prepare_task(
     wanted = parsed(read_text(hosts), PhoneHosts, file=str(hosts), words=_WORDS)
     steps, chain = questions(specification, wanted.people), chain_of(specification)
     query = specification.query.task()
-    names = [RELAY, ISSUER, *names_of([query.targets] * len(steps), chain)]
+    asked = together(specification, len(steps))
+    names = [RELAY, ISSUER, *names_of([query.targets] * asked, chain)]
     wrong = sorted({*names} ^ {*wanted.urls})
     if wrong:
         hint = "The services of this plan: " + ", ".join(names)
         problem = Problem(key="urls", rule="must name every service once", value=", ".join(wrong[:5]), hint=hint)
         raise SpecificationError(str(hosts), (problem,))
     keys = hosts.parent / wanted.keys
-    services = _services(wanted, keys, steps=len(steps), targets=query.targets, chain=chain)
+    services = _services(wanted, keys, asked=asked, steps=len(steps), targets=query.targets, chain=chain)
     document = draw_task(specification, wanted.people, services, start=start or dt.datetime.now(dt.UTC) + AHEAD)
     try:
         if out.exists() and any(out.iterdir()):
@@ -158,7 +159,7 @@ def write_service(
     return path
 
 
-def _services(wanted: PhoneHosts, keys: Path, *, steps: int, targets: int, chain: int) -> Services:
+def _services(wanted: PhoneHosts, keys: Path, *, asked: int, steps: int, targets: int, chain: int) -> Services:
     public = {name: public_of(keys, name) for name in wanted.urls if name != RELAY}
 
     def place(name: str) -> Place:
@@ -174,7 +175,7 @@ def _services(wanted: PhoneHosts, keys: Path, *, steps: int, targets: int, chain
         relay=wanted.urls[RELAY],
         chain=tuple(place(f"scrambler-{number}") for number in range(1, chain + 1)),
         targets=tuple(
-            tuple(place(f"target-{step}-{one}") for one in range(1, targets + 1)) for step in range(1, steps + 1)
+            tuple(place(f"target-{step}-{one}") for one in range(1, targets + 1)) for step in range(1, asked + 1)
         ),
         result=place(RESULT),
         issuer=Issuer(name=issuer, url=wanted.urls[ISSUER]),

@@ -80,6 +80,8 @@ def group_of(column: Mapping[str, Any], answer: Any) -> int | None:
 
 def record_of(document: Mapping[str, Any], step: Mapping[str, Any], answers: Answers) -> tuple[int, bytes] | None:
     """Return an answer's own target in a step, and its record; None for no answer."""
+    if "round" in document:
+        return point_of(document, answers)
     columns = {column["name"]: column for column in document["columns"]}
     groups = [group_of(columns[name], answers[name]) for name in step["columns"]]
     values = [_number(answers[column["name"]]) for column in document["values"]]
@@ -92,3 +94,29 @@ def record_of(document: Mapping[str, Any], step: Mapping[str, Any], answers: Ans
         code = code * groups_here + (group or 0)
     content = struct.pack(f"<{len(groups)}i{len(values)}d", *groups, *values)
     return code * len(step["targets"]) // math.prod(step["sizes"]), content
+
+
+def point_of(document: Mapping[str, Any], answers: Answers) -> tuple[int, bytes] | None:
+    """Return the number of the centroid that is nearest to a point, and the point's record; None for no answer.
+
+    >>> about = {"centroids": [[-1.0, 0.0], [1.0, 0.0]], "scaled": True}
+    >>> values = [{"name": "x", "low": 0.0, "high": 10.0}, {"name": "y", "low": 0.0, "high": 2.0}]
+    >>> own, record = point_of({"round": about, "values": values}, {"x": 9, "y": 1})
+    >>> own, struct.unpack("<2d", record)
+    (1, (0.8, 0.0))
+    """
+    about, point = document["round"], []
+    for column in document["values"]:
+        value = _number(answers[column["name"]])
+        if value is None:
+            return None
+        if about["scaled"]:
+            low, high = column["low"], column["high"]
+            value = min(max(2 * (value - low) / (high - low) - 1, -1.0), 1.0)
+        point.append(value)
+    if "norm" in about:
+        length = math.hypot(*point) if about["norm"] == "gaussian" else math.fsum(map(abs, point))
+        if length > about["radius"] * (1 - 1e-9):  # targets refuse a longer one, by sums of their own
+            point = [value * (about["radius"] / length) * (1 - 1e-6) for value in point]
+    far = [math.fsum(c * (c / 2 - x) for c, x in zip(centroid, point, strict=True)) for centroid in about["centroids"]]
+    return far.index(min(far)), struct.pack(f"<{len(point)}d", *point)

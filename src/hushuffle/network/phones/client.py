@@ -2,9 +2,11 @@
 
     python client.py task.json [--id ID] --state FOLDER [--limits FILE] [--moved] --answers FILE --code-file FILE
     python client.py task.json [--id ID] --state FOLDER --check
+    python client.py task.json [--id ID] --state FOLDER --next FILE
 
 The first sends answers, or the same bytes once more if they were not taken, unless the task asks for more than the
-owner's limits give, or all tasks of the folder together; the second looks whether they passed.
+owner's limits give, or all tasks of the folder together; the second looks whether they passed. The third writes the
+document of the next iteration into a file, where a query asks several times: answers are then those of the first.
 What the bytes are: docs/reference/phone-protocol.md.
 """
 
@@ -236,8 +238,9 @@ class Phone:
     """One person's part in one task.
 
     The state file, written before the first byte leaves, decides everything that is sent: who starts again sends the
-    same bytes. `answers` left out: those of the state. `limits`: what the owner gives at most; what the tasks of the
-    folder `state` spend is added up there. `moved`: the folder is a copy, and the old one is gone.
+    same bytes. `answers` left out: those of the state, or of the iteration before. `limits`: what the owner gives at
+    most; what the tasks of the folder `state` spend is added up there. `moved`: the folder is a copy, and the old one
+    is gone.
 
     Raises:
         PhoneError: the state holds other answers, or none, or cannot be used; the task asks for more than is given.
@@ -256,7 +259,10 @@ class Phone:
         self._task, self._send, self._limits, self._moved = task, send, limits, moved
         self._folder = os.path.abspath(state)  # noqa: PTH100
         self._path = path = os.path.join(self._folder, f"{task.id.hex()}.json")  # noqa: PTH118
-        found = kept(path)
+        found, former = kept(path), task.document.get("round", {}).get("former")
+        if answers is None and found is None and former is not None:
+            earlier = kept(os.path.join(self._folder, f"{former}.json"))  # noqa: PTH118
+            answers = None if earlier is None else earlier["answers"]
         if answers is not None:
             asked = {name for step in task.steps for name in step["columns"]}
             asked |= {column["name"] for column in task.document["values"]}
@@ -279,7 +285,7 @@ class Phone:
 
     def _begin(self, answers: Answers) -> None:
         with owner.alone(self._folder):
-            if self._task.id.hex() in owner.Total(self._folder, moved=self._moved).runs and kept(self._path) is None:
+            if owner.Total(self._folder, moved=self._moved).holds(self._task.id.hex()) and kept(self._path) is None:
                 message = f"{self._path} is missing: what was sent for this task is not known. Nothing is sent."
                 raise PhoneError(message)
             keep(self._path, answers)
@@ -291,7 +297,8 @@ class Phone:
         """
         cost = owner.check_limits(self._limits, self._task.document, self._task.data)
         with owner.alone(self._folder):
-            owner.Total(self._folder, moved=self._moved).spend(self._task.id.hex(), *cost, self._limits)
+            total = owner.Total(self._folder, moved=self._moved)
+            total.spend(self._task.id.hex(), self._task.document, cost, self._limits)
         for part in self.parts:
             onion = onion_of(self._task, part, self._token(part, "token", part.blinded, code), self._secret)
             ticket = self._token(part, "ticket", part.ticket, code)
@@ -320,6 +327,16 @@ class Phone:
                     there |= part.entry in {found[at : at + 32] for at in range(0, len(found), 32)}
             yield part.number, there
 
+    def following(self) -> bytes:
+        """Return the document of the next iteration, made of what came of this one; a TryAgainError: not there yet."""
+        url = self._task.document["result"]["url"].rstrip("/") + self._task.path("next")
+        status, content = self._send(url, None, {})
+        found = Task(_good(408 if status == 404 else status, content, "the result"))
+        if found.document.get("round", {}).get("former") != self._task.id.hex():
+            message = "what the result answered is not the next iteration."
+            raise PhoneError(message)
+        return content
+
 
 def _good(status: int, content: bytes, who: str) -> bytes:
     if 200 <= status < 300:
@@ -333,11 +350,11 @@ def main(arguments: list[str] | None = None) -> int:
     import getopt  # noqa: PLC0415 - argparse takes two megabytes
 
     try:
-        names = ["id=", "answers=", "code-file=", "state=", "limits=", "moved", "check"]
+        names = ["id=", "answers=", "code-file=", "state=", "limits=", "next=", "moved", "check"]
         options, (file,) = getopt.gnu_getopt(sys.argv[1:] if arguments is None else arguments, "", names)
         given = dict(options)
         state, expected = given["--state"], bytes.fromhex(given["--id"]) if "--id" in given else None
-        code_file = "" if "--check" in given else given["--code-file"]
+        code_file = "" if {"--check", "--next"} & {*given} else given["--code-file"]
     except (getopt.GetoptError, LookupError, ValueError):
         print(__doc__, file=sys.stderr)  # noqa: T201
         return 2
@@ -346,6 +363,10 @@ def main(arguments: list[str] | None = None) -> int:
         answers = dict(json.loads(content_of(given["--answers"]))) if "--answers" in given else None
         limits = owner.read_limits(content_of(given["--limits"])) if "--limits" in given else _LIMITS
         phone = Phone(task, state, answers, limits=limits, moved="--moved" in given)
+        if "--next" in given:
+            content = phone.following()
+            os.replace(owner.write_new(given["--next"], lambda _: content), given["--next"])  # noqa: PTH105
+            return 0
         if not code_file:
             lost = [str(number) for number, there in phone.passed() if not there]
             print(f"not in the lists of step {', '.join(lost)}" if lost else "passed")  # noqa: T201

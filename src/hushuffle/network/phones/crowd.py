@@ -60,7 +60,7 @@ def sendings(
     """
     found = []
     for number, who in asked.items():
-        step, own = document.step(number), promise.task.own(number, rows[who], None)
+        step, own = document.step(number), promise.task.own(number, rows[who], promise.task.start)
         contents = promise.task.pack(number, rows[who])
         sent, on_purpose = step.sampling.sample(own, rng=rng)
         for place, target in enumerate(sent.reshape(-1).tolist()):

@@ -5,6 +5,7 @@ Part of the phone's program, `client.py`, beside which it can be copied: it need
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -42,6 +43,7 @@ class Limits(NamedTuple):
     recompute: bool = False
 
 
+_ONCE: Final = {"number": 1, "rounds": 1}
 _ROLES: Final = ("issuer", "scramblers")
 
 
@@ -148,7 +150,8 @@ def local_epsilon(document: Mapping[str, Any]) -> float:
             own = max(1 - sigma, 1 / count)
             other = (1 - own) / (count - 1)
         found.append(math.log(own / other) if other > 0 else math.inf)
-    return max(found) if document["per_person"] == "one" else sum(found)
+    rounds = document.get("round", _ONCE)["rounds"]
+    return max(found) if document["per_person"] == "one" else sum(found) * rounds
 
 
 def _recompute(data: bytes) -> None:
@@ -162,6 +165,21 @@ def _recompute(data: bytes) -> None:
         check_task(parse_task(data))
     except HushuffleError as error:
         raise PhoneError(str(error)) from None
+
+
+def _fixed(document: Mapping[str, Any]) -> str:
+    """Return a digest of what all iterations of a run have in common; of a task alone, of all of it."""
+    about = document.get("round")
+    if about is None:
+        return ""
+    (step,) = document["steps"]
+    keys = [step.get("token_key"), step.get("ticket_key")]
+    if not 0 < about["number"] <= about["rounds"] == len(about["keys"]) or about["keys"][about["number"] - 1] != keys:
+        _decline("an iteration is not one of those that its run has keys for")
+    same = {name: value for name, value in document.items() if name not in ("number", "start")}
+    same["steps"] = {name: value for name, value in step.items() if name not in ("name", "token_key", "ticket_key")}
+    same["round"] = {name: about.get(name) for name in ("rounds", "scaled", "norm", "radius", "keys")}
+    return hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
 
 
 # The running total
@@ -249,28 +267,46 @@ class Total:
     def sums(self) -> tuple[float, float]:
         """Return the sums of epsilon and delta."""
         pairs = [(float(one["epsilon"]), float(one["delta"])) for one in self.runs.values()]
-        if any(_amount(figure) is None for pair in pairs for figure in pair):
+        known = all(isinstance(one["tasks"], list) and isinstance(one["fixed"], str) for one in self.runs.values())
+        if not known or any(_amount(figure) is None for pair in pairs for figure in pair):
             raise ValueError
         return math.fsum(one for one, _ in pairs), math.fsum(one for _, one in pairs)
 
-    def spend(self, task: str, epsilon: float, delta: float, limits: Limits) -> None:
+    def spend(self, task: str, document: Mapping[str, Any], cost: tuple[float, float], limits: Limits) -> None:
         """Write down what a task spends, before anything of it leaves; one that was written down costs nothing more.
 
-        `task`: its id, in hexadecimal digits.
-        """
-        if task not in self.runs or self._moved:
-            self._add(task, epsilon, delta, limits)
+        The iterations of one run cost what all of them cost together, at the first that this phone answers. Each is
+        answered once, one after the other; nothing but centroids, times and keys of tokens may differ between them.
 
-    def _add(self, task: str, epsilon: float, delta: float, limits: Limits) -> None:
-        if task not in self.runs:
+        `task`: the document's id, in hexadecimal digits; `cost`: its epsilon and delta.
+        """
+        about, fixed = document.get("round", _ONCE), _fixed(document)
+        run, number = about.get("run", task), about["number"]
+        if run not in self.runs:
             before = self.sums()
-            whole = (before[0] + epsilon, before[1] + delta)
+            whole = (before[0] + cost[0], before[1] + cost[1])
             if whole[0] > limits.budget * _SLACK or whole[1] > limits.max_delta * _SLACK:
                 spent = f"spent are epsilon {before[0]:g} and delta {before[1]:g}"
                 most = f"budget is {limits.budget:g} and max_delta {limits.max_delta:g} for all together"
-                _decline(f"it would spend epsilon {epsilon:g} and delta {delta:g}, {spent}, {most}")
-            self.runs[task] = {"epsilon": epsilon, "delta": delta}
+                _decline(f"it would spend epsilon {cost[0]:g} and delta {cost[1]:g}, {spent}, {most}")
+            self.runs[run] = {"epsilon": cost[0], "delta": cost[1], "fixed": fixed, "tasks": []}
+        tasks: list[str | None] = self.runs[run]["tasks"]
+        again = tasks[number - 1 : number] == [task]
+        if self.runs[run]["fixed"] != fixed:
+            _decline("it is no iteration of the run that it names: more than its centroids has changed")
+        if number <= len(tasks) and not again:
+            _decline("another document of this iteration was answered, or a later one")
+        if again and not self._moved:
+            return
+        if not again:
+            if tasks and len(tasks) == number - 1 and tasks[-1] != about["former"]:
+                _decline("it does not follow from the iteration that was answered")
+            tasks += [None] * (number - 1 - len(tasks)) + [task]
         self.write()
+
+    def holds(self, task: str) -> bool:
+        """Say whether a task was written down."""
+        return any(task in one["tasks"] for one in self.runs.values())
 
     def write(self) -> None:
         """Write it, whole or not at all."""

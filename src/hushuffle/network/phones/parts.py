@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NoReturn
@@ -14,9 +15,11 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from hushuffle.errors import DataError
+from hushuffle.network.nodes.document import utc_text
 from hushuffle.network.nodes.result import StepResult
 from hushuffle.network.phones.batches import Head, Link, check_trail
 from hushuffle.network.phones.promise import TaskPromise
+from hushuffle.network.phones.rounds import NEXT
 from hushuffle.network.phones.task import TaskDocument, canonical
 from hushuffle.queries.query import Floats
 
@@ -182,6 +185,8 @@ def published(document: TaskDocument, promise: TaskPromise, parts: Mapping[str, 
         answer = query.answer(number, combined, counts, result.scale)
         answers.append(answer | {"without_token": came.sources - came.valid})
     about = {"schema_version": 1, "run": document.id.hex(), "people": document.people, "cautions": [_caution(document)]}
+    if document.round is not None and document.round.number < document.round.rounds:
+        about[NEXT] = utc_text(dt.datetime.now(dt.UTC))
     return {**about, query.answers: answers}
 
 

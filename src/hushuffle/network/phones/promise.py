@@ -15,6 +15,7 @@ from hushuffle.model import Guarantee
 from hushuffle.network.check import in_words
 from hushuffle.network.nodes.document import utc_text
 from hushuffle.network.phones.asked import asked_of
+from hushuffle.network.phones.rounds import first_round, longest_growth, next_task, other_round
 from hushuffle.network.phones.task import MOST, Figures, Issuer, Place, Step, TaskDocument, refuse_task
 from hushuffle.plans import Cluster, Plan
 from hushuffle.queries import PlanSpecification, parse_plan
@@ -39,15 +40,20 @@ class Services:
     token_keys: tuple[tuple[str, str], ...]
 
 
-def questions(specification: PlanSpecification, people: int) -> list[dict[str, Any]]:
-    """Return what each step of a plan for so many people is, without its services.
+Centroids = Sequence[Sequence[float]]
+
+
+def questions(
+    specification: PlanSpecification, people: int, centroids: Centroids | None = None
+) -> list[dict[str, Any]]:
+    """Return what each step of a plan for so many people is, without its services; of k-means each iteration.
 
     A batch is released when `batch` sources came: as many as an even share of those who are expected.
 
     Raises:
         UnsupportedProtocolError: phones cannot run it; the message says why.
     """
-    asked = asked_of(specification.query)
+    asked = asked_of(specification.query, centroids)
     plan = specification.plan(people)
     if not plan.applies:
         refuse_task(f"its traffic has no guarantee. {plan.refusals()[0]}")
@@ -79,22 +85,34 @@ def chain_of(specification: PlanSpecification) -> int:
     return specification.traffic.scramblers or 1
 
 
+def together(specification: PlanSpecification, steps: int) -> int:
+    """Return how many of a plan's steps one task asks: all of them, of k-means one iteration."""
+    return 1 if specification.query.task_type.rounds else steps
+
+
 def draw_task(
-    specification: PlanSpecification, people: int, services: Services, *, start: dt.datetime | None = None
+    specification: PlanSpecification,
+    people: int,
+    services: Services,
+    *,
+    start: dt.datetime | None = None,
+    centroids: Centroids | None = None,
 ) -> TaskDocument:
-    """Return the document of a new task of a plan.
+    """Return the document of a new task of a plan; of k-means that of the first iteration.
 
     Args:
         specification: of the plan; its [network] with defaults if it has none.
         people: how many are expected to take part; the guarantee does not rest on it, but on `min_batch`.
         services: who takes part.
         start: the moment from which all times are counted; now by default.
+        centroids: what k-means starts from; by default the plan's public draw.
 
     Raises:
         UnsupportedProtocolError: phones cannot run the plan, or its messages are too small; the message says why.
         DataError: the document would be larger than 20,000 bytes, or misses what its plan asks for.
     """
-    steps, asked = questions(specification, people), asked_of(specification.query)
+    steps, asked = questions(specification, people, centroids), asked_of(specification.query, centroids)
+    count = together(specification, len(steps))
     network = specification.network or Network()
     common: dict[str, Any] = {
         "plan": specification.effective(),
@@ -103,6 +121,7 @@ def draw_task(
         "per_person": asked.per_person,
         "columns": asked.columns,
         "values": asked.values,
+        "round": first_round(specification, asked.task, services.token_keys),
         "relay": services.relay,
         "chain": services.chain,
         "gateway": services.gateway,
@@ -117,7 +136,7 @@ def draw_task(
     fitted = _fitting(len(services.chain), steps, len(asked.values))
     if network.message < fitted:
         refuse_task(f"a message must have {fitted:,} bytes or more: make network.message = {network.message:,} larger")
-    parts = zip(steps, services.targets, services.token_keys, strict=True)
+    parts = zip(steps[:count], services.targets, services.token_keys[:count], strict=True)
     document = TaskDocument(
         **common,
         steps=tuple(
@@ -125,8 +144,10 @@ def draw_task(
             for step, targets, (token, ticket) in parts
         ),
     )
-    if len(document.content) > MOST:
-        fail(f"the task document has {len(document.content):,} bytes, {MOST:,} are allowed: take fewer partitions.")
+    size = len(document.content) + longest_growth(document)
+    if size > MOST:
+        fewer = "partitions" if document.round is None else "centroids, columns or iterations"
+        fail(f"the task document has {size:,} bytes, {MOST:,} are allowed: take fewer {fewer}.")
     check_task(document)
     return document
 
@@ -183,9 +204,15 @@ def check_task(document: TaskDocument) -> TaskPromise:
         DataError: the document does not keep its plan, or the plan misses its own `targets.epsilon`.
     """
     specification = parse_plan(document.plan, file="the plan in the task document")
-    steps, asked = questions(specification, document.people), asked_of(specification.query)
-    if len(steps) != len(document.steps):
+    centroids = None if document.round is None else document.round.centroids
+    steps, asked = questions(specification, document.people, centroids), asked_of(specification.query, centroids)
+    if together(specification, len(steps)) != len(document.steps):
         _refuse(f"its plan has {len(steps)} steps, the document {len(document.steps)}")
+    if document.round is not None:
+        different = other_round(document.round, specification, asked.task)
+        if different:
+            _refuse(f"{', '.join(different)} of the iteration are not those of its plan")
+        steps = steps[document.round.number - 1 :][:1]
     chain = chain_of(specification)
     if len(document.chain) != chain:
         _refuse(f"its plan has {chain} scramblers one after the other, the document {len(document.chain)}")
@@ -208,6 +235,15 @@ def check_task(document: TaskDocument) -> TaskPromise:
     if wanted_epsilon is not None and promise.guarantee.upper > wanted_epsilon:
         _refuse(f"{in_words(promise.guarantee)}, above its own targets.epsilon = {wanted_epsilon:g}")
     return promise
+
+
+def after(document: TaskDocument, result: Mapping[str, Any]) -> TaskDocument | None:
+    """Return the document of the next iteration, when this one's result was published; None if there is none."""
+    one = document.round
+    if one is None or one.number == one.rounds or "failed" in result:
+        return None
+    specification = parse_plan(document.plan, file="the plan in the task document")
+    return next_task(document, result, steps=questions(specification, document.people, one.centroids))
 
 
 def _refuse(why: str) -> NoReturn:

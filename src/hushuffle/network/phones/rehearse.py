@@ -12,7 +12,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -24,11 +24,22 @@ from hushuffle.files.causes import cause
 from hushuffle.files.private_files import write_private
 from hushuffle.model import Progress
 from hushuffle.network.nodes.result import RunFailedError
+from hushuffle.network.phones.asked import asked_of
 from hushuffle.network.phones.bundle import ISSUER, RELAY, TASK, write_service
-from hushuffle.network.phones.crowd import Crowd, Phones, sendings
+from hushuffle.network.phones.crowd import Crowd, Phones, Sending, sendings
 from hushuffle.network.phones.issuer import make_codes
 from hushuffle.network.phones.keys import ServiceKeys, keys_of_steps, place_of, role_named
-from hushuffle.network.phones.promise import Services, chain_of, check_task, draw_task, questions
+from hushuffle.network.phones.promise import (
+    Centroids,
+    Services,
+    after,
+    chain_of,
+    check_task,
+    draw_task,
+    questions,
+    together,
+)
+from hushuffle.network.phones.rounds import ITERATIONS
 from hushuffle.network.phones.task import Issuer, TaskDocument, names_of
 from hushuffle.network.watcher import watched
 from hushuffle.plans import Plan
@@ -48,7 +59,7 @@ Interference = Callable[[Mapping[str, asyncio.subprocess.Process], Callable[[str
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PhoneRun:
-    """What a rehearsal came to.
+    """What a rehearsal came to; of k-means `document` is that of the first iteration, `result` has all of them.
 
     `result`: what the result has published; `counters`: what each service counted, by name; `crowd`: what phones were
     told; `passed`: how many looked for their entries, and found them; `seconds`: from the first message to the result.
@@ -64,6 +75,12 @@ class PhoneRun:
     seconds: float
     files: tuple[Path, ...] = ()
 
+    @property
+    def answers(self) -> Sequence[Mapping[str, Any]]:
+        """What was published of each step, or iteration."""
+        found: Sequence[Mapping[str, Any]] = self.result["answers" if self.document.round is None else ITERATIONS]
+        return found
+
 
 class Rehearsal:
     """The services of a task as processes of this machine.
@@ -71,10 +88,12 @@ class Rehearsal:
     `folder`: a private folder for everything.
     """
 
-    def __init__(self, specification: PlanSpecification, people: int, folder: Path) -> None:
-        steps, chain = questions(specification, people), chain_of(specification)
-        targets = specification.query.task().targets
-        self.names = [*names_of([targets] * len(steps), chain), RELAY, ISSUER]
+    def __init__(
+        self, specification: PlanSpecification, people: int, folder: Path, *, centroids: Centroids | None = None
+    ) -> None:
+        steps, chain = questions(specification, people, centroids), chain_of(specification)
+        targets, asked = asked_of(specification.query, centroids).task.targets, together(specification, len(steps))
+        self.names = [*names_of([targets] * asked, chain), RELAY, ISSUER]
         self.sockets = {name: socket.create_server(("127.0.0.1", 0), backlog=4096) for name in self.names}
         keys = {name: ServiceKeys.generate(role_named(name), steps=len(steps)) for name in self.names if name != RELAY}
         places = {name: place_of(name, self.url(name), one.public) for name, one in keys.items()}
@@ -82,15 +101,15 @@ class Rehearsal:
             relay=self.url(RELAY) + "/",
             chain=tuple(places[f"scrambler-{number}"] for number in range(1, chain + 1)),
             targets=tuple(
-                tuple(places[f"target-{step}-{one}"] for one in range(1, targets + 1))
-                for step in range(1, len(steps) + 1)
+                tuple(places[f"target-{step}-{one}"] for one in range(1, targets + 1)) for step in range(1, asked + 1)
             ),
             result=places["result"],
             issuer=Issuer(name="issuer.localhost", url=self.url(ISSUER)),
             gateway=keys["scrambler-1"].public["gateway"],
             token_keys=keys_of_steps(keys[ISSUER].public["tokens"], 0, len(steps)),
         )
-        document = draw_task(specification, people, services, start=dt.datetime.now(dt.UTC))
+        start = dt.datetime.now(dt.UTC)
+        document = draw_task(specification, people, services, start=start, centroids=centroids)
         messages = sum(step.sources for step in document.steps)
         longer = {"collect": max(document.collect, _READY + _EACH * messages)}
         self.document = TaskDocument.model_validate(document.model_dump() | longer)
@@ -150,14 +169,33 @@ class Rehearsal:
         lines = (self.folder / name / "log").read_text("utf-8", errors="replace").splitlines()
         return lines[-1] if lines else "it said nothing"
 
-    async def result(self) -> Mapping[str, Any]:
-        """Wait until the result publishes.
+    async def has(self, document: TaskDocument) -> None:
+        """Wait until all services take part in a further iteration.
+
+        Raises:
+            RunFailedError: one does not, in time.
+        """
+        last, path = time.monotonic() + _READY, f"/tasks/{document.id.hex()}"
+        async with ClientSession(timeout=ClientTimeout(total=2.0)) as session:
+            for name in self.names:
+                there = False
+                while not there:
+                    with contextlib.suppress(ClientError, TimeoutError, OSError):
+                        async with session.get(self.url(name) + path) as answer:
+                            there = answer.status == 200
+                    if not there and time.monotonic() > last:
+                        message = f"{name} takes no part in the next iteration: {self._last_words(name)}"
+                        raise RunFailedError(message)
+                    await asyncio.sleep(0 if there else 0.1)
+
+    async def result(self, document: TaskDocument) -> Mapping[str, Any]:
+        """Wait until the result publishes a task.
 
         Raises:
             RunFailedError: it says that there is nothing to publish, or says nothing in time.
         """
-        url = f"{self.url('result')}/tasks/{self.document.id.hex()}/result"
-        last = self.document.deadline + 4 * self.document.patience
+        url = f"{self.url('result')}/tasks/{document.id.hex()}/result"
+        last = document.deadline + 4 * document.patience
         async with ClientSession() as session:
             while time.time() < last:
                 with contextlib.suppress(ClientError, TimeoutError, OSError):
@@ -251,14 +289,18 @@ def rehearse(
     with contextlib.ExitStack() as clean:
         place = Path(clean.enter_context(tempfile.TemporaryDirectory(prefix="hushuffle-phones-")))
         group = clean.enter_context(watched(place))
-        rehearsal = Rehearsal(specification, records.n, place)
+        start = None if records.start is None else records.start.tolist()
+        rehearsal = Rehearsal(specification, records.n, place, centroids=start)
         clean.callback(rehearsal.close)
-        asked = dict(enumerate(specification.query.asked(plan, records.n, rng), 1))
-        promise = check_task(rehearsal.document)
-        sent = sendings(rehearsal.document, promise, records.rows, asked, rehearsal.codes, rng)
-        phones = Phones(rehearsal.document)
-        run = asyncio.run(_run(rehearsal, group, phones, sent, interfere, tell))
-        result, counters, passed, seconds = run
+        asked = specification.query.asked(plan, records.n, rng)
+
+        def made(document: TaskDocument) -> list[Sending]:
+            number = 1 if document.round is None else document.round.number
+            here = dict(enumerate(asked[number - 1 :][: len(document.steps)], 1))
+            return sendings(document, check_task(document), records.rows, here, rehearsal.codes, rng)
+
+        run = _Run(rehearsal, group, made, interfere, tell)
+        result = asyncio.run(run.run())
     if "failed" in result:
         message = f"the task ended without a result. {result['failed']}"
         raise RunFailedError(message)
@@ -270,43 +312,80 @@ def rehearse(
         plan=plan,
         records=records,
         result=result,
-        counters=counters,
-        crowd=phones.crowd,
-        passed=passed,
-        seconds=seconds,
+        counters=run.counters,
+        crowd=run.crowd,
+        passed=run.passed,
+        seconds=run.seconds,
         files=(out / RESULT_FILE, out / TASK),
     )
 
 
-async def _run(
-    rehearsal: Rehearsal, group: int, phones: Phones, sent: list[Any], interfere: Interference | None, tell: Progress
-) -> tuple[Mapping[str, Any], dict[str, dict[str, int]], tuple[int, int], float]:
-    try:
-        tell("starting services", 0.05)
-        for name in rehearsal.names:
-            await rehearsal.start(name, group)
-        await rehearsal.ready()
-        start = time.monotonic()
+class _Run:
+    """Starts services, lets phones send, waits for the result; one iteration after the other, if there are several."""
 
+    def __init__(
+        self,
+        rehearsal: Rehearsal,
+        group: int,
+        made: Callable[[TaskDocument], list[Sending]],
+        interfere: Interference | None,
+        tell: Progress,
+    ) -> None:
+        self._rehearsal, self._group, self._made, self._tell = rehearsal, group, made, tell
+        self._interfere = interfere
+        self.crowd, self.passed, self.seconds = Crowd(), (0, 0), 0.0
+        self.counters: dict[str, dict[str, int]] = {}
+
+    async def run(self) -> Mapping[str, Any]:
+        """Return what the result has published; of several iterations what the last one says, with all of them."""
+        rehearsal = self._rehearsal
+        try:
+            self._tell("starting services", 0.05)
+            for name in rehearsal.names:
+                await rehearsal.start(name, self._group)
+            await rehearsal.ready()
+            start = time.monotonic()
+            beside = None if self._interfere is None else asyncio.create_task(self._beside(self._interfere))
+            document: TaskDocument | None = rehearsal.document
+            result, iterations = dict[str, Any](), list[Any]()
+            while document is not None:
+                result = {**await self._task(document)}
+                iterations += result.get(ITERATIONS, ())
+                document = after(document, result)
+                if document is not None:
+                    await rehearsal.has(document)
+            if beside is not None:
+                await beside
+            self.seconds = time.monotonic() - start
+            self.counters = await rehearsal.counters()
+            return result | ({ITERATIONS: iterations} if ITERATIONS in result else {})
+        finally:
+            await rehearsal.stop()
+
+    async def _beside(self, interfere: Interference) -> None:
         async def again(name: str) -> None:
-            await rehearsal.start(name, group)
+            await self._rehearsal.start(name, self._group)
 
-        beside = None if interfere is None else asyncio.create_task(interfere(rehearsal.running, again))
+        await interfere(self._rehearsal.running, again)
+
+    async def _task(self, document: TaskDocument) -> Mapping[str, Any]:
+        """Let phones answer one task, and return its result."""
+        one, sent, phones = document.round, self._made(document), Phones(document)
+        before, rounds = (0, 1) if one is None else (one.number - 1, one.rounds)
         sending = asyncio.create_task(phones.send(sent))
         while not sending.done():
             await asyncio.wait([sending], timeout=0.5)
-            crowd = phones.crowd
-            tell("sending", 0.1 + 0.8 * (crowd.taken + crowd.refused.total()) / max(len(sent), 1))
+            done = (phones.crowd.taken + phones.crowd.refused.total()) / max(len(sent), 1)
+            self._tell("sending", 0.1 + 0.8 * (before + done) / rounds)
         await sending
-        if beside is not None:
-            await beside
-        tell("waiting for the result", 0.92)
-        result = await rehearsal.result()
-        seconds = time.monotonic() - start
+        self._tell("waiting for the result", 0.1 + 0.82 * (before + 1) / rounds)
+        result = await self._rehearsal.result(document)
         passed = (0, 0) if "failed" in result else await phones.passed()
-        return result, await rehearsal.counters(), passed, seconds
-    finally:
-        await rehearsal.stop()
+        self.passed = self.passed[0] + passed[0], self.passed[1] + passed[1]
+        self.crowd.taken += phones.crowd.taken
+        self.crowd.refused.update(phones.crowd.refused)
+        self.crowd.nonces |= {(before + step, place): one for (step, place), one in phones.crowd.nonces.items()}
+        return result
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any, ClassVar
 
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
@@ -18,6 +18,7 @@ from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.parts import Part, largest_part, opened_part, published
 from hushuffle.network.phones.service import FORGET, Refused, Service, Task, until
 from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.task import TaskDocument
 
 
 class Result(Service):
@@ -36,7 +37,11 @@ class Result(Service):
             fail(f"{self._out} cannot be written: {cause(error)}.")
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/tasks/{task}/parts", self._take), web.get("/tasks/{task}/result", self._show)]
+        return [
+            web.post("/tasks/{task}/parts", self._take),
+            web.get("/tasks/{task}/result", self._show),
+            web.get("/tasks/{task}/next", self._next),
+        ]
 
     async def begin(self, task: Task) -> None:
         content = await self._content(task.document.id)
@@ -122,6 +127,21 @@ class Result(Service):
         asked, row = "SELECT content FROM published WHERE task = ?", (task,)
         found = await self.store.do(lambda db: db.execute(asked, row).fetchone())
         return None if found is None else bytes(found[0])
+
+    async def published(self, session: ClientSession, document: TaskDocument) -> dict[str, Any] | None:
+        del session
+        content = await self._content(document.id)
+        return None if content is None else dict(json.loads(content))
+
+    async def _next(self, request: web.Request) -> web.Response:
+        """Answer with the document of the next iteration, when it is there."""
+        former = request.match_info["task"]
+        rounds = ((one.document.round, one.document) for one in self.tasks.values())
+        found = next((document for one, document in rounds if one is not None and one.former == former), None)
+        if found is None:
+            self.task(request)
+            raise Refused(404, "not yet")
+        return web.Response(body=found.content, content_type="application/json")
 
     async def _show(self, request: web.Request) -> web.Response:
         number = request.match_info["task"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from hushuffle.errors import DataError, HushuffleError
 from hushuffle.network.phones.batches import AROUND, FIRST, Head, receipted, rest_of_head, signed_head
 from hushuffle.network.phones.keys import ServiceKeys
 from hushuffle.network.phones.meter import Meter
-from hushuffle.network.phones.promise import TaskPromise, check_task
+from hushuffle.network.phones.promise import TaskPromise, after, check_task
 from hushuffle.network.phones.settings import ServiceSettings
 from hushuffle.network.phones.store import Store
 from hushuffle.network.phones.task import Place, TaskDocument, read_task
@@ -27,6 +28,10 @@ _SLOWEST: Final = 100_000
 _EACH: Final = 0.002
 """Seconds more for each message of a batch: it is opened before it is answered."""
 _PAUSE: Final = (0.05, 2.0)
+_LOOK: Final = 1.0
+"""Seconds between two looks for a result that another iteration starts from."""
+_RESULT: Final = 1 << 20
+"""Bytes of such a result, at most: it is a document with the numbers of one."""
 FORGET: Final = 3
 """How many times `patience` after the deadline of a task is its end: until then services send and listen for it."""
 
@@ -65,6 +70,7 @@ class Service:
         self.tasks: dict[bytes, Task] = {}
         self._over: set[bytes] = set()
         self._sessions: list[ClientSession] = []
+        self._looking: ClientSession | None = None
         self._running: set[asyncio.Task[None]] = set()
         self.load()
         self.store: Store
@@ -89,16 +95,23 @@ class Service:
                 document = read_task(path)
                 if document.id in self.tasks or document.id in self._over:
                     continue
-                task = Task(document, check_task(document))
-                self.check(task)
+                if document.round is not None and document.round.later:
+                    message = "it is a later iteration: services make its document of the result of the one before."
+                    raise DataError(message)
+                new.append(self._take_part(document))
             except HushuffleError as error:
                 self.meter.event("task refused", file=path.name, reason=str(error))
                 continue
-            self.tasks[document.id] = task
-            new.append(task)
             self.meter.event("task", id=document.id.hex(), file=path.name)
-        self.meter.tasks = len(self.tasks)
         return new
+
+    def _take_part(self, document: TaskDocument) -> Task:
+        """Return a task that this service takes part in from now on (DataError: it refuses it)."""
+        task = Task(document, check_task(document))
+        self.check(task)
+        self.tasks[document.id] = task
+        self.meter.tasks = len(self.tasks)
+        return task
 
     def check(self, task: Task) -> None:
         """Refuse a task in which this service has no part, or other keys (DataError)."""
@@ -144,6 +157,9 @@ class Service:
 
     async def _start(self, _: web.Application) -> None:
         self._over = await self.store.over()
+        for task in self.tasks.values():
+            if task.document.id in self._over:
+                self.spawn(self._follow(task))
         self.tasks = {number: task for number, task in self.tasks.items() if number not in self._over}
         self.meter.tasks = len(self.tasks)
         for task in list(self.tasks.values()):
@@ -159,6 +175,45 @@ class Service:
         """Go on with a task; what is wrong with one is no harm to the others."""
         await self._named(self.begin(task))
         self.spawn(self._forget(task))
+        self.spawn(self._follow(task))
+
+    async def _follow(self, task: Task) -> None:
+        """Take part in the next iteration, if there is one, when the result of this one was published.
+
+        Nobody is told what it is: its document follows from this one's and from what the result has published. So
+        there is one next iteration, whatever else is shown to phones; it is made again when the service starts again.
+        """
+        document = task.document
+        if document.round is None or document.round.number == document.round.rounds:
+            return
+        self._looking = self._looking or self.session()
+        last = document.deadline + FORGET * document.patience + self.settings.keep
+        result = None
+        while result is None:
+            if time.time() > last:
+                return
+            result = await self.published(self._looking, document)
+            await asyncio.sleep(_LOOK if result is None else 0)
+        following = after(document, result)
+        if following is not None and following.id in self._over:
+            await self._follow(Task(following, check_task(following)))
+        elif following is not None:
+            await self._begun(self._take_part(following))
+
+    async def published(self, session: ClientSession, document: TaskDocument) -> dict[str, Any] | None:
+        """Return what the result has published of a task; None if it is not there yet, or cannot be had."""
+        url = f"{document.result.url.rstrip('/')}/tasks/{document.id.hex()}/result"
+        try:
+            async with session.get(url, timeout=ClientTimeout(total=_SLOW), allow_redirects=False) as answer:
+                content = b""
+                async for chunk in answer.content.iter_chunked(1 << 16):
+                    content += chunk
+                    if len(content) > _RESULT:
+                        return None
+                found = json.loads(content) if answer.status == 200 else None
+        except (ClientError, TimeoutError, OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
 
     async def _forget(self, task: Task) -> None:
         """Delete what was kept of a task, some time after its end; nobody is heard for it any more."""

@@ -19,8 +19,7 @@ from hushuffle.questions.traffic import plan_guarantee
 
 def phone_study(specification: PlanSpecification, run: PhoneRun) -> Report:
     """Return the report of a rehearsal with phones: answers beside the truth, the guarantee, counters."""
-    answers = run.result["answers"]
-    found = specification.query.compared(answers, run.records)
+    found = specification.query.compared(run.answers, run.records)
     guarantee = plan_guarantee(run.plan, delta=specification.targets.delta)
     warnings = (*concerns(run.plan, guarantee), *_concerns(specification, run))
     return Report(
@@ -40,7 +39,7 @@ def phone_study(specification: PlanSpecification, run: PhoneRun) -> Report:
 
 
 def _sentences(run: PhoneRun) -> Iterator[str]:
-    came, planned = (sum(one[key] for one in run.result["answers"]) for key in ("sources", "planned"))
+    came, planned = (sum(one[key] for one in run.answers) for key in ("sources", "planned"))
     yield f"{came:,} of {planned:,} messages of phones came through to the result, each with a valid token."
     looked, there = run.passed
     yield f"{looked:,} phones looked for their entries in the lists of the targets; {there:,} found them."
@@ -50,10 +49,13 @@ def _sentences(run: PhoneRun) -> Iterator[str]:
 
 def _coverage(run: PhoneRun) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for step, answer in zip(run.document.steps, run.result["answers"], strict=True):
-        arrived = round(sum(answer["received"])) if "noise" not in answer else "not told"
+    names = [step.name for step in run.document.steps]
+    if run.document.round is not None:
+        names = [f"assign {number}" for number in range(1, run.document.round.rounds + 1)]
+    for name, answer in zip(names, run.answers, strict=True):
+        arrived = round(sum(answer["received"])) if "received" in answer and "noise" not in answer else "not told"
         counts = (answer[key] for key in ("planned", "sources", "without_token", "lost_batches"))
-        rows.append((step.name, *counts, arrived))
+        rows.append((name, *counts, arrived))
     return Table(
         key="coverage",
         title="Who came through",

@@ -36,6 +36,7 @@ Url = Annotated[
 ]
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Base64 = Annotated[str, Field(min_length=4, max_length=1000, pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Clause = tuple[Literal["==", "!=", "<", "<=", ">", ">="], float | str]
 
 
@@ -81,6 +82,36 @@ class Value(_Part):
     high: float | None = None
 
 
+class Round(_Part):
+    """Which iteration of a query that asks everybody several times a task is; each is a task of its own.
+
+    What the query does and what hides it is the same in all of them: only the centroids, made from the result of the
+    iteration before, and the keys of tokens are others.
+    """
+
+    number: Annotated[int, Field(ge=1)]
+    rounds: Annotated[int, Field(ge=1)]
+    """How many there are in all: the figures are for so many."""
+    run: Key | None = None
+    """The id of the first one; left out in the first."""
+    former: Key | None = None
+    """The id of the one before; left out in the first."""
+    centroids: Annotated[tuple[tuple[Finite, ...], ...], Field(min_length=2)]
+    """A point goes to the target of its nearest one."""
+    scaled: bool
+    """Whether the public ranges of values become -1 and 1."""
+    norm: Literal["gaussian", "laplace"] | None = None
+    """Where centroids have noise, points are made no longer than `radius`: Euclidean, or the sum of absolute values."""
+    radius: float | None = None
+    keys: Annotated[tuple[tuple[Base64, Base64], ...], Field(min_length=1)]
+    """The issuer's keys for tokens and tickets of each iteration."""
+
+    @property
+    def later(self) -> bool:
+        """Whether there was one before."""
+        return self.number > 1
+
+
 class Figures(_Part):
     """What the plan promises one person, epsilon in nats at `delta`, rounded up; left out: nothing can be promised.
 
@@ -88,9 +119,9 @@ class Figures(_Part):
     people may be replaced besides, with the help of whoever says who takes part.
     """
 
-    epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    epsilon: Annotated[Finite, Field(ge=0)] | None = None
     delta: Annotated[float, Field(ge=0, lt=1)]
-    issuer: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    issuer: Annotated[Finite, Field(ge=0)] | None = None
 
 
 class Step(_Part):
@@ -102,8 +133,8 @@ class Step(_Part):
     """
 
     name: Annotated[str, Field(min_length=1)]
-    columns: Annotated[tuple[str, ...], Field(min_length=1)]
-    sizes: Annotated[tuple[int, ...], Field(min_length=1)]
+    columns: tuple[str, ...]
+    sizes: tuple[int, ...]
     sigma: Annotated[float, Field(ge=0, le=1)]
     convention: Convention = "uniform"
     only_on_purpose: bool
@@ -149,8 +180,10 @@ class TaskDocument(_Part):
     """How many people there are in all."""
     per_person: Literal["all", "one"]
     """Whether a phone answers all steps, or one that it draws at random, each equally likely."""
-    columns: Annotated[tuple[Column, ...], Field(min_length=1)]
+    columns: tuple[Column, ...]
     values: tuple[Value, ...] = ()
+    round: Round | None = None
+    """For k-means: then there are no columns, one step, and a record is a point."""
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=1000)]
     relay: Url
     """Where phones send to."""
@@ -173,6 +206,11 @@ class TaskDocument(_Part):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
+        if self.round is None:
+            if not self.columns or not all(step.columns for step in self.steps):
+                _wrong("columns must be there, but for k-means")
+        else:
+            _agree_round(self.round, self.steps, len(self.values))
         known = {column.name for column in self.columns}
         for step in self.steps:
             if not set(step.columns) <= known or len(step.sizes) != len(step.columns):
@@ -287,6 +325,21 @@ class TaskDocument(_Part):
     def ticket_key(self, number: int) -> bytes:
         """Return the issuer's public key for tickets of a step, as RFC 9578 writes it."""
         return base64.b64decode(self.step(number).ticket_key)
+
+
+def _agree_round(one: Round, steps: Sequence[Step], values: int) -> None:
+    """Refuse an iteration that is not like the others of its run."""
+    (step, *more) = steps
+    if more or step.columns or len(step.targets) != len(one.centroids):
+        _wrong("an iteration has one step without columns, with a target for each centroid")
+    if {len(centroid) for centroid in one.centroids} != {values} or not values:
+        _wrong("centroids must have as many coordinates as there are values")
+    if one.number > one.rounds or len(one.keys) != one.rounds:
+        _wrong("an iteration is one of those that the run has keys for")
+    if one.keys[one.number - 1] != (step.token_key, step.ticket_key):
+        _wrong("an iteration has the keys of its number")
+    if {one.run is not None, one.former is not None} != {one.later}:
+        _wrong("all iterations but the first name the first and the one before")
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.oracles.split_and_mix import distance, release
 
 import hushuffle as hs
 from hushuffle.attacks import sum_audit
@@ -22,6 +21,7 @@ from hushuffle.mechanisms.split_and_mix import Integers, SplitAndMix
 from hushuffle.model import Report
 from hushuffle.randomness import Randomness, reproducible
 from hushuffle.specification.sums import SumSpecification, parse_sum
+from oracles.split_and_mix import distance, release
 
 SMALL = """
 population = { n = 4, kind = "number", low = 0, high = 1, levels = 2 }

@@ -29,7 +29,8 @@ def test_both_kinds_of_files_are_told_apart() -> None:
     assert isinstance(load_deployment(EXAMPLES / "sum.toml"), SumSpecification)
     assert isinstance(load_deployment(EXAMPLES / "minutes.toml"), Collection)
     assert not is_sum("no TOML [")
-    with pytest.raises(SpecificationError, match="Such a file is for hushuffle assess, audit, calibrate, compare and collect"):
+    hint = "Such a file is for hushuffle assess, audit, calibrate, compare and collect"
+    with pytest.raises(SpecificationError, match=hint):
         load_collection(EXAMPLES / "sum.toml")
 
 

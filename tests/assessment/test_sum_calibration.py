@@ -162,3 +162,17 @@ def test_verdicts_say_what_is_missed() -> None:
     assert _verdict(hopeless) == "Not even epsilon = 40 meets the accuracy with 10,000 people."
     bits = calibrate_sum(written("epsilon = 0.5, bits = 10"))
     assert _verdict(bits) == "Not met by what is proposed: targets.bits."
+
+
+def test_rounds_share_the_privacy_that_is_wanted() -> None:
+    plain = written("epsilon = 1.0, delta = 1e-8", n=2_000).plain()
+    specification = SumSpecification.model_validate({**plain, "rounds": 52})
+    choice = calibrate_sum(specification)
+    assert choice.private is not None
+    assert assessed(choice)["epsilon"] is True
+    protocol = choice.private.protocol
+    assert protocol.delta == 1e-8 / 52
+    assert protocol.epsilon > 1 / 52
+    assert choice.private.central.upper <= 1.0
+    assert hs.dp.compose([(replace(protocol, epsilon=protocol.epsilon * 1.01), 52)], delta=1e-8).upper > 1.0
+    assert float(f"{protocol.epsilon:.4g}") == protocol.epsilon

@@ -85,3 +85,39 @@ def test_data_are_counted_and_targets_missed(tmp_path: Path) -> None:
     assert len({table.rows[0][0] for table in report.tables if table.key == "accuracy"}) == 1
     with pytest.raises(DataError):
         hs.assess(specification, base_folder=tmp_path / "nowhere")
+
+
+def test_rounds_are_in_every_figure_and_words_in_the_statement() -> None:
+    specification = parse_sum("""
+        rounds = 12
+        population = { n = 20_000, kind = "number", low = 0, high = 100, levels = 101 }
+        sum = { epsilon = 0.2, delta = 1e-9 }
+        targets = { epsilon = 2.0 }
+        statement = { author = "Anna", shuffler = "Sigma", analyst = "Theta", vouched = { withheld = "a contract" } }
+    """)
+    report = hs.assess(specification)
+    protocol = specification.build(20_000)
+    together = hs.dp.compose([(protocol, 12)], delta=specification.delta)
+    assert specification.delta == pytest.approx(1.2e-8)
+    assert report.findings[0].bound == together
+    assert "seeing all messages of all 12 rounds" in report.findings[0].sentence
+    assert report.targets[0].got == together
+    assert report.targets[0].word == "fail"
+    assert report.targets[1].got == hs.Bound.exact(specification.delta, unit="probability")
+    page = report.statement
+    assert page is not None
+    assert "delta = 1.2e-08" in page.claim
+    assert page.claim.endswith("answer and are honest, in all 12 rounds.")
+    assert "by any other, in all 12 rounds;" in page.unit
+    assert page.threats[0].startswith("Whoever reads the messages (Theta) is not trusted")
+    assert page.threats[1].startswith("The shuffler, run by Sigma, is trusted")
+    assert any(line.startswith("A shuffler, run by Sigma, mixes") for line in page.respondents)
+    assert any(line.startswith("All sums that come out change") for line in page.respondents)
+    vouched = {row.key: row.vouched for row in page.assumptions}
+    assert vouched["withheld"] == "a contract"
+    assert vouched["honest"] == ""
+    assert "more than 12 times" in next(row.sentence for row in page.assumptions if row.key == "no_repeats")
+    assert page.facts[0] == ("Answers for it", "Anna")
+    (cases,) = (table for table in report.tables if table.key == "cases")
+    assert "of all 12 rounds at delta = 1.2e-08" in cases.caption
+    assert cases.rows[0][1] == together

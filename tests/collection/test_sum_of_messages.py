@@ -168,6 +168,43 @@ def test_a_key_repeats_all_messages_and_nothing_else(folder: Path) -> None:
     assert messages_in(fresh) != messages_in(folder / "first")
 
 
+def test_sums_under_one_key_have_a_figure_at_the_delta_of_all_of_them(folder: Path) -> None:
+    failure = parse_sum(TEXT).build(PEOPLE).failure
+    text = TEXT.replace("1e-8", repr(failure * 1.01))  # two of them fail more often than one may
+    first = with_key(folder, "first", text=text)
+    second = with_key(folder, "second", text=text, number=1)
+    assert first.rounds is not None
+    assert second.rounds is not None
+    assert first.rounds.delta == failure * 1.01
+    assert second.rounds.delta == pytest.approx(2 * failure * 1.01)
+    assert 1.0 < second.rounds.epsilon.upper <= 2.001
+    facts = json.loads((folder / "second" / "manifest.json").read_text(encoding="utf-8"))
+    assert facts["key"]["delta"] == second.rounds.delta
+
+
+def test_rounds_that_are_planned_are_in_the_manifest_with_their_total(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "sum.toml").write_text(f"rounds = 3\n{TEXT}", encoding="utf-8")
+    assert main(["collect", str(folder / "sum.toml"), "--out", str(folder / "out")]) == Exit.DONE
+    assert "All 3 rounds together: central epsilon" in " ".join(capsys.readouterr().out.split())
+    facts = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))["central"]
+    assert facts["rounds"]["times"] == 3
+    assert facts["rounds"]["delta"] == pytest.approx(3e-8)
+    assert 2 < facts["rounds"]["epsilon"]["upper"] <= 3.001
+    assert facts["epsilon"]["upper"] <= 1
+    assert estimate_folder(folder / "out")[0].rounds == 3
+
+
+def test_a_budget_with_too_small_a_delta_says_so(folder: Path) -> None:
+    budget = folder / "budget.toml"
+    budget.write_text("epsilon = 9.0\ndelta = 1e-14\n", encoding="utf-8")
+    budget.chmod(0o600)
+    with pytest.raises(DataError, match="fail with up to 1e-08 in all, with this collection"):
+        collect_sum(parse_sum(TEXT), out=folder / "x", request=Request(base_folder=folder, budget=budget))
+    assert not (folder / "x").exists()
+
+
 @pytest.mark.parametrize("change", ["value", "person", "honest"])
 def test_coins_of_a_key_serve_one_sum_of_a_round(folder: Path, change: str) -> None:
     with_key(folder, "first")
@@ -341,5 +378,5 @@ def test_the_program_estimates_one_sum_and_nothing_else_of_it(folder: Path, caps
     assert main(["estimate", str(out), "--out", str(folder / "x.csv")]) == Exit.USAGE
     assert "must be a .json file for a sum" in capsys.readouterr().err
     assert main(["collect", str(folder / "sum.toml"), "--out", str(folder / "b"), "--min-batch", "0"]) == Exit.USAGE
-    assert main(["calibrate", str(folder / "sum.toml")]) == Exit.USAGE
+    assert main(["explore", str(folder / "sum.toml")]) == Exit.USAGE
     assert "a sum by several messages" in capsys.readouterr().err

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from hushuffle.errors import SpecificationError
-from hushuffle.specification import Collection, load_collection
-from hushuffle.specification.sums import SumSpecification, is_sum, load_deployment, load_sum, parse_sum
+from hushuffle.specification import Collection, load_collection, schema_text
+from hushuffle.specification.sums import SumSpecification, is_sum, load_deployment, load_sum, parse_sum, sum_schema
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = """
@@ -83,3 +84,33 @@ def test_a_model_that_breaks_a_rule_is_refused_too() -> None:
     plain["population"]["reports_per_person"] = 3
     with pytest.raises(ValueError, match="must be left out"):
         SumSpecification.model_validate(plain)
+
+
+def test_the_published_schema_is_current_and_takes_the_example() -> None:
+    published = (EXAMPLES.parent / "docs" / "sum.schema.json").read_text(encoding="utf-8")
+    assert published == schema_text(sum_schema()), "run: hushuffle schema --sum > docs/sum.schema.json"
+    jsonschema = pytest.importorskip("jsonschema")
+    checker = jsonschema.Draft202012Validator(sum_schema())
+    tables = tomllib.loads((EXAMPLES / "sum.toml").read_text(encoding="utf-8"))
+    checker.validate(tables)
+    checker.validate(load_sum(EXAMPLES / "sum.toml").plain())
+    for key, value in (("sum", {}), ("randomizer", {}), ("population", {"n": 3, "k": 2})):
+        assert not checker.is_valid({**tables, key: value})
+    assert '"null"' not in published
+
+
+def test_the_schema_says_what_everything_is() -> None:
+    schema = sum_schema()
+    for table in (schema, *schema["$defs"].values()):
+        assert table["description"]
+        assert all("description" in value for value in table["properties"].values())
+
+
+def test_rounds_and_a_statement_are_read_and_left_out_where_there_are_none() -> None:
+    found = parse_sum(f'rounds = 4\nstatement = {{ author = "A", vouched = {{ honest = "B" }} }}\n{TEXT}')
+    assert (found.times, found.delta, found.wanted_delta) == (4, 4e-6, 4e-6)
+    assert found.statement.vouched.honest == "B"
+    assert parse_sum(found.effective()) == found
+    assert "statement" not in parse_sum(TEXT).plain()
+    with pytest.raises(SpecificationError, match=r"statement\.vouched\.honesty: is not a known key"):
+        parse_sum(f'statement = {{ vouched = {{ honesty = "B" }} }}\n{TEXT}')

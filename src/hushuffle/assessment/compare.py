@@ -116,7 +116,7 @@ def _of_sum(name: str, specification: SumSpecification, folder: Path, colluders:
     facts: dict[str, Cell] = {
         "mechanism": "sum by several messages",
         "shuffler": "uniform",
-        "delta": f"{protocol.delta:g}",
+        "delta": f"{specification.delta:g}",
         "numbers": _numbers(grid),
         **_errors(protocol.standard_error() / protocol.n, protocol.n),
         **_sent(protocol.bits_per_message, protocol.messages),

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hushuffle.assessment.sums import sum_targets
+from hushuffle.assessment.sums import of_rounds, sum_targets
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.split_and_mix import SplitAndMix, people_needed
 from hushuffle.model import Bound, Population, Target
 from hushuffle.model.number_grid import LARGEST
 from hushuffle.numerics.roots import farthest, halved
-from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import smallest_people
 from hushuffle.randomness import secure
 from hushuffle.specification._base import unfit
@@ -28,13 +28,14 @@ _LEAST: Final = 1e-4
 
 _HAIR: Final = 1e-12
 _STEPS: Final = 50
+_ROUND_STEPS: Final = 14
 _DIGITS: Final = 4
 """An epsilon that is found is rounded up to so many digits, and can be copied from the page."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SumPoint:
-    """One sum: its protocol, and the central epsilon that is certified at the delta that is asked."""
+    """One sum: its protocol, and the central epsilon of all rounds that is certified at the delta that is asked."""
 
     protocol: SplitAndMix
     central: Bound
@@ -109,7 +110,7 @@ def calibrate_sum(specification: SumSpecification, *, base_folder: Path = Path()
         unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
     people = specification.asked.read(base_folder, rng=secure())
     search = _Search(specification, people.n)
-    private = None if asked.epsilon is None else search.fitting(asked.epsilon)
+    private = None if asked.epsilon is None else search.private(asked.epsilon)
     accurate = None if asked.standard_error is None else search.accurate(asked.standard_error)
     chosen = private or accurate
     if chosen is None:
@@ -162,6 +163,11 @@ class _Noise:
         return farthest(lambda levels: self.error(epsilon, levels, n) <= limit, good=most, bad=2)
 
 
+def _rounded(number: float, way: Callable[[float], int]) -> float:
+    place = _DIGITS - 1 - math.floor(math.log10(number))
+    return float(f"{way(number * 10**place)}e{-place}")
+
+
 class _Search:
     """The sums that a specification could be, for n people."""
 
@@ -174,11 +180,25 @@ class _Search:
     def altered(self, protocol: SplitAndMix) -> SumSpecification:
         """Return the file of a sum that was found."""
         assert protocol.levels is not None
-        return self._specification.altered(epsilon=protocol.epsilon, delta=self._delta, levels=protocol.levels)
+        return self._specification.altered(epsilon=protocol.epsilon, delta=protocol.delta, levels=protocol.levels)
 
     def point(self, protocol: SplitAndMix) -> SumPoint:
         """Return what a sum gives."""
-        return SumPoint(protocol=protocol, central=dp.epsilon(protocol, delta=self._delta))
+        return SumPoint(protocol=protocol, central=of_rounds(self._specification, protocol, delta=self._delta))
+
+    def private(self, epsilon: float) -> SumPoint:
+        """Return the most accurate sum that keeps this epsilon in all rounds together, to four digits."""
+        times = self._specification.times
+        if times == 1:
+            return self.fitting(epsilon)
+        most = halved(
+            lambda power: self.fitting(math.exp(power)).central.upper <= epsilon,
+            good=math.log(epsilon / times),
+            bad=math.log(epsilon),
+            times=_ROUND_STEPS,
+        )
+        found = self.fitting(_rounded(math.exp(most), math.floor))
+        return found if found.central.upper <= epsilon else self.fitting(epsilon / times)
 
     def fitting(self, epsilon: float) -> SumPoint:
         """Return the sum with this epsilon: of enough levels, or of as many as the bits allow."""
@@ -213,8 +233,7 @@ class _Search:
             return _LEAST
         ends = math.log(LARGEST_EPSILON), math.log(_LEAST)
         found = math.exp(halved(lambda power: reached(math.exp(power)), good=ends[0], bad=ends[1], times=_STEPS))
-        place = _DIGITS - 1 - math.floor(math.log10(found))
-        return min(float(f"{math.ceil(found * 10**place * (1 - _HAIR))}e{-place}"), LARGEST_EPSILON)
+        return min(_rounded(found * (1 - _HAIR), math.ceil), LARGEST_EPSILON)
 
     def people(self, epsilon: float, wanted: float) -> int | None:
         """Return how many people it takes for so small an error with this epsilon; None if none up to 10**9 do."""
@@ -229,4 +248,6 @@ class _Search:
             return None
 
     def _built(self, epsilon: float, levels: int) -> SplitAndMix:
-        return self._specification.altered(epsilon=epsilon, delta=self._delta, levels=levels).build(self._n)
+        return self._specification.altered(
+            epsilon=epsilon, delta=self._delta / self._specification.times, levels=levels
+        ).build(self._n)

@@ -10,6 +10,7 @@ from hushuffle.assessment.statement import digest, today
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Anonymity, Assumption, Bound, Statement, Table, number
 from hushuffle.questions import dp
+from hushuffle.specification.sums import SumSpecification
 
 UNIFORM = "Messages are uniform but for their sum: there is no report that belongs to a value or to a person."
 
@@ -24,28 +25,37 @@ _QUESTIONS = (
 )
 
 
-def sum_statement(protocol: SplitAndMix, central: Bound, *, written: str, one_row: bool) -> Statement:
-    """Return the first page from what was computed; `written` is the effective specification.
+def sum_statement(
+    specification: SumSpecification, protocol: SplitAndMix, central: Bound, *, one_row: bool
+) -> Statement:
+    """Return the first page from what was computed; `central` is epsilon of all rounds together.
 
     Of a file with `one_row` of data for each person it says that this is assumed.
     """
-    factor, delta = number(math.exp(central.upper), up=True), protocol.delta
+    factor, delta, said = number(math.exp(central.upper), up=True), specification.delta, specification.statement
+    rounds = f", in all {specification.times:,} rounds" if specification.times > 1 else ""
+    out = "All sums that come out change" if rounds else "The sum that comes out changes"
+    run = f", run by {said.shuffler}," if said.shuffler else ""
     row = " One row of data is taken for one person." if one_row else ""
     return Statement(
         claim=(
             f"The release is (epsilon, delta)-differentially private with epsilon = {number(central.upper, up=True)} "
             f"and delta = {delta:g}: seeing all messages changes the odds of any conclusion about one person by at "
-            f"most a factor {factor}, whatever else is known, if {protocol.needed:,} people answer and are honest."
+            f"most a factor {factor}, whatever else is known, if {protocol.needed:,} people answer and are honest"
+            f"{rounds}."
         ),
-        unit=f"One person, whose number is replaced by any other; how many people answer is public.{row}",
-        threats=tuple(_threats(protocol)),
-        assumptions=tuple(Assumption(key=key, sentence=sentence) for key, sentence in _assumptions(protocol)),
+        unit=f"One person, whose number is replaced by any other{rounds}; how many people answer is public.{row}",
+        threats=tuple(_threats(specification, protocol)),
+        assumptions=tuple(
+            Assumption(key=key, sentence=sentence, vouched=getattr(said.vouched, key) or "")
+            for key, sentence in _assumptions(specification, protocol)
+        ),
         scenarios=(),
         respondents=(
             f"Your device adds a little noise to your number and splits it into {protocol.messages_per_person:,} "
             "messages. None of them alone says anything about it; all of yours together do.",
-            "A shuffler mixes your messages with those of all others, so that nobody knows which ones are yours.",
-            f"The sum that comes out changes the odds of any conclusion about you by at most a factor {factor}, but "
+            f"A shuffler{run} mixes your messages with those of all others, so that nobody knows which ones are yours.",
+            f"{out} the odds of any conclusion about you by at most a factor {factor}, but "
             f"for a chance of {delta:g}, even for somebody who knows the numbers of all others.",
             "If the shuffler tells which messages are yours, nothing protects your number.",
             "That you take part is not hidden.",
@@ -60,21 +70,30 @@ def sum_statement(protocol: SplitAndMix, central: Bound, *, written: str, one_ro
             "Other collections about the same people: their epsilons add up with this one.",
             "The sum, against people who lie: a single one moves it to any that people could have.",
         ),
-        facts=(("Date", f"{today()}, by hushuffle {__version__}"), ("Specification, SHA-256", digest(written))),
+        facts=(
+            *((("Answers for it", said.author),) if said.author else ()),
+            ("Date", f"{today()}, by hushuffle {__version__}"),
+            ("Specification, SHA-256", digest(specification.effective())),
+        ),
     )
 
 
-def _threats(protocol: SplitAndMix) -> Iterator[str]:
-    yield "Whoever reads the messages is not trusted: the claim holds even for somebody who knows all other numbers."
-    yield "The shuffler (say who runs it) is trusted to hide who sent what. If it does not, nothing protects."
+def _threats(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[str]:
+    said = specification.statement
+    reader = f"Whoever reads the messages ({said.analyst})" if said.analyst else "Whoever reads the messages"
+    who = f"The shuffler, run by {said.shuffler}," if said.shuffler else "The shuffler (say who runs it)"
+    yield f"{reader} is not trusted: the claim holds even for somebody who knows all other numbers."
+    yield f"{who} is trusted to hide who sent what. If it does not, nothing protects."
     others = protocol.n - protocol.needed
     if others:
         yield f"So many people may be absent, dishonest or work with the reader, in all: {others:,}."
 
 
-def _assumptions(protocol: SplitAndMix) -> Iterator[tuple[str, str]]:
-    yield "one_answer", "Everybody gives one number. Of somebody who gives more, more is learned."
-    yield "no_repeats", "Nobody is asked the same again. What more sums cost is in the table of several sums."
+def _assumptions(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[tuple[str, str]]:
+    times = specification.times
+    again = f"Nobody is asked the same more than {times:,} times." if times > 1 else "Nobody is asked the same again."
+    yield "one_answer", f"Everybody gives one number{' a round' if times > 1 else ''}. Of more, more is learned."
+    yield "no_repeats", f"{again} What more sums cost is in the table of several sums."
     yield "participation", "That somebody takes part is no secret, and who answers does not depend on the numbers."
     yield "devices", "Devices run the mechanism as it is described, with random numbers that nobody can guess."
     yield "honest", f"Of {protocol.n:,} people {protocol.needed:,} answer, are honest and do not work with the reader."
@@ -82,9 +101,11 @@ def _assumptions(protocol: SplitAndMix) -> Iterator[tuple[str, str]]:
     yield "withheld", "The shuffler passes nothing on if too few honest people answer."
 
 
-def cases(protocol: SplitAndMix, central: Bound) -> Table:
+def cases(specification: SumSpecification, protocol: SplitAndMix, central: Bound) -> Table:
     """Return what the figures become if something is otherwise."""
     planned = protocol.standard_error() / protocol.n
+    times, delta = specification.times, specification.delta
+    rounds = f" of all {times:,} rounds" if times > 1 else ""
     rows: list[tuple[str, Bound | str, float | str]] = [("As planned", central, planned)]
     spare = protocol.n - protocol.needed
     if spare:
@@ -96,7 +117,7 @@ def cases(protocol: SplitAndMix, central: Bound) -> Table:
     return Table(
         key="cases",
         title="What if",
-        caption=f"Central epsilon at delta = {protocol.delta:g}, and the standard error of the mean.",
+        caption=f"Central epsilon{rounds} at delta = {delta:g}, and the standard error of the mean.",
         columns=("case", "epsilon, proven", "standard error"),
         rows=tuple(rows),
     )

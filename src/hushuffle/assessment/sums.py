@@ -43,31 +43,37 @@ def assess_sum(
     tell("messages and noise", 0.4)
     protocol = specification.build(people.n)
     tell("what each adversary learns", 0.6)
-    delta, written = specification.sum.delta, specification.effective()
-    findings = _findings(protocol, delta)
+    findings = _findings(specification, protocol)
     central, counted = findings[0].bound, people.population.counts is not None
     report = Report(
         title=specification.title or "Assessment of a sum by several messages",
         question=protocol.describe(),
         population=people.population,
-        statement=sum_statement(protocol, central, written=written, one_row=counted),
+        statement=sum_statement(specification, protocol, central, one_row=counted),
         findings=findings,
         targets=tuple(sum_targets(specification, protocol)),
         warnings=(*people.warnings, *_warnings(protocol)),
-        tables=(cases(protocol, central), _costs(protocol), _accuracy(protocol), _together(protocol, delta)),
+        tables=(cases(specification, protocol, central), _costs(protocol), _accuracy(protocol), _together(protocol)),
         unanswered=(
             Unanswered(question="vulnerability", topic="Guessing a person's number", reason=UNIFORM),
             Unanswered(question="re-identification", topic="Naming the sender of a report", reason=UNIFORM),
         ),
-        specification=written,
+        specification=specification.effective(),
         software=software("polars", "cryptography"),
     )
     tell("done", 1.0)
     return report
 
 
-def _findings(protocol: SplitAndMix, delta: float) -> tuple[Finding, ...]:
-    central = dp.epsilon(protocol, delta=delta)
+def of_rounds(specification: SumSpecification, protocol: SplitAndMix, *, delta: float) -> Bound:
+    """Return the central epsilon of all rounds together."""
+    return dp.compose([(protocol, specification.times)], delta=delta)
+
+
+def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[Finding, ...]:
+    delta = specification.delta
+    central = of_rounds(specification, protocol, delta=delta)
+    rounds = f" of all {specification.times:,} rounds" if specification.times > 1 else ""
     factor = number(math.exp(central.upper), up=True)
     others = protocol.n - protocol.needed
     working = f", and working with {others:,} of the people," if others else ""
@@ -76,9 +82,9 @@ def _findings(protocol: SplitAndMix, delta: float) -> tuple[Finding, ...]:
             question="central-dp",
             adversary=RELEASE,
             sentence=(
-                f"Whatever else they know{working} seeing all messages changes the odds of any conclusion about you by "
-                f"at most a factor {factor} (delta = {delta:g}), if {protocol.needed:,} people answer and are honest, "
-                "and the shuffler passes nothing on otherwise."
+                f"Whatever else they know{working} seeing all messages{rounds} changes the odds of any conclusion "
+                f"about you by at most a factor {factor} (delta = {delta:g}), if {protocol.needed:,} people answer and "
+                "are honest, and the shuffler passes nothing on otherwise."
             ),
             bound=central,
             proof=SharedSums.proof,
@@ -99,14 +105,14 @@ def sum_targets(specification: SumSpecification, protocol: SplitAndMix) -> Itera
     if asked.epsilon is not None:
         delta = specification.wanted_delta
         topic = f"Central epsilon at delta = {delta:g}"
-        got = dp.epsilon(protocol, delta=delta)
+        got = of_rounds(specification, protocol, delta=delta)
         yield Target(key="epsilon", topic=topic, rule="at most", asked=asked.epsilon, got=got)
     yield Target(
         key="delta",
         topic="Delta, against one over the number of people",
         rule="below",
         asked=1 / protocol.n,
-        got=Bound.exact(specification.sum.delta, unit="probability"),
+        got=Bound.exact(specification.delta, unit="probability"),
     )
     if asked.people is not None:
         got = Bound.exact(float(protocol.n), unit="people")
@@ -158,8 +164,9 @@ def _accuracy(protocol: SplitAndMix) -> Table:
     )
 
 
-def _together(protocol: SplitAndMix, delta: float) -> Table:
+def _together(protocol: SplitAndMix) -> Table:
     # So many sums need a larger delta than one: each may fail.
+    delta = protocol.delta
     rows = [(times, delta * times, dp.compose([(protocol, times)], delta=delta * times)) for times in _ROUNDS]
     return Table(
         key="rounds",

@@ -228,7 +228,10 @@ def _of_key(rounds: KeyRounds | None) -> list[str]:
     if rounds.kept is not None:
         return _of_kept(rounds, rounds.kept)
     what = "1 collection" if rounds.collections == 1 else f"all {rounds.collections:,} collections"
-    lines = [f"With this key so far, {what} (rounds, columns) together: central epsilon {rounds.epsilon}."]
+    lines = [
+        f"With this key so far, {what} (rounds, columns) together: central epsilon {rounds.epsilon} at delta = "
+        f"{rounds.delta:g}."
+    ]
     if rounds.unknown:
         lines.append(
             "That leaves out what an earlier version of hushuffle collected with this key: it noted no figures."

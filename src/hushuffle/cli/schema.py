@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
+
+from cyclopts import Parameter
 
 
-def schema() -> None:
-    """Print the JSON schema of specifications, for editors that complete and check TOML files."""
+def schema(*, sum: Annotated[bool, Parameter(negative=(), show_default=False)] = False) -> None:  # noqa: A002 - its name
+    """Print the JSON schema of specifications, for editors that complete and check TOML files.
+
+    Args:
+        sum: that of files with [sum].
+    """
     from hushuffle.specification import schema_text  # noqa: PLC0415 - only when needed
+    from hushuffle.specification.sums import sum_schema  # noqa: PLC0415
 
-    sys.stdout.write(schema_text())
+    sys.stdout.write(schema_text(sum_schema() if sum else None))

@@ -41,6 +41,9 @@ def described(made: CollectedSum) -> list[str]:
         f"Each person sent {protocol.messages_per_person:,} messages, {protocol.bits_per_person / 8:g} bytes.",
         "One row is taken for one person.",
     ]
+    if made.total is not None:
+        times, epsilon, delta = made.total
+        lines.append(f"All {times:,} rounds together: central epsilon {epsilon} at delta = {delta:g}.")
     if made.dropped:
         lines.append(f"Dropped {made.dropped:,} records without an answer (the files do not record this number).")
     if made.clipped:

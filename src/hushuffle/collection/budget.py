@@ -10,10 +10,11 @@ Source: docs/theory/composition.md, Theorem 3.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from typing import Any, Final, NoReturn
 import tomli_w
 
 from hushuffle._checks import fail
-from hushuffle.collection.request import Released, fewer, protocol_of, together
+from hushuffle.collection.request import Released, failures, fewer, protocol_of, together
 from hushuffle.errors import SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import remove_unfinished, write_private
@@ -126,6 +127,13 @@ class Budget:
         new = not any(entry.repeats(other) for other in self.entries)
         before, after = self.spent(), self.spent(entry) if new else self.spent()
         if after.epsilon > self.epsilon:
+            failing = math.fsum(failures(_released([*self.entries, entry])))
+            if math.isinf(after.epsilon) and failing > self.delta:
+                fail(
+                    f"The budget {self.path} allows delta = {self.delta:g}. Sums by several messages fail with up to "
+                    f"{failing:.4g} in all, with this collection: no epsilon is left for less, and nothing leaves. "
+                    "Take a smaller sum.delta."
+                )
             fail(
                 f"The budget {self.path} allows central epsilon {self.epsilon:g} for one person, at delta = "
                 f"{self.delta:g}. {before.epsilon:.4g} is used; with this collection it would be {after.epsilon:.4g}: "
@@ -136,7 +144,7 @@ class Budget:
     def spent(self, *more: Entry) -> Spent:
         """Return what all collections in the file, and `more`, say together about a person who is in all of them."""
         entries = (*self.entries, *more)
-        rounds = fewer(part.released for entry in entries for part in entry.parts)
+        rounds = fewer(_released(entries))
         return Spent(
             epsilon=together(rounds, self.delta), limit=self.epsilon, delta=self.delta, collections=len(entries)
         )
@@ -192,6 +200,10 @@ def refuse_used_up(path: Path) -> None:
             f"The budget {path} is used up: central epsilon {spent.epsilon:.4g} of {budget.epsilon:g} at delta = "
             f"{budget.delta:g}. Nothing was read."
         )
+
+
+def _released(entries: Iterable[Entry]) -> Iterator[Released]:
+    return (part.released for entry in entries for part in entry.parts)
 
 
 def _is_number(value: Any) -> bool:

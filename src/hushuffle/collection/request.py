@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -199,6 +200,8 @@ class KeyRounds:
 def rounds_of(batches: Sequence[LedgerBatch], *, delta: float) -> KeyRounds:
     """Return what the batches in a ledger say together, for people who are in one batch of each collection.
 
+    At `delta`, and at what sums by several messages may fail with besides: there is no epsilon for less.
+
     Within a collection batches have different people. The figure is an upper end: of batches made alike the smallest
     counts, and where there are many sizes, smaller ones stand for larger ones. That is sound: with more people, a
     release is less about each of them.
@@ -210,6 +213,9 @@ def rounds_of(batches: Sequence[LedgerBatch], *, delta: float) -> KeyRounds:
         if place not in smallest or batch.people < smallest[place].people:
             smallest[place] = batch
     rounds = fewer([protocol_of(batch.specification or "", batch.people) for batch in smallest.values()])
+    failing = failures(rounds)
+    others = delta if len(failing) < len(rounds) else 0.0
+    delta = max(delta, min(others + math.fsum(failing), 0.5))
     return KeyRounds(
         collections=len({batch.scope for batch in known}),
         epsilon=Bound(lower=0.0, upper=together(rounds, delta), kind="upper", unit="nats"),
@@ -272,6 +278,11 @@ def fewer(released: Iterable[Released]) -> list[Released]:
         smaller, larger = rounds[place], rounds[place + 1]
         rounds = [smaller if one == larger else one for one in rounds]
     return rounds
+
+
+def failures(released: Iterable[Released]) -> list[float]:
+    """Return the delta of each sum by several messages: with less there is no epsilon, however large."""
+    return [one.protocol.shared.delta for one in released if one.protocol.shared is not None]
 
 
 def together(released: Sequence[Released], delta: float) -> float:

@@ -29,6 +29,7 @@ from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound
 from hushuffle.model.report_layout import ReportLayout
+from hushuffle.questions import dp
 from hushuffle.randomness import Randomness, keyed, secure
 from hushuffle.specification.population import ONE_ROW, Answered, relation
 from hushuffle.specification.sums import SumSpecification, parse_sum
@@ -53,7 +54,8 @@ class CollectedSum:
 
     `dropped` numbers were missing and `clipped` outside the bounds; neither is in the files. `rounds` is what all that
     was collected with this key says together (None: without a key), and `repeated` says that the key has given these
-    messages before. `spent` is what a budget says afterwards; None: without one.
+    messages before. `spent` is what a budget says afterwards; None: without one. `total` is how many rounds there will
+    be, and their central epsilon and delta together; None: one.
     """
 
     protocol: SplitAndMix
@@ -64,6 +66,7 @@ class CollectedSum:
     rounds: KeyRounds | None = None
     repeated: bool = False
     spent: Spent | None = None
+    total: tuple[int, Bound, float] | None = None
 
 
 def collect_sum(specification: SumSpecification, *, out: Path, request: Request) -> CollectedSum:
@@ -110,6 +113,7 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
             files=(out / MESSAGES, out / MANIFEST),
             dropped=dropped,
             clipped=clipped,
+            total=_total(specification, protocol),
         )
         with ExitStack() as held:
             note: Callable[[], None] | None = None
@@ -167,6 +171,12 @@ class _Coins:
             if new:
                 ledger.admit([candidate])
         return replace(made, rounds=rounds, repeated=not new)
+
+
+def _total(specification: SumSpecification, protocol: SplitAndMix) -> tuple[int, Bound, float] | None:
+    """Return what all rounds will say together, if there are several."""
+    times, delta = specification.times, specification.delta
+    return None if times == 1 else (times, dp.compose([(protocol, times)], delta=delta), delta)
 
 
 def layout_of(protocol: SplitAndMix) -> ReportLayout:
@@ -248,6 +258,7 @@ def _manifest(made: CollectedSum, request: Request, text: str) -> str:
             "per": "person",
             "assumed": ONE_ROW,
             "needed": protocol.needed,
+            **({} if made.total is None else {"rounds": _rounds(*made.total)}),
         },
         "local_epsilon": "infinity",
         **({} if made.rounds is None else {"key": made.rounds.facts()}),
@@ -255,6 +266,10 @@ def _manifest(made: CollectedSum, request: Request, text: str) -> str:
         "specification": text,
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _rounds(times: int, epsilon: Bound, delta: float) -> dict[str, Any]:
+    return {"times": times, "epsilon": epsilon.as_dict(), "delta": delta}
 
 
 def _numbers(protocol: SplitAndMix) -> dict[str, Any]:

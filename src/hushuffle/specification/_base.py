@@ -57,8 +57,12 @@ class File(Section):
         return self
 
     def plain(self) -> dict[str, Any]:
-        """Return the specification as tables, lists and values, every default spelled out."""
-        return self.model_dump(exclude_none=True)
+        """Return the specification as tables, lists and values, every default spelled out; no statement is none."""
+        tables = self.model_dump(exclude_none=True)
+        statement = type(self).model_fields.get("statement")
+        if statement is not None and self.statement == statement.default:  # type: ignore[attr-defined]
+            del tables["statement"]
+        return tables
 
     def effective(self) -> str:
         """Return TOML text with every default spelled out, from which the same specification is read."""

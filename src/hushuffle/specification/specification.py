@@ -114,13 +114,6 @@ class Specification(File):
         """Return for how many of k values one person keeps a report, at most; None: reports are not kept."""
         return min(1 + (self.changes or 0), k) if self.memoised else None
 
-    def plain(self) -> dict[str, Any]:
-        """Return the specification as tables, lists and values, every default spelled out; no statement is none."""
-        tables = self.model_dump(exclude_none=True)
-        if self.statement == StatementSection():
-            del tables["statement"]
-        return tables
-
 
 class _Schema(GenerateJsonSchema):
     """TOML has no null: what may be left out is described as what it is if it is there.
@@ -169,13 +162,18 @@ def json_schema() -> dict[str, Any]:
     >>> sorted(json_schema()["required"])
     ['population', 'randomizer', 'shuffler', 'targets']
     """
-    schema = Specification.model_json_schema(schema_generator=_Schema)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "description": _DESCRIPTION}
+    return schema_of(Specification, _DESCRIPTION)
 
 
-def schema_text() -> str:
-    """Return the JSON schema as the text of docs/specification.schema.json."""
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+def schema_of(model: type[Section], description: str) -> dict[str, Any]:
+    """Return the JSON schema of one kind of file."""
+    schema = model.model_json_schema(schema_generator=_Schema)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "description": description}
+
+
+def schema_text(schema: Mapping[str, Any] | None = None) -> str:
+    """Return a JSON schema, that of specifications if none is given, as text: docs/specification.schema.json."""
+    return json.dumps(json_schema() if schema is None else schema, indent=2, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,13 @@ from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.specification._base import File, Name, Probability, Section, unfit
 from hushuffle.specification.numbers import number_problems
 from hushuffle.specification.population import AnyPopulation, CountedPopulation, DataPopulation
+from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.specification.reading import Collection, load_collection, parsed, read_text, tables_of
+from hushuffle.specification.specification import schema_of
+from hushuffle.specification.statement import Vouched
 from hushuffle.specification.wording import Vocabulary
 
+_DESCRIPTION: Final = "A sum by several messages. Reference: docs/reference/specification.md#sums-by-several-messages"
 _KEYS: Final = ("epsilon", "delta", "honest")
 
 
@@ -37,7 +41,7 @@ class SumTargets(Section):
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
     """The largest central epsilon that is acceptable, in nats; `hushuffle calibrate` makes the noise for it."""
     delta: Probability | None = None
-    """The delta that `epsilon` is asked at; that of [sum] if left out."""
+    """The delta that `epsilon` is asked at; that of [sum], times the rounds, if left out."""
     standard_error: Annotated[float, Field(gt=0)] | None = None
     """The largest standard error of the mean that is acceptable, in the unit of the numbers."""
     bits: Annotated[int, Field(ge=1)] | None = None
@@ -46,17 +50,43 @@ class SumTargets(Section):
     """The fewest people that must take part; `hushuffle collect` releases nothing of fewer."""
 
 
+class SumVouched(Vouched):
+    """Who vouches for each assumption, and how."""
+
+    honest: Name | None = None
+    """So many answer, follow the protocol and do not work with the reader."""
+    withheld: Name | None = None
+    """The shuffler passes nothing on if fewer honest people answer."""
+
+
+class SumStatement(Section):
+    """Words for the first page of the report."""
+
+    author: Name | None = None
+    """Who answers for the deployment."""
+    shuffler: Name | None = None
+    """Who runs the shuffler."""
+    analyst: Name | None = None
+    """Who reads the messages."""
+    vouched: SumVouched = SumVouched()
+    """Who vouches for each assumption, and how."""
+
+
 class SumSpecification(File):
     """The sum and the mean of people's numbers, by several messages of each: see `load_sum`, `parse_sum`."""
 
     title: Name | None = None
     """What the report is called."""
+    rounds: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    """How often the same people are asked, each time with fresh coins; the claim is about all rounds together."""
     population: AnyPopulation
     """Whose numbers: kind = "number", with `low`, `high` and `levels`."""
     sum: Sum
     """Which guarantee."""
     targets: SumTargets = SumTargets()
     """What is wanted besides."""
+    statement: SumStatement = SumStatement()
+    """Who runs and vouches for what."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -75,9 +105,19 @@ class SumSpecification(File):
                 yield Problem(key=f"population.{key}", rule="must be left out", value=str(population[key]), hint=hint)
 
     @property
+    def times(self) -> int:
+        """How often the same people are asked."""
+        return self.rounds or 1
+
+    @property
+    def delta(self) -> float:
+        """The delta of all rounds together."""
+        return min(self.sum.delta * self.times, 1.0)
+
+    @property
     def wanted_delta(self) -> float:
         """The delta that `targets.epsilon` is asked at."""
-        return self.sum.delta if self.targets.delta is None else self.targets.delta
+        return self.delta if self.targets.delta is None else self.targets.delta
 
     def altered(self, *, epsilon: float, delta: float, levels: int) -> SumSpecification:
         """Return the same of other noise."""
@@ -119,12 +159,33 @@ _WORDS: Final = Vocabulary(
         "population": (DataPopulation, CountedPopulation),
         "sum": (Sum,),
         "targets": (SumTargets,),
+        "statement": (SumStatement,),
+        "statement.vouched": (SumVouched,),
     },
     goes_with={
         DataPopulation: "It goes with data, and not with n.",
         CountedPopulation: "It goes with n, and not with data and column.",
     },
 )
+
+
+def sum_schema() -> dict[str, Any]:
+    """Return the JSON schema of files with [sum], for editors.
+
+    >>> sorted(sum_schema()["required"])
+    ['population', 'sum']
+    """
+    found = schema_of(SumSpecification, _DESCRIPTION)
+    tables = found["$defs"]
+    for reach in (PublisherPopulation, AudiencePopulation):
+        del tables[reach.__name__]
+    given = {"kind": {"const": "number", "description": "Numbers: their bounds are public."}}
+    found["properties"]["population"] |= {
+        "oneOf": [{"$ref": f"#/$defs/{one.__name__}"} for one in (DataPopulation, CountedPopulation)],
+        "required": ["kind", "low", "high", "levels"],
+        "properties": given,
+    }
+    return found
 
 
 def is_sum(text: str) -> bool:

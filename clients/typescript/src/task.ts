@@ -52,7 +52,7 @@ export class Task {
     }
     let document: Document | undefined;
     try { document = JSON.parse(new TextDecoder().decode(data)) as Document; } catch { /* said below */ }
-    if (document?.version !== 1 || !Array.isArray(document.steps) || !Array.isArray(document.chain)) {
+    if (document?.version !== 1 || !Array.isArray(document.steps) || !Array.isArray(document.chain) || document.round === null) {
       throw new PhoneError("this is no task document of version 1.");
     }
     return new Task(id, document);

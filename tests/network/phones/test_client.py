@@ -252,6 +252,8 @@ def test_documents_that_are_refused() -> None:
         b"[]",
         b"{}",
         good.replace(b'"version":1', b'"version":2'),
+        good.replace(b'"version":1', b'"version":1,"round":null'),
+        good.replace(b'"version":1', b'"version":1,"round":[]'),
         good.replace(b'"gateway":"', b'"gateway":"\\u00e4'),
     ):
         with pytest.raises(PhoneError, match="no task document of version 1"):

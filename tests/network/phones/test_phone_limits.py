@@ -38,6 +38,12 @@ def total_of(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "total.json").read_bytes())["runs"])
 
 
+def spent(asked: Services) -> dict[str, Any]:
+    """Return the total when one task was answered."""
+    task = asked.task.id.hex()
+    return {task: {"epsilon": 0.8, "delta": 1e-6, "fixed": "", "tasks": [task]}}
+
+
 LITTLE = [
     (Limits(max_epsilon=0.79), "epsilon is up to 0.8 at delta = 1e-06, above max_epsilon = 0.79"),
     (Limits(max_delta=9e-7), "above max_delta = 9e-07"),
@@ -77,13 +83,13 @@ def test_a_task_within_all_limits_is_answered(tmp_path: Path) -> None:
     )
     Phone(asked.task, tmp_path, ANSWERS, limits=given, send=asked.send).send("code")
     assert len(asked.arrived) == 2
-    assert total_of(tmp_path) == {asked.task.id.hex(): {"epsilon": 0.8, "delta": 1e-6}}
+    assert total_of(tmp_path) == spent(asked)
 
 
 @pytest.mark.parametrize(
     "figures",
     [
-        None,
+        {},
         {"delta": 1e-6},
         {"epsilon": math.nan, "delta": 0},
         {"epsilon": -1, "delta": 0},
@@ -97,6 +103,13 @@ def test_a_task_that_says_nothing_gets_nothing(figures: Any, tmp_path: Path) -> 
     asked = world(figures=figures)
     with pytest.raises(PhoneError, match="no epsilon that it keeps"):
         Phone(asked.task, tmp_path, ANSWERS, send=asked.send)
+
+
+def test_figures_of_no_form_are_no_document() -> None:
+    wrong: list[Any] = [[], 3, None]
+    for figures in wrong:
+        with pytest.raises(PhoneError, match="no task document of version 1"):
+            _ = world(figures=figures).task
 
 
 def test_the_defaults_hold_without_a_file(tmp_path: Path) -> None:
@@ -154,7 +167,7 @@ def test_a_task_that_is_sent_again_costs_nothing_more(tmp_path: Path) -> None:
     asked, given = world(), Limits(budget=0.8)
 
     def nobody(*_: object) -> tuple[int, bytes]:
-        assert total_of(tmp_path) == {asked.task.id.hex(): {"epsilon": 0.8, "delta": 1e-6}}
+        assert total_of(tmp_path) == spent(asked)
         message = "nobody there"
         raise TryAgainError(message)
 
@@ -226,7 +239,15 @@ def test_a_total_or_a_state_that_is_gone_sends_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", '{"file": 1, "runs": []}', '{"file": 1, "runs": {"a": {"epsilon": -1, "delta": 0}}}'],
+    [
+        "",
+        "{}",
+        "[]",
+        '{"file": 1, "runs": []}',
+        '{"file": 1, "runs": {"a": {"epsilon": 1, "delta": 0}}}',
+        '{"file": 1, "runs": {"a": {"epsilon": 1, "delta": 0, "fixed": "", "tasks": {}}}}',
+        '{"file": 1, "runs": {"a": {"epsilon": -1, "delta": 0, "fixed": "", "tasks": []}}}',
+    ],
 )
 def test_a_damaged_total_sends_nothing(text: str, tmp_path: Path) -> None:
     asked = world()
@@ -276,7 +297,7 @@ def test_a_phone_that_is_killed_between_its_files_goes_on(
 
 def _spend(folder: str, number: int) -> None:
     with alone(folder):
-        Total(folder).spend(f"{number:064x}", 1.0, 0.0, Limits(budget=3))
+        Total(folder).spend(f"{number:064x}", {}, (1.0, 0.0), Limits(budget=3))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks there")
@@ -305,9 +326,9 @@ def test_sums_are_those_of_the_figures_as_they_are_written(tmp_path: Path) -> No
     with alone(str(tmp_path)):
         total = Total(str(tmp_path))
         for number in range(3):
-            total.spend(str(number), 0.1, 0.0, Limits(budget=0.3))
+            total.spend(str(number), {}, (0.1, 0.0), Limits(budget=0.3))
         with pytest.raises(PhoneError, match=r"spent are epsilon 0\.3 "):
-            total.spend("3", 1e-4, 0.0, Limits(budget=0.3))
+            total.spend("3", {}, (1e-4, 0.0), Limits(budget=0.3))
 
 
 # What a document says of itself

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from aiohttp import web
 
 from hushuffle.errors import DataError
 from hushuffle.network.phones import client
@@ -382,6 +383,38 @@ def test_a_later_iteration_in_the_folder_of_tasks_is_refused(tmp_path: Path) -> 
             await stage.start("scrambler-1", "target-1-1", "issuer", "result")
             for service in stage.services.values():
                 assert list(service.tasks) == [stage.document.id]
+
+    asyncio.run(run())
+
+
+def test_a_result_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    """Services follow no redirection, take no result that is too large, and none that is no object."""
+    shown = [(302, b""), (200, b"[]"), (200, b"{"), (200, b" " * (1 << 21)), (404, b"{}"), (200, b'{"failed": "x"}')]
+
+    answers = list[tuple[int, bytes]]()
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path == "/elsewhere":
+            return web.Response(body=b'{"failed": "elsewhere"}')
+        status, body = answers.pop(0) if answers else (404, b"")
+        return web.Response(status=status, body=body, headers={"Location": "/elsewhere"})
+
+    async def run() -> None:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", answer)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        async with PhoneStage(tmp_path, text()) as stage:
+            await web.SockSite(runner, stage.sockets["result"].dup()).start()
+            await stage.start("scrambler-1")
+            service = stage.services["scrambler-1"]
+            for one in [*service._running]:  # what looks by itself
+                one.cancel()
+            session = service.session()
+            answers[:] = shown
+            found = [await service.published(session, stage.document) for _ in shown]
+            assert found == [None, None, None, None, None, {"failed": "x"}]
+            await runner.cleanup()
 
     asyncio.run(run())
 

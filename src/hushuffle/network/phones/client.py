@@ -63,10 +63,11 @@ class Task:
         try:
             self.document: dict[str, Any] = json.loads(data)
             known = self.document["version"] == 1
+            known &= all(isinstance(self.document.get(name, {}), dict) for name in ("figures", "round"))
             self.steps: list[dict[str, Any]] = self.document["steps"]
             self.chain: list[dict[str, str]] = self.document["chain"]
             self.gateway = binascii.a2b_base64(self.document["gateway"])
-        except (ValueError, TypeError, LookupError, RecursionError):
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             known = False
         if not known:
             message = "this is no task document of version 1."

@@ -378,7 +378,8 @@ def test_a_later_iteration_in_the_folder_of_tasks_is_refused(tmp_path: Path) -> 
 
     async def run() -> None:
         async with PhoneStage(tmp_path, text()) as stage:
-            later = following(stage.document)
+            later = after(stage.document, result(*MOVED, start=stage.document.start))
+            assert later is not None
             (tmp_path / "tasks" / "later.json").write_bytes(later.content)
             await stage.start("scrambler-1", "target-1-1", "issuer", "result")
             for service in stage.services.values():

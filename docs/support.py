@@ -56,7 +56,11 @@ SHUFFLERS = (
     ),
     ("Blanket messages of people", hs.BlanketMessages(p=1.0), 'kind = "blanket-messages"\np = 1.0'),
     ("Fake reports of each value", hs.FakesPerValue(p=0.5), 'kind = "fakes-per-value"\np = 0.5'),
-    ("Augmented shuffle", hs.AugmentedShuffle.pure(epsilon=1.0), None),
+    (
+        "Augmented shuffle",
+        hs.AugmentedShuffle.pure(epsilon=1.0),
+        'kind = "augmented"\ntrusted = true\npure_epsilon = 1.0',
+    ),
 )
 
 # Where people send messages the figures of other noisy mechanisms are those behind a scrambler.

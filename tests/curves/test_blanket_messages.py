@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -62,6 +63,35 @@ def test_blanket_messages_beside_a_noisy_report() -> None:
     for growth in GROWTHS[:3]:
         _, most = oracle.worst(n, k, growth, messages=lambda value: oracle.person(value, k, extra=extra, theta=theta))
         assert inside(hs.dp.delta(survey, epsilon=math.log(growth)), most)
+
+
+@pytest.mark.parametrize(("n", "k", "p"), [(1, 2, Fraction(1, 4)), (3, 2, Fraction(1, 8)), (2, 3, Fraction(1, 3))])
+def test_fakes_hide_as_much_with_p_as_with_the_rest(n: int, k: int, p: Fraction) -> None:
+    for growth in GROWTHS:
+        found = [
+            oracle.worst(n, k, growth, messages=lambda value, q=q: oracle.person(value, k, extra=oracle.fakes(k, q)))
+            for q in (p, 1 - p)
+        ]
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40, 1000])
+def test_more_fakes_hide_more_up_to_one_half(n: int) -> None:
+    """Tested here, and proved where epsilon is 0: the calibration rests on it."""
+    curves = [TrueAmongEach.of(Counts.binomial(n, p), k=4, n=n) for p in np.linspace(0.02, 0.5, 25).tolist()]
+    for epsilon in (0.0, 0.05, 0.3, 1.0, 3.0):
+        found = [curve.upper(epsilon) for curve in curves]
+        assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(found))
+
+
+def test_at_epsilon_zero_fakes_are_a_walk_that_comes_back() -> None:
+    n, p = 6, 0.3
+    step = np.array([p * (1 - p), 1 - 2 * p * (1 - p), p * (1 - p)])
+    law, back = np.ones(1), []
+    for _ in range(n + 1):
+        back.append(float(law[law.size // 2]))
+        law = np.convolve(law, step)
+    assert TrueAmongEach.of(Counts.binomial(n, p), k=3, n=n).upper(0.0) == pytest.approx(float(np.mean(back)))
 
 
 @pytest.mark.parametrize("shuffler", [hs.BlanketMessages(p=0.5, honest=0.5), hs.FakesPerValue(p=0.5, honest=0.5)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from oracles import several_messages as oracle
 GROWTHS = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(3), Fraction(12))
 
 
-def buckets(k: int, g: int, family: str) -> hs.LocalHashing:
+def buckets(k: int, g: int, family: Literal["auto", "binary", "affine"]) -> hs.LocalHashing:
     return hs.LocalHashing(k=k, g=g, epsilon=math.inf, family=family)
 
 
@@ -46,7 +47,7 @@ def worst(mechanism: hs.LocalHashing, n: int, growth: Fraction, *, p: Fraction, 
      (3, 4, "affine", 1, 2), (3, 4, "binary", 1, 2)],
 )  # fmt: skip
 def test_every_outcome_of_hashed_values_among_blanket_messages(
-    k: int, g: int, family: str, n: int, trials: int
+    k: int, g: int, family: Literal["binary", "affine"], n: int, trials: int
 ) -> None:
     mechanism = buckets(k, g, family)
     survey = hs.Protocol(randomizer=mechanism, shuffler=hs.BlanketMessages(p=0.5, trials=trials), n=n)

@@ -110,7 +110,8 @@ def test_every_problem_at_once() -> None:
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
         "randomizer.sigma: must be given, got nothing.",
         f'randomizer.epsilon: is not a known key, got "x". It goes with kind = {WITH_EPSILON}.',
-        'shuffler.kind: must be "uniform", "scrambler", "blanket-messages", "fakes-per-value", "secure-aggregation", '
+        'shuffler.kind: must be "uniform", "scrambler", "blanket-messages", "fakes-per-value", "augmented", '
+        '"secure-aggregation", '
         '"mallows" or "none", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
         f'adversaries[1].kind: must be {known}, got "traffic". "traffic" is planned, and not there yet.',
@@ -145,7 +146,8 @@ def test_tables_that_are_empty() -> None:
     assert problems("population = {}\nrandomizer = {}\nshuffler = {}\nadversaries = [3, {}]\ntargets = {}\n") == [
         f"population: {POPULATIONS}, got a table.",
         f"randomizer.kind: must be {KINDS}, got nothing.",
-        'shuffler.kind: must be "uniform", "scrambler", "blanket-messages", "fakes-per-value", "secure-aggregation", '
+        'shuffler.kind: must be "uniform", "scrambler", "blanket-messages", "fakes-per-value", "augmented", '
+        '"secure-aggregation", '
         '"mallows" or "none", got nothing.',
         "adversaries[0]: must be a table, got 3.",
         'adversaries[1].kind: must be "uninformed", "strong", "informed", "linker" or "order", got nothing.',

@@ -8,7 +8,7 @@ from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.memoised import change, kept_or_fresh
-from hushuffle.assessment.messages import message_table, sends_more
+from hushuffle.assessment.messages import adds_dummies, dummy_table, message_table, sends_more
 from hushuffle.assessment.numbers import described, number_table
 from hushuffle.assessment.order.report import OrderReport, order_report
 from hushuffle.assessment.reach.study import assess_reach
@@ -156,6 +156,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
             *order.tables,
             *kept,
             *((message_table(protocol),) if sends_more(protocol) else ()),
+            *((dummy_table(protocol, delta=specification.targets.delta),) if adds_dummies(protocol) else ()),
             *(() if mean is None or grid is None else (number_table(mean, grid),)),
         ),
         maps=order.maps,

@@ -60,7 +60,7 @@ def privacy_charts(
         both = ask("against-messages", topic, lambda: message_charts(protocol, delta=delta, exposure=exposure))
         return both or ()
     own = protocol.randomizer.chosen_epsilon
-    if own is not None:
+    if own is not None and protocol.shuffler.value_law is None:  # else noise does not go with it
         noises = sorted({*_NOISES, own}) if noisy else list(_NOISES)
         variants = [with_local_epsilon(protocol, noise) for noise in noises]
         here = own if noisy else None

@@ -12,6 +12,7 @@ from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.assessment.trials import worst_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Chart, Population, Series, Table, Target
+from hushuffle.questions.dp import epsilon
 from hushuffle.specification import Specification, build_protocol
 
 _TIMES: Final = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
@@ -46,6 +47,42 @@ def message_table(protocol: Protocol) -> Table:
             ("messages of each person, at most", 1 + shuffler.most_messages),
             ("bits of a message", bits),
             ("bits of each person, on average", each * bits),
+        ),
+    )
+
+
+def adds_dummies(protocol: Protocol) -> bool:
+    """Return whether the shuffler adds dummies of each value."""
+    return protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None
+
+
+def dummy_table(protocol: Protocol, *, delta: float) -> Table:
+    """Return what a shuffler that adds dummies of each value is trusted with, and what that promises.
+
+    >>> import hushuffle as hs
+    >>> truth = hs.RandomizedResponse(k=4, epsilon=float("inf"))
+    >>> survey = hs.Protocol(randomizer=truth, shuffler=hs.AugmentedShuffle.pure(epsilon=1.0), n=10**6)
+    >>> [f"{row[1]:.4g}" for row in dummy_table(survey, delta=1e-6).rows[:3]]
+    ['0.3935', '0.6065', '2.426']
+    """
+    shuffler, law = protocol.shuffler, protocol.shuffler.value_law
+    assert law is not None
+    pure = epsilon(protocol, delta=0.0)
+    without = "no guarantee" if math.isinf(pure.upper) else pure
+    return Table(
+        key="added-dummies",
+        title="What the shuffler is trusted with",
+        caption=(
+            "It keeps each report by a coin, draws the number of dummies of each category, and tells nobody either. "
+            "Whoever learns how many dummies there are may read answers."
+        ),
+        columns=("figure", "value"),
+        rows=(
+            ("probability that a report is kept", shuffler.kept),
+            ("dummies of each category, on average", law.mean),
+            ("dummies of all categories, on average", shuffler.expected_dummies),
+            (f"epsilon of one release at delta = {delta:g}", epsilon(protocol, delta=delta)),
+            ("epsilon of one release without a delta", without),
         ),
     )
 

@@ -134,6 +134,11 @@ def _threats(
         who = f"The shuffler, run by {said.shuffler}," if said.shuffler else "The shuffler (say who runs it)"
         kept = "the order of release" if reveals is Reveals.NOISY_ORDER else "who sent what"
         yield f"{who} is trusted to hide {kept}. It sees every report as the device sent it."
+        if specification.shuffler.kind == "augmented":
+            yield (
+                "It is trusted to add dummies too: to keep each report by a coin, to draw how many dummies of each "
+                "category there are, and to tell nobody. If it does not, nothing hides an answer."
+            )
     if local is not None and reveals is not Reveals.SENDERS:
         left = (
             "nothing protects" if math.isinf(local.upper) else f"the noise of the device bounds it by {_factor(local)}"
@@ -167,6 +172,8 @@ def _assumptions(specification: Specification, reveals: Reveals, population: Pop
     if shuffler.kind == "blanket-messages" or shuffler.kind == "fakes-per-value":  # noqa: PLR1714 - narrows the type
         share = "all people" if shuffler.honest == 1 else f"a share of {shuffler.honest:g} of the people"
         sentences["devices"] += f" Those of {share} send their further messages, and nobody is told which these are."
+    if shuffler.kind == "augmented":
+        sentences["shuffler"] += " It adds dummies as is described, and tells nobody how many."
     if reveals is Reveals.SUMS:
         sentences["shuffler"] = "At least one of the servers that add reports up does not work with the others."
     for key, sentence in sentences.items():

@@ -61,9 +61,7 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
                 f"Central epsilon {'is' if central.lower > wanted else 'may be'} {number(central.upper, up=True)}, "
                 f"above the {wanted:g} asked for."
             ),
-            advice="Run hushuffle calibrate: it says which local epsilon, or how many messages, meet it."
-            if protocol.shuffler.own_messages
-            else "Run hushuffle calibrate: it says which local epsilon meets it.",
+            advice=_advice(protocol),
         )
     if not hides_senders(protocol):
         yield Warned(
@@ -151,3 +149,12 @@ def _about_the_run(people: People, specification: Specification) -> Iterator[War
             sentence="This report was made with the true answers and shows their true shares.",
             advice="Internal use only. For a report to publish, replace data by n and categories.",
         )
+
+
+def _advice(protocol: Protocol) -> str:
+    """Return what to do about a central epsilon that is too large."""
+    if protocol.shuffler.own_messages:
+        return "Run hushuffle calibrate: it says which local epsilon, or how many messages, meet it."
+    if protocol.shuffler.value_law is not None:
+        return "Let the shuffler add more dummies of each category, or keep fewer reports."
+    return "Run hushuffle calibrate: it says which local epsilon meets it."

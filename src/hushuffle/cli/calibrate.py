@@ -68,6 +68,11 @@ def calibrate(
             shared = calibrate_columns(collection, base_folder=folder, progress=tell)
         sys.stdout.write(_text(_of_columns(shared)) if json else "\n".join(_lines_of_columns(shared)) + "\n")
         return judged(shared.targets, strict=strict)
+    if collection.columns[""].shuffler.kind == "augmented":
+        from hushuffle.specification._base import unfit  # noqa: PLC0415 - only when needed
+
+        hint = "pure_epsilon says the guarantee itself; of another law assess says what its dummies hide."
+        unfit("shuffler.kind", "must be another to calibrate", '"augmented"', hint)
     if collection.columns[""].shuffler.kind in ("blanket-messages", "fakes-per-value"):
         messages = calibrate_messages(collection.columns[""], base_folder=folder)
         sys.stdout.write(_text(_of_messages(messages)) if json else "\n".join(_lines_of_messages(messages)) + "\n")

@@ -202,7 +202,8 @@ def _facts(
         "unit": "people" if most == 1 else "reports",
         "reports": tally.manifest.people,
         "reports_per_person": most,
-        "dummies": tally.manifest.dummies,
+        "dummies": tally.manifest.dummies if tally.manifest.sampled is None else None,
+        **({} if tally.manifest.sampled is None else {"sampled_messages": tally.manifest.sampled}),
         "confidence": confidence,
         "threshold": shown.threshold,
         "values": tally.randomizer.inputs,
@@ -305,7 +306,9 @@ def _print_json(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str
 def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]], *, every: bool) -> None:
     for position, (name, table) in enumerate(tables.items()):
         sys.stdout.write("\n" * bool(position) + (f"{name}: " if name else ""))
-        sys.stdout.write(f"{facts[name]['people']:,} {facts[name]['unit']}, {facts[name]['dummies']:,} dummies.\n\n")
+        dummies, sampled = facts[name]["dummies"], facts[name].get("sampled_messages")
+        more = f"{dummies:,} dummies" if sampled is None else f"{sampled:,} messages: kept reports, and dummies"
+        sys.stdout.write(f"{facts[name]['people']:,} {facts[name]['unit']}, {more}.\n\n")
         _print_numbers(facts[name])
         if every:
             _print_rows(

@@ -82,7 +82,7 @@ def minimum_batch(
             found = dp.calibrate(protocol, parameter="n", **asked)
         except InvalidInputError as error:
             if specification is not None:
-                _refuse_target(asked["epsilon"], protocol.randomizer.local_epsilon)
+                _refuse_target(asked["epsilon"], protocol)
             raise UsageError(str(error)) from None
     sys.stdout.write(_as_json(found, asked, dap=dap) if json else _text(found, asked))
     return Exit.DONE
@@ -150,10 +150,13 @@ def _option(message: str) -> str:
     return re.sub(r", got \w+=", ", got ", message.replace("`epsilon`", "--local-epsilon").replace("`k`", "--k"))
 
 
-def _refuse_target(epsilon: float, local: float) -> NoReturn:
+def _refuse_target(epsilon: float, protocol: Protocol) -> NoReturn:
     from hushuffle.specification._base import unfit  # noqa: PLC0415 - only when needed
 
-    hint = "Without noise no crowd protects." if math.isinf(local) else "Use more noise, or allow a larger one."
+    noisy = math.isfinite(protocol.randomizer.local_epsilon)
+    hint = "Use more noise, or allow a larger one." if noisy else "Without noise no crowd protects."
+    if protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
+        hint = "Dummies of the shuffler hide as much in any crowd: assess says how much."
     unfit("targets.epsilon", "must be a target that some number of people meets", f"{epsilon:g}", hint)
 
 

@@ -58,6 +58,12 @@ class Tally:
             )
         if _alike(self.specification) != _alike(other.specification):
             fail("The reports were collected with different randomizers or categories: they cannot be added up.")
+        law = self.protocol.shuffler
+        if law.value_law is not None and law.tossed is None:
+            fail(
+                "The shuffler drew dummies of its own for each release: estimate each by itself, and add up the "
+                "estimates, weighted by their people."
+            )
         people = self.manifest.people + other.manifest.people
         dummies = self.manifest.dummies + other.manifest.dummies
         plain = self.specification.plain()
@@ -124,7 +130,7 @@ class Tally:
         shuffler: Shuffler = Scrambler(dummies=self.manifest.dummies)
         if self.manifest.coins:
             shuffler = SecureAggregation(coins=self.manifest.coins, servers=1, honest=0)
-        if self.specification.shuffler.kind in ("blanket-messages", "fakes-per-value"):
+        if self.specification.shuffler.kind in ("blanket-messages", "fakes-per-value", "augmented"):
             shuffler = self.specification.shuffler.build()
         made = Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
         # How many messages people sent was counted.
@@ -190,7 +196,7 @@ def _of_counts(file: Path) -> Tally:
         what = "categories" if randomizer.counted == randomizer.inputs else "different reports"
         fail(f"{file} has {counts.size:,} counts for {randomizer.counted:,} {what}: it may have been edited.")
     each_report = readout(randomizer, for_what="An estimate of frequencies").each
-    reports = manifest.people + manifest.dummies
+    reports = manifest.reports
     if each_report is not None and not summed and int(counts.sum()) != each_report * reports:
         fail(f"{file}: the counts are not those of {reports:,} reports: it may have been edited.")
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
@@ -212,7 +218,7 @@ def _of_reports(described: Path, files: Sequence[Path], count: Count) -> Tally:
     manifest = read_manifest(described)
     specification, randomizer = _described(manifest, described)
     size, counts = count(files, randomizer)
-    expected = manifest.people + manifest.dummies
+    expected = manifest.reports
     if size != expected:
         fail(f"{described} speaks of {expected:,} reports, but there are {size:,}: it belongs to others.")
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=counts)

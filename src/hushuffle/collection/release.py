@@ -22,7 +22,7 @@ from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, Asked, Gathere
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.mechanisms.shufflers import Reveals, Shuffler
 from hushuffle.model import Bound, Histogram, json_number
 from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
@@ -115,7 +115,8 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     if batches is None:
         gathered = spark.gathered(asked, kernel, request, spill)
     else:
-        gathered = _gathered(batches, asked, kernel, request, spill, ordered=ordered)
+        sampler = None if ordered else specification.shuffler.build()
+        gathered = _gathered(batches, asked, kernel, request, spill, sampler=sampler)
     _refuse_few(gathered.people, request.min_batch, specification.targets.people)
     facts: dict[str, Any] = {}
     if ordered:
@@ -133,7 +134,8 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     numbers = 1 if protocol.shuffler.value_law is None else protocol.randomizer.inputs
     drawn = protocol.shuffler.drawn(_coins_of_the_number(dummy_key, numbers))
     manifest = replace(manifest, dummies=drawn.dummies, coins=drawn.all_coins)
-    blocks = told(gathered.blocks(drawn, dummy_key), gathered.reports + drawn.dummies, request)
+    sizes: list[int] = []
+    blocks = told(_sized(gathered.blocks(drawn, dummy_key), sizes), gathered.reports + drawn.dummies, request)
     if none is not None:
         sums = none
         for block in blocks:
@@ -144,6 +146,8 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         (target / SUMS).write_text(counts_text(manifest, drawn.noisy(sums.counts, rng=heads)), encoding="utf-8")
     else:
         write_reports(target / REPORTS, blocks, layout=kernel.layout)
+    if drawn.kept < 1:  # how many dummies there are would say how many reports were kept
+        manifest = replace(manifest, dummies=0, sampled=sum(sizes))
     (target / MANIFEST).write_text(manifest.text(), encoding="utf-8")
     return Release(
         manifest=manifest,
@@ -211,11 +215,13 @@ def batches_of(asked: Asked) -> ColumnBatches:
 
 
 def _gathered(
-    batches: ColumnBatches, asked: Asked, kernel: Kernel, request: Request, spill: Path, *, ordered: bool
+    batches: ColumnBatches, asked: Asked, kernel: Kernel, request: Request, spill: Path, *, sampler: Shuffler | None
 ) -> Gathered:
-    """Randomize everybody on this machine."""
+    """Randomize everybody on this machine; a `sampler` keeps some of the reports, None keeps all in their order."""
     total = batches.count() if request.progress else 0
-    engine = OrderedCollection(kernel) if ordered else LocalCollection(kernel, spill, memory=request.memory)
+    engine: OrderedCollection | LocalCollection = OrderedCollection(kernel)
+    if sampler is not None:
+        engine = LocalCollection(kernel, spill, memory=request.memory, sampler=sampler)
     tags = None if kernel.key is None else _Tags(kernel.key, kernel, asked, spill / "tags")
     chosen = None if asked.person is None else _Chosen(kernel, asked)
     dropped = seen = clipped = 0
@@ -370,6 +376,13 @@ class _Tags:
     def add(self, records: npt.NDArray[np.uint64], values: npt.NDArray[np.int64]) -> None:
         """Keep the tags of records with these numbers."""
         self._sorter.add(self._tags.of(records, values))
+
+
+def _sized(blocks: Iterator[Packed], sizes: list[int]) -> Iterator[Packed]:
+    """Yield the blocks, and note how large they are."""
+    for block in blocks:
+        sizes.append(block.size)
+        yield block
 
 
 def told(blocks: Iterator[Packed], total: int, request: Request) -> Iterator[Packed]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from queue import Full, Queue
@@ -116,7 +116,8 @@ class Manifest:
 
     `people` reports and `dummies` dummies were released, or sums with the heads of so many `coins` in each; `facts` is
     what a person or a program may want to know besides: the guarantee, epsilon_0 as implemented, the deployment in a
-    sentence.
+    sentence. Where the shuffler samples reports nothing says how many of the `sampled` messages are dummies, or hides
+    whose report was kept.
     """
 
     specification: str
@@ -124,11 +125,18 @@ class Manifest:
     dummies: int
     facts: Mapping[str, Any]
     coins: int = 0
+    sampled: int | None = None
+
+    @property
+    def reports(self) -> int:
+        """How many messages were released, dummies among them."""
+        return self.people + self.dummies if self.sampled is None else self.sampled
 
     def __post_init__(self) -> None:
         _checks.integer("people", self.people, low=1)
         _checks.integer("dummies", self.dummies, low=0)
         _checks.integer("coins", self.coins, low=0)
+        _checks.integer("sampled", self.sampled or 0, low=0)
 
     def text(self) -> str:
         """Return it as JSON."""
@@ -160,7 +168,7 @@ class ColumnsManifest:
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest in a file."""
     document = read_document(path, MANIFEST)
-    known = ("schema_version", "content", "specification", "people", "dummies", "server_coins")
+    known = ("schema_version", "content", "specification", "people", "dummies", "server_coins", "sampled_messages")
     facts = {key: value for key, value in document.items() if key not in known}
     return _manifest(document, path, facts)
 
@@ -178,7 +186,7 @@ def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
     if not whole or not isinstance(counts, list):
         fail(f"{path} holds no support counts: integers from 0 on are expected.")
     manifest = _manifest(document, path, {})
-    if max(counts) > manifest.people + manifest.dummies + manifest.coins:
+    if max(counts) > manifest.reports + manifest.coins:
         fail(f"{path}: a value has more support than there are reports.")
     return manifest, np.array(counts, dtype=np.int64)
 
@@ -208,6 +216,7 @@ def _json(content: str, manifest: Manifest, more: dict[str, Any]) -> str:
         "people": manifest.people,
         "dummies": manifest.dummies,
         **({"server_coins": manifest.coins} if manifest.coins else {}),
+        **({} if manifest.sampled is None else {"sampled_messages": manifest.sampled}),
         **more,
         "specification": manifest.specification,
     }
@@ -233,11 +242,12 @@ def read_document(path: Path, content: str) -> dict[str, Any]:
 
 def _manifest(document: Mapping[str, Any], path: Path, facts: Mapping[str, Any]) -> Manifest:
     specification, people, dummies = (document.get(key) for key in ("specification", "people", "dummies"))
-    coins = document.get("server_coins", 0)
-    whole = all(_is_count(number) for number in (people, dummies, coins))
+    coins, sampled = document.get("server_coins", 0), document.get("sampled_messages")
+    whole = all(_is_count(number) for number in (people, dummies, coins, sampled or 0))
     if not isinstance(specification, str) or not whole or not people:
         fail(f"{path} must say specification, people and dummies: it may have been edited.")
-    return Manifest(specification=specification, people=people, dummies=dummies or 0, facts=facts, coins=coins)
+    made = Manifest(specification=specification, people=people, dummies=dummies or 0, facts=facts, coins=coins)
+    return replace(made, sampled=sampled)
 
 
 def _is_count(value: Any) -> bool:

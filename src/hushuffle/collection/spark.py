@@ -46,6 +46,9 @@ def check(specification: Specification) -> None:
     if specification.population.whose is not None and not specification.memoised:
         message = "Records of which each person has several are not collected with Spark yet: take --engine local."
         raise UnsupportedProtocolError(message)
+    if specification.shuffler.kind == "augmented" and specification.shuffler.build().kept < 1:
+        message = "A shuffler that keeps a sample of the reports is run on one machine only: take --engine local."
+        raise UnsupportedProtocolError(message)
     check_installed()
     if specification.shuffler.kind == "mallows":
         message = "A Mallows shuffle needs everybody's place in one order: collect it with --engine local."

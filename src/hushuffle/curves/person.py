@@ -63,6 +63,9 @@ def person_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int)
             return ComposedCurve(laws=[(seen, most)])
         return PersonCurve(batches=[(seen, most)], single=single, reports=most, hidden=_hidden(protocol, most))
     drawn = protocol.shuffler.dummy_law
+    if protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
+        message = "Several reports of one person are not understood where the shuffler adds dummies of each value."
+        raise UnsupportedProtocolError(message)
     if protocol.shuffler.tossed is not None:  # every batch has the messages of its own people
         batch = divergence(replace(protocol, n=protocol.n // most))
         return PersonCurve(batches=[(batch, most)], single=single, reports=most, hidden=None)

@@ -13,6 +13,7 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.randomizers.settings import Table
+from hushuffle.mechanisms.shufflers.augmented_shuffle import LARGEST_PURE
 from hushuffle.mechanisms.shufflers.blanket_messages import MOST_TRIALS
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
 from hushuffle.mechanisms.shufflers.secure_aggregation import MOST_COINS, MOST_SERVERS
@@ -128,7 +129,7 @@ class DrawnDummies(Section):
 
     kind: str
 
-    def law(self) -> shufflers.DummyLaw:
+    def law(self) -> shufflers.DummyLaw | shufflers.GeometricDummies:
         """Return the law of the number."""
         raise NotImplementedError
 
@@ -200,6 +201,18 @@ class OwnDummies(DrawnDummies):
         return shufflers.DummyLaw.of(dict(zip(self.numbers, self.probabilities, strict=True)))
 
 
+class EndlessDummies(DrawnDummies):
+    """0, 1, 2, ... dummies without a largest number, each `ratio` times as likely as the one before: takes no delta."""
+
+    kind: Literal["endless-geometric"]
+    ratio: Probability
+    """How likely one more is."""
+
+    def law(self) -> shufflers.GeometricDummies:
+        """Return the law of the number."""
+        return shufflers.GeometricDummies(ratio=self.ratio)
+
+
 DUMMY_LAWS: Final = (BinomialDummies, GeometricDummies, LaplaceDummies, OwnDummies)
 """The table of each kind of random number of dummies."""
 
@@ -231,7 +244,7 @@ class Scrambler(Section):
     def build(self) -> shufflers.Shuffler:
         """Return the shuffler."""
         drawn = self.dummies
-        return shufflers.Scrambler(dummies=drawn.law() if isinstance(drawn, DrawnDummies) else drawn)
+        return shufflers.Scrambler(dummies=drawn if isinstance(drawn, int) else drawn.law())
 
 
 class BlanketMessages(Section):
@@ -262,6 +275,42 @@ class FakesPerValue(Section):
     def build(self) -> shufflers.Shuffler:
         """Return the shuffler."""
         return shufflers.FakesPerValue(p=self.p, honest=self.honest)
+
+
+class AugmentedShuffle(Section):
+    """The shuffler keeps a sample of the reports and adds dummies of each category; all leave in a random order."""
+
+    model_config = ConfigDict(json_schema_extra=either("pure_epsilon", "each"))
+    kind: Literal["augmented"]
+    trusted: Literal[True]
+    """That whoever runs the shuffler is trusted to do so, and to tell nobody how many: nothing else hides an answer."""
+    pure_epsilon: Annotated[float, Field(gt=0, le=LARGEST_PURE)] | None = None
+    """The guarantee in nats without a delta: the share of the reports and the law of the dummies follow from it."""
+    each: (
+        Annotated[
+            BinomialDummies | GeometricDummies | LaplaceDummies | OwnDummies | EndlessDummies,
+            Field(discriminator="kind"),
+        ]
+        | None
+    ) = None
+    """The law of the number of dummies of a category, drawn for each of them."""
+    kept: Annotated[float, Field(gt=0, le=1)] | None = None
+    """The probability that a report is kept; 1 where it is left out."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.pure_epsilon is None) == (self.each is None):
+            refuse("must have either pure_epsilon or each", "pure_epsilon = 1.0 is a guarantee without a delta.")
+        if self.pure_epsilon is not None and self.kept is not None:
+            refuse("must have no kept beside pure_epsilon", "It follows from pure_epsilon.")
+        return self
+
+    def build(self) -> shufflers.Shuffler:
+        """Return the shuffler."""
+        if self.each is None:
+            assert self.pure_epsilon is not None
+            return shufflers.AugmentedShuffle.pure(epsilon=self.pure_epsilon)
+        return shufflers.AugmentedShuffle(each=self.each.law(), kept=1.0 if self.kept is None else self.kept)
 
 
 class SecureAggregation(Section):
@@ -337,7 +386,14 @@ if TYPE_CHECKING:
 else:
     AnyRandomizer = Annotated[Union[tuple(RANDOMIZERS.values())], Field(discriminator="kind")]  # noqa: UP007
 AnyShuffler = Annotated[
-    UniformShuffle | Scrambler | BlanketMessages | FakesPerValue | SecureAggregation | MallowsShuffle | NoShuffle,
+    UniformShuffle
+    | Scrambler
+    | BlanketMessages
+    | FakesPerValue
+    | AugmentedShuffle
+    | SecureAggregation
+    | MallowsShuffle
+    | NoShuffle,
     Field(discriminator="kind"),
 ]
 AnyAdversary = Annotated[Uninformed | Strong | Informed | Linker | Order, Field(discriminator="kind")]

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers._per_value import MOST
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
 from hushuffle.model import number
 from hushuffle.specification._base import rule_and_hint
-from hushuffle.specification.kinds import RANDOMIZERS
+from hushuffle.specification.kinds import RANDOMIZERS, AugmentedShuffle
 from hushuffle.specification.numbers import grid_of, number_problems
 from hushuffle.specification.order import order_problems, with_order_adversaries
 from hushuffle.specification.population import bin_labels
@@ -49,12 +51,14 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
         behind = _table(raw, "shuffler").get("kind")
         if not problems and behind == "secure-aggregation":
             yield from _sums(kind, randomizer, _table(raw, "shuffler"), k)
-        if not problems and behind == "fakes-per-value" and not _truthful(kind, randomizer, k):
+        if not problems and behind in ("fakes-per-value", "augmented") and not _truthful(kind, randomizer, k):
             hint = 'With noise take kind = "blanket-messages".'
             rule = 'must go with true reports: [randomizer] kind = "randomized-response", epsilon = "inf"'
-            yield Problem(key="shuffler.kind", rule=rule, value='"fakes-per-value"', hint=hint)
+            yield Problem(key="shuffler.kind", rule=rule, value=f'"{behind}"', hint=hint)
     if n is not None:
         yield from _messages(_table(raw, "shuffler"), n, k)
+    if k is not None:
+        yield from _added(_table(raw, "shuffler"), k)
     for position, adversary in enumerate(_adversary_tables(raw)):
         known = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
         if n is not None and known is not None and known > n - 1:
@@ -112,6 +116,15 @@ def _messages(shuffler: Mapping[str, Any], n: int, k: int | None) -> Iterator[Pr
         most = number(MOST / n / k, up=False, digits=3)
         rule = f"must be at most {most}: {n:,} people send at most {MOST:,} fakes of {k:,} categories"
         yield Problem(key="shuffler.p", rule=rule, value=f"{p:g}")
+
+
+def _added(shuffler: Mapping[str, Any], k: int) -> Iterator[Problem]:
+    """Yield where the shuffler would add more dummies of so many categories than a release may have."""
+    with suppress(ValidationError):  # what is wrong with single keys is told with these
+        law = AugmentedShuffle.model_validate(shuffler).build().value_law
+        if law is not None and k * law.mean > MOST:
+            rule = f"must have a mean of at most {number(MOST / k, up=False, digits=3)} for {k:,} categories"
+            yield Problem(key="shuffler.each", rule=rule, value=f"{law.mean:g}")
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
@@ -211,7 +224,7 @@ def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator
         rule = "must be 1 with memoised reports"
         yield Problem(key="population.reports_per_person", rule=rule, value=f"{most}", hint=hint)
     shuffler, averaged = _table(raw, "shuffler"), "What is fresh in every round is averaged out over many of them."
-    if shuffler.get("kind") in ("scrambler", "blanket-messages", "fakes-per-value"):
+    if shuffler.get("kind") in ("scrambler", "blanket-messages", "fakes-per-value", "augmented"):
         rule = "must add no dummies to memoised reports"
         yield Problem(key="shuffler.kind", rule=rule, value=f'"{shuffler["kind"]}"', hint=averaged)
     if shuffler.get("kind") == "secure-aggregation" and _integer(shuffler, "coins"):

@@ -48,6 +48,15 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
             sentence="Some reports are impossible for some values: who sends one rules these values out.",
             advice="Give every report a probability above 0 for every value.",
         )
+    elif math.isinf(local) and protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
+        yield Warned(
+            key="no-noise",
+            sentence=(
+                "No noise is added on the devices: if the shuffler fails, adds fewer dummies or tells how many there "
+                "are, answers can be read."
+            ),
+            advice='Say who runs it and why it can be trusted, or let people hide each other: "blanket-messages".',
+        )
     elif math.isinf(local) and protocol.shuffler.tossed is not None:
         yield Warned(
             key="no-noise",

@@ -312,3 +312,19 @@ def test_people_are_found_where_their_messages_hide_true_reports() -> None:
     people = int(found.value)
     ends = [hs.dp.epsilon(replace(survey, n=n), delta=1e-6).upper for n in (people, people - 1)]
     assert ends[0] <= 1.0 + 1e-6 < ends[1] + 1e-3
+
+
+def test_dummies_of_the_shuffler_hide_as_much_in_any_crowd() -> None:
+    truth = hs.RandomizedResponse(k=4, epsilon=math.inf)
+    few = hs.Protocol(randomizer=truth, shuffler=hs.AugmentedShuffle.pure(epsilon=1.0), n=50)
+    figures = [hs.dp.epsilon(replace(few, n=n), delta=1e-4) for n in (1, 50, 10**6)]
+    assert figures[0].upper == figures[1].upper == figures[2].upper
+    with pytest.raises(InvalidInputError, match="Dummies of the shuffler hide as much among few people as among many"):
+        hs.dp.calibrate(few, parameter="n", epsilon=0.5, delta=1e-6)
+
+
+def test_several_reports_of_a_person_among_dummies_of_each_value_are_refused() -> None:
+    truth = hs.RandomizedResponse(k=4, epsilon=math.inf)
+    survey = hs.Protocol(randomizer=truth, shuffler=hs.AugmentedShuffle.pure(epsilon=1.0), n=50)
+    with pytest.raises(UnsupportedProtocolError, match="where the shuffler adds dummies of each value"):
+        hs.dp.epsilon(survey, delta=1e-4, reports_per_person=2)

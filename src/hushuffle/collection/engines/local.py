@@ -13,9 +13,10 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.files.buckets import Buckets
+from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.shufflers import Reveals, Shuffler
 from hushuffle.model.report_layout import Packed
-from hushuffle.randomness import Randomness, secure
+from hushuffle.randomness import Randomness, keyed, secure
 
 BUCKETS: Final = 256
 """Into how many parts the reports go before each is shuffled."""
@@ -120,6 +121,7 @@ class LocalCollection:
         kernel: what happens to a record; with a key, records need numbers.
         folder: a private, empty one for reports that do not fit into `memory` bytes.
         rng: of the shuffle, and of the reports without a key; `secure()` unless given.
+        sampler: the shuffler, where it keeps a sample of the reports only.
 
     >>> import tempfile
     >>> from hushuffle import RandomizedResponse, Scrambler
@@ -130,16 +132,33 @@ class LocalCollection:
     6
     """
 
-    def __init__(self, kernel: Kernel, folder: Path, *, memory: int = MEMORY, rng: Randomness | None = None) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        folder: Path,
+        *,
+        memory: int = MEMORY,
+        rng: Randomness | None = None,
+        sampler: Shuffler | None = None,
+    ) -> None:
         self._kernel = kernel
+        self._sampler = None if sampler is None or sampler.kept == 1 else sampler
         self._rng = secure() if rng is None else rng
         self._shuffle = ExternalShuffle(kernel.layout.dtype, folder, rng=self._rng, memory=memory)
         self.people = 0
 
     def add(self, values: npt.NDArray[np.int64], records: npt.NDArray[np.uint64] | None = None) -> None:
         """Randomize the codes of more people, shape (n,), and take their reports."""
-        self._shuffle.add(self._kernel.reports(values, records=records, rng=self._rng))
+        reports = self._kernel.reports(values, records=records, rng=self._rng)
+        self._shuffle.add(reports if self._sampler is None else self._kept(self._sampler, reports, records))
         self.people += values.size
+
+    def _kept(self, sampler: Shuffler, reports: Packed, records: npt.NDArray[np.uint64] | None) -> Packed:
+        """Return the reports that are kept; with a key, those of the same records if a batch is repeated."""
+        coins, key = self._rng, self._kernel.key
+        if key is not None and records is not None:
+            coins = keyed(key=derived(key, "sample 1"), records=records, round=self._kernel.round)
+        return sampler.thinned(reports, rng=coins)
 
     def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
         """Yield everybody's report and the dummies of a shuffler in a uniformly random order; once.

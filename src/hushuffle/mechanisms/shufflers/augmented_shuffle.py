@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
 
-_LARGEST: Final = 40.0
+LARGEST_PURE: Final = 40.0
+"""No larger epsilon without a delta is asked for: it promises nothing."""
+
 _HAIR: Final = 1e-12
 
 
@@ -66,8 +68,8 @@ class AugmentedShuffle(PerValue):
             InvalidInputError: epsilon is not > 0, or beyond 40.
         """
         wanted = _checks.positive("epsilon", epsilon)
-        if wanted > _LARGEST:
-            _checks.reject("epsilon", f"at most {_LARGEST:g}", wanted)
+        if wanted > LARGEST_PURE:
+            _checks.reject("epsilon", f"at most {LARGEST_PURE:g}", wanted)
         # A little less of both, so that rounding leaves the guarantee whole.
         kept, ratio = -math.expm1(-wanted / 2) * (1 - _HAIR), (1 + _HAIR) / (1 + math.exp(wanted / 2))
         return cls(each=GeometricDummies(ratio=ratio), kept=kept)
@@ -76,7 +78,7 @@ class AugmentedShuffle(PerValue):
     def value_law(self) -> DummyLaw | GeometricDummies:
         return self.each
 
-    def thinned(self, reports: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def thinned(self, reports: npt.NDArray[Any], *, rng: Randomness) -> npt.NDArray[Any]:
         if self.kept == 1:
             return reports
         return reports[rng.words(reports.shape[0]) < np.uint64(int(Fraction(self.kept) * SCALE))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -97,8 +97,8 @@ class Shuffler(_checks.ByName, ABC):
         """The probability that a report is kept."""
         return 1.0
 
-    def thinned(self, reports: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
-        """Return the reports that are kept."""
+    def thinned(self, reports: npt.NDArray[Any], *, rng: Randomness) -> npt.NDArray[Any]:
+        """Return the reports that are kept, of shape (n,) or packed."""
         del rng
         return reports
 

@@ -74,6 +74,6 @@ class GeometricDummies:
         """Return so many numbers, shape (count,): each goes on as long as words of the coins are below the ratio."""
         numbers, left, parts = np.zeros(count, dtype=np.int64), np.arange(count), np.uint64(self._parts(self.ratio))
         while left.size:
-            left = left[rng.words(left.size) < parts]
+            left = left[rng.words(count, at=left) < parts]
             numbers[left] += 1
         return numbers

@@ -135,6 +135,8 @@ def _solved(protocol: Protocol, parameter: Parameter, wanted: _Wanted) -> Calibr
         return _messages(protocol, wanted)
     if math.isinf(protocol.randomizer.local_epsilon) and protocol.shuffler.tossed is None:
         hint = "Without noise no crowd protects: choose a finite local epsilon first."
+        if protocol.shuffler.value_law is not None:
+            hint = "Dummies of the shuffler hide as much among few people as among many: ask for their epsilon."
         _checks.reject("epsilon", "a target that some n meets", wanted.epsilon, hint)
     build = _People(protocol)
     followed = _Followed(lambda n: wanted.excess(build(n)), "n", wanted.tell)

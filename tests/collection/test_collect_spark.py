@@ -99,10 +99,19 @@ def test_reports_that_are_kept_are_those_of_this_machine(folder: Path) -> None:
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
-    "shuffler", ['{ kind = "fakes-per-value", p = 0.25 }', '{ kind = "blanket-messages", p = 0.5, trials = 2 }']
+    ("randomizer", "shuffler"),
+    [
+        ('"randomized-response"', '{ kind = "fakes-per-value", p = 0.25 }'),
+        ('"randomized-response"', '{ kind = "blanket-messages", p = 0.5, trials = 2 }'),
+        (
+            '"randomized-response"',
+            '{ kind = "augmented", trusted = true, each = { kind = "binomial", trials = 90, p = 0.5 } }',
+        ),
+        ('"local-hashing", g = 16', '{ kind = "blanket-messages", p = 0.5, trials = 2 }'),
+    ],
 )
-def test_messages_of_people_are_those_of_the_local_engine(folder: Path, shuffler: str) -> None:
-    specification = survey(randomizer='{ kind = "randomized-response", epsilon = "inf" }', shuffler=shuffler)
+def test_messages_of_people_are_those_of_the_local_engine(folder: Path, randomizer: str, shuffler: str) -> None:
+    specification = survey(randomizer=f'{{ kind = {randomizer}, epsilon = "inf" }}', shuffler=shuffler)
     keys = Keys(file=folder / "my.key", ids="id", round=5)
     found = run(folder, specification, keys=keys)
     collect(specification, out=folder / "local", base_folder=folder, keys=keys)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.errors import InvalidInputError
-from hushuffle.estimation import heavy_hitters, predicted_standard_error
+from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.estimation import estimate_values, heavy_hitters, predicted_standard_error
 from hushuffle.mechanisms.shufflers import Shuffler
 from oracles import several_messages as oracle
 
@@ -197,3 +198,35 @@ def test_fake_users_of_hashed_messages_count_as_often_as_they_may_send() -> None
     survey = hs.Protocol(randomizer=hashing, shuffler=hs.BlanketMessages(p=0.5, trials=3), n=500)
     gain, collision = hs.poisoning_gain(survey, fakes=5), hashing.collision
     assert gain.raised.upper == pytest.approx(5 / 500 * (1 + 3 * (1 - 1 / 40) / (1 - float(collision))))
+
+
+@pytest.mark.parametrize("shuffler", SHUFFLERS, ids=repr)
+def test_some_values_are_estimated_as_all_are(shuffler: Shuffler) -> None:
+    survey = hs.Protocol(randomizer=TRUTH, shuffler=shuffler, n=200)
+    released = survey.collect(VALUES, rng=hs.reproducible(3))
+    every, some = hs.estimate(released, protocol=survey), estimate_values(released, values=[3, 1], protocol=survey)
+    assert some.raw.tolist() == every.raw[[3, 1]].tolist()
+    assert some.standard_errors.tolist() == every.standard_errors[[3, 1]].tolist()
+    again = estimate_values(released.reports, values=[1], protocol=survey)
+    assert again.raw.tolist() == every.raw[[1]].tolist()
+
+
+def test_some_values_of_hashes_and_what_is_refused() -> None:
+    hashing = hs.LocalHashing(k=100, g=6, epsilon=2.0)
+    survey = hs.Protocol(randomizer=hashing, shuffler=hs.Scrambler(dummies=9), n=3000)
+    released = survey.collect(np.arange(3000) % 100, rng=hs.reproducible(3))
+    every = hs.estimate(released, protocol=survey)
+    with patch("hushuffle.estimation.frequency._CELLS", 64):  # in many parts
+        some = estimate_values(released, values=[0, 99, 5], protocol=survey)
+    assert some.raw.tolist() == every.raw[[0, 99, 5]].tolist()
+    with pytest.raises(InvalidInputError, match="values"):
+        estimate_values(released, values=[100], protocol=survey)
+    with pytest.raises(InvalidInputError, match="`reports` must be n"):
+        estimate_values(released.reports[:7], values=[1], protocol=survey)
+    matrix = hs.MatrixRandomizer(channel=hs.Channel(matrix=[[0.75, 0.25], [0.5, 0.5]]))
+    with pytest.raises(UnsupportedProtocolError, match="An estimate of some frequencies needs reports that support"):
+        estimate_values(
+            np.zeros(3, dtype=np.int64),
+            values=[0],
+            protocol=hs.Protocol(randomizer=matrix, shuffler=hs.UniformShuffle(), n=3),
+        )

@@ -2,6 +2,7 @@
 
 from hushuffle.estimation.frequency import (
     estimate,
+    estimate_values,
     keep_significant,
     predicted_standard_error,
     project_on_simplex,
@@ -15,6 +16,7 @@ __all__ = [
     "HeavyHitters",
     "PoisoningGain",
     "estimate",
+    "estimate_values",
     "heavy_hitters",
     "keep_significant",
     "poisoning_gain",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import NormalDist
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,11 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.curves.readout import counted, frequency_variance, readout
 from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Estimate, Histogram, Transcript
+
+_CELLS: Final = 1 << 20
+"""Pairs of report and value looked at together."""
 
 
 def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol) -> Estimate:
@@ -53,13 +58,64 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
             _check_size(protocol, counts.total)
     else:
         array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
-        _check_size(protocol, array.shape[0])
-        own = protocol.shuffler.value_law is not None
-        protocol = protocol if own else protocol.with_dummies(array.shape[0] - protocol.n)
+        protocol = _received(protocol, array)
         counts = protocol.randomizer.counts(array)
+    return _estimated(protocol, counts.counts)
+
+
+def estimate_values(
+    reports: Transcript | npt.NDArray[np.int64], *, values: npt.ArrayLike, protocol: Protocol
+) -> Estimate:
+    """Return unbiased frequencies of some values only, in their order: where there are too many to look at all.
+
+    Time grows with the number of reports times that of `values`, whatever k is.
+
+    Args:
+        reports: a `Transcript`, or its reports as an array.
+        values: codes from 0 to k - 1, shape (m,), chosen without looking at the reports: else a large estimate is
+            partly chance.
+        protocol: the protocol that produced them.
+
+    Raises:
+        InvalidInputError: as for `estimate`, or a value outside the domain.
+        UnsupportedProtocolError: the randomizer's reports do not support values.
+
+    Source: docs/theory/estimation.md, Theorem 1.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(
+    ...     randomizer=hs.LocalHashing(k=2**27, g=4000, epsilon=float("inf")),
+    ...     shuffler=hs.BlanketMessages(p=1.0),
+    ...     n=9000,
+    ... )
+    >>> released = survey.collect([7] * 3000 + [10**8] * 6000, rng=hs.reproducible(1))
+    >>> estimate_values(released, values=[7, 8, 10**8], protocol=survey).frequencies.round(2).tolist()
+    [0.33, -0.0, 0.67]
+    """
+    _checks.of_type("protocol", protocol, Protocol)
+    randomizer = protocol.randomizer
+    support_law(randomizer, for_what="An estimate of some frequencies")  # or refuse
+    asked = _checks.codes("values", values, k=randomizer.inputs)
+    array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
+    made = _received(protocol, array)
+    counts, together = np.zeros(asked.size, dtype=np.int64), max(1, _CELLS // max(asked.size, 1))
+    for start in range(0, array.shape[0], together):
+        counts += randomizer.supports(array[start : start + together], asked).sum(axis=1)
+    return _estimated(made, counts)
+
+
+def _received(protocol: Protocol, reports: npt.NDArray[np.int64]) -> Protocol:
+    """Return the protocol with the dummies counted that are among its reports, or refuse their number."""
+    _check_size(protocol, reports.shape[0])
+    own = protocol.shuffler.value_law is not None
+    return protocol if own else protocol.with_dummies(reports.shape[0] - protocol.n)
+
+
+def _estimated(protocol: Protocol, counts: npt.NDArray[np.int64]) -> Estimate:
+    """Return the estimate from how many reports support each of some values, or from counts of the matrix's reports."""
     read, others = counted(protocol)
     variance = read.variance(n=protocol.n, dummies=others)
-    frequencies = read.frequencies(counts.counts, n=protocol.n, dummies=int(others))
+    frequencies = read.frequencies(counts, n=protocol.n, dummies=int(others))
     return Estimate(
         frequencies=frequencies,
         raw=frequencies,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -92,3 +93,8 @@ def test_noise_that_is_no_mixture_is_not_chosen(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(hs.SubsetSelection, "law", lambda _: law)
     with pytest.raises(UnsupportedProtocolError, match="no mixture of the truth and a dummy's report"):
         pie.calibrate(survey(SETS), bayes_error=0.5)
+
+
+def test_values_share_a_bucket_where_reports_are_hashes_only() -> None:
+    assert hs.RandomizedResponse(k=5, epsilon=1.0).law().collision == 0
+    assert hs.LocalHashing(k=5, g=4, epsilon=1.0).law().collision == Fraction(1, 4)

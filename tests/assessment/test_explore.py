@@ -3,9 +3,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hushuffle as hs
@@ -18,6 +20,7 @@ from hushuffle.model.explorer import Axis, Explorer
 from hushuffle.questions.dp.composition import curve_of
 from hushuffle.specification import parse
 from oracles.dp_enumeration import worst_delta
+from oracles.several_messages import person, uniform_messages, worst
 
 SURVEY = """
 population = { n = 60, k = 2 }
@@ -100,7 +103,7 @@ def test_the_error_at_any_size_follows_from_three_numbers() -> None:
             )
             error = float(predicted_standard_error(protocol, frequency=0.0))
             assert own.rare is not None
-            first, added, beside = own.rare
+            ((first, added, beside),) = own.rare
             dummies = axes(made)["dummies"].stops[axes(made)["dummies"].start]
             assert math.sqrt(first / n + (added * dummies + beside) / n**2) == pytest.approx(error, rel=1e-9)
 
@@ -176,7 +179,6 @@ def test_what_is_known_for_one_report_alone_says_so() -> None:
     ("text", "words"),
     [
         (SURVEY.replace("epsilon = 1.0", 'epsilon = "inf"'), "must add noise to explore"),
-        (SURVEY.replace('"uniform"', '"blanket-messages", p = 0.5'), "further messages to explore"),
         (SURVEY.replace("n = 60", f"n = {10**13}"), "must be at most 1,000,000,000,000 to explore"),
         ("rounds = 3\nmemoised = true\nchanges = 1\n" + SURVEY, "changes: must be 0"),
     ],
@@ -184,6 +186,110 @@ def test_what_is_known_for_one_report_alone_says_so() -> None:
 def test_what_has_no_sliders_is_refused(text: str, words: str) -> None:
     with pytest.raises(SpecificationError, match=words):
         explored(text)
+
+
+SENDING = """
+population = { n = 300, k = 3 }
+randomizer = { kind = "randomized-response", epsilon = "inf" }
+shuffler = { kind = "blanket-messages", p = 0.4, trials = 2, honest = 0.9 }
+targets = { delta = 1e-4 }
+"""
+FAKES = SENDING.replace('"blanket-messages", p = 0.4, trials = 2', '"fakes-per-value", p = 0.3')
+
+
+def test_messages_of_people_have_a_slider_of_coins_and_then_of_more_coins() -> None:
+    made = explored(SENDING)
+    assert made.per_person
+    assert not made.dummies_count
+    axis = axes(made)["dummies"]
+    assert axis.ordered
+    assert axis.stops[axis.start] == 0.8
+    assert axis.stops == (0.1, 0.2, 0.4, 0.56, 0.8, 1.12, 1.6, 4.0, 7.0)
+    assert axes(made)["epsilon"].stops == (math.inf,)
+    assert "Reports are the answers" in axes(made)["epsilon"].reason
+    # Nine tenths of the people are honest, at every size.
+    assert made.trusted == tuple(math.floor(9 * round(stop) / 10) for stop in axes(made)["n"].stops)
+    tables = made.toml["shuffler"]["3"]
+    assert 'kind = "blanket-messages"\np = 0.8\ntrials = 2\nhonest = 0.9' in tables[axis.stops.index(1.6)]
+    assert "p = 1.0\ntrials = 7\nhonest = 0.9" in tables[-1]
+    for k, place, messages in ((2, 0, 0.1), (6, 8, 7.0)):
+        without = "".join(line for line in SENDING.splitlines(keepends=True) if not line.startswith("shuffler"))
+        specification = parse(without.replace("k = 3", f"k = {k}") + made.toml["shuffler"][str(k)][place])
+        assert specification.shuffler.build().own_messages == messages
+
+
+def test_no_order_is_taken_for_proven_between_numbers_of_fakes() -> None:
+    made = explored(FAKES)
+    axis = axes(made)["dummies"]
+    assert not axis.ordered
+    assert max(axis.stops) <= 1.5
+    central, *guessers, linker = made.adversaries
+    assert {point.dummies for point in central.points} == set(axis.stops)
+    assert all("dummies that are uniform" in one.reason for one in guessers)
+    assert linker.points
+
+
+def test_figures_where_people_send_messages_are_those_of_the_honest() -> None:
+    made = explored(SENDING)
+    specification = parse(SENDING)
+    rng = np.random.default_rng(5)
+    points = [point for point in made.adversaries[0].points if math.isfinite(point.bound.upper)]
+    for place in rng.integers(len(points), size=12):
+        point = points[place]
+        trials = max(2, math.ceil(point.dummies))
+        shuffler = hs.BlanketMessages(p=point.dummies / trials, trials=trials)
+        truth = hs.RandomizedResponse(k=point.k, epsilon=math.inf)
+        honest = hs.Protocol(randomizer=truth, shuffler=shuffler, n=point.people)
+        found = hs.dp.epsilon(honest, delta=point.delta)
+        assert (found.lower, found.upper) == (point.bound.lower, point.bound.upper)
+    own = next(one for one in made.devices if one.k == 3)
+    assert own.worst is not None
+    for sent, (alone, each, beside) in zip(axes(made)["dummies"].stops, own.worst, strict=True):
+        protocol = hs.Protocol(
+            randomizer=specification.randomizer.build(3),
+            shuffler=specification.shuffler.build().with_own_messages(sent),
+            n=5_000,
+        )
+        error = float(predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])).max())
+        assert math.sqrt(alone / 5_000 + (each * sent + beside) / 5_000**2) == pytest.approx(error, rel=1e-9)
+
+
+def test_more_messages_and_more_people_hide_more_by_enumeration() -> None:
+    """Theorem 6 of docs/theory/more-and-less.md: along likelier heads, then more coins; and with one more person."""
+    p = [Fraction(1, 4), Fraction(2, 3), Fraction(1)]
+    chain = [(1, p[0]), (1, p[1]), (1, p[2]), (2, p[2])]
+    for k, theta, growth in (
+        (2, Fraction(1), Fraction(3, 2)),
+        (3, Fraction(1), 2),
+        (2, Fraction(2, 3), Fraction(6, 5)),
+    ):
+        for n in (1, 2):
+            found = [delta(n, k, theta, growth, trials, heads) for trials, heads in chain]
+            assert found == sorted(found, reverse=True)
+            assert all(delta(n + 1, k, theta, growth, *place) <= more for place, more in zip(chain, found, strict=True))
+
+
+def delta(n: int, k: int, theta: Fraction, growth: Fraction | int, trials: int, p: Fraction) -> Fraction:
+    extra = uniform_messages(k, p, trials)
+    messages = lambda value: person(value, k, extra=extra, theta=theta)  # noqa: E731
+    return worst(n, k, Fraction(growth), messages=messages)[1]
+
+
+@pytest.mark.slow
+def test_noisy_reports_with_messages_have_both_sliders() -> None:
+    text = SENDING.replace('"inf"', "2.0").replace("p = 0.4, trials = 2", "p = 0.5").replace("n = 300", "n = 60")
+    made = explored(text)
+    assert len(axes(made)["epsilon"].stops) > 5
+    assert axes(made)["epsilon"].ordered
+    central = made.adversaries[0]
+    assert {point.dummies for point in central.points} == {0.0625, 0.5, 4.0}
+    assert len({point.epsilon for point in central.points}) == 3
+    for point in central.points[:8]:
+        noisy = hs.RandomizedResponse(k=3, epsilon=point.epsilon)
+        shuffler = hs.BlanketMessages(p=min(point.dummies, 1), trials=max(1, round(point.dummies)))
+        found = hs.dp.epsilon(hs.Protocol(randomizer=noisy, shuffler=shuffler, n=point.people), delta=point.delta)
+        assert point.bound.lower <= found.upper
+        assert found.lower <= point.bound.upper
 
 
 @pytest.mark.parametrize(

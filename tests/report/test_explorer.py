@@ -52,6 +52,13 @@ randomizer = { kind = "randomized-response", epsilon = 2.0 }
 shuffler = { kind = "uniform" }
 targets = { delta = 1e-4 }
 """
+SENDING = """
+population = { n = 200, k = 4 }
+randomizer = { kind = "randomized-response", epsilon = "inf" }
+shuffler = { kind = "blanket-messages", p = 0.6, trials = 2, honest = 0.85 }
+targets = { delta = 1e-4 }
+"""
+FAKES = SENDING.replace('"blanket-messages", p = 0.6, trials = 2', '"fakes-per-value", p = 0.2')
 KEYS = ("n", "k", "epsilon", "delta", "dummies", "colluders")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
 Places = dict[str, int]
@@ -86,23 +93,28 @@ def library(toml: str, hidden: int) -> dict[str, Bound]:
     specification = parse(toml)
     people = specification.population.read(Path())
     protocol = build_protocol(specification, n=people.n, k=people.k)
-    delta, honest = specification.targets.delta, replace(protocol, n=hidden)
-    error = worst_error(protocol)
+    delta, error = specification.targets.delta, worst_error(protocol)
+    honest = replace(protocol, n=hidden, shuffler=protocol.shuffler.secret(people.n)[1])
+    guessed = {}
+    if honest.shuffler.value_law is None:
+        guessed = {
+            "uninformed": qif.quick_vulnerability(honest, adversary=Uninformed()),
+            "strong": qif.quick_vulnerability(honest, adversary=Strong()),
+        }
     return {
+        **guessed,
         "central": hs.dp.epsilon(protocol, delta=delta),
         "colluders": hs.dp.epsilon(honest, delta=delta),
         "local": hs.dp.local_epsilon(protocol),
-        "uninformed": qif.quick_vulnerability(honest, adversary=Uninformed()),
-        "strong": qif.quick_vulnerability(honest, adversary=Strong()),
         "linker": pie.bayes_error(honest).complement,
         "worst": Bound(lower=error * (1 - 1e-9), upper=error * (1 + 1e-9), kind="bracket", unit=""),
     }
 
 
 def at(browser: Page, places: Places) -> dict[str, Any]:
-    found: dict[str, Any] = browser.run(
-        f"(stand => ({{figures: figures(stand), at: meant(stand), toml: toml(stand)}}))({json.dumps(places)})"
-    )
+    made = f"(stand => ({{figures: figures(stand), at: meant(stand), toml: toml(stand)}}))({json.dumps(places)})"
+    text = browser.run(f"JSON.stringify({made}, (_, value) => (value === Infinity ? 'Infinity' : value))")
+    found: dict[str, Any] = json.loads(text.replace('"Infinity"', "Infinity"))
     return found
 
 
@@ -116,7 +128,11 @@ def held(found: dict[str, Any], truth: dict[str, Bound]) -> None:
 
 @needs_chromium
 @pytest.mark.browser
-@pytest.mark.parametrize(("text", "places"), [(SURVEY, 10), (TWO, 20)], ids=["three values", "two values"])
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [(SURVEY, 10), (TWO, 20), (SENDING, 25), (FAKES, 25)],
+    ids=["three values", "two values", "several messages", "fakes of each value"],
+)
 def test_at_random_places_the_truth_is_within_the_bracket(
     browser: Page, tmp_path: Path, text: str, places: int
 ) -> None:
@@ -210,6 +226,41 @@ def test_the_download_is_a_specification_of_what_the_sliders_show(browser: Page,
 
 @needs_chromium
 @pytest.mark.browser
+@pytest.mark.parametrize("text", [SENDING, FAKES], ids=["blanket messages", "fakes of each value"])
+def test_messages_of_people_slide_and_are_downloaded(browser: Page, tmp_path: Path, text: str) -> None:
+    made = opened(browser, text, tmp_path)
+    assert browser.complaints == []
+    found = at(browser, own(made))
+    assert parse(found["toml"]) == parse(text)
+    truth = library(text, 170)
+    assert found["at"]["hidden"] == 170
+    for key in ("central", "colluders", "linker"):
+        shown, bound = found["figures"][key], truth[key]
+        assert (shown["lower"], shown["upper"], shown["kind"]) == (bound.lower, bound.upper, bound.kind)
+    row = browser.run("document.getElementById('row-local').innerText")
+    assert "nothing protects it" in row
+    assert "infinity" in row
+    titles = browser.run("[...document.querySelectorAll('figure h3')].map(one => one.textContent)")
+    assert "Privacy against the messages besides" in titles
+    assert "Accuracy against the messages besides" in titles
+    proven = browser.run("document.querySelector('[aria-labelledby=between] p').textContent")
+    assert ("more messages" in proven) == (text is SENDING)
+    assert ("the number of fakes" in proven) == (text is FAKES)
+    for axis in made.axes:
+        for place in {0, len(axis.stops) - 1}:
+            stand = {**own(made), axis.key: place}
+            held(at(browser, stand), library(at(browser, stand)["toml"], at(browser, stand)["at"]["hidden"]))
+    browser.size(390)
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    # Nine tenths of the people are told: at worst all of them were honest, and nobody is left.
+    alone = at(browser, {**own(made), "colluders": len(made.axes[-1].stops) - 1})
+    assert alone["at"]["hidden"] == 1
+    assert alone["figures"]["colluders"]["kind"] in ("lower", "exact")
+    assert alone["figures"]["colluders"]["upper"] == math.inf
+
+
+@needs_chromium
+@pytest.mark.browser
 def test_it_fits_a_phone_and_a_sheet(browser: Page, tmp_path: Path) -> None:
     page = report.explorer_html(explored(SURVEY))
     assert len(page.encode()) < 3_000_000
@@ -239,7 +290,7 @@ def test_it_fits_a_phone_and_a_sheet(browser: Page, tmp_path: Path) -> None:
 @needs_chromium
 @pytest.mark.browser
 def test_charts_have_readable_labels_apart(tmp_path: Path) -> None:
-    pages = [report.explorer_html(explored(text)) for text in (SURVEY, TWO)]
+    pages = [report.explorer_html(explored(text)) for text in (SURVEY, TWO, SENDING)]
     for found in measured(pages, (390, 1280), tmp_path):
         assert found["overlaps"] == []
         assert found["smallest"] >= 10

@@ -18,6 +18,7 @@ from hushuffle import _checks
 from hushuffle.assessment.explore_grid import Deployments, adversaries, takes_long
 from hushuffle.assessment.explore_toml import parts
 from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.messages import sends_more
 from hushuffle.errors import InvalidInputError, NumericalError, SpecificationError, UnsupportedProtocolError
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
@@ -38,6 +39,7 @@ _PER_DECADE: Final = 6
 _EPSILONS: Final = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0)
 _DELTAS: Final = (100.0, 10.0, 1.0, 0.1, 0.01)
 _DUMMIES: Final = (0.01, 0.03, 0.1, 0.3, 1.0)
+_TIMES: Final = (0.125, 0.25, 0.5, 0.7, 1.4, 2.0, 4.0, 8.0)
 _SHARES: Final = (0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90)
 _OTHER_K: Final = (0.5, 2.0, 4.0)
 _REFUSED: Final = (InvalidInputError, NumericalError, SpecificationError, UnsupportedProtocolError)
@@ -82,7 +84,7 @@ def explore(
 
     Raises:
         SpecificationError: the file is wrong, or is about several columns, the order of records, or reach; devices add
-            no noise; people send further messages; values of memoised reports change.
+            neither noise nor further messages; values of memoised reports change.
         DataError, MissingDependencyError: the data cannot be used.
         InvalidInputError: `specification` is neither.
 
@@ -110,18 +112,14 @@ def explore(
     own = build_protocol(specification, n=people.n, k=people.k)
     if people.n > _MOST:
         unfit("population.n", f"must be at most {_MOST:,} to explore", f"{people.n:,}")
-    if own.shuffler.own_messages:
-        kind = f'"{specification.shuffler.kind}"'
-        unfit(
-            "shuffler.kind", "must not ask people for further messages to explore", kind, "See assess, and calibrate."
-        )
     axes = _axes(specification, people, own)
     deployments = Deployments(
         specification=specification,
         own=own,
         exposure=exposure,
         ordered=axes.epsilon.ordered,
-        movable=len(axes.dummies.stops) > 1,
+        movable=len(axes.dummies.stops) > 1 and not sends_more(own),
+        sends=sends_more(own),
     )
     found = adversaries(deployments, axes.n, axes.k, axes.epsilon, axes.delta, axes.dummies, tell=tell)
     tell("accuracy", 0.95)
@@ -132,10 +130,12 @@ def explore(
         axes=axes.all,
         adversaries=found,
         devices=devices,
-        dummies_count=exposure.alone and averages_to_dummies(own.randomizer.law()),
-        toml=parts(deployments, people, axes.k.stops),
+        dummies_count=exposure.alone and not sends_more(own) and averages_to_dummies(own.randomizer.law()),
+        toml=parts(deployments, people, axes.k.stops, axes.dummies.stops),
         unanswered=unanswered,
         reports=exposure.reports,
+        trusted=tuple(deployments.trusted(int(stop)) for stop in axes.n.stops),
+        per_person=deployments.sends,
         software=software("polars"),
     )
     tell("done", 1.0)
@@ -175,7 +175,7 @@ def _axes(specification: Specification, people: People, own: Protocol) -> _Axes:
         k=_values(specification, people, own),
         epsilon=_noise(own),
         delta=_axis("delta", "Delta", (delta * times for times in _DELTAS if delta * times < 0.5), delta),
-        dummies=_dummies(own, memoised=Exposure.of(specification).memoised),
+        dummies=_messages(own) if sends_more(own) else _dummies(own, memoised=Exposure.of(specification).memoised),
     )
 
 
@@ -214,6 +214,9 @@ def _noise(own: Protocol) -> Axis:
     chosen, title = own.randomizer.chosen_epsilon, "Local epsilon of one report"
     if chosen is None or math.isinf(chosen):
         local = own.randomizer.local_epsilon
+        if own.shuffler.own_messages and own.truthful:
+            reason = "Reports are the answers: nothing but the messages besides hides them."
+            return Axis(key="epsilon", title=title, stops=(math.inf,), ordered=False, reason=reason)
         if math.isinf(local):
             hint = "Without noise there is nothing to slide: whoever knows all others reads an answer off the release."
             unfit("randomizer", "must add noise to explore", "none", hint)
@@ -249,6 +252,20 @@ def _dummies(own: Protocol, *, memoised: bool) -> Axis:
     return _axis("dummies", title, stops, own.shuffler.dummies)
 
 
+def _messages(own: Protocol) -> Axis:
+    """Return the numbers of messages besides: of so many coins up to p = 1, then of more coins at p = 1."""
+    shuffler, title = own.shuffler, "Messages besides the report (of each person)"
+    here, coins = shuffler.own_messages, shuffler.most_messages
+    ordered = shuffler.value_law is None
+    stops = {here * times for times in _TIMES if here * times <= coins}
+    if ordered:
+        stops |= {float(math.ceil(here * times)) for times in _TIMES if coins < here * times}
+        stops = {stop for stop in stops if stop <= shuffler.most_own_messages}
+    else:
+        stops = {stop for stop in stops if stop <= shuffler.best_own_messages}
+    return _axis("dummies", title, stops, here, ordered=ordered)
+
+
 def _devices(deployments: Deployments, axes: _Axes) -> tuple[tuple[Device, ...], tuple[Unanswered, ...]]:
     """Return what the randomizers do by themselves; and why shares are not estimated, if they are not."""
     made, reason = [], ""
@@ -256,9 +273,10 @@ def _devices(deployments: Deployments, axes: _Axes) -> tuple[tuple[Device, ...],
         for epsilon in axes.epsilon.stops:
             randomizer = deployments.randomizer(int(k), epsilon)
             told = randomizer.law().told if deployments.scaled else None
-            rare = worst = None
+            rare, worst = None, None
             try:
-                rare, worst = _variances(deployments, int(k), epsilon)
+                messages = axes.dummies.stops if deployments.sends else (0.0,)
+                rare, worst = zip(*(_variances(deployments, int(k), epsilon, sent) for sent in messages), strict=True)
             except (NumericalError, UnsupportedProtocolError, InvalidInputError) as refusal:
                 reason = str(refusal)
             made.append(
@@ -275,15 +293,18 @@ def _devices(deployments: Deployments, axes: _Axes) -> tuple[tuple[Device, ...],
     return tuple(made), (row,) if reason else ()
 
 
-def _variances(deployments: Deployments, k: int, epsilon: float) -> tuple[tuple[float, float, float], ...]:
-    """Return (a, b, c) of a rare value and at the worst share: the variance is a/n + (b dummies + c)/n**2."""
+def _variances(deployments: Deployments, k: int, epsilon: float, sent: float) -> tuple[tuple[float, float, float], ...]:
+    """Return (a, b, c) of a rare value and at the worst share: the variance is a/n + (b dummies + c)/n**2.
+
+    Where people send messages, it is that with `sent` of each, and b is 0.
+    """
 
     def variances(n: int, dummies: float) -> npt.NDArray[np.float64]:
         protocol = deployments.protocol(k=k, people=n, epsilon=epsilon, dummies=dummies)
         return predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])) ** 2
 
     few = max(2, deployments.exposure.reports + 1)
-    none = 0.0 if deployments.movable else float(deployments.own.shuffler.expected_dummies)
+    none = sent if deployments.sends or deployments.movable else float(deployments.own.shuffler.expected_dummies)
     first, second = variances(few, none) * few, variances(2 * few, none) * 2 * few
     beside = (first - second) * 2 * few
     beside = np.where(abs(beside) > 1e-9 * abs(first), beside, 0.0)

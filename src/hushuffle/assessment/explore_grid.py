@@ -11,12 +11,13 @@ from typing import Final
 from hushuffle.assessment.explore_ends import near_ends
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import LINKER, RELEASE
+from hushuffle.assessment.messages import with_messages
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser, Strong, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.randomizers.processing import averages_to_dummies
-from hushuffle.mechanisms.shufflers import Reveals, Scrambler, UniformShuffle
+from hushuffle.mechanisms.shufflers import Reveals, Scrambler, Shuffler, UniformShuffle
 from hushuffle.model import Bound, Progress
 from hushuffle.model.explorer import Adversary, Axis, GridPoint
 from hushuffle.questions import dp, pie, qif
@@ -24,6 +25,9 @@ from hushuffle.questions.dp.composition import curve_of
 from hushuffle.specification import Specification
 
 _FEWEST: Final = 2
+_FINE: Final = 2
+"""Where every so many stops for people are computed at least, fewer people are, too."""
+
 _SEVERAL: Final = "It is known for one report alone, and a person gives several."
 _SENT_ONCE: Final = "Who sent a report is analysed where each person gives one; here a person may give several."
 _COARSE_EPSILONS: Final = (1.0, 2.5, 4.0)
@@ -33,13 +37,18 @@ _REFUSED: Final = (InvalidInputError, NumericalError, UnsupportedProtocolError)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deployments:
-    """The deployment with other numbers in it. `movable`: it may have any number of dummies."""
+    """The deployment with other numbers in it. `movable`: it may have any number of dummies.
+
+    `sends`: people send further messages: `dummies` are those of each person besides the report then, and figures are
+    for `people` who are all honest.
+    """
 
     specification: Specification
     own: Protocol
     exposure: Exposure
     ordered: bool
     movable: bool
+    sends: bool = False
 
     @property
     def scaled(self) -> bool:
@@ -51,7 +60,9 @@ class Deployments:
     def quick(self) -> bool:
         """Whether a figure takes less than a tenth of a second, so that many can be computed."""
         law = self.own.randomizer.law().symmetric
-        return not self.slow and law is not None and (law.k == 2 or not self.own.shuffler.dummies)
+        if self.slow or law is None:
+            return False
+        return self.sends or law.k == 2 or not self.own.shuffler.dummies
 
     @property
     def slow(self) -> bool:
@@ -61,7 +72,7 @@ class Deployments:
     def searched(self, k: int) -> bool:
         """Whether looking for the ends of a figure takes much longer than evaluating them, with k values."""
         symmetric = self.own.randomizer.law().symmetric
-        hidden = self.own.reveals is Reveals.MULTISET and self.own.shuffler.dummy_law is None
+        hidden = self.own.reveals is Reveals.MULTISET and not (self.sends and self.own.truthful)
         return hidden and self.exposure.alone and (symmetric is None or k > 2)
 
     def randomizer(self, k: int, epsilon: float) -> Mechanism:
@@ -73,7 +84,21 @@ class Deployments:
         shuffler = self.own.shuffler
         if self.movable:
             shuffler = Scrambler(dummies=int(dummies)) if dummies else UniformShuffle()
+        elif self.sends:
+            shuffler = self.shuffler(k, dummies).secret(people)[1]
         return Protocol(randomizer=self.randomizer(k, epsilon), shuffler=shuffler, n=people)
+
+    def shuffler(self, k: int, messages: float) -> Shuffler:
+        """Return what makes each person send so many messages besides, of k values."""
+        own = self.own
+        if k != own.randomizer.inputs:
+            own = replace(own, randomizer=self.specification.randomizer.build(k))
+        here = k == self.own.randomizer.inputs and messages == own.shuffler.own_messages
+        return own.shuffler if here else with_messages(own, messages).shuffler
+
+    def trusted(self, n: int) -> int:
+        """Return how many of n people a person hides among where nobody of them is told to work with the reader."""
+        return self.own.shuffler.secret(n)[0]
 
     def local(self, k: int, epsilon: float) -> Bound:
         """Return the local epsilon (nats) of all that one person gives."""
@@ -89,7 +114,8 @@ def _randomizer(deployments: Deployments, k: int, epsilon: float) -> Mechanism:
 
 def takes_long(own: Protocol, exposure: Exposure) -> bool:
     """Return whether one figure may take a second."""
-    return own.reveals is Reveals.SUMS or own.shuffler.dummy_law is not None or not exposure.alone
+    drawn = own.shuffler.dummy_law is not None and not own.truthful
+    return own.reveals is Reveals.SUMS or drawn or not exposure.alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,9 +191,12 @@ def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Ax
     sizes = _sizes(deployments, n, 2 if quick else 6 if slow else 4)
     noises = _noises(epsilon, _FINE_EPSILONS if quick else () if slow else _COARSE_EPSILONS)
     deltas = tuple(delta.stops[::2]) if quick else (delta.stops[0], delta.stops[delta.start])
-    few, most = min(sizes), max(sizes)
+    few, most, own = min(sizes), max(sizes), deployments.trusted(own)
     yield from _box([own_k], [own], [noise], [hidden], delta.stops)
     yield from _box([own_k], sizes, noises, [hidden], deltas)
+    if deployments.sends:
+        yield from _messages(deployments, own, n, k, epsilon, delta, dummies)
+        return
     other_k = [int(value) for value in k.stops if value != own_k]
     fewer = {min(noises), noise, max(noises)}
     yield from _box(other_k, {few, own, most}, fewer, [hidden], deltas)
@@ -180,6 +209,22 @@ def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Ax
         some = {others[len(others) // 2], max(others)}
         yield from _box([own_k], people, {min(noises), noise}, some, deltas[-2:])
         yield from _box(other_k, {own, most}, {min(noises), noise}, [max(others)], deltas[-2:])
+
+
+def _messages(
+    deployments: Deployments, own: int, n: Axis, k: Axis, epsilon: Axis, delta: Axis, messages: Axis
+) -> Iterator[_Place]:
+    """Yield crowds and numbers of messages together: all of them where figures take little time."""
+    noise, own_k, quick = epsilon.stops[epsilon.start], int(k.stops[k.start]), deployments.quick
+    sizes = _sizes(deployments, n, _FINE if quick else 6)
+    few = {messages.stops[0], messages.stops[messages.start], messages.stops[-1]}
+    sent = messages.stops if quick or not messages.ordered else few
+    deltas = delta.stops if quick else (delta.stops[delta.start],)
+    yield from _box([own_k], sizes, [noise], sent, deltas)
+    other_k = [int(value) for value in k.stops if value != own_k]
+    yield from _box(other_k, sizes[::2], [noise], sent, deltas)
+    if not quick:
+        yield from _box([own_k], {own, max(sizes)}, {epsilon.stops[0], epsilon.stops[-1]}, few, deltas)
 
 
 def _box(
@@ -197,8 +242,9 @@ def _sizes(deployments: Deployments, n: Axis, step: int) -> list[int]:
     """Return for how many people figures are computed: every so many stops, and fewer people, for colluders."""
     least = max(_FEWEST, deployments.exposure.reports)
     stops = {int(stop) for place, stop in enumerate(n.stops) if (place - n.start) % step == 0}
-    fewer = (n.stops[0] / times for times in ((3, 10) if step == 2 else (10,)))
-    return sorted({max(least, int(size)) for size in (*stops, n.stops[0], n.stops[-1], *fewer)})
+    fewer = (n.stops[0] / times for times in ((3, 10) if step <= _FINE else (10,)))
+    sizes = (deployments.trusted(int(size)) for size in (*stops, n.stops[0], n.stops[-1], *fewer))
+    return sorted({max(least, size) for size in sizes})
 
 
 def _noises(epsilon: Axis, wanted: tuple[float, ...]) -> list[float]:
@@ -258,8 +304,10 @@ def _central(deployments: Deployments, place: _Place) -> Iterator[Bound]:
 
 def _about(protocol: Protocol, pure: float, delta: float) -> float:
     """Return an epsilon to start a search from."""
+    law = protocol.shuffler.dummy_law
+    typical = protocol if law is None else protocol.with_dummies(law.middle)
     try:
-        return dp.approximate(protocol, delta=delta).upper or pure / 4
+        return dp.approximate(typical, delta=delta).upper or pure / 4
     except UnsupportedProtocolError:
         return pure / 2
 

@@ -14,11 +14,12 @@ _MARKS: Final = {"n": 700000000001, "epsilon": 700000000002.5, "dummies": 700000
 _COLLUDERS: Final = 700000000005
 
 
-def parts(deployments: Deployments, people: People, ks: Sequence[float]) -> dict[str, Any]:
+def parts(deployments: Deployments, people: People, ks: Sequence[float], messages: Sequence[float]) -> dict[str, Any]:
     """Return the parts of the specification, TOML with marks where the sliders change it (`_text`).
 
     `top`: with the adversaries, and with those alone that any crowd has. `population` and `randomizer`: as they are
-    ("own", for the deployment's own numbers), and for each k. `shuffler`: as it is, without dummies, with some.
+    ("own", for the deployment's own numbers), and for each k. `shuffler`: as it is, without dummies, with some; where
+    people send messages, for each k a list, with one for each number of them.
     `targets`: as they are, and with another delta. `statement`: as it is, and with colluders. `rest`: what stays.
     """
     specification = deployments.specification
@@ -48,6 +49,11 @@ def parts(deployments: Deployments, people: People, ks: Sequence[float]) -> dict
             "own": _text({"shuffler": shuffler}),
             "none": _text({"shuffler": {"kind": "uniform"}}),
             "some": _text({"shuffler": {"kind": "scrambler", "dummies": _MARKS["dummies"]}}),
+            **(
+                {str(int(k)): _sending(deployments, shuffler, int(k), messages) for k in ks}
+                if deployments.sends
+                else {}
+            ),
         },
         "targets": {
             "own": _text({"targets": targets}),
@@ -82,6 +88,17 @@ def _randomizer(deployments: Deployments, k: int) -> dict[str, Any]:
     settled = section.settled(deployments.randomizer(k, chosen))
     either = type(section).mechanism.table.either or ()  # type: ignore[union-attr]
     return {key: value for key, value in settled.items() if key not in either} | {"epsilon": _MARKS["epsilon"]}
+
+
+def _sending(deployments: Deployments, given: dict[str, Any], k: int, messages: Sequence[float]) -> list[str]:
+    """Return the table [shuffler] for each number of messages besides."""
+    found = []
+    for number in messages:
+        made = deployments.shuffler(k, number)
+        assert made.tossed is not None
+        coins = {"trials": made.most_messages} if "trials" in given else {}
+        found.append(_text({"shuffler": {**given, "p": made.tossed[1], **coins}}))
+    return found
 
 
 def _text(tables: dict[str, Any]) -> str:

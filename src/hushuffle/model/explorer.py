@@ -29,7 +29,8 @@ class Axis:
 class GridPoint:
     """A figure: `people` are those a person hides among (without colluders); `delta` is 1 where there is none.
 
-    `dummies` is how many there are, on average where their number is random.
+    `dummies` is how many there are, on average where their number is random; or how many messages each person sends
+    besides the report (`Explorer.per_person`), and all `people` are honest.
     """
 
     k: int
@@ -64,15 +65,16 @@ class Device:
 
     `local` is that of all that one person gives (nats, exact). `told`: how often the truth is told on purpose (1 where
     nothing is scaled by it). The variance of an estimated share is a/n + (b dummies + c)/n**2, with `rare` = (a, b, c)
-    at share 0 and `worst` at the worst share; None where shares are not estimated.
+    at share 0 and `worst` at the worst share, one of them, or one for each number of messages of a person; None where
+    shares are not estimated.
     """
 
     k: int
     epsilon: float
     local: float
     told: float
-    rare: tuple[float, float, float] | None
-    worst: tuple[float, float, float] | None
+    rare: tuple[tuple[float, float, float], ...] | None
+    worst: tuple[tuple[float, float, float], ...] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,8 @@ class Explorer:
     """All that the page needs; `dummies_count`: a dummy hides at least as well as one more person.
 
     `toml` holds the parts of the specification, with n, epsilon, dummies, delta and colluders, each between two NULs,
-    in the places of what the sliders change. Each person gives `reports` of the n reports at most.
+    in the places of what the sliders change. Each person gives `reports` of the n reports at most. `trusted`: among how
+    many a person hides without colluders, for each stop of n. `per_person`: dummies are messages of each person.
     """
 
     title: str
@@ -92,4 +95,6 @@ class Explorer:
     toml: Mapping[str, Any] = field(default_factory=dict)
     unanswered: tuple[Unanswered, ...] = ()
     reports: int = 1
+    trusted: tuple[int, ...] = ()
+    per_person: bool = False
     software: tuple[tuple[str, str], ...] = ()

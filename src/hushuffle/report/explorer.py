@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -35,6 +37,7 @@ def explorer_html(explorer: Explorer) -> str:
         axes=[_slider(axis) for axis in explorer.axes],
         rows=_rows(explorer),
         ordered=all(axis.ordered for axis in explorer.axes if axis.key == "epsilon"),
+        several=[axis.ordered for axis in explorer.axes if axis.key == "dummies"] if explorer.per_person else [],
         data=_data(explorer),
         script=script,
         digest=digest,
@@ -65,6 +68,8 @@ def _slider(axis: Axis) -> dict[str, Any]:
 
 
 def _label(key: str, stop: float) -> str:
+    if math.isinf(stop):
+        return "none"
     return f"{stop:g} %" if key == "colluders" else _SHOWN[key].format(stop)
 
 
@@ -85,6 +90,15 @@ def _reason(adversary: Adversary) -> str:
     if not adversary.reason:
         return ""
     return refusal(Unanswered(question=adversary.key, topic=adversary.name, reason=adversary.reason))
+
+
+def _finite(value: Any) -> Any:
+    """Return the same with words for infinite numbers, which JSON has none of."""
+    if isinstance(value, float):
+        return "Infinity" if math.isinf(value) else value
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _data(explorer: Explorer) -> str:
@@ -122,14 +136,18 @@ def _data(explorer: Explorer) -> str:
     }
     devices = [[one.k, one.epsilon, one.local, one.told, one.rare, one.worst] for one in explorer.devices]
     text = json.dumps(
-        {
-            "axes": axes,
-            "adversaries": adversaries,
-            "devices": devices,
-            "dummiesCount": explorer.dummies_count,
-            "reports": explorer.reports,
-            "toml": explorer.toml,
-        },
+        _finite(
+            {
+                "axes": axes,
+                "adversaries": adversaries,
+                "devices": devices,
+                "dummiesCount": explorer.dummies_count,
+                "reports": explorer.reports,
+                "trusted": explorer.trusted,
+                "perPerson": explorer.per_person,
+                "toml": explorer.toml,
+            }
+        ),
         allow_nan=False,
         separators=(",", ":"),
     )

@@ -1,6 +1,6 @@
 "use strict";
 // Figures at any place of the sliders: those of the grid at its points, certified brackets between them.
-const data = JSON.parse(document.getElementById("data").textContent);
+const data = JSON.parse(document.getElementById("data").textContent, (_, value) => (value === "Infinity" ? Infinity : value));
 const KINDS = ["exact", "bracket", "upper", "lower"];
 const NAMES = { exact: "exact", bracket: "certified bracket", upper: "upper bound", lower: "lower bound" };
 const HAIR = 1e-12; // what rounding may move an end that is computed here, relative
@@ -9,13 +9,14 @@ const devices = new Map(data.devices.map(device => [`${device[0]} ${device[1]}`,
 // What the places of the sliders, numbers of stops, stand for; `people` are those a person hides among.
 function meant(places) {
   const value = key => data.axes[key].stops[places[key]];
-  const n = value("n"), reports = data.reports;
+  const n = value("n"), reports = data.reports, trusted = data.trusted[places.n];
   const asked = Math.ceil((value("colluders") * n) / (100 * reports));
   const colluders = Math.max(0, Math.min(asked, Math.ceil(n / reports) - 1));
   const k = value("k"), epsilon = value("epsilon");
   const device = devices.get(`${k} ${epsilon}`);
-  return { n, k, epsilon, delta: value("delta"), dummies: value("dummies"), colluders, device,
-    hidden: Math.max(n - colluders * reports, Math.min(n, reports)) };
+  const sent = data.perPerson ? places.dummies : 0;
+  return { n, k, epsilon, delta: value("delta"), dummies: value("dummies"), colluders, device, trusted, sent,
+    hidden: Math.max(trusted - colluders * reports, Math.min(trusted, reports)) };
 }
 
 // The figure of one adversary for so many people: lower and upper end, and kind.
@@ -35,6 +36,7 @@ function figure(key, at, people) {
     const added = dummies === null ? 0 : more - dummies, others = crowd(some, more) - all;
     if (some === people && added === 0 && epsilon === at.epsilon && level === delta)
       return { lower: low, upper: high, kind: KINDS[kind], computed: true };
+    if (added !== 0 && !data.axes.dummies.ordered) continue;
     if (!ordered && epsilon !== at.epsilon) continue;
     if (added <= 0 && others <= 0 && level <= delta && epsilon >= at.epsilon)
       upper = Math.min(upper, epsilon === at.epsilon ? high : scale(high, epsilon) * (1 + HAIR));
@@ -42,8 +44,9 @@ function figure(key, at, people) {
       lower = Math.max(lower, epsilon === at.epsilon ? low : scale(low, epsilon) * (1 - HAIR));
   }
   lower = Math.min(lower, upper);
-  const kind = lower > least ? (upper < most || central ? "bracket" : "lower") : "upper";
-  return { lower: kind === "upper" ? least : lower, upper: kind === "lower" ? 1 : upper, kind, computed: false };
+  const known = upper < most || (central && Number.isFinite(upper));
+  const kind = lower > least ? (known ? "bracket" : "lower") : "upper";
+  return { lower: kind === "upper" ? least : lower, upper: kind === "lower" ? most : upper, kind, computed: false };
 }
 
 function local(at) {
@@ -54,7 +57,8 @@ function local(at) {
 function error(which, at) {
   const law = at.device[which === "rare" ? 4 : 5];
   if (law === null) return null;
-  const end = Math.sqrt(law[0] / at.n + (law[1] * at.dummies + law[2]) / at.n ** 2);
+  const [alone, each, beside] = law[at.sent];
+  const end = Math.sqrt(alone / at.n + (each * at.dummies + beside) / at.n ** 2);
   return { lower: end, upper: end, kind: "exact", computed: true };
 }
 
@@ -62,7 +66,7 @@ function error(which, at) {
 function figures(places) {
   const at = meant(places), found = { local: local(at), rare: error("rare", at), worst: error("worst", at) };
   for (const [key, adversary] of Object.entries(data.adversaries))
-    found[key] = adversary.points.length ? figure(key, at, adversary.colluding ? at.hidden : at.n) : null;
+    found[key] = adversary.points.length ? figure(key, at, adversary.colluding ? at.hidden : at.trusted) : null;
   found.colluders = found.central && figure("central", at, at.hidden);
   return found;
 }
@@ -130,7 +134,8 @@ function toml(places) {
     own("n") && own("k") ? parts.top.own : parts.top.other,
     own("n") && own("k") ? parts.population.own : parts.population[at.k],
     own("epsilon") && own("k") ? parts.randomizer.own : parts.randomizer[at.k],
-    own("dummies") ? parts.shuffler.own : at.dummies ? parts.shuffler.some : parts.shuffler.none,
+    data.perPerson && !(own("dummies") && own("k")) ? parts.shuffler[at.k][places.dummies] :
+      own("dummies") ? parts.shuffler.own : at.dummies ? parts.shuffler.some : parts.shuffler.none,
     own("delta") ? parts.targets.own : parts.targets.other,
     at.colluders ? parts.statement.some : parts.statement.own,
     parts.rest,

@@ -56,7 +56,10 @@ function table() {
     show("colluders", found.colluders, said("central", found.colluders, at) + told, "nats");
   }
   const factor = number(Math.exp(found.local.upper), true);
-  show("local", found.local, `Even with your name on it, what you send changes the odds of any conclusion about you by at most a factor ${factor}.`, "nats");
+  const known = Number.isFinite(found.local.upper)
+    ? `Even with your name on it, what you send changes the odds of any conclusion about you by at most a factor ${factor}.`
+    : "Your answer is in the report as it is: if the shuffler fails, nothing protects it.";
+  show("local", found.local, known, "nats");
   show("rare", found.rare, "Standard error of the estimated share of a value that nobody holds.", "");
   show("worst", found.worst, "Standard error of an estimated share, at the worst true share.", "");
   byId("toml").textContent = toml(places);
@@ -153,23 +156,26 @@ function charts() {
   const of = key => stand => figures(stand)[key];
   const several = key => data.axes[key].stops.length > 1;
   const told = data.axes.colluders.stops[places.colluders] > 0;
-  const privacy = [{ name: "release", at: of("central") }, ...(told ? [{ name: "release and colluders", at: of("colluders") }] : []), { name: "sender known", at: of("local") }];
+  const privacy = [{ name: "release", at: of("central") }, ...(told ? [{ name: "release and colluders", at: of("colluders") }] : []), ...(Number.isFinite(meant(places).device[2]) ? [{ name: "sender known", at: of("local") }] : [])];
   const who = data.reports === 1 ? "people" : "reports of all people";
   const central = data.adversaries.central.points.length > 0, guessed = data.adversaries.strong.points.length > 0;
   const estimated = devices.values().next().value[4] !== null;
   const device = "local epsilon of one report (nats)", nats = "epsilon (nats)";
-  const by = several("epsilon") ? "epsilon" : "n";
+  const by = data.perPerson ? "dummies" : several("epsilon") ? "epsilon" : "n", besides = "messages of each person besides";
+  const against = { n: ["number of people", who], epsilon: ["noise on each device", device], dummies: ["messages besides", besides] };
   const made = [
     central && { title: "Privacy against the number of people", axis: "n", x: who, y: nats, log: true, series: privacy,
       caption: `More people hide each one better: epsilon at delta = ${label("delta")}, smaller is more private.` },
     central && several("epsilon") && { title: "Privacy against the noise on each device", axis: "epsilon", x: device, y: nats, log: true, series: privacy,
       caption: `Less noise protects less: epsilon at delta = ${label("delta")} for this many people.` },
+    central && data.perPerson && { title: "Privacy against the messages besides", axis: "dummies", x: besides, y: nats, log: true, series: privacy,
+      caption: `More messages hide each report better: epsilon at delta = ${label("delta")}.` },
     guessed && { title: "Guessing against the number of people", axis: "n", x: who, y: "probability of a right guess", log: false,
       series: [{ name: "knows nobody's answer", at: of("uninformed") }, { name: "knows everybody else's", at: of("strong") }],
       caption: `Without the release a guess is right ${percent(1 / meant(places).k)} of the time.` },
-    estimated && { title: `Accuracy against the ${by === "n" ? "number of people" : "noise on each device"}`, axis: by, x: by === "n" ? who : device, y: "standard error of a share", log: true, plain: true,
+    estimated && { title: `Accuracy against the ${against[by][0]}`, axis: by, x: against[by][1], y: "standard error of a share", log: true, plain: true,
       series: [{ name: "a rare value", at: of("rare") }, { name: "the worst share", at: of("worst") }],
-      caption: "What the noise costs: predicted standard error of an estimated share." },
+      caption: "What protection costs: predicted standard error of an estimated share." },
   ];
   byId("pictures").replaceChildren(...made.filter(Boolean).map(chart).filter(Boolean));
 }

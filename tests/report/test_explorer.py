@@ -252,6 +252,11 @@ def test_messages_of_people_slide_and_are_downloaded(browser: Page, tmp_path: Pa
             held(at(browser, stand), library(at(browser, stand)["toml"], at(browser, stand)["at"]["hidden"]))
     browser.size(390)
     assert browser.run("document.documentElement.scrollWidth") <= 390
+    # Where epsilon is infinite nothing is drawn.
+    stops, drawn = made.axes[0].stops, "[...document.querySelectorAll('svg.chart')][0].querySelectorAll('circle')"
+    shown = [at(browser, {**own(made), "n": place})["figures"]["central"] for place in range(len(stops))]
+    finite = sum(one["computed"] and one["upper"] < math.inf for one in shown)
+    assert browser.run(f"{drawn}.length") == finite
     # Nine tenths of the people are told: at worst all of them were honest, and nobody is left.
     alone = at(browser, {**own(made), "colluders": len(made.axes[-1].stops) - 1})
     assert alone["at"]["hidden"] == 1

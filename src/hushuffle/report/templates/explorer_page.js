@@ -130,7 +130,7 @@ function chart(spec) {
   const here = across(stops[places[spec.axis]]);
   element("line", { x1: here, x2: here, y1: ROOM.top, y2: HIGH - ROOM.bottom, class: "here" }, svg);
   drawn.forEach((one, row) => {
-    const points = one.figures.map((found, place) => found && { x: across(stops[place]), found }).filter(Boolean);
+    const points = one.figures.map((found, place) => found && Number.isFinite(found.upper) && { x: across(stops[place]), found }).filter(Boolean);
     const place = (x, y) => `${x.toFixed(1)},${y.toFixed(1)}`;
     const tops = points.map(point => place(point.x, up(point.found.upper)));
     const bottoms = points.map(point => place(point.x, up(point.found.lower))).reverse();

@@ -112,9 +112,8 @@ def test_too_few_people_and_what_is_not_offered_leave_nothing(folder: Path) -> N
     few = parse_sum(TEXT + "[targets]\npeople = 4000")
     with pytest.raises(TooFewPeople, match=r"targets\.people"):
         collect_sum(few, out=folder / "out", request=Request(base_folder=folder))
-    for asked in ({"master": "local"}, {"reference": folder / "r"}):
-        with pytest.raises(DataError, match="is collected on this machine"):
-            collected(folder, **asked)
+    with pytest.raises(DataError, match="mixed without any order"):
+        collected(folder, reference=folder / "r")
     (folder / "people.csv").write_text("hours\n1\n", encoding="utf-8")
     with pytest.raises(TooFewPeople, match="fewer than the 2"):
         collected(folder)
@@ -361,7 +360,7 @@ def test_the_program_collects_and_estimates(folder: Path, capsys: pytest.Capture
     assert main(["collect", str(folder / "sum.toml"), "--out", str(out)]) == Exit.FAILED
 
 
-@pytest.mark.parametrize("option", [["--batches"], ["--reference", "r"], ["--engine", "spark"]])
+@pytest.mark.parametrize("option", [["--batches"], ["--reference", "r"]])
 def test_the_program_refuses_what_a_sum_does_not_offer(
     folder: Path, option: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,10 +79,12 @@ def collect(
 
     collection = load_deployment(specification)
     if isinstance(collection, SumSpecification):
-        options = {"--reference": reference, "--batches": batches, "--engine": cluster}
-        sums.refuse(options, "a sum by several messages is collected on this machine, at once.")
+        sums.refuse(
+            {"--reference": reference, "--batches": batches},
+            "a sum by several messages is collected at once, and its messages are in no order.",
+        )
         asked: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
-        asked |= {"base_folder": specification.parent, "budget": budget}
+        asked |= {"base_folder": specification.parent, "budget": budget, "master": cluster}
         return _sum(collection, out, asked, keys=_keys(key_file, ids, round_number, new=new_key))
     if key_file is not None and ids is None and collection.whole.memoised:
         ids = collection.whole.population.whose

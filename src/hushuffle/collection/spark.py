@@ -66,7 +66,7 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
     request.tell("starting Spark", 0.0)
     assert request.master is not None
     with started(request.master) as session:
-        frame, reader, size = _table(session, asked, given=request.sources)
+        frame, reader, size = read_table(session, asked, given=request.sources)
         mechanism = asked.mechanism(kernel) if keyed else None
         engine = SparkCollection(frame, replace(reader, ids=keyed), kernel, spill, mechanism=mechanism, size=size)
 
@@ -75,7 +75,7 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
 
         tell(0, 1)
         engine.run(tell)
-    _refuse_marked(asked, engine)
+    refuse_marked(asked, engine)
     return Gathered(
         reports=engine.people,
         dropped=engine.marks[MISSING],
@@ -85,7 +85,7 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
     )
 
 
-def _refuse_marked(asked: Asked, engine: SparkCollection) -> None:
+def refuse_marked(asked: Asked, engine: SparkCollection) -> None:
     """Say of all records that have no report how many there are; rows of a cluster have no numbers."""
     total, answers = engine.people + sum(engine.marks.values()), asked.answers
     problems = []
@@ -103,7 +103,7 @@ def _at(file: str, base_folder: Path) -> str:
     return file if ":" in file else f"file://{(base_folder / Path(file).expanduser()).absolute()}"
 
 
-def _table(
+def read_table(
     session: SparkSession, asked: Asked, *, given: Sequence[str]
 ) -> tuple[DataFrame, Reader, tuple[int, int] | None]:
     """Return rows, what reads them, and their size if it is known; whatever could lose records silently is refused.

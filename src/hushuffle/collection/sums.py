@@ -10,42 +10,33 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from hushuffle._checks import fail
 from hushuffle._version import __version__
 from hushuffle.collection.budget import Entry, Part, Spent, refuse_used_up
 from hushuffle.collection.budget import opened as opened_budget
 from hushuffle.collection.engines.local import ExternalShuffle
+from hushuffle.collection.engines.spark_session import check_installed
 from hushuffle.collection.ledger import Candidate, opened
-from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
 from hushuffle.collection.released import SCHEMA_VERSION, read_document, read_reports, write_reports
-from hushuffle.collection.request import MANIFEST, KeyRounds, Request, TooFewPeople, rounds_of
+from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Request, TooFewPeople, rounds_of
+from hushuffle.collection.sum_engines import MIXED, SumKernel, opened_source
 from hushuffle.curves.shared_sums import SharedSums
 from hushuffle.errors import DataError, InvalidInputError, SpecificationError
 from hushuffle.estimation.sums import SumEstimate, residue, sums_found
 from hushuffle.files.private_files import publish, workplace
-from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.questions import dp
-from hushuffle.randomness import Randomness, keyed, secure
+from hushuffle.randomness import secure
 from hushuffle.specification.population import ONE_ROW, Answered, relation
 from hushuffle.specification.sums import SumSpecification, parse_sum
-from hushuffle.tables.private import Batch, ColumnBatches
 
 MESSAGES: Final = "messages.parquet"
 CONTENT: Final = "manifest of a sum"
 
 _MIXED_BY: Final = "split and mix"
 """What the ledger is told of the shuffler."""
-
-_COUNTING: Final = 0.2
-"""The share of the time that the first reading takes, about."""
-
-_MIXED: Final = 0.7
-"""And that has passed when all messages are made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,46 +64,48 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
     """Split everybody's number, mix all messages, and write `messages.parquet` and `manifest.json` into a new folder.
 
     Files are read twice: the noise of a person depends on how many people there are. With a key everybody's messages
-    can be repeated, for the same people with the same numbers only. This machine is all devices and the shuffler: a
-    rehearsal, or a collection by somebody who is trusted with the numbers.
+    can be repeated, for the same people with the same numbers only. This machine, or the cluster that
+    `request` names, is all devices and the shuffler: a rehearsal, or a collection by somebody who is trusted with the
+    numbers.
 
     Raises:
         DataError: data, key, ledger, budget or folder cannot be used; too few people, or too few for the budget; coins
-            would be used again; an order or Spark is asked for.
+            would be used again; a public order is asked for.
+        MissingDependencyError: Spark is asked for, and not installed.
         SpecificationError: the population has no column to read, or there is no protocol for so many people.
     """
     _refuse_options(request)
     found = specification.asked.answered(request.column, given=bool(request.sources))
-    if request.keys is not None and request.keys.ids == found.column:
-        fail(f"The id of a record cannot be its private column {found.column!r}.")
     if request.budget is not None:
         refuse_used_up(request.budget)
+    grid = specification.asked.grid
+    assert grid is not None  # a rule
+    asked = _asked(specification, found, request)
     with workplace(out) as place:
-        people, dropped, clipped = _counted(_batches(specification, found, request), request)
-        _refuse_few(people, request.min_batch, specification.targets.people)
-        protocol = specification.build(people)
         folder, spill = place / "release", place / "spill"
         folder.mkdir()
         spill.mkdir(mode=0o700)
-        layout = layout_of(protocol)
-        shuffle = ExternalShuffle(layout.dtype, spill, rng=secure(), memory=request.memory)
-        coins, grid, seen = _Coins(protocol, found, request, spill), protocol.grid, 0
-        for batch in _batches(specification, found, request):
-            rng = coins.of(batch)
-            codes = grid.rounded(batch.values, rng=rng)
-            shuffle.add(layout.pack(protocol.shares(codes, rng=rng).ravel()))
-            seen += codes.size
-            request.tell("splitting numbers up", _COUNTING + (_MIXED - _COUNTING) * seen / people)
-        if seen != people:
+        with opened_source(asked, request, grid, spill) as source:
+            counted = source.count()
+            _refuse_few(counted.people, request.min_batch, specification.targets.people)
+            protocol = specification.build(counted.people)
+            layout = layout_of(protocol)
+            shuffle = ExternalShuffle(layout.dtype, spill, rng=secure(), memory=request.memory)
+            key, number = (None, 0) if request.keys is None else (request.keys.begin(), request.keys.round)
+            kernel = SumKernel(protocol=protocol, column=found.column, key=key, round=number)
+            for messages in source.messages(kernel):
+                shuffle.add(layout.pack(messages.ravel()))
+            entries = source.entries()
+        if shuffle.size != counted.people * protocol.messages:
             fail("The files have changed while they were read: nothing leaves.")
-        text, entries = _released(specification, protocol), coins.entries()
+        text = _released(specification, protocol)
         write_reports(folder / MESSAGES, _told(shuffle, request), layout=layout)
         made = CollectedSum(
             protocol=protocol,
             central=SharedSums(protocol=protocol).epsilon(protocol.delta),
             files=(out / MESSAGES, out / MANIFEST),
-            dropped=dropped,
-            clipped=clipped,
+            dropped=counted.dropped,
+            clipped=counted.clipped,
             total=_total(specification, protocol),
         )
         with ExitStack() as held:
@@ -120,12 +113,12 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
             if request.budget is not None:
                 budget = held.enter_context(opened_budget(request.budget))
                 digests = [] if entries is None else [entries.digest]
-                entry = Entry.now([Part(specification=text, reports=people)], coins=digests)
+                entry = Entry.now([Part(specification=text, reports=counted.people)], coins=digests)
                 spent, new = budget.with_entry(entry)
                 made = replace(made, spent=spent)
                 note = partial(budget.note, entry, spent) if new else None
             if entries is not None:
-                made = coins.admitted(made, Candidate(entries=entries, shuffler=_MIXED_BY, specification=text))
+                made = _admitted(made, request, key, Candidate(entries=entries, shuffler=_MIXED_BY, specification=text))
             if note is not None:
                 note()
             (folder / MANIFEST).write_text(_manifest(made, request, text), encoding="utf-8")
@@ -134,43 +127,17 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
     return made
 
 
-class _Coins:
-    """The coins of a collection: fresh ones, or those of records under a key, of which the ledger is told."""
-
-    def __init__(self, protocol: SplitAndMix, found: Answered, request: Request, spill: Path) -> None:
-        self._keys, self._delta = request.keys, protocol.delta
-        if self._keys is None:
-            return
-        self._key = self._keys.begin()
-        self._drawn = derived(self._key, f"split and mix 1, {found.column}")
-        mechanism = "\n".join([repr(protocol), repr(found.column)])
-        self._tags = Tags(key=self._key, round_number=self._keys.round, mechanism=mechanism)
-        (spill / "tags").mkdir(mode=0o700)
-        self._sorter = TagSorter(spill / "tags", scope=self._tags.scope)
-
-    def of(self, batch: Batch) -> Randomness:
-        """Return the coins of the records in a batch, whose tags are kept."""
-        if self._keys is None:
-            return secure()
-        assert batch.ids is not None
-        numbers = record_numbers(batch.ids, key=self._key)
-        self._sorter.add(self._tags.of(numbers, batch.values))
-        return keyed(key=self._drawn, records=numbers, round=self._keys.round)
-
-    def entries(self) -> Entries | None:
-        """Return what the ledger would hold of all records; None: there is no key."""
-        return None if self._keys is None else self._sorter.entries()
-
-    def admitted(self, made: CollectedSum, candidate: Candidate) -> CollectedSum:
-        """Write the collection into the ledger of the key; coins that would be used again are refused."""
-        assert self._keys is not None
-        with opened(self._key, self._keys.file) as ledger:
-            (new,) = ledger.check([candidate])
-            known = (*ledger.batches, *([candidate.batch] if new else []))
-            rounds = rounds_of(known, delta=self._delta)
-            if new:
-                ledger.admit([candidate])
-        return replace(made, rounds=rounds, repeated=not new)
+def _admitted(made: CollectedSum, request: Request, key: bytes | None, candidate: Candidate) -> CollectedSum:
+    """Write the collection into the ledger of the key; coins that would be used again are refused."""
+    assert request.keys is not None
+    assert key is not None
+    with opened(key, request.keys.file) as ledger:
+        (new,) = ledger.check([candidate])
+        known = (*ledger.batches, *([candidate.batch] if new else []))
+        rounds = rounds_of(known, delta=made.protocol.delta)
+        if new:
+            ledger.admit([candidate])
+    return replace(made, rounds=rounds, repeated=not new)
 
 
 def _total(specification: SumSpecification, protocol: SplitAndMix) -> tuple[int, Bound, float] | None:
@@ -185,36 +152,23 @@ def layout_of(protocol: SplitAndMix) -> ReportLayout:
 
 
 def _refuse_options(request: Request) -> None:
-    for given, what in (
-        (request.master, "Spark"),
-        (request.reference, "a public order"),
-    ):
-        if given is not None:
-            fail(f"A sum by several messages is collected on this machine, not with {what}.")
+    if request.reference is not None:
+        fail("Messages of a sum are mixed without any order: there is none to say with a public one.")
+    if request.master is not None:
+        check_installed()
 
 
-def _batches(specification: SumSpecification, found: Answered, request: Request) -> ColumnBatches:
-    files = specification.asked.files
-    return ColumnBatches(
-        request.sources or ([] if files is None else [files]),
+def _asked(specification: SumSpecification, found: Answered, request: Request) -> Asked:
+    files, sources = specification.asked.files, request.sources
+    return Asked(
+        files=sources or ([] if files is None else [files]),
         column=found.column,
         answers=found.answers,
-        ids=None if request.keys is None else request.keys.ids,
         form=found.form,
-        base_folder=Path() if request.sources else request.base_folder,
+        ids=None if request.keys is None else request.keys.ids,
+        base_folder=Path() if sources else request.base_folder,
+        called=request.called,
     )
-
-
-def _counted(batches: ColumnBatches, request: Request) -> tuple[int, int, int]:
-    """Return how many numbers there are, how many are missing, and how many are outside the bounds."""
-    people = dropped = clipped = 0
-    total = max(batches.count(), 1) if request.progress else 1
-    for batch in batches:
-        people, dropped = people + batch.values.size, dropped + batch.dropped
-        grid = batches.grid
-        clipped += 0 if grid is None else int(np.count_nonzero(grid.outside(batch.values)))
-        request.tell("counting people", _COUNTING * min((people + dropped) / total, 1.0))
-    return people, dropped, clipped
 
 
 def _refuse_few(people: int, batch: int, asked: int | None) -> None:
@@ -229,7 +183,7 @@ def _told(shuffle: ExternalShuffle, request: Request) -> Iterator[Any]:
     for block in shuffle.blocks():
         yield block
         written += block.size
-        request.tell("mixing and writing", _MIXED + (1 - _MIXED) * written / shuffle.size)
+        request.tell("mixing and writing", MIXED + (1 - MIXED) * written / shuffle.size)
 
 
 def _released(specification: SumSpecification, protocol: SplitAndMix) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,35 @@ from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.randomness import KeyedRandomness, Randomness, keyed, secure
 
 _BLOCK = 1 << 16  # records per step: the working arrays stay in the processor's cache
+
+
+class AnyKernel(Protocol):
+    """What an engine asks of a kernel."""
+
+    @property
+    def key(self) -> bytes | None:
+        """At least 32 secret bytes, or None."""
+
+    @property
+    def round(self) -> int:
+        """Of the key."""
+
+    @property
+    def memoised(self) -> bool:
+        """Whether coins depend on the value and not on the round."""
+
+    @property
+    def layout(self) -> ReportLayout:
+        """That of a packed report."""
+
+    def reports(
+        self,
+        values: npt.NDArray[np.int64],
+        *,
+        records: npt.NDArray[np.uint64] | None = None,
+        rng: Randomness | None = None,
+    ) -> Packed:
+        """Return one report for each value, shape (n,), in the same order."""
 
 
 @dataclass(frozen=True, kw_only=True)

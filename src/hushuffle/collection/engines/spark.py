@@ -21,7 +21,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
-from hushuffle.collection.engines.kernel import Kernel
+from hushuffle.collection.engines.kernel import AnyKernel, Kernel
 from hushuffle.collection.engines.spark_session import plainly, without_advice
 from hushuffle.collection.engines.spark_tasks import (
     BUCKET,
@@ -113,7 +113,7 @@ class SparkCollection:
         self,
         frame: DataFrame,
         reader: Reader,
-        kernel: Kernel,
+        kernel: AnyKernel,
         folder: Path,
         *,
         mechanism: str | None = None,
@@ -166,6 +166,7 @@ class SparkCollection:
         `dummy_key`: a key of this batch alone, so that a repetition has the same dummies; None: fresh ones.
         """
         assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
+        assert isinstance(self._kernel, Kernel)
         kernel, placed = replace(self._kernel, key=dummy_key), shuffler.placed
         with self._file.open("rb") as file:
 
@@ -176,6 +177,12 @@ class SparkCollection:
                 return kernel.dummies(count, start=start, rng=self._rng, placed=placed)
 
             yield from interleaved((self.people, reports), (shuffler.dummies, drawn), rng=self._rng)
+
+    def packed(self) -> Iterator[Packed]:
+        """Yield everybody's report, in a random order."""
+        with self._file.open("rb") as file:
+            while (block := np.fromfile(file, dtype=self._kernel.layout.dtype, count=_BLOCK)).size:
+                yield block
 
     def _shuffled(self, buckets: int) -> DataFrame:
         """Return the packed reports in the order of their places."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from hushuffle.collection.engines.kernel import Kernel
+from hushuffle.collection.engines.kernel import AnyKernel
 from hushuffle.collection.record_tags import Tags, record_numbers
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import Mechanism
@@ -138,7 +138,7 @@ class Randomize:
     """
 
     reader: Reader
-    kernel: Kernel
+    kernel: AnyKernel
     order_key: bytes = field(repr=False)
     mechanism: str | None = None
     buckets: int = 1

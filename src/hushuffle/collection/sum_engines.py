@@ -1,0 +1,233 @@
+"""Where people's numbers are read and split up for a sum by several messages: on this machine or on Spark.
+
+Numbers are read twice, since the noise of a person depends on how many people there are. With the same key, ids and
+round everybody's messages are the same on both engines.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.collection.engines.kernel import AnyKernel
+from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
+from hushuffle.collection.request import Asked, Request
+from hushuffle.files.secret_keys import derived
+from hushuffle.mechanisms.split_and_mix import SplitAndMix
+from hushuffle.model import NumberGrid
+from hushuffle.model.report_layout import Packed, ReportLayout
+from hushuffle.randomness import Randomness, keyed, secure
+from hushuffle.tables.categories import MISSING
+from hushuffle.tables.private import ColumnBatches
+
+if TYPE_CHECKING:
+    from hushuffle.collection.engines.spark import SparkCollection
+
+Integers = npt.NDArray[np.int64]
+Tell = Callable[[str, float], None]
+
+_COUNTING: Final = 0.2
+"""The share of the time that the first reading takes, about."""
+
+MIXED: Final = 0.7
+"""And that has passed when all messages are made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumKernel:
+    """What happens to one block of numbers, which are positions on the grid; see `Kernel`.
+
+    `column` is where they are from: under a key its coins say nothing about those of others.
+    """
+
+    protocol: SplitAndMix
+    column: str
+    key: bytes | None = field(default=None, repr=False)
+    round: int = 0
+    memoised: ClassVar[bool] = False
+
+    @property
+    def layout(self) -> ReportLayout:
+        """All messages of a person, side by side."""
+        count = self.protocol.messages
+        names = tuple(f"message {place}" for place in range(1, count + 1))
+        return ReportLayout(names=names, limits=(self.protocol.modulus,) * count)
+
+    @property
+    def mechanism(self) -> str:
+        """What the ledger is told of how numbers become messages."""
+        return "\n".join([repr(self.protocol), repr(self.column)])
+
+    def messages(
+        self, values: Integers, *, records: npt.NDArray[np.uint64] | None = None, rng: Randomness | None = None
+    ) -> Integers:
+        """Return everybody's messages, shape (messages, people); with a key those of the `records`."""
+        source = secure() if rng is None else rng
+        if self.key is not None and records is not None:
+            drawn = derived(self.key, f"split and mix 1, {self.column}")
+            source = keyed(key=drawn, records=records, round=self.round)
+        return self.protocol.shares(self.protocol.grid.rounded(values, rng=source), rng=source)
+
+    def reports(
+        self, values: Integers, *, records: npt.NDArray[np.uint64] | None = None, rng: Randomness | None = None
+    ) -> Packed:
+        """Return the same packed, shape (people,)."""
+        return self.layout.pack(self.messages(values, records=records, rng=rng).T)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Counting:
+    """A kernel that only says of each number whether it is outside the bounds."""
+
+    grid: NumberGrid
+    key: bytes | None = field(default=None, repr=False)
+    round: int = 0
+    memoised: ClassVar[bool] = False
+    layout: ClassVar[ReportLayout] = ReportLayout(names=("outside",), limits=(2,))
+
+    def reports(
+        self,
+        values: Integers,
+        *,
+        records: npt.NDArray[np.uint64] | None = None,  # noqa: ARG002 - as any kernel
+        rng: Randomness | None = None,  # noqa: ARG002
+    ) -> Packed:
+        return self.layout.pack(self.grid.outside(values).astype(np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """How many numbers there are, how many are missing, and how many are outside the bounds."""
+
+    people: int
+    dropped: int
+    clipped: int
+
+
+class Source(Protocol):
+    """Everybody's numbers: counted first, then split up by a kernel."""
+
+    def count(self) -> Counted:
+        """Return what there is."""
+
+    def messages(self, kernel: SumKernel) -> Iterator[Integers]:
+        """Yield everybody's messages, some at a time, in an order that may say whose they are; once."""
+
+    def entries(self) -> Entries | None:
+        """Return what the ledger would hold of all records, after `messages`; None: there is no key."""
+
+
+@contextmanager
+def opened_source(asked: Asked, request: Request, grid: NumberGrid, spill: Path) -> Iterator[Source]:
+    """Give the numbers of a request; what Spark makes of them lies in the private folder `spill`."""
+    if request.master is None:
+        yield _Here(asked, request, grid, spill)
+        return
+    from hushuffle.collection.engines.spark_session import started  # noqa: PLC0415 - heavy
+
+    request.tell("starting Spark", 0.0)
+    with started(request.master):
+        yield _Spark(asked, request, grid, spill)
+
+
+class _Here:
+    def __init__(self, asked: Asked, request: Request, grid: NumberGrid, spill: Path) -> None:
+        self._asked, self._request, self._grid, self._spill = asked, request, grid, spill
+        self._sorter: TagSorter | None = None
+        self._people = 0
+
+    def _batches(self) -> ColumnBatches:
+        asked = self._asked
+        return ColumnBatches(
+            asked.files,
+            column=asked.column,
+            answers=asked.answers,
+            ids=asked.ids,
+            form=asked.form,
+            base_folder=asked.base_folder,
+        )
+
+    def count(self) -> Counted:
+        batches, people, dropped, clipped = self._batches(), 0, 0, 0
+        total = max(batches.count(), 1) if self._request.progress else 1
+        for batch in batches:
+            people, dropped = people + batch.values.size, dropped + batch.dropped
+            clipped += int(np.count_nonzero(self._grid.outside(batch.values)))
+            self._request.tell("counting people", _COUNTING * min((people + dropped) / total, 1.0))
+        self._people = people
+        return Counted(people=people, dropped=dropped, clipped=clipped)
+
+    def messages(self, kernel: SumKernel) -> Iterator[Integers]:
+        seen = 0
+        for batch in self._batches():
+            if kernel.key is None:
+                yield kernel.messages(batch.values)
+            else:
+                assert batch.ids is not None
+                records = record_numbers(batch.ids, key=kernel.key)
+                tags = Tags(key=kernel.key, round_number=kernel.round, mechanism=kernel.mechanism)
+                self._noted(tags).add(tags.of(records, batch.values))
+                yield kernel.messages(batch.values, records=records)
+            seen += batch.values.size
+            done = seen / max(self._people, 1)
+            self._request.tell("splitting numbers up", _COUNTING + (MIXED - _COUNTING) * min(done, 1.0))
+
+    def _noted(self, tags: Tags) -> TagSorter:
+        if self._sorter is None:
+            (self._spill / "tags").mkdir(mode=0o700)
+            self._sorter = TagSorter(self._spill / "tags", scope=tags.scope)
+        return self._sorter
+
+    def entries(self) -> Entries | None:
+        return None if self._sorter is None else self._sorter.entries()
+
+
+class _Spark:
+    """Each of the readings is a collection with Spark of its own."""
+
+    def __init__(self, asked: Asked, request: Request, grid: NumberGrid, spill: Path) -> None:
+        self._asked, self._request, self._grid, self._spill = asked, request, grid, spill
+        self._made: SparkCollection | None = None
+
+    def count(self) -> Counted:
+        made = self._run("counting people", _Counting(grid=self._grid, key=secrets.token_bytes(32)), 0.0, _COUNTING)
+        clipped = sum(int(np.count_nonzero(block["outside"])) for block in made.packed())
+        return Counted(people=made.people, dropped=made.marks[MISSING], clipped=clipped)
+
+    def messages(self, kernel: SumKernel) -> Iterator[Integers]:
+        mechanism = None if kernel.key is None else kernel.mechanism
+        # Spark executes tasks again: coins are keyed always, without a file by a key that nobody will ever see.
+        drawn = replace(kernel, key=kernel.key or secrets.token_bytes(32))
+        made = self._run("splitting numbers up", drawn, _COUNTING, MIXED, mechanism=mechanism)
+        self._made = None if mechanism is None else made
+        for block in made.packed():
+            yield kernel.layout.unpack(block)
+
+    def entries(self) -> Entries | None:
+        return None if self._made is None else self._made.entries()
+
+    def _run(
+        self, what: str, kernel: AnyKernel, start: float, end: float, *, mechanism: str | None = None
+    ) -> SparkCollection:
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+
+        from hushuffle.collection.engines.spark import SparkCollection  # noqa: PLC0415 - heavy
+        from hushuffle.collection.spark import read_table, refuse_marked  # noqa: PLC0415
+
+        session = SparkSession.getActiveSession()
+        assert session is not None  # `started` gives one
+        frame, reader, size = read_table(session, self._asked, given=self._request.sources)
+        folder = self._spill / what.replace(" ", "-")
+        folder.mkdir(mode=0o700)
+        reader = replace(reader, ids=mechanism is not None)
+        made = SparkCollection(frame, reader, kernel, folder, mechanism=mechanism, size=size)
+        made.run(lambda rows, total: self._request.tell(what, start + (end - start) * rows / max(rows, total, 1)))
+        refuse_marked(self._asked, made)
+        return made

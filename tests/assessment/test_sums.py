@@ -9,6 +9,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import DataError, InvalidInputError
+from hushuffle.model import number
 from hushuffle.specification.sums import parse_sum
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -121,3 +122,21 @@ def test_rounds_are_in_every_figure_and_words_in_the_statement() -> None:
     (cases,) = (table for table in report.tables if table.key == "cases")
     assert "of all 12 rounds at delta = 1.2e-08" in cases.caption
     assert cases.rows[0][1] == together
+
+
+def test_what_is_left_of_one_person_and_the_error_on_levels_are_exact() -> None:
+    report = hs.assess(EXAMPLES / "sum.toml")
+    protocol = parse_sum((EXAMPLES / "sum.toml").read_text(encoding="utf-8")).build(20_000)
+    parts = protocol.noise.parts
+    none = sum(part**2 for part in parts) / 2**256
+    assert protocol.noise.ties == pytest.approx(none, rel=1e-12)
+    assert report.findings[1].proof == f"a person adds no noise at all with probability {none:.4g}"
+    (accuracy,) = (table for table in report.tables if table.key == "accuracy")
+    least = protocol.step * np.sqrt(2 * protocol.noise.variance * 20_000)
+    assert f"that of the sum is {number(least, up=True)}." in accuracy.caption
+    numbers = np.full(20_000, 60.0)  # on a level
+    found = [
+        float(hs.estimate_sum(protocol.collect(numbers, rng=hs.reproducible(seed)), protocol=protocol).total[0])
+        for seed in range(60)
+    ]
+    assert 0.7 < np.std(found) / least < 1.35

@@ -94,7 +94,7 @@ def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[F
             adversary=SHUFFLER,
             sentence="Your messages add up to your number: if the shuffler tells who sent what, nothing protects it.",
             bound=dp.local_epsilon(protocol),
-            proof="hardly anybody adds noise",
+            proof=f"a person adds no noise at all with probability {protocol.noise.ties:.4g}",
         ),
     )
 
@@ -147,6 +147,7 @@ def _costs(protocol: SplitAndMix) -> Table:
 
 def _accuracy(protocol: SplitAndMix) -> Table:
     central = math.sqrt(2 * protocol.noise.variance * protocol.needed) * protocol.step
+    on_levels = math.sqrt(2 * protocol.noise.variance * protocol.n) * protocol.step
     rows = []
     for people in sorted({protocol.n, (protocol.n + protocol.needed) // 2, protocol.needed}, reverse=True):
         error = protocol.standard_error(people)
@@ -155,9 +156,10 @@ def _accuracy(protocol: SplitAndMix) -> Table:
         key="accuracy",
         title="How accurate the sum is",
         caption=(
-            "Standard errors over all coins, for the numbers that rounding is worst for. The last column compares with "
-            f"one trusted party that adds discrete Laplace noise to the sum. If fewer than {protocol.needed:,} people "
-            "answer, the shuffler must pass nothing on."
+            "Standard errors over all coins, for the numbers that rounding is worst for, half way between levels; if "
+            f"all numbers are on levels and all people answer, that of the sum is {number(on_levels, up=True)}. The "
+            "last column compares with one trusted party that adds discrete Laplace noise to the sum. If fewer than "
+            f"{protocol.needed:,} people answer, the shuffler must pass nothing on."
         ),
         columns=("who answers", "of the sum", "of the mean", "times one trusted party's"),
         rows=tuple(rows),

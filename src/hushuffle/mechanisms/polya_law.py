@@ -88,6 +88,13 @@ class PolyaLaw:
         """The variance of one share, before rounding."""
         return self.chance / (1 - self.chance) ** 2 / self.shares
 
+    @property
+    def ties(self) -> float:
+        """The probability that two independent numbers are alike, to 12 digits: the noise of a person is 0 then."""
+        places = self.high.astype(np.float64) / SCALE
+        chances = np.diff(places, append=1.0)
+        return float(chances @ chances)
+
     def draw(self, rng: Randomness, size: int) -> npt.NDArray[np.int64]:
         """Return `size` numbers, shape (size,)."""
         words = rng.words(size)

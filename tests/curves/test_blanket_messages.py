@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,11 +69,12 @@ def test_blanket_messages_beside_a_noisy_report() -> None:
 @pytest.mark.parametrize(("n", "k", "p"), [(1, 2, Fraction(1, 4)), (3, 2, Fraction(1, 8)), (2, 3, Fraction(1, 3))])
 def test_fakes_hide_as_much_with_p_as_with_the_rest(n: int, k: int, p: Fraction) -> None:
     for growth in GROWTHS:
-        found = [
-            oracle.worst(n, k, growth, messages=lambda value, q=q: oracle.person(value, k, extra=oracle.fakes(k, q)))
-            for q in (p, 1 - p)
-        ]
+        found = [oracle.worst(n, k, growth, messages=partial(_faked, k, q)) for q in (p, 1 - p)]
         assert found[0] == found[1]
+
+
+def _faked(k: int, q: Fraction, value: int) -> Any:
+    return oracle.person(value, k, extra=oracle.fakes(k, q))
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 40, 1000])

@@ -64,10 +64,11 @@ export function checkLimits(given: Limits, document: Document): Cost {
 /** What all scramblers together learn of one person from where the messages went: epsilon, pure, in nats. */
 export function localEpsilon(document: Pick<Document, "per_person" | "steps" | "round">): number {
   const found = document.steps.map(({ sigma, convention, targets: { length } }) => {
+    if (length === 1) return 0;  // there is no other
     const own = convention === "exclusive" ? Math.max(1 - sigma, 1 / length) : 1 - sigma + sigma / length;
     return Math.log(own / (convention === "exclusive" ? (1 - own) / (length - 1) : sigma / length));
   });
-  return document.per_person === "one" ? Math.max(...found) : found.reduce((a, b) => a + b, 0) * (document.round?.rounds ?? 1);
+  return (document.per_person === "one" ? Math.max(...found) : found.reduce((a, b) => a + b, 0)) * (document.round?.rounds ?? 1);
 }
 
 /** A text of what all iterations of a run have in common; of a task alone, nothing. */
@@ -80,6 +81,20 @@ function fixed(document: Document): string {
   const { number, start, steps, round, ...same } = document as Document & { number?: string; start?: string };
   const { rounds, scaled, norm, radius } = about;
   return JSON.stringify([same, step, rounds, scaled, norm ?? null, radius ?? null, about.keys]);
+}
+
+/** Whether a document is of the next iteration of the same run, and nothing but what may differs. */
+export function follows(document: Document, former: Document, formerId: string): boolean {
+  const about = document.round, before = former.round;
+  if (about === undefined || before === undefined) return false;
+  const same = about.former === formerId && about.run === (before.run ?? formerId) && about.number === before.number + 1;
+  return same && fixed(document) === fixed(former);
+}
+
+/** Refuses a document that is not of the next iteration of a run that this phone takes part in. */
+export function checkFollows(text: string | undefined, document: Document): void {
+  const { number, run = "", former } = document.round!, known = read(text)[run];
+  if (former === undefined || known?.tasks[number - 2] !== former || known.fixed !== fixed(document)) decline("it does not follow from the iteration that was answered");
 }
 
 /**

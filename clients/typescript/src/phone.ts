@@ -1,6 +1,6 @@
 // A phone's side of a task. What it sends is kept before the first byte leaves: who starts again sends the same bytes.
 
-import { checkLimits, type Limits, spent } from "./limits";
+import { checkFollows, checkLimits, follows, type Limits, spent } from "./limits";
 import { type Blinded, blind, encapsulate, type Envelope, finalize, openResponse, seal } from "./seals";
 import {
   type Answers, base64, below, type Bytes, choose, hex, joined, number16, PhoneError, random, recordOf, sha256, Task, unhex, utf8,
@@ -78,6 +78,7 @@ export class Phone {
     let text = await store.read(name), given: string | undefined;
     if (answers === undefined && text === undefined && former !== undefined) {
       const earlier = await store.read(former);
+      if (earlier !== undefined) checkFollows(await store.read(TOTAL), task.document);
       if (earlier !== undefined) answers = Object.fromEntries(JSON.parse((JSON.parse(earlier) as Kept).answers) as [string, unknown][]);
     }
     if (answers !== undefined) {
@@ -164,7 +165,7 @@ export class Phone {
   async following(): Promise<Bytes> {
     const [status, content] = await post(trimmed(this.task.document.result.url) + this.task.path("next"));
     const task = await Task.read(good(status === 404 ? 408 : status, content, "the result"));
-    if (task.document.round?.former !== hex(this.task.id)) throw new PhoneError("what the result answered is not the next iteration.");
+    if (!follows(task.document, this.task.document, hex(this.task.id))) throw new PhoneError("what the result answered is not the next iteration.");
     return content;
   }
 

@@ -52,7 +52,7 @@ export class Task {
     }
     let document: Document | undefined;
     try { document = JSON.parse(new TextDecoder().decode(data)) as Document; } catch { /* said below */ }
-    if (document?.version !== 1 || !Array.isArray(document.steps) || !Array.isArray(document.chain) || document.round === null) {
+    if (document?.version !== 1 || !formed(document)) {
       throw new PhoneError("this is no task document of version 1.");
     }
     return new Task(id, document);
@@ -73,6 +73,14 @@ export class Task {
     const issuer = utf8(this.document.issuer.name);
     return joined(number16(2), number16(issuer.length), issuer, Uint8Array.of(32), context, number16(0));
   }
+}
+
+/** Whether what the owner's limits and the choices of targets rest on has the form that it must have. */
+function formed({ steps, chain, figures, round }: Document): boolean {
+  const whole = (one: number): boolean => Number.isInteger(one) && one > 0 && one <= 1_000_000;
+  const once = round === undefined || (typeof round === "object" && round !== null && whole(round.number) && whole(round.rounds));
+  const listed = [steps, chain].every((one) => Array.isArray(one) && one.length > 0) && steps.every((one) => Array.isArray(one?.targets) && one.targets.length > 0);
+  return once && listed && (figures === undefined || (typeof figures === "object" && figures !== null));
 }
 
 const word = (draw: Draw): bigint => BigInt("0x" + hex(draw(8)));

@@ -112,6 +112,30 @@ def test_figures_of_no_form_are_no_document() -> None:
             _ = world(figures=figures).task
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"steps": []},
+        {"chain": []},
+        {"steps": [{"targets": []}]},
+        {"round": None},
+        {"round": []},
+        {"round": {"number": 1, "rounds": 10**400}},
+        {"round": {"number": 1, "rounds": -3}},
+        {"figures": {"epsilon": 10**400, "delta": 0}},
+        {},
+    ],
+    ids=str,
+)
+def test_documents_of_no_form_are_one_clear_error(changes: dict[str, Any], tmp_path: Path) -> None:
+    asked = world()
+    steps = {"steps": [json.loads(asked.content)["steps"][0] | {"min_batch": math.nan}]}
+    content = json.dumps(json.loads(asked.content) | (changes or steps)).encode()
+    with pytest.raises(PhoneError, match=r"no task document of version 1|no epsilon that it keeps|min_batch is 3"):
+        Phone(Task(content), tmp_path, ANSWERS, limits=Limits(min_batch=3), send=asked.send)
+    assert asked.seen == []
+
+
 def test_the_defaults_hold_without_a_file(tmp_path: Path) -> None:
     asked = world(figures={"epsilon": 5.1, "delta": 1e-6})
     with pytest.raises(PhoneError, match="above max_epsilon = 5"):

@@ -373,6 +373,48 @@ def test_what_is_not_the_next_iteration_is_refused(tmp_path: Path) -> None:
     assert phone.following() == two.content
 
 
+def disguised(one: TaskDocument, about: dict[str, Any]) -> bytes:
+    """Return another question, with places of somebody else's, that says it follows from the first iteration."""
+    other = json.loads(first(TABLE.replace("sigma = 0.5", "sigma = 0.9").replace("[0, 10]", "[2.9, 3.1]")).content)
+    other["round"] |= {"former": one.id.hex()} | about
+    other["chain"], other["relay"] = other["chain"][:1], "https://elsewhere.example"
+    other["figures"] = {"epsilon": 0, "delta": 0}
+    keys_of_step = other["round"]["keys"][other["round"]["number"] - 1]
+    other["steps"][0]["token_key"], other["steps"][0]["ticket_key"] = keys_of_step
+    return json.dumps(other).encode()
+
+
+@pytest.mark.parametrize(
+    "about", [{"run": "cd" * 32}, {}, {"run": "cd" * 32, "number": 2}, {"run": None, "number": 2}, {"number": 2}]
+)
+def test_another_question_does_not_get_the_answers_of_the_first(about: dict[str, Any], tmp_path: Path) -> None:
+    one, sent = first(), list[str]()
+    about = about if about.get("run", "") is not None else {**about, "run": one.id.hex()}
+    shown = disguised(one, about)
+
+    def send(url: str, *_: Any) -> tuple[int, bytes]:
+        sent.append(url)
+        return (200, shown) if url.endswith("/next") else (503, b"")
+
+    def phone(document: bytes, answers: Any = None) -> Phone:
+        return Phone(Task(document), tmp_path, answers, limits=Limits(max_epsilon=100, budget=1e3), send=send)
+
+    with pytest.raises(TryAgainError):
+        phone(one.content, {"x": 3.0, "y": 0.5}).send("code")
+    with pytest.raises(PhoneError, match="not the next iteration"):
+        phone(one.content).following()
+    sent.clear()
+    with pytest.raises(PhoneError, match=r"does not follow from the iteration that was answered|has keys for"):
+        phone(shown)
+    assert sent == []
+
+
+def test_all_rounds_count_whatever_a_document_says_of_persons() -> None:
+    raw = json.loads(first().content)
+    assert local_epsilon(raw) == pytest.approx(4.159, abs=1e-3)
+    assert local_epsilon(raw | {"per_person": "one"}) == pytest.approx(4.159, abs=1e-3)
+
+
 def test_a_later_iteration_in_the_folder_of_tasks_is_refused(tmp_path: Path) -> None:
     """Services make it of the published result; whoever puts another one there shows phones what he likes."""
 

@@ -44,6 +44,8 @@ class TryAgainError(PhoneError):
     """Somebody could not be reached or has no time: the same bytes can be sent once more."""
 
 
+MOST_ROUNDS = 1_000_000
+
 Send: TypeAlias = Callable[[str, bytes | None, Mapping[str, str]], tuple[int, bytes]]
 """Sends a POST with a body and headers, or a GET without one, to an address; returns status and content."""
 
@@ -62,8 +64,7 @@ class Task:
             raise PhoneError(message)
         try:
             self.document: dict[str, Any] = json.loads(data)
-            known = self.document["version"] == 1
-            known &= all(isinstance(self.document.get(name, {}), dict) for name in ("figures", "round"))
+            known = self.document["version"] == 1 and _formed(self.document)
             self.steps: list[dict[str, Any]] = self.document["steps"]
             self.chain: list[dict[str, str]] = self.document["chain"]
             self.gateway = binascii.a2b_base64(self.document["gateway"])
@@ -91,6 +92,16 @@ class Task:
     def path(self, what: str) -> str:
         """Return what follows a service's address for this task."""
         return f"/tasks/{self.id.hex()}/{what}"
+
+
+def _formed(document: Mapping[str, Any]) -> bool:
+    """Say whether what the owner's limits and the choices of targets rest on has the form that it must have."""
+    about, figures = document.get("round", {}), document.get("figures", {})
+    numbers = [about.get(name, 1) for name in ("number", "rounds")] if isinstance(about, dict) else [None]
+    steps, chain = document["steps"], document["chain"]
+    whole = all(isinstance(one, int) and 0 < one <= MOST_ROUNDS for one in numbers)
+    listed = isinstance(steps, list) and isinstance(chain, list) and len(steps) > 0 and len(chain) > 0
+    return whole and listed and isinstance(figures, dict) and all(len(step["targets"]) > 0 for step in steps)
 
 
 # What a phone does in a step
@@ -262,8 +273,7 @@ class Phone:
         self._path = path = os.path.join(self._folder, f"{task.id.hex()}.json")  # noqa: PTH118
         found, former = kept(path), task.document.get("round", {}).get("former")
         if answers is None and found is None and former is not None:
-            earlier = kept(os.path.join(self._folder, f"{former}.json"))  # noqa: PTH118
-            answers = None if earlier is None else earlier["answers"]
+            answers = self._earlier(former)
         if answers is not None:
             asked = {name for step in task.steps for name in step["columns"]}
             asked |= {column["name"] for column in task.document["values"]}
@@ -283,6 +293,16 @@ class Phone:
             raise PhoneError(message)
         self._secret = bytes.fromhex(found["secret"])
         self.parts = parts_of(task, found["answers"], self._secret)
+
+    def _earlier(self, former: str) -> Answers | None:
+        """Return the answers of the iteration before, which only one of the same run may have."""
+        earlier = kept(os.path.join(self._folder, f"{former}.json"))  # noqa: PTH118
+        if earlier is None:
+            return None
+        with owner.alone(self._folder):
+            owner.Total(self._folder, moved=self._moved).check_follows(self._task.document)
+        answers: Answers = earlier["answers"]
+        return answers
 
     def _begin(self, answers: Answers) -> None:
         with owner.alone(self._folder):
@@ -333,7 +353,7 @@ class Phone:
         url = self._task.document["result"]["url"].rstrip("/") + self._task.path("next")
         status, content = self._send(url, None, {})
         found = Task(_good(408 if status == 404 else status, content, "the result"))
-        if found.document.get("round", {}).get("former") != self._task.id.hex():
+        if not owner.follows(found.document, self._task.document, self._task.id.hex()):
             message = "what the result answered is not the next iteration."
             raise PhoneError(message)
         return content
@@ -374,7 +394,7 @@ def main(arguments: list[str] | None = None) -> int:
             return 1 if lost else 0
         phone.send(content_of(code_file).decode("ascii").strip())
         print("sent")  # noqa: T201
-    except (OSError, ValueError, TypeError, LookupError) as error:
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         known = isinstance(error, PhoneError | OSError)
         print(error if known else "what was read or answered has not the right form.", file=sys.stderr)  # noqa: T201
         return 75 if isinstance(error, TryAgainError) else 1

@@ -19,6 +19,7 @@ else:
     from formats import PhoneError  # type: ignore[import-not-found, no-redef]
 
 TOTAL: Final = "total.json"
+_MOST: Final = 1e300
 _SLACK: Final = 1 + 1e-9
 """Sums of decimal numbers in binary: three times 0.1 is 0.3. Stated figures are rounded up by more than that."""
 
@@ -85,7 +86,7 @@ def read_limits(data: bytes) -> Limits:
 
 def _amount(value: Any) -> float | None:
     """Return a number from 0 on that is finite; None for anything else."""
-    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
     return value if known else None
 
 
@@ -124,9 +125,9 @@ def check_limits(limits: Limits, document: Mapping[str, Any], data: bytes = b"")
 
 def _check_others(limits: Limits, document: Mapping[str, Any]) -> None:
     """Refuse a crowd that is too small, and places that are not trusted."""
-    fewest = min(step["min_batch"] for step in document["steps"])
-    if fewest < limits.min_batch:
-        _decline(f"a batch may be of {fewest} people, min_batch is {limits.min_batch}")
+    for step in document["steps"]:
+        if not step["min_batch"] >= limits.min_batch:  # what is no number is not enough either
+            _decline(f"a batch may be of {step['min_batch']} people, min_batch is {limits.min_batch}")
     chain = {one["key"] for one in document["chain"]}
     if limits.scramblers is not None and not chain & {*limits.scramblers}:
         _decline("no scrambler of its chain is one of those that are trusted")
@@ -146,12 +147,15 @@ def local_epsilon(document: Mapping[str, Any]) -> float:
         count, sigma = len(step["targets"]), step["sigma"]
         # The law of `choices.choose`: probabilities of the own target and of another one.
         own, other = 1 - sigma + sigma / count, sigma / count
+        if count == 1:
+            continue  # there is no other
         if step["convention"] == "exclusive":
             own = max(1 - sigma, 1 / count)
             other = (1 - own) / (count - 1)
         found.append(math.log(own / other) if other > 0 else math.inf)
     rounds = document.get("round", _ONCE)["rounds"]
-    return max(found) if document["per_person"] == "one" else sum(found) * rounds
+    whole: float = (max(found) if document["per_person"] == "one" else sum(found)) * rounds
+    return whole
 
 
 def _recompute(data: bytes) -> None:
@@ -180,6 +184,15 @@ def _fixed(document: Mapping[str, Any]) -> str:
     same["steps"] = {name: value for name, value in step.items() if name not in ("name", "token_key", "ticket_key")}
     same["round"] = {name: about.get(name) for name in ("rounds", "scaled", "norm", "radius", "keys")}
     return hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
+
+
+def follows(document: Mapping[str, Any], former: Mapping[str, Any], former_id: str) -> bool:
+    """Say whether a document is of the next iteration of the same run, and nothing but what may differs."""
+    about, before = document.get("round"), former.get("round")
+    if about is None or before is None:
+        return False
+    same = (about.get("former"), about.get("run")) == (former_id, before.get("run", former_id))
+    return same and about["number"] == before["number"] + 1 and _fixed(document) == _fixed(former)
 
 
 # The running total
@@ -303,6 +316,14 @@ class Total:
                 _decline("it does not follow from the iteration that was answered")
             tasks += [None] * (number - 1 - len(tasks)) + [task]
         self.write()
+
+    def check_follows(self, document: Mapping[str, Any]) -> None:
+        """Refuse a document that is not of the next iteration of a run that this phone takes part in."""
+        about = document["round"]
+        known = self.runs.get(about.get("run"), {"tasks": [], "fixed": None})
+        last = known["tasks"][about["number"] - 2 : about["number"] - 1] if about["number"] > 1 else []
+        if last != [about["former"]] or known["fixed"] != _fixed(document):
+            _decline("it does not follow from the iteration that was answered")
 
     def holds(self, task: str) -> bool:
         """Say whether a task was written down."""

@@ -144,7 +144,7 @@ async def run(people: int, *, kept: bool, together: int, signers: int) -> dict[s
             start, own = time.monotonic(), time.process_time()
             crowd = await phones.send(sent)
             came = time.monotonic() - start
-            result = await rehearsal.result()
+            result = await rehearsal.result(rehearsal.document)
             wall, mine = time.monotonic() - start, time.process_time() - own
             spent = {name: seconds_of(pid) - before[name] for name, pid in pids.items()}
             peaks = {name: round(peak_of(pid)) for name, pid in pids.items()} | {"phones": round(peak_of("self"))}

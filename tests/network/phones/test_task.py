@@ -182,6 +182,7 @@ def test_a_plan_that_misses_its_own_epsilon_is_refused() -> None:
     ("text", "why"),
     [
         (plan_text(traffic="flood = 0"), "has no scramblers"),
+        (plan_text(traffic="flood = 1"), "has no scramblers"),
         (plan_text(traffic="dummies = 3\nbatch = 8\ncapped = true"), "capped"),
         (
             plan_text(network="message = 512"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import datetime as dt
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,8 @@ import pytest
 from aiohttp import web
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones import client
+from hushuffle.network.nodes.document import utc_text
+from hushuffle.network.phones import client, service
 from hushuffle.network.phones.choices import point_of
 from hushuffle.network.phones.client import Phone, PhoneError, Task, TryAgainError
 from hushuffle.network.phones.formats import spki_of
@@ -337,13 +340,13 @@ def test_phones_answer_every_iteration_and_services_go_on_when_started_again(tmp
 
 async def _all_have(stage: PhoneStage, task: bytes) -> None:
     """Services look once a second."""
-    for service in stage.services.values():
+    for each in stage.services.values():
         for _ in range(400):
-            if task in service.tasks:
+            if task in each.tasks:
                 break
             await asyncio.sleep(0.05)
         else:
-            pytest.fail(f"{service.name} takes no part")
+            pytest.fail(f"{each.name} takes no part")
 
 
 async def _following(folder: Path) -> bytes:
@@ -424,8 +427,39 @@ def test_a_later_iteration_in_the_folder_of_tasks_is_refused(tmp_path: Path) -> 
             assert later is not None
             (tmp_path / "tasks" / "later.json").write_bytes(later.content)
             await stage.start("scrambler-1", "target-1-1", "issuer", "result")
-            for service in stage.services.values():
-                assert list(service.tasks) == [stage.document.id]
+            for each in stage.services.values():
+                assert list(each.tasks) == [stage.document.id]
+
+    asyncio.run(run())
+
+
+def test_a_service_goes_on_with_an_iteration_when_the_one_before_was_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is started again a week after the first iteration: the second follows from what was published."""
+
+    async def run() -> None:
+        async with PhoneStage(tmp_path, text()) as stage:
+            one = stage.document
+            published = result(*MOVED, start=utc_text(dt.datetime.fromtimestamp(one.starts + 1000, dt.UTC)))
+            two = after(one, published)
+            assert two is not None
+            await stage.start("result", "scrambler-1")
+            content = json.dumps(published).encode()
+            row = (one.id, content)
+            await stage.services["result"].store.do(
+                lambda db: db.execute("INSERT INTO published VALUES (?, ?)", row).rowcount
+            )
+            await stage.services["scrambler-1"].store.forget(one.id)
+            await stage.stop("scrambler-1")
+            over = one.deadline + service.FORGET * one.patience + 604_800
+            monkeypatch.setattr(service, "time", SimpleNamespace(time=lambda: over + 1))
+            await stage.start("scrambler-1")
+            for _ in range(400):
+                if two.id in stage.services["scrambler-1"].tasks:
+                    break
+                await asyncio.sleep(0.05)
+            assert list(stage.services["scrambler-1"].tasks) == [two.id]
 
     asyncio.run(run())
 
@@ -450,12 +484,12 @@ def test_a_result_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
         async with PhoneStage(tmp_path, text()) as stage:
             await web.SockSite(runner, stage.sockets["result"].dup()).start()
             await stage.start("scrambler-1")
-            service = stage.services["scrambler-1"]
-            for one in [*service._running]:  # what looks by itself
+            first_one = stage.services["scrambler-1"]
+            for one in [*first_one._running]:  # what looks by itself
                 one.cancel()
-            session = service.session()
+            session = first_one.session()
             answers[:] = shown
-            found = [await service.published(session, stage.document) for _ in shown]
+            found = [await first_one.published(session, stage.document) for _ in shown]
             assert found == [None, None, None, None, None, {"failed": "x"}]
             await runner.cleanup()
 

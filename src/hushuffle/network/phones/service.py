@@ -188,12 +188,10 @@ class Service:
             return
         self._looking = self._looking or self.session()
         last = document.deadline + FORGET * document.patience + self.settings.keep
-        result = None
-        while result is None:
+        while (result := await self.published(self._looking, document)) is None:
             if time.time() > last:
                 return
-            result = await self.published(self._looking, document)
-            await asyncio.sleep(_LOOK if result is None else 0)
+            await asyncio.sleep(_LOOK)
         following = after(document, result)
         if following is not None and following.id in self._over:
             await self._follow(Task(following, check_task(following)))

@@ -197,6 +197,22 @@ def test_every_outcome_of_an_augmented_shuffle(n: int, k: int, kept: float) -> N
             assert figure.upper - figure.lower < 1e-12
 
 
+def test_a_number_of_dummies_that_is_told_takes_the_guarantee_away() -> None:
+    """One person and two values; the release is the counts, with the number of dummies besides or without it."""
+    law, kept = {**{d: Fraction(2, 3 ** (d + 1)) for d in range(9)}, 9: Fraction(1, 3**9)}, Fraction(1, 2)
+    releases: dict[bool, list[oracle.Law]] = {False: [], True: []}
+    for value, told in itertools.product(range(2), (False, True)):
+        found: oracle.Law = {}
+        for (x, p), (y, q), report in itertools.product(law.items(), law.items(), (False, True)):
+            counts = (x + (report and value == 0), y + (report and value == 1))
+            key = (*counts, x + y) if told else counts
+            found[key] = found.get(key, Fraction(0)) + p * q * (kept if report else 1 - kept)
+        releases[told].append(found)
+    growth = Fraction(1000)
+    assert oracle.hockey_stick(*releases[True], growth) >= kept * law[0]
+    assert oracle.hockey_stick(*releases[False], growth) < Fraction(1, 1000)  # from the end of the table alone
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_geometric_dummies_give_a_guarantee_without_delta(epsilon: float) -> None:
     shuffler = hs.AugmentedShuffle.pure(epsilon=epsilon)

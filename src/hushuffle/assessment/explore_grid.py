@@ -31,7 +31,7 @@ _FINE: Final = 2
 _SEVERAL: Final = "It is known for one report alone, and a person gives several."
 _SENT_ONCE: Final = "Who sent a report is analysed where each person gives one; here a person may give several."
 _COARSE_EPSILONS: Final = (1.0, 2.5, 4.0)
-_FINE_EPSILONS: Final = (1.0, 2.0, 3.5)
+_FINE_EPSILONS: Final = (2.0, 3.5, 5.0)
 _REFUSED: Final = (InvalidInputError, NumericalError, UnsupportedProtocolError)
 
 
@@ -193,13 +193,20 @@ def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Ax
     deltas = tuple(delta.stops[::2]) if quick else (delta.stops[0], delta.stops[delta.start])
     few, most, own = min(sizes), max(sizes), deployments.trusted(own)
     yield from _box([own_k], [own], [noise], [hidden], delta.stops)
-    yield from _box([own_k], sizes, noises, [hidden], deltas)
+    # Figures change least with delta: away from its own one half of the crowds will do.
+    every = {few, own, most, *sizes[::2]} if quick else {*sizes}
+    yield from _box([own_k], every, noises, [hidden], deltas)
+    yield from _box([own_k], {*sizes} - every, noises, [hidden], (delta.stops[delta.start],))
     if deployments.sends:
         yield from _messages(deployments, own, n, k, epsilon, delta, dummies)
         return
     other_k = [int(value) for value in k.stops if value != own_k]
     fewer = {min(noises), noise, max(noises)}
     yield from _box(other_k, {few, own, most}, fewer, [hidden], deltas)
+    if quick:
+        # Where figures change most: more noise is bounded by less in proportion, little noise is not.
+        between = (sizes[len(sizes) // 4], sizes[(3 * len(sizes)) // 4])
+        yield from _box(other_k, {few, own, most, *between}, {noise, *noises[-3:]}, [hidden], deltas)
     others = [stop for stop in dummies.stops if stop != hidden]
     if others:
         # More dummies are bounded from above by more people: what is left to find are lower ends.

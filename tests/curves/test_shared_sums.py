@@ -90,6 +90,25 @@ def test_noisy_sums_of_several_coordinates_are_enumerated(coordinates: int, reac
         assert curve.lower(epsilon)[0] >= exact * 0.97 - 1e-9
 
 
+@pytest.mark.parametrize("l1", [2, 3, 4])
+def test_under_a_cap_both_ends_hold_for_the_worst_of_all_pairs(l1: int) -> None:
+    protocol = hs.SplitAndMix(low=0, high=3, n=300, epsilon=1.0, delta=1e-7, coordinates=2, l1=l1)
+    ratio, places = protocol.noise.chance, np.arange(-150, 150)
+
+    def law(codes: tuple[int, int]) -> np.ndarray:
+        return np.multiply.outer(*((1 - ratio) / (1 + ratio) * ratio ** np.abs(places - code) for code in codes))
+
+    allowed = [(a, b) for a in range(4) for b in range(4) if a + b <= l1]
+    laws, curve = [law(codes) for codes in allowed], SharedSums(protocol=protocol)
+    for epsilon in (0.0, 0.3, 0.8):
+        worst = max(float(np.maximum(p - math.exp(epsilon) * q, 0).sum()) for p in laws for q in laws)
+        assert curve.lower(epsilon)[0] <= worst + 1e-9 <= curve.upper(epsilon) + 2e-9
+    found = hs.dp.epsilon(protocol, delta=1e-7)
+    assert found.upper <= 1.0
+    assert found.lower > 0.99
+    assert hs.dp.compose([(protocol, 3)], delta=3e-7).upper <= 3.001
+
+
 def test_many_coordinates_and_rounds_leave_less_than_the_noise_of_each_says() -> None:
     protocol = made(coordinates=200, epsilon=1.0, delta=1e-9, high=9, n=2_000)
     found = hs.dp.epsilon(protocol, delta=1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, product
 from pathlib import Path
@@ -324,3 +325,38 @@ def test_the_page_prints_what_it_costs() -> None:
     assert made.standard_error() == pytest.approx(1.01 * math.sqrt(2), rel=1e-3)
     mean = hs.SplitAndMix(low=0, high=1, levels=1001, n=10**5, epsilon=0.5, delta=1e-9).standard_error() / 10**5
     assert round(mean, 5) == 0.00003
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "top", "l1"), [(2, 3, 2), (2, 3, 4), (3, 2, 3), (3, 2, 5), (4, 1, 2), (2, 3, 99)]
+)
+def test_the_sensitivity_under_a_cap_is_that_of_the_two_people_farthest_apart(
+    coordinates: int, top: int, l1: int
+) -> None:
+    made = hs.SplitAndMix(low=5, high=5 + top, n=30, epsilon=1.0, delta=1e-2, coordinates=coordinates, l1=l1)
+    allowed = [codes for codes in product(range(top + 1), repeat=coordinates) if sum(codes) <= l1]
+    assert made.distance == max(
+        sum(abs(a - b) for a, b in zip(one, other, strict=True)) for one in allowed for other in allowed
+    )
+    everybody = np.array(list(product(range(top + 1), repeat=coordinates)))
+    clipped = made.clip(everybody)
+    assert clipped.sum(axis=1).max() <= l1
+    kept = everybody.sum(axis=1) <= l1
+    assert np.array_equal(clipped[kept], everybody[kept])
+    assert bool(np.all(clipped <= everybody))
+
+
+def test_a_cap_makes_less_noise_and_cuts_long_vectors_on_the_device() -> None:
+    free = hs.SplitAndMix(low=0, high=10, n=400, epsilon=1.0, delta=1e-6, coordinates=5)
+    capped = replace(free, l1=12.0)
+    assert (free.distance, capped.distance) == (50, 24)
+    assert capped.standard_error() < 0.5 * free.standard_error()
+    assert "(in all at most 12 above 0)" in capped.describe()
+    assert capped.kind != free.kind
+    values = np.tile([10, 10, 4, 0, 0], (400, 1))
+    found = hs.estimate_sum(capped.collect(values, rng=hs.reproducible(1)), protocol=capped)
+    assert np.abs(found.total - 400 * np.array([5, 5, 2, 0, 0])).max() < 6 * found.standard_error
+    with pytest.raises(InvalidInputError, match="`l1` must be left out for one coordinate"):
+        hs.SplitAndMix(low=0, high=10, n=400, epsilon=1.0, delta=1e-6, l1=5)
+    with pytest.raises(InvalidInputError, match="at least one step"):
+        replace(free, l1=0.5)

@@ -80,6 +80,8 @@ class SharedSums(SearchedCurve):
         found = failure + (1 - failure) * rest
         if self.protocol.coordinates == 1:
             told = self.noisy_sum(epsilon) + 16 * EPS  # of a difference of chances
+        elif self.protocol.distance < self.protocol.coordinates * self.protocol.top:
+            told = 1.0  # of which coordinates differ by how much nothing is used
         else:
             told = upper_delta([(_Coordinate(sums=self), self.protocol.coordinates)], epsilon=epsilon, made=self.made)
         found = min(found, told + 2 * failure)
@@ -92,7 +94,7 @@ class SharedSums(SearchedCurve):
         if self.protocol.coordinates == 1:
             seen = self.noisy_sum(epsilon)
         seen = max(seen * (1 - _HAIR) - (1 + math.exp(epsilon)) * self._missed, 0.0)
-        if self.protocol.coordinates > 1:
+        if self.protocol.coordinates > 1 and self._whole:
             seen = max(seen, self._cells.divergence(epsilon))
         return seen, self._witness
 
@@ -112,11 +114,16 @@ class SharedSums(SearchedCurve):
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         """Return the laws of the noisy sum, or of the sum of the cells that those of several coordinates are in."""
         del log_tail
-        return (self._cells,)
+        return (self._cells,) if self._whole else ()
+
+    @property
+    def _whole(self) -> int:
+        """In how many coordinates the two vectors that are farthest apart differ by `top`."""
+        return sum(part // self.protocol.top for part in self.protocol.farthest_pair)
 
     @cached_property
     def _cells(self) -> DatasetPair:
-        top, coordinates = self.protocol.top, self.protocol.coordinates
+        top, coordinates = self.protocol.top, self._whole  # the others are not looked at
         cells = min(_CELLS, max(_SUMMED // coordinates, 2))
         # Below 1 all losses are alike, and from there on cells rise by about the same: their sum tells nearly all.
         ends = np.unique(np.linspace(1, top, cells).astype(np.int64)).astype(np.float64)
@@ -136,8 +143,9 @@ class SharedSums(SearchedCurve):
 
     @property
     def _seen(self) -> float:
-        """The chance that the noise of no coordinate is negative."""
-        return (1 + self.protocol.noise.chance) ** -self.protocol.coordinates
+        """The chance that the noise of no coordinate in which the two differ goes back towards the other."""
+        changed = sum(-(-part // self.protocol.top) for part in self.protocol.farthest_pair)
+        return (1 + self.protocol.noise.chance) ** -changed
 
     @property
     def _missed(self) -> float:
@@ -168,7 +176,7 @@ class _Coordinate(SearchedCurve):
 
     @property
     def pure(self) -> float:
-        return self.sums.protocol.pure_part / self.sums.protocol.coordinates * (1 + _HAIR)
+        return self.sums.protocol.pure_part / self.sums.protocol.distance * self.sums.protocol.top * (1 + _HAIR)
 
     def upper(self, epsilon: float) -> float:
         return 0.0 if epsilon >= self.pure else self.sums.noisy_sum(epsilon) * (1 + _HAIR) + 16 * EPS

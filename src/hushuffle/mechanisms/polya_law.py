@@ -13,6 +13,7 @@ Source: docs/theory/split-and-mix.md, Lemma 6 and Theorem 9.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -36,6 +37,7 @@ _FAINT: Final = _UNIT >> 120
 """Below this weight a number is left out."""
 
 _FINE: Final = 1 << 128
+_DIGITS: Final = Context(prec=60)
 
 MOST: Final = 1 << 20
 """Most different numbers that a table may have."""
@@ -105,6 +107,19 @@ class PolyaLaw:
                 first = int(np.searchsorted(self.high, words[place], side="left"))
                 after[place] = first + np.searchsorted(self.low[first : after[place]], word, side="right")
         return after.astype(np.int64) - 1
+
+
+def ratio_of(epsilon: float, distance: int) -> int:
+    """Return the smallest number of 2**64 parts that is not below e**(-epsilon/distance), or one more.
+
+    >>> ratio_of(1.0, 10) / SCALE
+    0.9048374180359595
+    """
+    ratio = _DIGITS.multiply(_DIGITS.exp(_DIGITS.divide(Decimal(-epsilon), Decimal(distance))), Decimal(SCALE))
+    found = int(ratio.to_integral_value(rounding="ROUND_CEILING", context=_DIGITS)) + 1
+    if found >= SCALE:
+        _checks.reject("epsilon", "so large that noise is finite", epsilon)
+    return found
 
 
 @lru_cache(maxsize=8)

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.polya_law import SCALE, PolyaLaw
+from hushuffle.mechanisms.polya_law import SCALE, PolyaLaw, ratio_of
 from hushuffle.model import NumberGrid
 from hushuffle.numerics.exact import log_upwards
 from hushuffle.randomness import secure
@@ -41,7 +40,6 @@ _FAR: Final = 1 << 62
 WRAP: Final = 2.0**-40
 """The chance that the noise in a sum is too large for the modulus is at most this."""
 
-_DIGITS: Final = Context(prec=60)
 _EPS: Final = 2.0**-52
 _TRIED: Final = 200
 
@@ -68,6 +66,8 @@ class SplitAndMix(_checks.ByName):
         levels: numbers are rounded to so many equally spaced levels by a coin, without bias; None: they are integers.
         honest: the share of the n people who answer and follow the protocol and do not work with the reader, in (0, 1].
         coordinates: numbers of each person, 1 to 1,024. Each has its own sum, and messages of its own.
+        l1: how far a person's numbers are above `low`, all together, at most; more is cut on the device (`clip`), and
+            noise is made for less. None: as far as they can be.
 
     Raises:
         InvalidInputError: an argument out of range; noise too wide for the tables (take fewer levels); a delta that 64
@@ -92,6 +92,7 @@ class SplitAndMix(_checks.ByName):
     levels: int | None = None
     honest: float = 1.0
     coordinates: int = 1
+    l1: float | None = None
     noise: PolyaLaw = field(init=False, repr=False, compare=False)
     messages: int = field(init=False, repr=False, compare=False)
     modulus: int = field(init=False, repr=False, compare=False)
@@ -111,9 +112,15 @@ class SplitAndMix(_checks.ByName):
             _checks.reject("high", f"above low = {self.low:g}", f"{self.high:g}")
         if self.levels is not None:
             self._set("levels", self.grid.levels)
+        if self.l1 is not None:
+            self._set("l1", _checks.positive("l1", self.l1))
+            if self.coordinates == 1:
+                _checks.reject("l1", "left out for one coordinate", self.l1, "Take a smaller high.")
+            if not 1 <= self.l1 / self.step < 2**61 / self.top:
+                _checks.reject("l1", f"at least one step, {self.step:g}, and not too large to be counted", self.l1)
         if self.needed < 2:
             _checks.reject("honest", "so large that at least 2 people are", self.honest, "One person hides in nobody.")
-        self._set("noise", PolyaLaw.of(shares=self.needed, ratio=_ratio(self.epsilon, self.distance)))
+        self._set("noise", PolyaLaw.of(shares=self.needed, ratio=ratio_of(self.epsilon, self.distance)))
         self._set("modulus", 1 << self._bits())
         rest = self.delta - (1 + math.exp(self.epsilon)) * self.rounding
         messages, slack = _fewest(self.needed, self.modulus, rest / (self.coordinates * self.changes) * (1 - 8 * _EPS))
@@ -141,7 +148,7 @@ class SplitAndMix(_checks.ByName):
     @property
     def kind(self) -> str:
         """What it has in common with the same for another number of people."""
-        parts = (self.low, self.high, self.levels, self.epsilon, self.delta, self.honest, self.coordinates)
+        parts = (self.low, self.high, self.levels, self.epsilon, self.delta, self.honest, self.coordinates, self.l1)
         return f"SplitAndMix{parts}"
 
     @property
@@ -168,7 +175,22 @@ class SplitAndMix(_checks.ByName):
     @property
     def distance(self) -> int:
         """The sensitivity: the largest L1 distance between two people's codes, all coordinates together."""
-        return self.coordinates * self.top
+        return sum(self.farthest_pair)
+
+    @property
+    def cap(self) -> int:
+        """The largest sum of a person's codes."""
+        most = self.coordinates * self.top
+        return most if self.l1 is None else min(int(self.l1 / self.step * (1 + 1e-12)), most)
+
+    @cached_property
+    def farthest_pair(self) -> tuple[int, int]:
+        """The sums of codes of two people who are farthest apart: they have no coordinate above 0 in common."""
+        pairs = [
+            (min(self.cap, used * self.top), min(self.cap, (self.coordinates - used) * self.top))
+            for used in range(self.coordinates, self.coordinates // 2 - 1, -1)
+        ]
+        return max(pairs, key=sum)
 
     @property
     def needed(self) -> int:
@@ -269,6 +291,18 @@ class SplitAndMix(_checks.ByName):
         codes: Integers = np.clip(numbers.astype(np.int64), int(self.low), int(self.high)) - int(self.low)
         return codes
 
+    def clip(self, codes: Integers) -> Integers:
+        """Return people's codes, shape (people, coordinates), scaled down and rounded down where they are above `cap`.
+
+        Whoever is cut counts for less than they have; of numbers rounded to levels a coin can take one above it.
+
+        >>> short = SplitAndMix(low=0, high=9, n=100, epsilon=1.0, delta=1e-6, coordinates=3, l1=10)
+        >>> short.clip(np.array([[9, 1, 0], [9, 9, 2]])).tolist(), short.distance
+        ([[9, 1, 0], [4, 4, 1]], 19)
+        """
+        total = codes.sum(axis=1, keepdims=True)
+        return np.where(total > self.cap, codes * self.cap // np.maximum(total, 1), codes)
+
     def shares(self, codes: Integers, *, rng: Randomness) -> Integers:
         """Return the messages of people with these codes, shape (messages, people): what each device sends.
 
@@ -310,14 +344,16 @@ class SplitAndMix(_checks.ByName):
             _checks.reject("values", rule, f"<shape {array.shape}>")
         self.answers(columns.shape[0])
         found = np.empty((self.coordinates, self.messages * columns.shape[0]), dtype=np.int64)
-        for row, column in zip(found, columns.T, strict=True):
-            sent = self.shares(self.encode(column, rng=source), rng=source).ravel()
+        codes = self.clip(np.stack([self.encode(column, rng=source) for column in columns.T], axis=1))
+        for row, column in zip(found, codes.T, strict=True):
+            sent = self.shares(column, rng=source).ravel()
             row[:] = sent[source.permutation(sent.size)]
         return found
 
     def describe(self) -> str:
         """Return the deployment in one sentence."""
         several = f"{self.coordinates:,} numbers" if self.coordinates > 1 else "a number"
+        several += "" if self.l1 is None else f" (in all at most {self.l1:g} above {self.low:g})"
         rounded = "integers" if self.levels is None else f"rounded to {self.levels:,} levels"
         return (
             f"{self.n:,} people: each has {several} from {self.low:g} to {self.high:g} ({rounded}), adds a share of "
@@ -334,15 +370,6 @@ def people_needed(honest: float, n: int) -> int:
     3
     """
     return math.ceil(Fraction(repr(honest)) * n)
-
-
-def _ratio(epsilon: float, distance: int) -> int:
-    """Return the smallest number of 2**64 parts that is not below e**(-epsilon/distance)."""
-    ratio = _DIGITS.multiply(_DIGITS.exp(_DIGITS.divide(Decimal(-epsilon), Decimal(distance))), Decimal(SCALE))
-    found = int(ratio.to_integral_value(rounding="ROUND_CEILING", context=_DIGITS)) + 1
-    if found >= SCALE:
-        _checks.reject("epsilon", "so large that noise is finite", epsilon)
-    return found
 
 
 def _reach(ratio: float, groups: float) -> int:

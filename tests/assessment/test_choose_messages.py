@@ -220,7 +220,7 @@ def test_what_is_missed_says_how_many_messages_it_takes_and_that_is_enough() -> 
     bits = choose(ASKED, most_messages=9, most_bits=2)
     assert missed(bits)["true reports, blanket messages"].reason.endswith("bits of each person; 2 may be sent.")
     small = missed(choose(wishes(n=2, k=2, epsilon=0.01, guessing=0.9), most_messages=9))
-    exposed = "Not private enough, with any number of messages."
+    exposed = "Not private enough, with 1 messages of each person besides, the most that are tried."
     assert small["true reports, fakes of each value"].reason == exposed
     kept = {**wishes(epsilon=1.0), "memoised": True, "rounds": 3}
     averaged = "What is fresh in every round is averaged out over many of them."
@@ -261,3 +261,15 @@ def test_the_report_has_messages_and_no_local_epsilon() -> None:
 def test_limits_that_are_wrong(name: str, value: float) -> None:
     with pytest.raises(InvalidInputError, match=name):
         choose(ASKED, **{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("_alone")
+def test_no_limit_of_messages_is_one_that_can_be_met() -> None:
+    """As many coins as people may throw, and not one more."""
+    found = choose({"population": {"n": 20_000, "k": 5}, "targets": {"delta": 1e-8, "standard_error": 0.1}})
+    assert {miss.reason for miss in found.missed if "must be" in miss.reason} == set()
+    unlimited = choose(
+        {"population": {"n": 20_000, "k": 5}, "targets": {"delta": 1e-8, "standard_error": 0.1}},
+        most_messages=math.inf,
+    )
+    assert "blanket-messages" in several(unlimited)

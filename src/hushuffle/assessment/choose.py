@@ -164,7 +164,7 @@ def _refuse(first: Specification, file: str) -> None:
     targets = first.targets
     if all(getattr(targets, key) is None for key in _ASKED):
         hint = "For example standard_error = 0.01, or epsilon = 0.5."
-        unfit("targets", "must ask for accuracy or privacy", "neither", hint, where=file)
+        unfit("targets", f"must ask for one of {', '.join(_ASKED)}", "none of them", hint, where=file)
     if isinstance(first.population, ReachPopulation) or first.population.grid is not None:
         hint = "hs.best_levels compares the mechanisms for numbers."
         unfit("population.kind", "must be categories to choose among mechanisms", "another", hint, where=file)

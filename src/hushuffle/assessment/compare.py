@@ -18,6 +18,13 @@ from hushuffle.specification import ReachPopulation, Specification, build_protoc
 from hushuffle.specification._base import unfit
 from hushuffle.specification.sums import SumSpecification, load_deployment
 
+_LAST: Final = (
+    "standard error",
+    "bits of a report",
+    "reports of each person",
+    "messages of each person",
+    "bits of each person",
+)
 _NONE: Final = "no figure"
 _DIFFERS: Final = "differs"
 _ASKED: Final = (
@@ -98,7 +105,7 @@ def _of_column(name: str, specification: Specification, folder: Path, colluders:
         if specification.shuffler.kind != "mallows":
             protocol = build_protocol(specification, n=population.n, k=len(population.labels))
             messages = 1 + protocol.shuffler.own_messages
-        facts |= _sent(bits, messages)
+        facts |= _sent(bits, messages, times=specification.population.most * (specification.rounds or 1))
         if specification.population.grid is not None:
             facts["numbers"] = _numbers(specification.population.grid)
         if of_mean is not None:
@@ -119,7 +126,7 @@ def _of_sum(name: str, specification: SumSpecification, folder: Path, colluders:
         "delta": f"{specification.delta:g}",
         "numbers": _numbers(grid),
         **_errors(protocol.standard_error() / protocol.n, protocol.n),
-        **_sent(protocol.bits_per_message, protocol.messages),
+        **_sent(protocol.bits_per_message, protocol.messages, times=specification.times),
     }
     if colluders:
         spared = colluders <= protocol.n - protocol.needed
@@ -131,11 +138,13 @@ def _numbers(grid: NumberGrid) -> str:
     return f"{grid.low:g} to {grid.high:g}, {grid.levels:,} levels"
 
 
-def _sent(bits: float, messages: float) -> dict[str, Cell]:
+def _sent(bits: float, messages: float, *, times: int) -> dict[str, Cell]:
+    """Return what a person sends who gives so many reports, in all rounds together, as epsilon is of all of them."""
     return {
         "bits of a report": f"{bits:.4g}",
-        "messages of each person": f"{messages:.4g}",
-        "bits of each person": f"{bits * messages:.4g}",
+        "reports of each person": f"{times:,}",
+        "messages of each person": f"{times * messages:.4g}",
+        "bits of each person": f"{times * bits * messages:.4g}",
     }
 
 
@@ -231,7 +240,7 @@ def _gives(compared: Sequence[Compared]) -> Iterator[tuple[str, list[Cell]]]:
         yield words, [one.figures.get(question, _NONE) for one in compared]
     beside = [row for one in compared for row in one.facts if row in _OF_NUMBERS or row.startswith("central epsilon")]
     yield from map(facts, sorted(set(beside)))
-    for row in ("standard error", "bits of a report", "messages of each person", "bits of each person"):
+    for row in _LAST:
         yield facts(row)
 
 

@@ -30,7 +30,6 @@ _SOME: Final = 1e-9
 _SENT: Final = {"blanket-messages": "blanket messages", "fakes-per-value": "fakes of each value"}
 _READABLE: Final = "Reports are the answers: there is no local epsilon if the shuffler fails."
 _NO_MESSAGES: Final = "Further messages are not allowed (most_messages)."
-_EXPOSED: Final = "Not private enough, with any number of messages."
 _STEPS: Final = 30
 
 
@@ -79,6 +78,14 @@ class MessageSearch(Search):
             return 1, min(0.5, rounded(MOST / (self.wishes.n * self.wishes.k), up=False))
         return max(1, min(MOST_TRIALS, LARGEST // self.wishes.n)), 1.0
 
+    @property
+    def _exposed(self) -> str:
+        most, (coins, p) = "", self._largest
+        if self.shuffler["kind"] != "scrambler":
+            own = self.protocol(self._local, self._table(coins, p)).shuffler.own_messages
+            most = f", with {own:,g} messages of each person besides, the most that are tried"
+        return f"Not private enough{most or f', with {coins:,} dummies, the most that are tried'}."
+
     def _table(self, coins: int, p: float) -> dict[str, Any]:
         kind, honest = self.shuffler["kind"], self.wishes.honest
         if kind == "scrambler":
@@ -97,7 +104,7 @@ class MessageSearch(Search):
         hidden = asked.epsilon is not None or (asked.guessing is not None and self.exposure.total == 1)
         table = self._fewest() if hidden else self._most()
         if table is None:
-            return Miss(search=self, reason=_EXPOSED if hidden else _NO_MESSAGES)
+            return Miss(search=self, reason=self._exposed if hidden else _NO_MESSAGES)
         return self._judged(self._local, table)
 
     def _fewest(self) -> dict[str, Any] | None:
@@ -135,6 +142,7 @@ class MessageSearch(Search):
         def table(messages: float) -> dict[str, Any]:
             if not own:
                 return self._table(int(messages), 1.0)
+            messages = min(messages, most)  # a logarithm may round it up
             tossed = with_messages(self.protocol(local), messages).shuffler.tossed
             assert tossed is not None
             coins = max(1, math.ceil(messages)) if self.shuffler["kind"] == "blanket-messages" else 1

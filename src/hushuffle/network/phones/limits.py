@@ -246,8 +246,8 @@ def settle(folder: str) -> None:
 class Total:
     """What was spent for the tasks of one state folder; to be used while `alone` in it.
 
-    The file names its own number in the file system. A copy, or an old state that was put back, has another one: two
-    phones that go on from one total would spend twice of it. `moved`: take it all the same.
+    The file names its own number in the file system. A copy has another one, and mostly an old state that was put back:
+    two phones that go on from one total would spend twice of it. `moved`: take it all the same.
 
     Raises:
         PhoneError: it is missing beside tasks that were answered, damaged or a copy.

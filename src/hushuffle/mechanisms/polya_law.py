@@ -112,8 +112,8 @@ class PolyaLaw:
 def ratio_of(epsilon: float, distance: int) -> int:
     """Return the smallest number of 2**64 parts that is not below e**(-epsilon/distance), or one more.
 
-    >>> ratio_of(1.0, 10) / SCALE
-    0.9048374180359595
+    >>> round(ratio_of(1.0, 10) / SCALE, 9)
+    0.904837418
     """
     ratio = _DIGITS.multiply(_DIGITS.exp(_DIGITS.divide(Decimal(-epsilon), Decimal(distance))), Decimal(SCALE))
     found = int(ratio.to_integral_value(rounding="ROUND_CEILING", context=_DIGITS)) + 1

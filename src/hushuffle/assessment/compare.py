@@ -12,6 +12,7 @@ from hushuffle import _checks
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.sums import assess_sum
 from hushuffle.assessment.targets import GUESSES, strongest
+from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.model import Bound, Cell, NumberGrid, Progress, Report, Scenario, Table, Target, silent
 from hushuffle.model.report import software
 from hushuffle.specification import ReachPopulation, Specification, build_protocol
@@ -102,7 +103,7 @@ def _of_column(name: str, specification: Specification, folder: Path, colluders:
         facts[_COLLUDING.format(colluders)] = _against(report.statement.scenarios)
     if population is not None and not isinstance(specification.population, ReachPopulation):
         bits, messages = specification.randomizer.build(len(population.labels)).layout.bits, 1.0
-        if specification.shuffler.kind != "mallows":
+        if specification.shuffler.reveals is not Reveals.NOISY_ORDER:
             protocol = build_protocol(specification, n=population.n, k=len(population.labels))
             messages = 1 + protocol.shuffler.own_messages
         facts |= _sent(bits, messages, times=specification.population.most * (specification.rounds or 1))

@@ -155,7 +155,7 @@ def _refuse(specification: Specification) -> None:
     if isinstance(specification.population, ReachPopulation):
         hint = "assess shows the charts of a reach study."
         unfit("population", "must be people with one value each to explore", "a study of reach", hint)
-    if specification.shuffler.kind == "mallows":
+    if specification.shuffler.reveals is Reveals.NOISY_ORDER:
         hint = "A noisy order belongs to these very people: there is none for others. assess shows its charts."
         unfit("shuffler.kind", "must not keep an order to explore", '"mallows"', hint)
 

@@ -14,6 +14,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Chart, Population, Series, Table, Target
 from hushuffle.questions.dp import epsilon
 from hushuffle.specification import Specification, build_protocol
+from hushuffle.specification._base import unfit
 
 _TIMES: Final = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 
@@ -156,6 +157,19 @@ class MessageChoice:
     def met(self) -> bool:
         """Whether the fewest messages meet all targets: more would be more private and less accurate."""
         return all(target.met for target in self.targets)
+
+
+def has_messages_to_choose(specification: Specification) -> bool:
+    """Return whether people send further messages, whose number calibration chooses.
+
+    Raises:
+        SpecificationError: the shuffler adds dummies of each value: their law is its own.
+    """
+    chosen = specification.shuffler.calibrated
+    if chosen == "nothing":
+        hint = "pure_epsilon says the guarantee itself; of another law assess says what its dummies hide."
+        unfit("shuffler.kind", "must be another to calibrate", f'"{specification.shuffler.kind}"', hint)
+    return chosen == "messages"
 
 
 def calibrate_messages(specification: Specification, *, base_folder: Path = Path()) -> MessageChoice:

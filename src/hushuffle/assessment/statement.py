@@ -134,11 +134,8 @@ def _threats(
         who = f"The shuffler, run by {said.shuffler}," if said.shuffler else "The shuffler (say who runs it)"
         kept = "the order of release" if reveals is Reveals.NOISY_ORDER else "who sent what"
         yield f"{who} is trusted to hide {kept}. It sees every report as the device sent it."
-        if specification.shuffler.kind == "augmented":
-            yield (
-                "It is trusted to add dummies too: to keep each report by a coin, to draw how many dummies of each "
-                "category there are, and to tell nobody. If it does not, nothing hides an answer."
-            )
+        if specification.shuffler.trusted_with:
+            yield specification.shuffler.trusted_with
     if local is not None and reveals is not Reveals.SENDERS:
         left = (
             "nothing protects" if math.isinf(local.upper) else f"the noise of the device bounds it by {_factor(local)}"
@@ -168,12 +165,8 @@ def _assumptions(specification: Specification, reveals: Reveals, population: Pop
         )
         sentences["devices"] += " They keep each report, and send it whenever its value is theirs."
         sentences["no_repeats"] += f" Each person's value {exposure.stays}."
-    shuffler = specification.shuffler
-    if shuffler.kind == "blanket-messages" or shuffler.kind == "fakes-per-value":  # noqa: PLR1714 - narrows the type
-        share = "all people" if shuffler.honest == 1 else f"a share of {shuffler.honest:g} of the people"
-        sentences["devices"] += f" Those of {share} send their further messages, and nobody is told which these are."
-    if shuffler.kind == "augmented":
-        sentences["shuffler"] += " It adds dummies as is described, and tells nobody how many."
+    for key, sentence in specification.shuffler.assumed.items():
+        sentences[key] += sentence
     if reveals is Reveals.SUMS:
         sentences["shuffler"] = "At least one of the servers that add reports up does not work with the others."
     for key, sentence in sentences.items():
@@ -262,7 +255,7 @@ def _unprotected(
     for row in unanswered:
         if row.question in _REFUSED:
             yield f"{row.topic}: {row.reason}"
-    if specification.shuffler.kind == "mallows" and "order-privacy" not in questions:
+    if specification.shuffler.reveals is Reveals.NOISY_ORDER and "order-privacy" not in questions:
         yield "What the order of release says: no adversary who reads it was asked for."
 
 

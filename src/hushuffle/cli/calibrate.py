@@ -59,7 +59,7 @@ def calibrate(
 
         return calibrate_file(collection, specification.parent, as_json=json, strict=strict)
     from hushuffle.assessment.calibrate import calibrate as run  # noqa: PLC0415
-    from hushuffle.assessment.messages import calibrate_messages  # noqa: PLC0415
+    from hushuffle.assessment.messages import calibrate_messages, has_messages_to_choose  # noqa: PLC0415
     from hushuffle.assessment.shared_noise import calibrate_columns  # noqa: PLC0415
 
     folder = specification.parent
@@ -68,12 +68,7 @@ def calibrate(
             shared = calibrate_columns(collection, base_folder=folder, progress=tell)
         sys.stdout.write(_text(_of_columns(shared)) if json else "\n".join(_lines_of_columns(shared)) + "\n")
         return judged(shared.targets, strict=strict)
-    if collection.columns[""].shuffler.kind == "augmented":
-        from hushuffle.specification._base import unfit  # noqa: PLC0415 - only when needed
-
-        hint = "pure_epsilon says the guarantee itself; of another law assess says what its dummies hide."
-        unfit("shuffler.kind", "must be another to calibrate", '"augmented"', hint)
-    if collection.columns[""].shuffler.kind in ("blanket-messages", "fakes-per-value"):
+    if has_messages_to_choose(collection.columns[""]):
         messages = calibrate_messages(collection.columns[""], base_folder=folder)
         sys.stdout.write(_text(_of_messages(messages)) if json else "\n".join(_lines_of_messages(messages)) + "\n")
         return judged(messages.targets, strict=strict)

@@ -21,6 +21,7 @@ from hushuffle.collection.collect import Collected, Prepared, prepare
 from hushuffle.collection.request import Request, TooFewPeople
 from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, remove_abandoned, remove_unfinished, workplace
+from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.specification import Collection
 from hushuffle.tables.parquet import UnreadableFile
 from hushuffle.tables.sources import files_of
@@ -84,7 +85,7 @@ def collect_batch(
             "Records of which a person has several are not collected in batches: a person could be in several of them. "
             "Collect all files at once, or leave population.person out if every record is another person's."
         )
-    if collection.shuffler.kind == "mallows":
+    if collection.shuffler.reveals is Reveals.NOISY_ORDER:
         fail("A public order is one of all people: with a Mallows shuffle there are no batches.")
     notebook = out.absolute().with_name(f"{out.absolute().name}.state.json")
     with alone(out):

@@ -24,6 +24,7 @@ from hushuffle.estimation.poisoning import usual_fakes
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation, Shuffler
+from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.model import Estimate, Histogram, NumberGrid, Progress, Warned, silent
 from hushuffle.report.formatting import plural
 from hushuffle.specification import ReachPopulation, Specification, parse
@@ -127,12 +128,17 @@ class Tally:
     @property
     def protocol(self) -> Protocol:
         """What was collected: all people, dummies and coins counted."""
-        shuffler: Shuffler = Scrambler(dummies=self.manifest.dummies)
+
+        def with_shuffler(shuffler: Shuffler) -> Protocol:
+            return Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
+
+        made = with_shuffler(Scrambler(dummies=self.manifest.dummies))
         if self.manifest.coins:
-            shuffler = SecureAggregation(coins=self.manifest.coins, servers=1, honest=0)
-        if self.specification.shuffler.kind in ("blanket-messages", "fakes-per-value", "augmented"):
-            shuffler = self.specification.shuffler.build()
-        made = Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
+            made = with_shuffler(SecureAggregation(coins=self.manifest.coins, servers=1, honest=0))
+        if self.specification.shuffler.reveals is Reveals.MULTISET:
+            described = with_shuffler(self.specification.shuffler.build())
+            # What people or the shuffler throw coins for is no number of dummies from the blanket.
+            made = described if described.shuffler.tossed or described.shuffler.value_law else made
         # How many messages people sent was counted.
         sent = made.shuffler.value_law is None and made.shuffler.most_dummies is not None
         return made.with_dummies(self.manifest.dummies) if sent else made
@@ -188,7 +194,7 @@ def _released(source: Path) -> Path:
 def _of_counts(file: Path) -> Tally:
     manifest, counts = read_counts(file)
     specification, randomizer = _described(manifest, file)
-    summed = specification.shuffler.kind == "secure-aggregation"
+    summed = specification.shuffler.reveals is Reveals.SUMS
     each = specification.shuffler.build().all_coins if summed else 0
     if bool(each) != bool(manifest.coins) or (each and manifest.coins % each):
         fail(f"{file}: coins and specification do not fit together: it may have been edited.")

@@ -110,7 +110,7 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         # Coins of one column, categories and randomizer say nothing about those of others, and are those of all rounds.
         drawn_by = hashlib.sha256(asked.mechanism(kernel).encode()).hexdigest()
         kernel = replace(kernel, key=derived(key, f"memoised 1, {drawn_by}"), memoised=True)
-    ordered = specification.shuffler.kind == "mallows"
+    ordered = specification.shuffler.reveals is Reveals.NOISY_ORDER
     none = _counted(kernel, np.empty(0, dtype=kernel.layout.dtype)) if _only_sums(specification) else None
     if batches is None:
         gathered = spark.gathered(asked, kernel, request, spill)
@@ -173,18 +173,18 @@ def _coins_of_the_number(dummy_key: bytes | None, numbers: int) -> Randomness:
 
 def _refuse_shuffler(specification: Specification, request: Request) -> None:
     """Refuse what does not hide who sent what, and an order with what does not go with it."""
-    kind = specification.shuffler.kind
-    if kind == "none":
+    reveals = specification.shuffler.reveals
+    if reveals is Reveals.SENDERS:
         message = 'Without a shuffler the order of the reports would say who sent which. Use kind = "uniform".'
         raise UnsupportedProtocolError(message)
-    if kind == "mallows":
+    if reveals is Reveals.NOISY_ORDER:
         refuse_order(request)
     elif request.reference is not None:
         fail('A reference order goes with [shuffler] kind = "mallows" only: others leave nothing of the order.')
 
 
 def _only_sums(specification: Specification) -> bool:
-    return specification.shuffler.kind == "secure-aggregation"
+    return specification.shuffler.reveals is Reveals.SUMS
 
 
 def _counted(kernel: Kernel, reports: Packed) -> Histogram:

@@ -17,6 +17,7 @@ from hushuffle.collection.engines.spark_session import check_installed, plainly,
 from hushuffle.collection.engines.spark_tasks import ID, NAMELESS, TWICE, VALUE, CsvReader, Reader
 from hushuffle.collection.request import Asked, Gathered, Request
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.specification import Specification
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN
 from hushuffle.tables.csv_form import KINDS
@@ -46,13 +47,13 @@ def check(specification: Specification) -> None:
     if specification.population.whose is not None and not specification.memoised:
         message = "Records of which each person has several are not collected with Spark yet: take --engine local."
         raise UnsupportedProtocolError(message)
-    if specification.shuffler.kind == "augmented" and specification.shuffler.build().kept < 1:
+    if specification.shuffler.reveals is Reveals.NOISY_ORDER:
+        message = "A Mallows shuffle needs everybody's place in one order: collect it with --engine local."
+        raise UnsupportedProtocolError(message)
+    if specification.shuffler.build().kept < 1:
         message = "A shuffler that keeps a sample of the reports is run on one machine only: take --engine local."
         raise UnsupportedProtocolError(message)
     check_installed()
-    if specification.shuffler.kind == "mallows":
-        message = "A Mallows shuffle needs everybody's place in one order: collect it with --engine local."
-        raise UnsupportedProtocolError(message)
 
 
 def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gathered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, NoReturn, Self
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self
 
 import tomli_w
 from pydantic import (
@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
 from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
+from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.tables.conditions import parse_condition
 from hushuffle.tables.labels import as_label
 
@@ -30,6 +31,26 @@ class Section(BaseModel):
     """One table of a specification: frozen, no unknown key, no guessing of types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class ShufflerSection(Section):
+    """[shuffler]: what it builds, what its release says, and what its page has to say besides."""
+
+    assumed: ClassVar[Mapping[str, str]] = {}
+    """Sentences to add to assumptions, by their keys."""
+    calibrated: ClassVar[Literal["noise", "messages", "nothing"]] = "noise"
+    """What `hushuffle calibrate` chooses."""
+    trusted_with: ClassVar[str] = ""
+    """What whoever runs it is trusted with besides hiding who sent what."""
+
+    def build(self) -> Shuffler:
+        """Return the shuffler."""
+        raise NotImplementedError
+
+    @property
+    def reveals(self) -> Reveals:
+        """What the released order says."""
+        return self.build().reveals
 
 
 class File(Section):

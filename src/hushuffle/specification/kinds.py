@@ -17,7 +17,7 @@ from hushuffle.mechanisms.shufflers.augmented_shuffle import LARGEST_PURE
 from hushuffle.mechanisms.shufflers.blanket_messages import MOST_TRIALS
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
 from hushuffle.mechanisms.shufflers.secure_aggregation import MOST_COINS, MOST_SERVERS
-from hushuffle.specification._base import Epsilon, Name, Probability, Section, either, refuse
+from hushuffle.specification._base import Epsilon, Name, Probability, Section, ShufflerSection, either, refuse
 from hushuffle.specification.order import MallowsShuffle, Order
 
 PLANNED = {
@@ -110,13 +110,12 @@ RANDOMIZERS: Final = _found()
 """The section of each kind of randomizer: one for each mechanism that declares a `table`."""
 
 
-class UniformShuffle(Section):
+class UniformShuffle(ShufflerSection):
     """Reports leave in a uniformly random order."""
 
     kind: Literal["uniform"]
 
     def build(self) -> shufflers.Shuffler:
-        """Return the shuffler."""
         return shufflers.UniformShuffle()
 
 
@@ -234,7 +233,7 @@ Dummies = Annotated[
 ]
 
 
-class Scrambler(Section):
+class Scrambler(ShufflerSection):
     """Adds dummy reports, then all leave in a uniformly random order."""
 
     kind: Literal["scrambler"]
@@ -242,14 +241,19 @@ class Scrambler(Section):
     """How many dummy reports are added, drawn from the randomizer's blanket: a number, or the law of a random one."""
 
     def build(self) -> shufflers.Shuffler:
-        """Return the shuffler."""
         drawn = self.dummies
         return shufflers.Scrambler(dummies=drawn if isinstance(drawn, int) else drawn.law())
 
 
-class BlanketMessages(Section):
+def _kept_secret(honest: float) -> dict[str, str]:
+    share = "all people" if honest == 1 else f"a share of {honest:g} of the people"
+    return {"devices": f" Those of {share} send their further messages, and nobody is told which these are."}
+
+
+class BlanketMessages(ShufflerSection):
     """People send further messages, drawn from the randomizer's blanket; all leave in a uniformly random order."""
 
+    calibrated = "messages"
     kind: Literal["blanket-messages"]
     p: Annotated[float, Field(gt=0, le=1)]
     """The probability that a person's coin shows heads: for each head it sends one message besides."""
@@ -258,29 +262,42 @@ class BlanketMessages(Section):
     honest: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of the people who do so and keep it to themselves: the guarantee is against all others."""
 
+    @property
+    def assumed(self) -> Mapping[str, str]:  # type: ignore[override]
+        return _kept_secret(self.honest)
+
     def build(self) -> shufflers.Shuffler:
-        """Return the shuffler."""
         return shufflers.BlanketMessages(p=self.p, trials=self.trials, honest=self.honest)
 
 
-class FakesPerValue(Section):
+class FakesPerValue(ShufflerSection):
     """People send fake reports, for each category by a coin of its own; all leave in a uniformly random order."""
 
+    calibrated = "messages"
     kind: Literal["fakes-per-value"]
     p: Probability
     """The probability of a fake report of a category, for each person."""
     honest: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of the people who do so and keep it to themselves: the guarantee is against all others."""
 
+    @property
+    def assumed(self) -> Mapping[str, str]:  # type: ignore[override]
+        return _kept_secret(self.honest)
+
     def build(self) -> shufflers.Shuffler:
-        """Return the shuffler."""
         return shufflers.FakesPerValue(p=self.p, honest=self.honest)
 
 
-class AugmentedShuffle(Section):
+class AugmentedShuffle(ShufflerSection):
     """The shuffler keeps a sample of the reports and adds dummies of each category; all leave in a random order."""
 
     model_config = ConfigDict(json_schema_extra=either("pure_epsilon", "each"))
+    assumed = {"shuffler": " It adds dummies as is described, and tells nobody how many."}  # noqa: RUF012 - a constant
+    trusted_with = (
+        "It is trusted to add dummies too: to keep each report by a coin, to draw how many dummies of each category "
+        "there are, and to tell nobody. If it does not, nothing hides an answer."
+    )
+    calibrated = "nothing"
     kind: Literal["augmented"]
     trusted: Literal[True]
     """That whoever runs the shuffler is trusted to do so, and to tell nobody how many: nothing else hides an answer."""
@@ -306,14 +323,13 @@ class AugmentedShuffle(Section):
         return self
 
     def build(self) -> shufflers.Shuffler:
-        """Return the shuffler."""
         if self.each is None:
             assert self.pure_epsilon is not None
             return shufflers.AugmentedShuffle.pure(epsilon=self.pure_epsilon)
         return shufflers.AugmentedShuffle(each=self.each.law(), kept=1.0 if self.kept is None else self.kept)
 
 
-class SecureAggregation(Section):
+class SecureAggregation(ShufflerSection):
     """No report leaves, only the sums of all of them: one-hot encodings, or reports of a single number."""
 
     kind: Literal["secure-aggregation"]
@@ -325,17 +341,15 @@ class SecureAggregation(Section):
     """Of how many servers the coins stay secret: the guarantee is against all others."""
 
     def build(self) -> shufflers.Shuffler:
-        """Return the shuffler."""
         return shufflers.SecureAggregation(coins=self.coins, servers=self.servers, honest=self.honest)
 
 
-class NoShuffle(Section):
+class NoShuffle(ShufflerSection):
     """Reports leave in the order of their senders."""
 
     kind: Literal["none"]
 
     def build(self) -> shufflers.Shuffler:
-        """Return the shuffler."""
         return shufflers.NoShuffle()
 
 

@@ -9,7 +9,8 @@ from pydantic import ConfigDict, Field
 
 from hushuffle.errors import Problem, UnsupportedProtocolError
 from hushuffle.mechanisms import shufflers
-from hushuffle.specification._base import Section, either
+from hushuffle.mechanisms.shufflers.base import Reveals
+from hushuffle.specification._base import Section, ShufflerSection, either
 
 _KEYS: Final = ("columns", "column", "edges")
 _GOES_WITH: Final = {
@@ -52,7 +53,7 @@ class Groups(Section):
         return tuple(name for name in (*(self.columns or ()), self.column, self.id) if name is not None)
 
 
-class MallowsShuffle(Section):
+class MallowsShuffle(ShufflerSection):
     """Reports leave in a random order near a public one: records move among people of like public data."""
 
     model_config = ConfigDict(json_schema_extra=either("alpha", "theta"))
@@ -68,6 +69,10 @@ class MallowsShuffle(Section):
     """How the public order is made from the groups; "best" is the one with the smallest sensitivity."""
     groups: Groups
     """Whose records may be confused with whose."""
+
+    @property
+    def reveals(self) -> Reveals:
+        return Reveals.NOISY_ORDER
 
     def build(self) -> NoReturn:
         """Refuse: the order is made from public columns.

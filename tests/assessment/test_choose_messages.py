@@ -6,11 +6,13 @@ import itertools
 import math
 import random
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hushuffle as hs
+from hushuffle.assessment.assess import assess
 from hushuffle.assessment.candidates import Candidate, Miss
 from hushuffle.assessment.choice_report import choice_report
 from hushuffle.assessment.choose import Choices, choose
@@ -20,6 +22,7 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.specification import parse
 
 Wished = dict[str, Any]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def wishes(n: int = 300, k: int = 4, **targets: float) -> Wished:
@@ -273,3 +276,37 @@ def test_no_limit_of_messages_is_one_that_can_be_met() -> None:
         most_messages=math.inf,
     )
     assert "blanket-messages" in several(unlimited)
+
+
+def hashed(found: Choices) -> Candidate:
+    (row,) = [row for row in found.rows if row.sentence.startswith("true hashed reports")]
+    return row
+
+
+@pytest.mark.usefixtures("_alone")
+def test_very_many_values_are_hashed_and_take_few_messages() -> None:
+    """The example of many values has two messages; fewer do."""
+    asked: Wished = {
+        "population": {"n": 10**6, "k": 10**6},
+        "targets": {"delta": 1e-7, "epsilon": 1.1, "standard_error": 1e-5},
+    }
+    row = hashed(choose(asked, most_messages=2))
+    assert row.met
+    assert 1.7 < row.messages < 1.9
+    example = parse((EXAMPLES / "many-values.toml").read_text(encoding="utf-8"))
+    assert row.messages < 1 + example.shuffler.build().own_messages
+
+
+@pytest.mark.usefixtures("_alone")
+def test_as_many_buckets_as_messages_allow_where_no_error_is_asked() -> None:
+    asked: Wished = {"population": {"n": 5_000, "k": 20_000}, "targets": {"delta": 1e-5, "epsilon": 1.0}}
+    rows = [hashed(choose(asked, most_messages=most)) for most in (1.05, 1.5, 4.0)]
+    for row, most in zip(rows, (1.05, 1.5, 4.0), strict=True):
+        assert row.met
+        assert 1 + 0.75 * (most - 1) < row.messages <= most
+        found = assess(parse(row.specification))
+        assert found.utility is not None
+        assert float(found.utility.predicted.max()) == pytest.approx(row.point.standard_error)
+        assert all(target.met for target in found.targets)
+    errors = [row.point.standard_error for row in rows]
+    assert errors == sorted(errors, reverse=True)

@@ -32,6 +32,15 @@ _READABLE: Final = "Reports are the answers: there is no local epsilon if the sh
 _NO_MESSAGES: Final = "Further messages are not allowed (most_messages)."
 _STEPS: Final = 30
 
+_MANY: Final = 10_000
+"""From so many values on hashed reports are looked at."""
+
+_FEW: Final = 256
+"""Buckets with which it is first found how many messages each takes."""
+
+_SPARE: Final = 0.01
+"""More buckets are taken than should do by this share, and fewer than the limit allows."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MessageSearch(Search):
@@ -158,6 +167,62 @@ class MessageSearch(Search):
         return table(math.exp(halved(accurate, good=least, bad=logarithm, times=_STEPS)) if accurate(least) else most)
 
 
+@dataclass(frozen=True, kw_only=True)
+class HashedSearch(MessageSearch):
+    """True buckets of a fresh hash each, among blanket messages: for more values than messages can be sent for.
+
+    About as many messages hide a bucket whatever k is, so many times as there are buckets, and others in the same
+    bucket make the error larger (docs/theory/histograms.md, Theorem 9): as few buckets as are accurate enough, or as
+    many as the limit of messages allows.
+    """
+
+    @property
+    def mechanism(self) -> str:
+        """Its kind in a few words."""
+        chosen = self.beside["g"] != _FEW  # else none are, yet
+        return f"true hashed reports ({self.beside['g']:,} buckets)" if chosen else "true hashed reports"
+
+    def _found(self) -> Candidate | Miss:
+        asked = self.specification.targets
+        if asked.local_epsilon is not None:
+            return Miss(search=self, reason=_READABLE)
+        if self.wishes.most_messages <= 1:
+            return Miss(search=self, reason=_NO_MESSAGES)
+        table = self._fewest()
+        if table is None:
+            return Miss(search=self, reason=self._exposed)
+        each = self.protocol(math.inf, table).shuffler.own_messages / _FEW  # messages of a person, for each bucket
+        most = int(min(self.wishes.k, (self.wishes.most_messages - 1) / each * (1 - _SPARE)))
+        return self.of(max(self._fewest_buckets(each, most), 2)).hidden()
+
+    def of(self, buckets: int) -> HashedSearch:
+        """Return the same with so many buckets."""
+        return replace(self, beside={"g": buckets})
+
+    def hidden(self) -> Candidate | Miss:
+        """Return these buckets among as few messages as hide them."""
+        table = self._fewest()
+        return Miss(search=self, reason=self._exposed) if table is None else self._judged(math.inf, table)
+
+    def error_with(self, each: float) -> float:
+        """Return the standard error with so many messages of a person for each bucket."""
+        messages = each * self.beside["g"]
+        coins = max(1, math.ceil(messages))
+        return worst_error(self.protocol(math.inf, self._table(coins, messages / coins)))
+
+    def _fewest_buckets(self, each: float, most: int) -> int:
+        """Return how few buckets are accurate enough, up to `most`."""
+        wanted = self.specification.targets.standard_error
+        if wanted is None or most <= 2:
+            return most
+
+        def accurate(logarithm: float) -> bool:
+            return self.of(round(math.exp(logarithm))).error_with(each) <= wanted
+
+        found = halved(accurate, good=math.log(most), bad=math.log(2), times=_STEPS)
+        return min(math.ceil(math.exp(found) * (1 + _SPARE)), most)
+
+
 def message_searches(wishes: Wishes) -> tuple[list[Search], list[Miss]]:
     """Return one search for each kind of further messages, and why others do not go with what is asked."""
     made: list[Search] = []
@@ -180,5 +245,8 @@ def _searches(wishes: Wishes) -> Iterator[MessageSearch]:
         yield replace(begun, shuffler={"kind": kind, "p": _SOME})
     if "local_epsilon" in wishes.tables["targets"]:
         yield replace(begun, shuffler={"kind": "blanket-messages", "p": _SOME}, noisy=True)
+    if wishes.k >= _MANY and {"epsilon", "guessing"} & {*wishes.tables["targets"]}:
+        hashed = {"kind": "blanket-messages", "p": _SOME}
+        yield HashedSearch(wishes=wishes, kind="local-hashing", beside={"g": _FEW}, shuffler=hashed)
     if wishes.most_dummies:
         yield replace(begun, shuffler={"kind": "scrambler", "dummies": wishes.most_dummies})

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from hushuffle.errors import SpecificationError
+from hushuffle.errors import InvalidInputError, SpecificationError
+from hushuffle.mechanisms.randomizers import UnaryEncoding
+from hushuffle.mechanisms.randomizers.settings import refused
 from hushuffle.specification import Specification, build_protocol, parse
 from hushuffle.specification.population import CountedPopulation
 
@@ -368,3 +370,16 @@ def test_people_send_as_many_messages_as_there_are_laws_for(n: int, shuffler: st
         assert found.startswith(expected[0])
     else:
         assert not expected
+
+
+def test_a_mechanism_that_does_not_go_with_so_many_values_says_how_many_do() -> None:
+    text = 'population = { n = 100, k = 1_000_000 }\nrandomizer = { kind = "unary-encoding", epsilon = 1.0 }\n'
+    with pytest.raises(
+        SpecificationError, match="another mechanism here: its k must be an integer from 2 to 65536, got"
+    ):
+        parse(text + HEAD)
+
+
+def test_what_a_mechanism_refuses_in_words_of_its_own_stays_in_the_hint() -> None:
+    problem = refused(InvalidInputError("Nothing goes."), UnaryEncoding.table)
+    assert (problem.rule, problem.hint) == ("must be a mechanism that exists", "Nothing goes.")

@@ -88,7 +88,10 @@ class Table:
 def refused(error: InvalidInputError, table: Table) -> Problem:
     """Return what a mechanism refuses as a problem of the key that it names."""
     found = _REFUSED.fullmatch(str(error))
-    if found is None or found[1] not in table.settings:
+    if found is not None and found[1] not in table.settings:  # how many values there are
+        rule = f"must be another mechanism here: its {found[1]} {found[2]}"
+        return Problem(key="randomizer", rule=rule, value=found[3], hint=found[4] or "")
+    if found is None:
         return Problem(key="randomizer", rule="must be a mechanism that exists", value=table.kind, hint=str(error))
     return Problem(key=f"randomizer.{found[1]}", rule=found[2], value=found[3], hint=found[4] or "")
 

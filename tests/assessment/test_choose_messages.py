@@ -283,6 +283,7 @@ def hashed(found: Choices) -> Candidate:
     return row
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_alone")
 def test_very_many_values_are_hashed_and_take_few_messages() -> None:
     """The example of many values has two messages; fewer do."""

@@ -66,7 +66,7 @@ class Hosts(File):
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
-        given = [key for key in ("sources", "sources_file") if key in raw]
+        given = [key for key in ("sources", "sources_file") if raw.get(key) not in (None, ())]  # the defaults
         if len(given) != 1:
             value = "both" if given else "neither"
             yield Problem(key="sources", rule="must be there, or sources_file instead", value=value)

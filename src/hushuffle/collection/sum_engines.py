@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from hushuffle.collection.engines.kernel import AnyKernel
 from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
+from hushuffle.collection.release import batches_of
 from hushuffle.collection.request import Asked, Request
 from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
@@ -25,7 +26,6 @@ from hushuffle.model import NumberGrid
 from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.randomness import Randomness, keyed, secure
 from hushuffle.tables.categories import MISSING
-from hushuffle.tables.private import ColumnBatches
 
 if TYPE_CHECKING:
     from hushuffle.collection.engines.spark import SparkCollection
@@ -143,19 +143,8 @@ class _Here:
         self._sorter: TagSorter | None = None
         self._people = 0
 
-    def _batches(self) -> ColumnBatches:
-        asked = self._asked
-        return ColumnBatches(
-            asked.files,
-            column=asked.column,
-            answers=asked.answers,
-            ids=asked.ids,
-            form=asked.form,
-            base_folder=asked.base_folder,
-        )
-
     def count(self) -> Counted:
-        batches, people, dropped, clipped = self._batches(), 0, 0, 0
+        batches, people, dropped, clipped = batches_of(self._asked), 0, 0, 0
         total = max(batches.count(), 1) if self._request.progress else 1
         for batch in batches:
             people, dropped = people + batch.values.size, dropped + batch.dropped
@@ -166,7 +155,7 @@ class _Here:
 
     def messages(self, kernel: SumKernel) -> Iterator[Integers]:
         seen = 0
-        for batch in self._batches():
+        for batch in batches_of(self._asked):
             if kernel.key is None:
                 yield kernel.messages(batch.values)
             else:

@@ -182,7 +182,7 @@ _APART = 1 - float(_HASHING.collision)
         ),
         # All bits of the two values differ: how many are set says everything.
         (hs.BitFlipping(width=3, p=0.1), ones_among(0.1, 3), ones_among(0.9, 3)),
-        (hs.BitFlipping(width=4, p=0.3), ones_among(0.3, 4), ones_among(0.7, 4)),
+        pytest.param(hs.BitFlipping(width=4, p=0.3), ones_among(0.3, 4), ones_among(0.7, 4), marks=pytest.mark.slow),
         (MATRIX, [0.1, 0.7, 0.2], [0.5, 0.2, 0.3]),
     ],
     ids=["hashing", "three bits", "four bits", "matrix"],

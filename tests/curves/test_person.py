@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 
@@ -10,9 +12,9 @@ import pytest
 import hushuffle as hs
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.person import person_curve
-from hushuffle.errors import InvalidInputError, NumericalError
+from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import Shuffler
-from oracles import dp_enumeration, person_enumeration
+from oracles import dp_enumeration, person_enumeration, secure_sums
 
 LEVELS = (0.0, 0.3, 1.0, 2.0)
 
@@ -53,6 +55,74 @@ def test_a_matrix_and_a_set_of_values_lie_inside_too() -> None:
             assert worst <= found.upper * (1 + 1e-9) + 1e-14
 
 
+@pytest.mark.parametrize("epsilon_0", [1.0, math.inf])
+@pytest.mark.parametrize(
+    ("k", "n", "reports", "coins"), [(2, 2, 2, 4), (2, 4, 2, 3), (2, 4, 3, 5), (2, 3, 2, 0), (3, 2, 2, 3)]
+)
+def test_servers_coins_are_divided_among_the_reports_of_a_person(
+    k: int, n: int, reports: int, coins: int, epsilon_0: float
+) -> None:
+    encoding = hs.UnaryEncoding(k=k, epsilon=epsilon_0, kind="symmetric")
+    hot = encoding.law().one_hot
+    assert hot is not None
+    shuffler = hs.SecureAggregation(coins=coins, servers=2, honest=1)
+    curve = person_curve(protocol(encoding, n, shuffler), reports)
+    fair = {bits: Fraction(1, 2**k) for bits in itertools.product((0, 1), repeat=k)}
+    for level in LEVELS:
+        growth = Fraction(math.exp(level))
+        worst = float(secure_sums.worst_of_a_person(k, n, reports, hot.kept, hot.raised, growth, [fair] * coins))
+        found = curve.delta(level)
+        print(f"k={k} n={n} m={reports} c={coins} eps0={epsilon_0} eps={level}: {worst:.6g} in {found}")
+        assert found.lower <= worst * (1 + 1e-9) + 1e-14
+        assert worst <= found.upper * (1 + 1e-9) + 1e-14
+        assert found.lower >= 0.9 * worst
+
+
+def test_sums_of_several_vectors_of_a_person_have_ends_that_meet() -> None:
+    encoding = hs.UnaryEncoding(k=3, epsilon=8.0, kind="symmetric")
+    shuffler = hs.SecureAggregation(coins=2_000, servers=1, honest=1)
+    found = hs.dp.epsilon(protocol(encoding, 5_000, shuffler), delta=1e-6, reports_per_person=5)
+    print(found, found.witness)
+    assert 0.99 * found.upper <= found.lower <= found.upper
+    too_many = protocol(encoding, 5_000, shuffler), 2_001
+    assert person_curve(*too_many).lower(0.1) == divergence(too_many[0]).lower(0.1)
+
+
+def test_coins_alone_hide_how_many_vectors_of_a_person_moved() -> None:
+    """No noise on the device: in two columns the sums are the same coins, moved by four."""
+    votes = hs.UnaryEncoding(k=2, epsilon=math.inf, kind="symmetric")
+    shuffler = hs.SecureAggregation(coins=200, servers=1, honest=1)
+    found = hs.dp.delta(protocol(votes, 200, shuffler), epsilon=3.0, reports_per_person=4)
+    heads = [Fraction(math.comb(200, x), 2**200) for x in range(201)]
+    moved, stayed = np.array(heads[:-4], dtype=float), np.array(heads[4:], dtype=float)
+    exact = np.maximum(np.outer(moved, stayed) - math.exp(3.0) * np.outer(stayed, moved), 0.0).sum()
+    print(exact, found)
+    assert 0.99 * exact <= found.lower <= exact * (1 + 1e-9) <= found.upper <= 1.03 * exact
+
+
+def test_a_known_number_of_blanket_messages_is_divided_too() -> None:
+    survey = protocol(hs.RandomizedResponse(k=3, epsilon=math.inf), 4, hs.BlanketMessages(p=0.5)).with_dummies(4)
+    dummies = protocol(hs.RandomizedResponse(k=3, epsilon=math.inf), 4, hs.Scrambler(dummies=4))
+    unit = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    for level in (1.0,):
+        found, same = (person_curve(each, 2).delta(level) for each in (survey, dummies))
+        # Everybody else is known and taken away: 2 reports at one value or at another, among 4 uniform messages.
+        first, second = ([(2, 0, 0)], [(0, 2, 0)])
+        for _ in range(4):
+            first, second = ([(a + x, b + y, c + z) for a, b, c in law for x, y, z in unit] for law in (first, second))
+        masses = Counter(first), Counter(second)
+        worst = sum(max(masses[0][key] - math.exp(level) * masses[1][key], 0) for key in masses[0]) / 3**4
+        assert found.lower <= worst * (1 + 1e-9) <= found.upper * (1 + 2e-9)
+        assert found.upper == pytest.approx(same.upper)
+
+
+def test_a_shuffler_that_does_not_say_how_its_dummies_are_divided_is_refused() -> None:
+    augmented = hs.AugmentedShuffle(each=hs.DummyLaw.of({1: 0.5, 2: 0.5}))
+    survey = protocol(hs.RandomizedResponse(k=3, epsilon=math.inf), 9, augmented)
+    with pytest.raises(UnsupportedProtocolError, match="No figures are known for several reports of one person"):
+        person_curve(survey, 2)
+
+
 def test_the_pure_guarantee_is_attained_by_equal_reports() -> None:
     """Rationals: the largest likelihood ratio of any outcome is that of one report to the power of m."""
     truth = Fraction(3, 4)
@@ -64,6 +134,15 @@ def test_the_pure_guarantee_is_attained_by_equal_reports() -> None:
     found = hs.dp.epsilon(protocol(hs.RandomizedResponse(k=2, epsilon=math.log(3)), 4), delta=0.0, reports_per_person=2)
     assert found.kind == "exact"
     assert found.upper == pytest.approx(2 * math.log(3), rel=1e-9)
+
+
+def test_under_a_cap_the_pure_guarantee_of_several_reports_is_no_more_than_a_bracket() -> None:
+    """Enumerated in rationals: the largest ratio is 28/3 where two reports without a cap have 16."""
+    capped = protocol(hs.RandomizedResponse(k=2, epsilon=math.log(4)), 4, hs.Scrambler(dummies=1, cap=4))
+    found = hs.dp.epsilon(capped, delta=0.0, reports_per_person=2)
+    print(found)
+    assert found.lower <= math.log(28 / 3) <= found.upper
+    assert found.kind == "bracket"
 
 
 def test_one_report_is_the_ordinary_figure() -> None:

@@ -10,6 +10,7 @@ from itertools import accumulate, product
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
@@ -208,8 +209,9 @@ def test_numbers_become_codes() -> None:
     assert (whole.top, whole.step, whole.distance) == (4, 1.0, 4)
     for numbers in (np.array([0, 2**64 - 1], dtype=np.uint64), np.array([0, 200], dtype=np.uint8)):
         assert whole.encode(numbers, rng=hs.reproducible(1)).tolist() == [2, 4]
-    rounded = hs.SplitAndMix(low=0, high=1, levels=3, n=10, epsilon=1.0, delta=1e-3, coordinates=5)
+    rounded = hs.SplitAndMix(low=0, high=1, levels=3, n=10, epsilon=1.0, delta=1e-3)
     assert rounded.encode([0.0, 0.5, 1.0, 9.0], rng=hs.reproducible(1)).tolist() == [0, 1, 2, 2]
+    rounded = replace(rounded, coordinates=5)
     assert (rounded.top, rounded.step, rounded.distance) == (2, 0.5, 10)
     with pytest.raises(InvalidInputError, match="where levels are asked for"):
         _ = whole.grid
@@ -339,7 +341,7 @@ def test_the_sensitivity_under_a_cap_is_that_of_the_two_people_farthest_apart(
         sum(abs(a - b) for a, b in zip(one, other, strict=True)) for one in allowed for other in allowed
     )
     everybody = np.array(list(product(range(top + 1), repeat=coordinates)))
-    clipped = made.clip(everybody)
+    clipped = made.encode(everybody + 5, rng=hs.reproducible(1))
     assert clipped.sum(axis=1).max() <= l1
     kept = everybody.sum(axis=1) <= l1
     assert np.array_equal(clipped[kept], everybody[kept])
@@ -360,3 +362,37 @@ def test_a_cap_makes_less_noise_and_cuts_long_vectors_on_the_device() -> None:
         hs.SplitAndMix(low=0, high=10, n=400, epsilon=1.0, delta=1e-6, l1=5)
     with pytest.raises(InvalidInputError, match="at least one step"):
         replace(free, l1=0.5)
+
+
+@pytest.mark.parametrize(
+    ("levels", "coordinates", "l1", "each"), [(2, 10, 1.0, 0.1), (11, 20, 0.5, 0.025), (11, 4, 1.0, 0.25)]
+)
+def test_people_within_the_cap_are_counted_without_bias(levels: int, coordinates: int, l1: float, each: float) -> None:
+    survey = hs.SplitAndMix(
+        low=0, high=1, levels=levels, n=2000, epsilon=5.0, delta=1e-6, coordinates=coordinates, l1=l1
+    )
+    rng = hs.reproducible(3)
+    covered = 0
+    for _ in range(20):
+        total = hs.estimate_sum(survey.collect(np.full((2000, coordinates), each), rng=rng), protocol=survey)
+        low, high = total.interval(0.95).T
+        covered += int(np.count_nonzero((low <= 2000 * each) & (2000 * each <= high)))
+    assert covered >= 0.9 * 20 * coordinates
+
+
+def test_rounding_under_a_cap_by_enumeration_of_its_randomness() -> None:
+    """Every draw of 2**16: codes are unbiased, beside their numbers, and never above the cap together."""
+    survey = hs.SplitAndMix(low=0, high=3, levels=4, n=30, epsilon=1.0, delta=1e-2, coordinates=3, l1=4.5)
+    assert survey.cap == 5
+
+    class Every:
+        def integers(self, high: int, size: int) -> npt.NDArray[np.int64]:
+            assert high == size == 1 << 16
+            return np.arange(size)
+
+    for numbers in ([0.25, 1.5, 2.75], [1.0, 1.0, 2.5], [3.0, 3.0, 3.0], [0.0, 0.0, 0.0]):
+        codes = survey.encode(np.tile(numbers, (1 << 16, 1)), rng=Every())  # type: ignore[arg-type]
+        shares = np.array(numbers) * min(1.0, 5 / max(sum(numbers), 1))
+        assert codes.mean(axis=0) == pytest.approx(shares, abs=2**-15)
+        assert bool(np.all((codes == np.floor(shares)) | (codes == np.ceil(shares))))
+        assert codes.sum(axis=1).max() <= 5

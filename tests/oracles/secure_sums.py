@@ -54,6 +54,24 @@ def every_delta(
             yield hockey_stick(reached[a], reached[b], growth), others, (a, b)
 
 
+def worst_of_a_person(
+    k: int, n: int, reports: int, kept: Number, raised: Number, growth: Number, noise: Sequence[Law] = ()
+) -> Number:
+    """The largest divergence of n vectors where one person's, so many or fewer of them, differ."""
+    worst: Number = 0
+    for given in range(1, reports + 1):
+        for others in compositions(n - given, k):
+            base = sums_law(others, kept, raised, noise)
+            reached = []
+            for own in itertools.combinations_with_replacement(range(k), given):
+                law: Law = base
+                for value in own:
+                    law = added(law, vectors(k, value, kept, raised))
+                reached.append(law)
+            worst = max(worst, *(hockey_stick(*pair, growth) for pair in itertools.permutations(reached, 2)))
+    return worst
+
+
 def worst_delta(k: int, n: int, kept: Number, raised: Number, growth: Number, noise: Sequence[Law] = ()) -> Number:
     """The largest of them."""
     return max(found for found, _, _ in every_delta(k, n, kept, raised, growth, noise))

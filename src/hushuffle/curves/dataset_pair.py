@@ -19,6 +19,9 @@ from hushuffle.numerics.loss_sum import LossLattice
 _HAIR: Final = 1e-12
 """Ratios this close, in nats, are taken to be equal; counted as a relative error of the masses."""
 
+_WINDOW: Final = 2**21
+"""So many points of the lattice on each side of 0 are kept: 32 MB."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DatasetPair:
@@ -106,9 +109,12 @@ def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:
             left_p, left_q, gained, lost = (1 - share) * left_p, (1 - share) * left_q, 0.0, 0.0
     if lost > 0:
         masses[place] = masses.get(place, 0.0) + min(gained, slope * lost)
-    first = min(masses)
-    mass = np.zeros(max(masses) - first + 1)
-    mass[np.array(list(masses)) - first] = list(masses.values())
+    # A ratio beyond the window counts as the largest in it, or as none: both understate.
+    kept = {place: mass for place, mass in masses.items() if place >= -_WINDOW}
+    first = min(min(kept, default=0), _WINDOW)
+    mass = np.zeros(min(max(kept, default=0), _WINDOW) - first + 1)
+    for place, each in kept.items():
+        mass[min(place, _WINDOW) - first] += each
     return LossLattice(step=step, first=first, mass=mass, doubt=pair.doubt + 4 * _HAIR, common=pair.common)
 
 
@@ -117,10 +123,9 @@ def _by_ratio(pair: DatasetPair, width: float) -> tuple[Floats, Floats]:
     least, most = pair.p - pair.p_error, pair.q + pair.q_error
     sound = (least > 0) & (most > 0)
     p, q = least[sound], most[sound]
-    place = -np.floor(np.log(p / q) / width).astype(np.int64)
-    place -= place.min()
-    size = int(place.max()) + 1
-    first, second = np.zeros(size), np.zeros(size)
-    np.add.at(first, place, p)
-    np.add.at(second, place, q)
+    # Only the ratios that occur: there may be billions of widths between the extremes.
+    found, event = np.unique(-np.floor(np.log(p / q) / width), return_inverse=True)
+    first, second = np.zeros(len(found)), np.zeros(len(found))
+    np.add.at(first, event, p)
+    np.add.at(second, event, q)
     return first[second > 0], second[second > 0]

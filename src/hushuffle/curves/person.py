@@ -23,9 +23,10 @@ from hushuffle.curves.composition import Made, total_pure, upper_delta, upper_ep
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.secure_sums import SecureSums
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler, UniformShuffle
+from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.roots import crossing
 
@@ -61,30 +62,24 @@ def person_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int)
         seen = divergence(replace(protocol, shuffler=NoShuffle(), n=1))
         if reveals is Reveals.SENDERS:
             return ComposedCurve(laws=[(seen, most)])
-        return PersonCurve(batches=[(seen, most)], single=single, reports=most, hidden=_hidden(protocol, most))
-    drawn = protocol.shuffler.dummy_law
-    if protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
-        message = "Several reports of one person are not understood where the shuffler adds dummies of each value."
-        raise UnsupportedProtocolError(message)
-    if protocol.shuffler.tossed is not None:  # every batch has the messages of its own people
-        batch = divergence(replace(protocol, n=protocol.n // most))
-        return PersonCurve(batches=[(batch, most)], single=single, reports=most, hidden=None)
-    # More dummies hide more: the fewest that may be drawn, cut into batches like the reports.
-    dummies = (protocol.shuffler.dummies if drawn is None else int(drawn.numbers[0])) // most
-    mixed = Scrambler(dummies=dummies) if dummies else UniformShuffle()
-    shuffler = protocol.shuffler if reveals is Reveals.SUMS else mixed
+        return PersonCurve(batches=[(seen, most)], single=single, reports=most, hidden=_hidden(protocol, single, most))
+    shuffler = protocol.shuffler.divided(most)
     batch = divergence(replace(protocol, shuffler=shuffler, n=protocol.n // most))
-    hidden = _hidden(protocol, most) if reveals is Reveals.MULTISET and drawn is None else None
-    return PersonCurve(batches=[(batch, most)], single=single, reports=most, hidden=hidden)
+    return PersonCurve(batches=[(batch, most)], single=single, reports=most, hidden=_hidden(protocol, single, most))
 
 
-def _hidden(protocol: Protocol, reports: int) -> FiniteDivergence | None:
-    """Return the others of a uniform shuffle and one of the person's reports; None if it would take too long."""
+def _hidden(protocol: Protocol, single: PrivacyCurve, reports: int) -> FiniteDivergence | SecureSums | None:
+    """Return what knows datasets with several reports of the target; None if there is none, or it takes too long."""
+    if isinstance(single, SecureSums):
+        return single
+    shuffler = protocol.shuffler
+    if protocol.reveals in (Reveals.SUMS, Reveals.CAPPED_MULTISET) or shuffler.dummy_law or shuffler.tossed:
+        return None
     bits = protocol.randomizer.law().flipped
     if bits is not None and bits.width > _WIDEST:
         return None
-    shuffler = Scrambler(dummies=protocol.shuffler.dummies)
-    return FiniteDivergence.of(replace(protocol, shuffler=shuffler, n=protocol.n - reports + 1))
+    hidden = replace(protocol, shuffler=Scrambler(dummies=shuffler.dummies), n=protocol.n - reports + 1)
+    return FiniteDivergence.of(hidden)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,7 +93,7 @@ class PersonCurve(PrivacyCurve):
     batches: Laws
     single: PrivacyCurve
     reports: int
-    hidden: FiniteDivergence | None
+    hidden: FiniteDivergence | SecureSums | None
     made: Made = field(default_factory=dict, repr=False)
     proof = "as many separate shuffles as a person has reports (upper bound), explicit datasets (lower bound)"
 
@@ -119,9 +114,12 @@ class PersonCurve(PrivacyCurve):
         return self.single.certain
 
     def pure_bound(self) -> Bound:
-        """Return the sum of the reports' own: attained, where it is for one, if every report is the most telling."""
+        """Return the sum of the batches' own: attained, where one report attains its batch's, if all are that report.
+
+        Under a cap one report has a smaller figure than its batch, which has none.
+        """
         one = self.single.pure_bound()
-        if one.kind == "exact":
+        if one.kind == "exact" and all(one.upper == batch.pure for batch, _ in self.batches):
             return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=one.witness)
         return bracket(one.lower, self.pure, unit="nats", sources=self.sources, witness=one.witness)
 

@@ -57,6 +57,9 @@ _CELLS: Final = 512
 _INSIDE: Final = 400
 """Up to so many people others spread over both values are tried for a lower end as well."""
 
+_ALIKE: Final = 2_000
+"""Datasets with more vectors of the target are not tried."""
+
 _RARE: Final = Fraction(1, 10**7)
 """Where a bit is hardly ever the other one, it is not taken to hide anything."""
 
@@ -240,13 +243,22 @@ class SecureSums(SearchedCurve):
     @cached_property
     def _pairs(self) -> tuple[DatasetPair, ...]:
         """Pairs of neighbours, both ways round."""
-        found = [self._pair(*held) for held in self._held()]
+        found = [self._pair(*held) for held in self._held(self.n - 1)]
         return tuple(way for pair in found for way in (pair, pair.swapped()))
 
-    def _held(self) -> Iterator[tuple[int, int]]:
+    def alike(self, reports: int, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        """Return pairs in which all so many vectors of the target hold one value, or all the other, of n vectors.
+
+        Nothing where there are so many that their laws take long.
+        """
+        del log_tail
+        if reports > _ALIKE:
+            return ()
+        return tuple(self._pair(*held, reports=reports) for held in self._held(self.n - reports))
+
+    def _held(self, others: int) -> Iterator[tuple[int, int]]:
         """Yield how many others hold the first value, and the second: all ways, or those that may be worst."""
-        others = self.n - 1
-        levels: Sequence[int] = range(self.n) if self.exact else (0, others)
+        levels: Sequence[int] = range(others + 1) if self.exact else (0, others)
         if not self.exact and self.n <= _INSIDE:
             levels = tuple(round(others * share) for share in (0, 1 / 4, 1 / 2, 3 / 4, 1))
         for first in levels:
@@ -255,30 +267,27 @@ class SecureSums(SearchedCurve):
                 if first >= second and first + second <= others:
                     yield first, second
 
-    def _pair(self, first: int, second: int) -> DatasetPair:
-        (old, old_missing), (new, new_missing) = self._column(first), self._column(second)
-        kept, raised = (float(chance) for chance in (self.law.kept, self.law.raised))
-        stays, rests = (float(1 - chance) for chance in (self.law.kept, self.law.raised))
-
-        def told(others: Floats, one: float, none: float) -> Floats:
-            return _together(none * np.append(others, 0.0) + one * np.append(0.0, others))
-
-        p = np.outer(told(old, kept, stays), told(new, raised, rests)).ravel()
-        q = np.outer(told(old, raised, rests), told(new, kept, stays)).ravel()
+    def _pair(self, first: int, second: int, *, reports: int = 1) -> DatasetPair:
+        others = self.n - reports
+        (old, old_missing), (new, new_missing) = (self._column(held, others) for held in (first, second))
+        ones = np.arange(reports + 1.0)
+        kept, raised = (binomial.pmf(ones, reports, float(chance)) for chance in (self.law.kept, self.law.raised))
+        p = np.outer(_together(np.convolve(old, kept)), _together(np.convolve(new, raised))).ravel()
+        q = np.outer(_together(np.convolve(old, raised)), _together(np.convolve(new, kept))).ravel()
         # What an event of several sums of both columns lacks; twice, whatever rounding does.
-        events = -(-(old.size + 1) // _CELLS) * -(-(new.size + 1) // _CELLS)
+        events = -(-(old.size + reports) // _CELLS) * -(-(new.size + reports) // _CELLS)
         most, more = float(old.max()), float(new.max())
         missing = 2 * events * (old_missing * more + new_missing * most + old_missing * new_missing)
         there = p + q > 0
-        others = (first, second, self.n - 1 - first - second)
-        witness = Witness(family="explicit others", others=others, target=(0, 1))
-        doubt = 4 * margin(self.n) + 2 * margin(self.coins) + (64 + old.size + new.size) * EPS
+        witness = Witness(family="explicit others", others=(first, second, others - first - second), target=(0, 1))
+        doubt = 4 * margin(self.n) + 2 * (margin(self.coins) + margin(reports))
+        doubt += (64 + old.size + new.size + 2 * reports) * EPS
         return DatasetPair(witness=witness, p=p[there], q=q[there], doubt=doubt, p_error=missing, q_error=missing)
 
-    def _column(self, held: int) -> tuple[Floats, float]:
+    def _column(self, held: int, others: int) -> tuple[Floats, float]:
         """Return the law of the others' bits in one column, inside a window, and what may miss at any sum."""
         kept, raised = float(self.law.kept), float(self.law.raised)
-        groups = (held, kept), (self.n - 1 - held, raised), (self.coins, 0.5)
+        groups = (held, kept), (others - held, raised), (self.coins, 0.5)
         return binomial.window_sum(groups, LOG_TAIL)
 
 

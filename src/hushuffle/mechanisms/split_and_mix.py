@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.mechanisms.polya_law import SCALE, PolyaLaw, ratio_of
 from hushuffle.model import NumberGrid
+from hushuffle.model.number_grid import PARTS
 from hushuffle.numerics.exact import log_upwards
 from hushuffle.randomness import secure
 
@@ -41,6 +42,9 @@ WRAP: Final = 2.0**-40
 """The chance that the noise in a sum is too large for the modulus is at most this."""
 
 _EPS: Final = 2.0**-52
+_BELOW: Final = 1 - 4 * _EPS
+"""Floats times this are rounded down."""
+
 _TRIED: Final = 200
 
 
@@ -66,8 +70,8 @@ class SplitAndMix(_checks.ByName):
         levels: numbers are rounded to so many equally spaced levels by a coin, without bias; None: they are integers.
         honest: the share of the n people who answer and follow the protocol and do not work with the reader, in (0, 1].
         coordinates: numbers of each person, 1 to 1,024. Each has its own sum, and messages of its own.
-        l1: how far a person's numbers are above `low`, all together, at most; more is cut on the device (`clip`), and
-            noise is made for less. None: as far as they can be.
+        l1: how far a person's numbers are above `low`, all together, at most. A person with more has them scaled down
+            on the device (`encode`), and less noise is enough. None: as far as they can be.
 
     Raises:
         InvalidInputError: an argument out of range; noise too wide for the tables (take fewer levels); a delta that 64
@@ -179,9 +183,12 @@ class SplitAndMix(_checks.ByName):
 
     @property
     def cap(self) -> int:
-        """The largest sum of a person's codes."""
+        """The largest sum of a person's codes: `l1` in steps, rounded up where numbers are rounded to levels."""
         most = self.coordinates * self.top
-        return most if self.l1 is None else min(int(self.l1 / self.step * (1 + 1e-12)), most)
+        if self.l1 is None:
+            return most
+        steps = self.l1 / self.step
+        return min(math.floor(steps * (1 + 1e-12)) if self.levels is None else math.ceil(steps * (1 - 1e-12)), most)
 
     @cached_property
     def farthest_pair(self) -> tuple[int, int]:
@@ -271,37 +278,56 @@ class SplitAndMix(_checks.ByName):
         )
 
     def encode(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
-        """Return the codes of numbers of one coordinate, shape (n,): rounded by a coin, or integers as they are.
+        """Return the codes of people's numbers, of the same shape: (people,), or (people, coordinates) of several.
 
-        Numbers outside the bounds become the nearer bound.
+        Numbers outside the bounds become the nearer bound. With `levels` they are rounded stochastically: the expected
+        code is the number. A person whose numbers are more than `cap` steps above `low`, all together, has them scaled
+        down to that first; numbers within `l1` are not scaled. The codes of a person add up to at most `cap`.
 
         Raises:
-            InvalidInputError: values that are no finite numbers, or no integers where no levels are given.
+            InvalidInputError: values that are no finite numbers, no integers where no levels are given, or of another
+                shape.
+
+        Source: docs/theory/split-and-mix.md, Lemma 13.
+
+        >>> short = SplitAndMix(low=0, high=9, n=100, epsilon=1.0, delta=1e-6, coordinates=3, l1=10)
+        >>> short.encode([[9, 1, 0], [9, 9, 2]], rng=secure()).tolist(), short.distance
+        ([[9, 1, 0], [4, 4, 1]], 19)
         """
+        try:
+            array = np.asarray(values)
+        except ValueError:
+            _checks.reject("values", "an array of numbers", "<ragged>")
+        columns = array[:, None] if array.ndim == 1 else array
+        if columns.ndim != 2 or columns.shape[1] != self.coordinates:
+            rule = f"of shape (people, {self.coordinates})" if self.coordinates > 1 else "one-dimensional"
+            _checks.reject("values", rule, f"<shape {array.shape}>")
+        if self.levels is not None and self.l1 is not None:
+            return self._rounded_together(columns, rng)
+        codes = np.stack([self._column(column, rng) for column in columns.T], axis=1)
+        total = codes.sum(axis=1, keepdims=True)
+        return np.where(total > self.cap, codes * self.cap // np.maximum(total, 1), codes).reshape(array.shape)
+
+    def _rounded_together(self, columns: npt.NDArray[Any], rng: Randomness) -> Integers:
+        """Round each person's numbers by one draw (systematic sampling): the sum of codes is at most rounded up too."""
+        positions = np.stack([self.grid.inside(self.grid.positions(column)) for column in columns.T], axis=1)
+        total, most = positions.sum(axis=1, keepdims=True), self.cap * PARTS
+        shorter = np.floor(positions * (most / np.maximum(total, 1) * _BELOW)).astype(np.int64)
+        below = np.cumsum(np.where(total > most, shorter, positions), axis=1)
+        bounds = (below + rng.integers(PARTS, len(below))[:, None]) // PARTS
+        codes: Integers = np.diff(bounds, axis=1, prepend=0)
+        return codes
+
+    def _column(self, numbers: npt.NDArray[Any], rng: Randomness) -> Integers:
         if self.levels is not None:
-            return self.grid.encode(values, rng=rng)
-        numbers = np.asarray(values)
-        if numbers.ndim != 1 or (numbers.size and not np.issubdtype(numbers.dtype, np.integer)):
+            return self.grid.encode(numbers, rng=rng)
+        if numbers.size and not np.issubdtype(numbers.dtype, np.integer):
             hint = "For other numbers say how many levels they are rounded to."
-            _checks.reject(
-                "values", "a one-dimensional array of integers", f"<{numbers.dtype}, {numbers.ndim}-d>", hint
-            )
+            _checks.reject("values", "an array of integers", f"<{numbers.dtype}>", hint)
         if numbers.dtype == np.uint64:
             numbers = np.minimum(numbers, np.uint64(_FAR))
         codes: Integers = np.clip(numbers.astype(np.int64), int(self.low), int(self.high)) - int(self.low)
         return codes
-
-    def clip(self, codes: Integers) -> Integers:
-        """Return people's codes, shape (people, coordinates), scaled down and rounded down where they are above `cap`.
-
-        Whoever is cut counts for less than they have; of numbers rounded to levels a coin can take one above it.
-
-        >>> short = SplitAndMix(low=0, high=9, n=100, epsilon=1.0, delta=1e-6, coordinates=3, l1=10)
-        >>> short.clip(np.array([[9, 1, 0], [9, 9, 2]])).tolist(), short.distance
-        ([[9, 1, 0], [4, 4, 1]], 19)
-        """
-        total = codes.sum(axis=1, keepdims=True)
-        return np.where(total > self.cap, codes * self.cap // np.maximum(total, 1), codes)
 
     def shares(self, codes: Integers, *, rng: Randomness) -> Integers:
         """Return the messages of people with these codes, shape (messages, people): what each device sends.
@@ -334,17 +360,9 @@ class SplitAndMix(_checks.ByName):
             InvalidInputError: fewer people than `needed`, more than n, or values that are no numbers.
         """
         source = secure() if rng is None else rng
-        try:
-            array = np.asarray(values)
-        except ValueError:
-            _checks.reject("values", "an array of numbers", "<ragged>")
-        columns = array[:, None] if array.ndim == 1 else array
-        if columns.ndim != 2 or columns.shape[1] != self.coordinates:
-            rule = f"of shape (people, {self.coordinates})" if self.coordinates > 1 else "one-dimensional"
-            _checks.reject("values", rule, f"<shape {array.shape}>")
-        self.answers(columns.shape[0])
-        found = np.empty((self.coordinates, self.messages * columns.shape[0]), dtype=np.int64)
-        codes = self.clip(np.stack([self.encode(column, rng=source) for column in columns.T], axis=1))
+        codes = self.encode(values, rng=source).reshape(-1, self.coordinates)
+        self.answers(codes.shape[0])
+        found = np.empty((self.coordinates, self.messages * codes.shape[0]), dtype=np.int64)
         for row, column in zip(found, codes.T, strict=True):
             sent = self.shares(column, rng=source).ravel()
             row[:] = sent[source.permutation(sent.size)]

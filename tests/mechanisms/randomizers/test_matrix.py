@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import permutations, product
 
 import mpmath
 import numpy as np
@@ -81,3 +82,34 @@ def test_bad_channels() -> None:
         MatrixRandomizer("identity")
     with pytest.raises(InvalidInputError, match=r"`channel` must be of at least two values"):
         MatrixRandomizer(channel=hs.Channel(matrix=[[0.5, 0.5]]))
+
+
+def test_figures_are_those_of_the_probabilities_as_they_are_drawn() -> None:
+    """Entries near 1e-8 and 1e-15 are rounded to multiples of 2**-64: the lower bound is above that of the matrix."""
+    rows = [[3.849685869212868e-08, 0.9999999615031413], [6.9417740786583725e-15, 0.999999999999993]]
+    device = MatrixRandomizer(rows)
+    figure = hs.dp.epsilon(hs.Protocol(randomizer=device, shuffler=hs.UniformShuffle(), n=3), delta=1e-9)
+    drawn = [Fraction(weights[0], SCALE) for weights in device.weights]
+    given = [Fraction(row[0]) for row in rows]
+    assert (
+        _worst_of_three(drawn, math.exp(figure.upper)) < Fraction(1e-9) < _worst_of_three(drawn, math.exp(figure.lower))
+    )
+    assert _worst_of_three(given, math.exp(figure.lower)) < Fraction(1e-9)
+
+
+def _worst_of_three(ones: list[Fraction], growth: float) -> Fraction:
+    """The largest divergence of the number of ones that three people send, over all neighbouring datasets."""
+    worst, factor = Fraction(0), Fraction(growth)
+    for others in product(range(2), repeat=2):
+        laws = []
+        for target in range(2):
+            law = [Fraction(1)]
+            for value in (target, *others):
+                p = ones[value]
+                law = [a * (1 - p) + b * p for a, b in zip([*law, Fraction(0)], [Fraction(0), *law], strict=True)]
+            laws.append(law)
+        for first, second in permutations(laws):
+            worst = max(
+                worst, sum((max(a - factor * b, Fraction(0)) for a, b in zip(first, second, strict=True)), Fraction(0))
+            )
+    return worst

@@ -249,3 +249,12 @@ def test_the_law_of_heads(trials: int, chance: Fraction) -> None:
 
 def test_the_law_knows_how_many_values_there_are() -> None:
     assert hs.UnaryEncoding(k=1000, epsilon=1.0).law().values == 1000
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "optimized"])
+@pytest.mark.parametrize("epsilon", [1e6, 1e7, 1e300])
+def test_hardly_any_noise_is_the_least_that_is_drawn(kind: Kind, epsilon: float) -> None:
+    device = hs.UnaryEncoding(k=5, epsilon=epsilon, kind=kind)
+    assert device.channel().matrix.min() > 0
+    survey = hs.Protocol(randomizer=device, shuffler=hs.UniformShuffle(), n=10)
+    assert 0 <= hs.dp.epsilon(survey, delta=1e-6).upper < 100

@@ -75,6 +75,14 @@ def test_the_exact_figure_lies_below_the_simulated_one() -> None:
     assert exact.upper < simulated.interval.lower
 
 
+@pytest.mark.parametrize(("filters", "bits", "delta"), [(6, 10**4, 1e-4), (8, 10**5, 1e-3)])
+def test_the_quantile_figure_is_below_the_certified_lower_bound(filters: int, bits: int, delta: float) -> None:
+    """With p = 0.1 the document's figure is no privacy parameter: some pair of datasets has a larger epsilon."""
+    drawn = bloom.evaluate_privacy_for_bloom_filter(filters=filters, bits=bits, p=0.1, delta=delta, n_simu=100_000)
+    certified = bloom.epsilon(filters=filters, bits=bits, p=0.1, delta=delta)
+    assert drawn.interval.upper < certified.lower - 0.05
+
+
 def test_the_intervals_cover() -> None:
     """At least 95 % each (two quantiles share the error); of 200, 175 or fewer has probability 1e-5 at exactly 95 %."""
     exact = oracle.published_figure(40, 10, Fraction(1, 5), Fraction(1, 10), sign=-1)

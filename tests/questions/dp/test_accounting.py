@@ -169,6 +169,17 @@ def test_bad_arguments(ask: Any, message: str) -> None:
         ask()
 
 
+@pytest.mark.parametrize("optimistic", [False, True])
+def test_a_round_without_noise_has_no_distribution(optimistic: bool) -> None:
+    open_book = hs.MatrixRandomizer([[1.0, 0.0], [0.0, 1.0]])
+    bare = hs.Protocol(randomizer=open_book, shuffler=hs.UniformShuffle(), n=2)
+    noisy = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=2)
+    both: list[Any] = [[bare], [noisy, (bare, 2)]]
+    for rounds in both:
+        with pytest.raises(UnsupportedProtocolError, match="shows for certain which of two datasets"):
+            hs.dp.to_pld(rounds, optimistic=optimistic)
+
+
 def test_what_needs_a_protocol_refuses_a_distribution() -> None:
     noisy = hs.dp.from_pld(library.from_gaussian_mechanism(1.0))
     with pytest.raises(UnsupportedProtocolError, match="not about several randomizers, imported distributions"):

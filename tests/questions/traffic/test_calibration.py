@@ -65,10 +65,11 @@ def test_it_is_deterministic_and_its_figure_is_the_cluster_s() -> None:
     found = cheapest(**limits, sources_at_most=120)  # type: ignore[arg-type]
     assert found == cheapest(**limits, sources_at_most=120)  # type: ignore[arg-type]
     assert found.dummies is not None
-    again = traffic.scrambler_epsilon(20, found.cluster.smallest, found.sigma, found.dummies, delta=1e-3)
+    assert found.cluster.min_batch is not None
+    again = traffic.scrambler_epsilon(20, found.cluster.min_batch, found.sigma, found.dummies, delta=1e-3)
     assert again == found.epsilon
     assert "scramblers of up to 50 sources" in str(found)
-    fewer = traffic.scrambler_epsilon(20, found.cluster.smallest, found.sigma, found.dummies - 1, delta=1e-3)
+    fewer = traffic.scrambler_epsilon(20, found.cluster.min_batch, found.sigma, found.dummies - 1, delta=1e-3)
     assert fewer.upper > 0.8 * (1 - 1e-5)
 
 

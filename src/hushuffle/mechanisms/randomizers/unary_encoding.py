@@ -331,13 +331,17 @@ class OneHotReports(OneHot, ReportLaw):
             return Fraction(total + to_decimal(self.gamma * largest) * unset**held)
 
 
+_LARGE: Final = 1000.0
+"""From here on the threshold is 1: 2**64/e**1000 rounded up."""
+
+
 def _threshold(epsilon: float) -> int:
     """Return 2**64/(e**epsilon + 1), rounded up."""
     if math.isinf(epsilon):
         return 0
     with localcontext(WIDE):
         # One part in 10**100 covers the rounding of the exponential and of the quotient.
-        return math.ceil(SCALE / (Decimal(epsilon).exp() + 1) * (1 + Decimal(10) ** -100))
+        return math.ceil(SCALE / (Decimal(min(epsilon, _LARGE)).exp() + 1) * (1 + Decimal(10) ** -100))
 
 
 def _blocks(size: int, rng: Randomness) -> Iterator[slice]:

@@ -153,6 +153,18 @@ class Shuffler(_checks.ByName, ABC):
         message = f"With {type(self).__name__} people send one report each; BlanketMessages makes them send more."
         raise UnsupportedProtocolError(message)
 
+    def divided(self, batches: int) -> Shuffler:
+        """Return what may shuffle one of so many batches, so that all batches' releases together give the whole one.
+
+        Each batch has its share of the shuffler's own randomness, rounded down; a shuffler that adds any must say how.
+
+        Raises:
+            UnsupportedProtocolError: its randomness cannot be divided.
+        """
+        del batches
+        message = f"No figures are known for several reports of one person where {self.describe()}."
+        raise UnsupportedProtocolError(message)
+
     def secret(self, n: int) -> tuple[int, Shuffler]:
         """Return how many of n people are honest, and what it is among them: what hides anything from all others."""
         return n, self

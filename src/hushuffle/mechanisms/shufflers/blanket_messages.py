@@ -140,6 +140,10 @@ class BlanketMessages(Shuffler):
         low, high = (0, self.coins) if self.number is None else (self.number, self.number)
         return self._with(number=_checks.integer("dummies", dummies, low=low, high=high))
 
+    def divided(self, batches: int) -> Shuffler:
+        """Return the same: the people of a batch send its messages. A known number of messages is divided."""
+        return self if self.number is None else self._with(number=self.number // batches)
+
     def describe(self) -> str:
         several = f"up to {self.trials:,} blanket messages besides, each"
         sends = "a blanket message besides" if self.trials == 1 else several

@@ -84,6 +84,11 @@ class FakesPerValue(PerValue):
     def value_law(self) -> DummyLaw:
         return binomial_dummies(self.known(self.people), self.p)
 
+    def divided(self, batches: int) -> Shuffler:
+        """Return the same: the people of a batch send its fake reports."""
+        del batches
+        return self
+
     def describe(self) -> str:
         trusted = "" if self.honest == 1 else f", and {self.honest:.4g} of them keep that to themselves"
         return (

@@ -70,6 +70,11 @@ class Scrambler(Shuffler):
             _checks.reject("dummies", f"a number that occurs in {law!r}", dummies)
         return Scrambler(dummies=int(dummies))
 
+    def divided(self, batches: int) -> Shuffler:
+        """Return a share of the fewest dummies that there may be: more hide more, and a cap is a processing."""
+        law = self.dummy_law
+        return Scrambler(dummies=(self.dummies if law is None else int(law.numbers[0])) // batches)
+
     @property
     def reveals(self) -> Reveals:
         return Reveals.MULTISET if self.cap is None else Reveals.CAPPED_MULTISET

@@ -68,6 +68,10 @@ class SecureAggregation(Shuffler):
         """How many of them hide something."""
         return self.coins * self.honest
 
+    def divided(self, batches: int) -> Shuffler:
+        """Return a share of the coins that nobody else knows: each batch has sums, and noise, of its own."""
+        return SecureAggregation(coins=self.secret_coins // batches, servers=1, honest=1)
+
     def noisy(self, sums: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
         heads = np.zeros(sums.size, dtype=np.int64)
         whole, left = divmod(self.all_coins, 64)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import math
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from hushuffle import _checks
+from hushuffle.curves.dominating import typical_loss
 from hushuffle.curves.exported import attained_laws, dominating_law
 from hushuffle.curves.imported import ImportedCurve
-from hushuffle.errors import MissingDependencyError
+from hushuffle.errors import MissingDependencyError, UnsupportedProtocolError
 from hushuffle.numerics.loss_sum import LossLattice
 from hushuffle.questions.dp.composition import Round, Rounds, curves_of
 
@@ -38,7 +40,7 @@ def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool =
 
     Raises:
         InvalidInputError: no rounds, times < 1, or an argument out of range.
-        UnsupportedProtocolError: no law for a randomizer and shuffler.
+        UnsupportedProtocolError: no law for a randomizer and shuffler, or a round without any noise.
         MissingDependencyError: dp-accounting is not installed.
         NumericalError: the losses need too many multiples of the interval.
 
@@ -58,6 +60,12 @@ def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool =
     if level >= 0.5:
         _checks.reject("delta", "in (0, 0.5)", level)
     laws = curves_of(rounds)
+    if any(math.isinf(typical_loss(law)) for law, _ in laws):
+        message = (
+            "The release of a round shows for certain which of two datasets it comes from: its epsilon is infinite at "
+            "every delta, and there is no privacy loss distribution to export. Add noise, or leave the round out."
+        )
+        raise UnsupportedProtocolError(message)
     if optimistic:
         first, second = attained_laws(laws, step=step, delta=level)
         return library.PrivacyLossDistribution.create_from_rounded_probability(

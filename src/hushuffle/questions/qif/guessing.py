@@ -164,6 +164,22 @@ def prior(protocol: Protocol) -> Bound:
     return Bound.exact(1 / protocol.randomizer.inputs, unit=_UNIT, sources=(QIF.at("Proposition 14"),))
 
 
+def guarantee_vulnerability(k: int, *, epsilon: float, delta: float) -> Bound:
+    """Return an upper bound on the probability of a right guess among k values, from a central guarantee alone.
+
+    The guarantee may be of several reports or rounds together: the guesser then sees all of them.
+
+    Source: docs/theory/guessing.md, Theorem 13.
+
+    >>> print(guarantee_vulnerability(6, epsilon=0.0, delta=0.0))
+    at most 0.1667 (upper bound)
+    """
+    wrong = (k - 1) * math.exp(-epsilon)
+    # (e**epsilon + (k - 1) delta) / (e**epsilon + k - 1), without overflow, rounded upwards
+    right = min((1 + wrong * delta) / (1 + wrong) * (1 + 4 * _ROUNDING), 1.0)
+    return Bound(lower=0.0, upper=right, kind="upper", unit=_UNIT)
+
+
 def asymptotic_vulnerability(protocol: Protocol) -> float:
     """Return the approximation of Jurado et al. 2023 for the uninformed adversary after a shuffle. It is not a bound.
 

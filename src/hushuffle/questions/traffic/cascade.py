@@ -47,8 +47,8 @@ def collusions(plan: Plan, *, delta: float) -> tuple[Collusion, ...]:
     >>> plan = hs.plans.aggregate(query, people=1000, sigma=0.2, dummies=50, batch=500, scramblers=2)
     >>> for row in hs.traffic.collusions(plan, delta=1e-4):
     ...     print(row.honest, row.curious, row.active, sep="; ")
-    2; 1.300 to 1.301 nats (certified bracket); 2.044 nats (certified bracket)
-    1; 1.603 to 1.605 nats (certified bracket); 2.540 nats (certified bracket)
+    2; 1.399 to 1.401 nats (certified bracket); 2.044 nats (certified bracket)
+    1; 1.778 to 1.780 nats (certified bracket); 2.540 nats (certified bracket)
     0; 4.394 nats (exact); 4.394 nats (exact)
     """
     level = _checks.probability("delta", delta, high_open=True)

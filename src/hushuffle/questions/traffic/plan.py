@@ -121,7 +121,7 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
     >>> query = GroupingQuery(grouping_sets=sets, partitions=20)
     >>> plan = aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=1000)
     >>> print(hs.traffic.plan_guarantee(plan, delta=1e-5))
-    epsilon 1.920 to 1.921 nats (certified bracket) at delta = 1e-05, per item (replace one data item)
+    epsilon 2.149 to 2.151 nats (certified bracket) at delta = 1e-05, per item (replace one data item)
     """
     level = _checks.probability("delta", delta, high_open=True)
     _refuse(plan)
@@ -153,7 +153,7 @@ def plan_delta(plan: Plan, *, epsilon: float) -> Bound:
     >>> query = GroupingQuery(grouping_sets=(GroupingSet(columns=("age",), sizes=(20,)),), partitions=20)
     >>> plan = aggregate(query, people=10_000, sigma=0.2, dummies=50, batch=1000)
     >>> print(hs.traffic.plan_delta(plan, epsilon=0.0))
-    at most 0.1271 (upper bound)
+    at most 0.1385 (upper bound)
     """
     level = _checks.non_negative("epsilon", epsilon)
     _refuse(plan)

@@ -1,7 +1,7 @@
 """The best channel for a crowd beside known mechanisms, on 16 values with an order.
 
     python benchmarks/design.py           prints the tables
-    python benchmarks/design.py --write   writes them into docs/explanation/best-channel.md
+    python benchmarks/design.py --write   writes them into docs/how-to/own-mechanism.md
 
 Every mechanism has the largest local epsilon that keeps both promises: certified central epsilon, and the cap. Takes
 several minutes.
@@ -24,7 +24,7 @@ from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.numerics.roots import halved
 from hushuffle.questions.dp.best_channel import Design, Loss
 
-PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "best-channel.md"
+PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "own-mechanism.md"
 START, END = "<!-- tables -->", "<!-- end of tables -->"
 K: Final = 16
 DELTA: Final = 1e-6

@@ -2,7 +2,7 @@
 
     python benchmarks/messages.py [--write]
 
-Prints the tables of docs/explanation/one-or-several-messages.md, or writes them into it with --write: what each
+Prints the tables of docs/how-to/several-messages.md, or writes them into it with --write: what each
 protocol needs at the same epsilon and delta, sums too, and a collection from a million people over 1,000 values.
 """
 
@@ -22,7 +22,7 @@ import hushuffle as hs
 from hushuffle.errors import HushuffleError
 from hushuffle.estimation import predicted_standard_error
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "one-or-several-messages.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "several-messages.md"
 EPSILON, DELTA = 1.0, 1e-6
 GRID = ((10**6, 2), (10**6, 100), (10**6, 1_000), (10**6, 10_000), (10**6, 100_000), (10**4, 100), (10**4, 1_000))
 
@@ -117,9 +117,9 @@ LARGE = ((10**6, 10**6), (10**4, 10**5))
 HASHED: dict[str, Callable[[int, int], hs.Protocol]] = {
     "one noisy message": one_message,
     "one noisy message, hashed": noisy_hash,
-    "hashed, every other person one besides": hashed(0.5),
-    "hashed, one besides": hashed(1.0),
-    "hashed, four besides": hashed(4.0),
+    "hashed, half an additional message": hashed(0.5),
+    "hashed, one additional": hashed(1.0),
+    "hashed, four additional": hashed(4.0),
     "blanket messages": blanket_messages,
 }
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import base64
 import json
 import os
 import tempfile
@@ -99,8 +98,7 @@ def pure(rehearsal: Rehearsal) -> dict[str, float]:
     document, folder, clock = rehearsal.document, rehearsal.folder, Clock()
     keys = {name: ServiceKeys.read(str(folder / name / f"{name}.keys")) for name in rehearsal.names if name != "relay"}
     onions, gateway, (issuer, other) = Onions(document, 1), keys["scrambler-1"].gateway, keys["issuer"].tokens[:2]
-    assert gateway is not None
-    target, spki, config = document.step(1).targets[0].name, document.token_key(1), base64.b64decode(document.gateway)
+    target, spki, config = document.step(1).targets[0].name, document.token_key(1), document.gateway
     challenge, verifier = token_challenge(document.issuer.name, document.context(1, target), ""), Verifier(spki)
     admits, entrance = document.ticket_challenge(1), Verifier(other.spki)
     for _ in range(SAMPLE):

@@ -23,6 +23,7 @@ from hushuffle.network.phones.tokens import IssuerKey
 FILE: Final = Path(__file__).parent / "phone-vectors.json"
 STANDARD: Final = Path(__file__).parents[1] / "tests/network/phones/vectors/tokens.json"
 SECRET: Final = bytes(range(4, 36))
+CODE: Final = "5ec2e7c0de" * 4
 ANSWERS: Final = {"age": 33, "smokes": "yes", "bmi": 21.5}
 TARGETS: Final = ("target-1-1", "target-1-2", "target-1-3", "target-2-1", "target-2-2")
 CHAIN: Final = ("scrambler-1", "scrambler-2")
@@ -45,7 +46,7 @@ def place(name: str) -> dict[str, str]:
     }
 
 
-def document(issuer: IssuerKey, gateway: GatewayKey) -> dict[str, Any]:
+def document(issuer: IssuerKey) -> dict[str, Any]:
     """Return a task of two questions."""
     hidden = {"dummies": 20, "batch": 50, "min_batch": 40, "sources": 100, "token_key": _text(issuer.spki)}
     hidden["ticket_key"] = hidden["token_key"]
@@ -53,7 +54,7 @@ def document(issuer: IssuerKey, gateway: GatewayKey) -> dict[str, Any]:
     smokes = {"name": "smokes", "columns": ["smokes"], "sizes": [2], "sigma": 0.3, "convention": "exclusive"}
     places = [[place(name) for name in TARGETS if name.startswith(f"target-{step}")] for step in (1, 2)]
     return {
-        "version": 1,
+        "version": 2,
         "number": "00" * 16,
         "plan": "",
         "people": 100,
@@ -70,7 +71,6 @@ def document(issuer: IssuerKey, gateway: GatewayKey) -> dict[str, Any]:
         ],
         "relay": "https://relay.example",
         "chain": [place(name) for name in CHAIN],
-        "gateway": _text(gateway.config),
         "issuer": {"name": "issuer.example", "url": "https://issuer.example"},
         "result": place("result"),
         "message": 1024,
@@ -97,6 +97,11 @@ def step_of(task: Task, issuer: IssuerKey, gateway: GatewayKey, part: client.Par
     inside, seal_response = gateway.open(request, lambda size: secret_of("response")[:size])
     response = seal_response(encode_response(200, [], b"taken".ljust(16)))
     assert formats.decode_response(open_response(response))[0] == 200
+    requests = {"token": part.blinded.request, "ticket": part.ticket.request}
+    shown = {
+        f"{kind}_shown": formats.Invitation(CODE).shown(task.id, part.number, kind, issuer.spki, asked)[1]
+        for kind, asked in requests.items()
+    }
     found = {
         "challenge": task.challenge(part.number, name),
         "token_input": part.blinded.message,
@@ -115,7 +120,7 @@ def step_of(task: Task, issuer: IssuerKey, gateway: GatewayKey, part: client.Par
     }
     record = None if part.content is None else part.content.hex()
     head = {"step": part.number, "target": part.target, "record": record}
-    return head | {key: value.hex() for key, value in found.items()}
+    return head | shown | {key: value.hex() for key, value in found.items()}
 
 
 def choices() -> list[dict[str, Any]]:
@@ -141,15 +146,18 @@ def choices() -> list[dict[str, Any]]:
 
 def vectors(issuer: IssuerKey) -> dict[str, Any]:
     """Return everything in the file."""
-    gateway = GatewayKey(private=secret_of("gateway"))
-    text = json.dumps(document(issuer, gateway), sort_keys=True, separators=(",", ":"))
+    gateway = GatewayKey(private=secret_of(CHAIN[0]))
+    text = json.dumps(document(issuer), sort_keys=True, separators=(",", ":"))
     task = Task(text.encode())
     return {
-        "version": 1,
+        "version": 2,
         "task": text,
         "id": task.id.hex(),
-        "keys": {name: secret_of(name).hex() for name in (*CHAIN, *TARGETS, "gateway")},
+        "keys": {name: secret_of(name).hex() for name in (*CHAIN, *TARGETS)},
         "issuer": issuer.pem,
+        "gateway": gateway.config.hex(),
+        "code": CODE,
+        "invited": formats.Invitation(CODE).public.hex(),
         "secret": SECRET.hex(),
         "answers": ANSWERS,
         "steps": [step_of(task, issuer, gateway, part) for part in client.parts_of(task, ANSWERS, SECRET)],

@@ -185,7 +185,9 @@ def test_fewest_sources_of_a_scrambler_in_every_cluster() -> None:
         sent = [cluster for cluster in plan.clusters if cluster.reads]
         assert [(cluster.min_batch, cluster.protocol.n) for cluster in sent] == [(30, 30)] * len(sent)
     (everybody, *_) = aggregate(QUERY, people=200, sigma=0.2, dummies=5, batch=50).clusters
-    assert everybody.min_batch == 50
+    assert everybody.min_batch == 40  # four fifths: one that is missing costs no batch
+    (capped, *_) = aggregate(QUERY, people=200, sigma=0.2, dummies=5, batch=50, capped=True).clusters
+    assert capped.min_batch == 50
 
 
 def test_fewest_sources_need_scramblers_and_all_of_them_under_a_cap() -> None:

@@ -1,21 +1,21 @@
 // What a phone gives at most: its owner's limits, and a running total that is written before anything is sent.
 
-import { type Document, PhoneError } from "./task";
+import { base64, type Document, hex, PhoneError, sha256 } from "./task";
 
 /** What the owner gives at most, epsilon in nats; names and rules are those of limits.py. Left out: the defaults. */
 export interface Limits {
   max_epsilon?: number; max_delta?: number; budget?: number; min_batch?: number;
   /** The largest epsilon if a role works against the phone. */
   max_epsilon_with?: { issuer?: number; scramblers?: number };
-  /** Public keys, of which one at least must be in the chain; those of results that may publish. */
-  scramblers?: string[]; collectors?: string[];
+  /** Public keys, of which one at least must be in the chain; those of results that may publish; digests of all keys for tokens and tickets. */
+  scramblers?: string[]; collectors?: string[]; issuers?: string[];
 }
 export interface Cost { epsilon: number; delta: number }
 /** What was spent: by id of a task, of several iterations by that of the first one. `tasks` are those that were answered, by number. */
 export type Runs = Record<string, Cost & { fixed: string; tasks: (string | null)[] }>;
 
 const DEFAULTS = { max_epsilon: 5, max_delta: 1e-3, budget: 10, min_batch: 1, max_epsilon_with: {} };
-const NAMES = [...Object.keys(DEFAULTS), "scramblers", "collectors"];
+const NAMES = [...Object.keys(DEFAULTS), "scramblers", "collectors", "issuers"];
 /** Sums of decimal numbers in binary: three times 0.1 is 0.3. Stated figures are rounded up by more than that. */
 const SLACK = 1 + 1e-9;
 
@@ -23,11 +23,11 @@ const amount = (value: unknown): value is number => typeof value === "number" &&
 function decline(why: string): never { throw new PhoneError(`${why}: this phone takes no part, nothing is sent.`); }
 
 function filled(limits: Limits): Limits & typeof DEFAULTS {
-  const { scramblers, collectors, max_epsilon_with, ...amounts } = { ...DEFAULTS, ...limits };
+  const { scramblers, collectors, issuers, max_epsilon_with, ...amounts } = { ...DEFAULTS, ...limits };
   const wrong = Object.keys(limits).filter((name) => !NAMES.includes(name));
   wrong.push(...Object.entries(amounts).filter(([name, value]) => name in DEFAULTS && !amount(value)).map(([name]) => name));
   for (const [role, value] of Object.entries(max_epsilon_with)) if (!["issuer", "scramblers"].includes(role) || !amount(value)) wrong.push(`max_epsilon_with.${role}`);
-  for (const [name, keys] of Object.entries({ scramblers, collectors })) {
+  for (const [name, keys] of Object.entries({ scramblers, collectors, issuers })) {
     if (keys !== undefined && !(Array.isArray(keys) && keys.every((one) => typeof one === "string" && one.length === 64))) wrong.push(name);
   }
   if (wrong.length) throw new PhoneError(`the limits have ${wrong.join(", ")}, which is no limit or has no value of one: nothing is sent.`);
@@ -40,7 +40,7 @@ function filled(limits: Limits): Limits & typeof DEFAULTS {
  * What a document says of itself is true where one scrambler of its chain is honest: it opens messages only if it has computed the same
  * figures from the plan. What all scramblers learn together is computed here: nobody is believed.
  */
-export function checkLimits(given: Limits, document: Document): Cost {
+export async function checkLimits(given: Limits, document: Document): Promise<Cost> {
   const limits = filled(given), { epsilon, delta, issuer } = document.figures ?? {};
   if (!amount(epsilon) || !amount(delta) || delta >= 1) decline("the task says no epsilon that it keeps");
   const words = `epsilon is up to ${epsilon} at delta = ${delta}`;
@@ -58,6 +58,9 @@ export function checkLimits(given: Limits, document: Document): Cost {
   const trusted = limits.scramblers;
   if (trusted !== undefined && !document.chain.some((one) => trusted.includes(one.key))) decline("no scrambler of its chain is one of those that are trusted");
   if (limits.collectors !== undefined && !limits.collectors.includes(document.result.key)) decline("its result is none of the collectors that are trusted");
+  for (const key of document.steps.flatMap((step) => [step.token_key, step.ticket_key])) {
+    if (limits.issuers !== undefined && !limits.issuers.includes(hex(await sha256(base64(key))))) decline("its keys for tokens and tickets are not those of the issuers that are trusted");
+  }
   return { epsilon, delta };
 }
 

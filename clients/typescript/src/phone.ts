@@ -1,7 +1,7 @@
 // A phone's side of a task. What it sends is kept before the first byte leaves: who starts again sends the same bytes.
 
 import { checkFollows, checkLimits, follows, type Limits, spent } from "./limits";
-import { type Blinded, blind, encapsulate, type Envelope, finalize, openResponse, seal } from "./seals";
+import { type Blinded, blind, encapsulate, type Envelope, finalize, keyConfig, openResponse, proof, seal } from "./seals";
 import {
   type Answers, base64, below, type Bytes, choose, hex, joined, number16, PhoneError, random, recordOf, sha256, Task, unhex, utf8,
 } from "./task";
@@ -88,7 +88,7 @@ export class Phone {
       if (missing.length) throw new PhoneError(`the answers lack ${missing.join(", ")} (null is an answer): nothing is sent.`);
       given = JSON.stringify(asked.map((column) => [column, answers[column]]));
       if (text === undefined) {
-        checkLimits(limits, task.document);
+        await checkLimits(limits, task.document);
         const kept: Kept = { answers: given, parts: await Phone.drawn(task, answers) };
         text = await store.create(name, JSON.stringify(kept));
       }
@@ -127,43 +127,49 @@ export class Phone {
   }
 
   /**
-   * Gets tokens and tickets with an invitation's code, and sends every message; to be called again after a TryAgainError. What it costs is
-   * written down before the first byte leaves, once for a task however often it is sent.
+   * Gets tokens and tickets with an invitation's code, and sends every message; to be called again after a TryAgainError. The code stays
+   * here: issuers get proofs. What it costs is written down before the first byte leaves, once for a task however often it is sent.
    */
   async send(code: string): Promise<void> {
-    const cost = checkLimits(this.limits, this.task.document);
+    const cost = await checkLimits(this.limits, this.task.document), ask = asking(), first = this.parts[0]!;
+    await this.shown(first, "token", code);  // a code that is none costs nothing
     await this.store.change(TOTAL, (text) => spent(text, hex(this.task.id), this.task.document, cost, this.limits));
     for (const part of this.parts) {
-      const envelope = await this.envelope(part, code);
+      const envelope = await this.envelope(ask, part, code);
       const headers = { "content-type": "message/ohttp-req" };
-      const answer = good(...(await post(this.task.document.relay, unhex(envelope.request), headers)), "the relay");
+      const answer = good(...(await ask(this.task.document.relay, unhex(envelope.request), headers)), "the relay");
       good(...(await openResponse(envelope, answer)), "the first scrambler");
     }
   }
 
   /** What is posted to the relay: kept when it is made, before it leaves. */
-  private async envelope(part: Part, code: string): Promise<Envelope> {
-    const name = `${hex(this.task.id)}/${part.number}`, { chain, gateway } = this.task.document, step = this.task.step(part.number);
+  private async envelope(ask: Ask, part: Part, code: string): Promise<Envelope> {
+    const name = `${hex(this.task.id)}/${part.number}`, { chain } = this.task.document;
     let text = await this.store.read(name);
     if (text === undefined) {
-      const token = await this.token(part.number, "token", step.token_key, part.blinded, code);
-      const ticket = await this.token(part.number, "ticket", step.ticket_key, part.ticket, code);
+      const token = await this.token(ask, part, "token", code), ticket = await this.token(ask, part, "ticket", code);
       const path = this.task.path(`steps/${String(part.number).padStart(4, "0")}`);
-      const made = await encapsulate(base64(gateway), trimmed(chain[0]!.url) + path, ticket, await this.onion(part, token));
+      const made = await encapsulate(keyConfig(chain[0]!.key), trimmed(chain[0]!.url) + path, ticket, await this.onion(part, token));
       text = await this.store.create(name, JSON.stringify(made));
     }
     return JSON.parse(text) as Envelope;
   }
 
-  private async token(number: number, kind: string, key: string, blinded: Blinded, code: string): Promise<Bytes> {
-    const headers = { "content-type": "application/private-token-request", authorization: `Bearer ${code}` };
-    const url = trimmed(this.task.document.issuer.url) + this.task.path(`steps/${number}/${kind}`);
-    return finalize(base64(key), blinded, good(...(await post(url, unhex(blinded.request), headers)), "the issuer"));
+  private async token(ask: Ask, part: Part, kind: "token" | "ticket", code: string): Promise<Bytes> {
+    const blinded = kind === "token" ? part.blinded : part.ticket, key = base64(this.task.step(part.number)[`${kind}_key`]);
+    const headers = { "content-type": "application/private-token-request", authorization: await this.shown(part, kind, code) };
+    const url = trimmed(this.task.document.issuer.url) + this.task.path(`steps/${part.number}/${kind}`);
+    return finalize(key, blinded, good(...(await ask(url, unhex(blinded.request), headers)), "the issuer"));
+  }
+
+  private shown(part: Part, kind: "token" | "ticket", code: string): Promise<string> {
+    const blinded = kind === "token" ? part.blinded : part.ticket, key = base64(this.task.step(part.number)[`${kind}_key`]);
+    return proof(code.trim(), this.task.id, part.number, kind, key, unhex(blinded.request));
   }
 
   /** The document of the next iteration, made of what came of this one. */
   async following(): Promise<Bytes> {
-    const [status, content] = await post(trimmed(this.task.document.result.url) + this.task.path("next"));
+    const [status, content] = await asking()(trimmed(this.task.document.result.url) + this.task.path("next"));
     const task = await Task.read(good(status === 404 ? 408 : status, content, "the result"));
     if (!follows(task.document, this.task.document, hex(this.task.id))) throw new PhoneError("what the result answered is not the next iteration.");
     return content;
@@ -171,15 +177,19 @@ export class Phone {
 
   /** For each step whether its message is in the lists that were published until now; those of all targets are read. */
   async passed(): Promise<Map<number, boolean>> {
-    const found = new Map<number, boolean>();
+    const found = new Map<number, boolean>(), ask = asking();
     for (const part of this.parts) {
       const nonce = unhex(part.blinded.message).slice(2, 34), entry = hex(await sha256(joined(utf8("hushuffle passage 1|"), nonce)));
+      const { sources, batch: people, dummies, targets } = this.task.step(part.number);
+      const most = { batches: 2 * Math.ceil(sources / people) + 16, bytes: 32 * (people + this.task.document.chain.length * dummies) };
       let there = false;
-      for (const target of this.task.step(part.number).targets) {
+      for (const target of targets) {
         const url = trimmed(target.url) + this.task.path("passage");
-        const { batches } = JSON.parse(new TextDecoder().decode(good(...(await post(url)), "a target"))) as { batches: number[] };
+        const { batches } = JSON.parse(new TextDecoder().decode(good(...(await ask(url)), "a target"))) as { batches: number[] };
+        bounded(batches, most.batches);
         for (const batch of batches) {
-          const list = good(...(await post(`${url}/${Number(batch)}`)), "a target");
+          const list = good(...(await ask(`${url}/${Number(batch)}`)), "a target");
+          bounded(list, most.bytes);
           for (let at = 0; at < list.length; at += 32) there = hex(list.slice(at, at + 32)) === entry || there;
         }
       }
@@ -187,6 +197,23 @@ export class Phone {
     }
     return found;
   }
+}
+
+function bounded(listed: { length: number }, most: number): void {
+  if (!(listed.length <= most)) throw new PhoneError("a target lists more batches or messages than the task can have.");
+}
+
+/** Bytes and milliseconds of an answer, at most; milliseconds for all answers of one call together. */
+const MOST = 1 << 26, EACH = 60_000, ALL = 600_000;
+type Ask = typeof post;
+
+/** What sends requests, as long as there is time for those of one call. */
+function asking(): Ask {
+  const last = performance.now() + ALL;
+  return async (...request) => {
+    if (performance.now() > last) throw new TryAgainError(`the answers take more than ${ALL / 1000} seconds together.`);
+    return post(...request);
+  };
 }
 
 const trimmed = (url: string): string => url.replace(/\/$/, "");
@@ -197,16 +224,37 @@ async function post(url: string, body?: Bytes, headers: Record<string, string> =
   if (!URL.canParse(url)) throw new PhoneError("an address of the task is of no form that HTTP knows.");
   let answer: Response;
   try {
-    const shared = { headers, credentials: "omit", redirect: "error", cache: "no-store", referrerPolicy: "no-referrer" } as const;
+    const shared = { headers, credentials: "omit", redirect: "error", cache: "no-store", referrerPolicy: "no-referrer", signal: AbortSignal.timeout(EACH) } as const;
     answer = await fetch(url, body === undefined ? shared : { ...shared, method: "POST", body });
-    return [answer.status, new Uint8Array(await answer.arrayBuffer())];
-  } catch {
-    throw new TryAgainError("there is no connection, or no answer.");
+    return [answer.status, await contentOf(answer)];
+  } catch (error) {
+    throw error instanceof PhoneError ? error : new TryAgainError("there is no connection, or no answer in time.");
   }
 }
 
+async function contentOf(answer: Response): Promise<Bytes> {
+  const parts: Uint8Array[] = [], reader = answer.body?.getReader();
+  for (let size = 0; reader !== undefined;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    size += value.length;
+    if (size > MOST) { await reader.cancel(); throw new PhoneError(`an answer has more than ${MOST} bytes.`); }
+  }
+  return joined(...parts);
+}
+
+/** What services answer in a word, in a sentence; nothing else of an answer is shown. */
+const WORDS: Record<string, string> = {
+  "code used": "the code was used already, with another request: each code is for one phone", "no such code": "it knows no such code for this task",
+  "ticket used": "the ticket was used already", "too late": "this task is closed", over: "this task is over", "no such task": "it takes no part in this task",
+  "out of service": "it cannot go on with this task until its operator has put it right", busy: "it cannot write to its disk",
+  "no gateway": "it does not reach the first scrambler",
+};
+
 function good(status: number, content: Bytes, who: string): Bytes {
   if (status >= 200 && status < 300) return content;
-  const busy = [408, 425, 429].includes(status) || status >= 500;
-  throw new (busy ? TryAgainError : PhoneError)(`${who} answered ${status}.`);
+  const busy = [408, 425, 429].includes(status) || status >= 500, word = new TextDecoder().decode(content.slice(0, 32)).trim();
+  const words = Object.hasOwn(WORDS, word) ? `: ${WORDS[word]}` : "";
+  throw new (busy ? TryAgainError : PhoneError)(`${who} answered ${status}${words}.`);
 }

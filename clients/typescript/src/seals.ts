@@ -3,7 +3,7 @@
 import { RSABSSA } from "@cloudflare/blindrsa-ts";
 import { Aes128Gcm, Aes256Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from "@hpke/core";
 import { BHttpDecoder, BHttpEncoder } from "bhttp-js";
-import { type Bytes, hex, joined, PhoneError, random, sha256, unhex, utf8 } from "./task";
+import { base64, type Bytes, hex, joined, number16, PhoneError, random, sha256, unhex, utf8 } from "./task";
 
 const kem = (): { kem: DhkemX25519HkdfSha256; kdf: HkdfSha256 } => ({ kem: new DhkemX25519HkdfSha256(), kdf: new HkdfSha256() });
 const SUITES = { 1: new CipherSuite({ ...kem(), aead: new Aes128Gcm() }), 2: new CipherSuite({ ...kem(), aead: new Aes256Gcm() }) };
@@ -18,6 +18,9 @@ export async function seal(key: Bytes, info: Bytes, plain: Bytes): Promise<Bytes
 
 /** A request to the relay as it is posted, and the secret that opens its answer. */
 export interface Envelope { request: string; secret: string; aead: 1 | 2 }
+
+/** The key configuration of the gateway: the first scrambler's, with the key that messages are sealed for (RFC 9458, section 3.1). */
+export const keyConfig = (key: string): Bytes => unhex(`010020${key}00080001000200010001`);
 
 /** Puts a POST of `content` that shows a ticket (RFC 9577) into binary HTTP, and that into an encapsulated request (RFC 9458, section 4.3). */
 export async function encapsulate(config: Bytes, url: string, ticket: Bytes, content: Bytes): Promise<Envelope> {
@@ -64,6 +67,21 @@ async function issuerKey(spki: Bytes): Promise<CryptoKey> {
   }
   const n = btoa(String.fromCharCode(...modulus)).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
   return crypto.subtle.importKey("jwk", { kty: "RSA", n, e: "AQAB", ext: true }, { name: "RSA-PSS", hash: "SHA-384" }, true, ["verify"]);
+}
+
+const SEED = "302e020100300506032b657004220420";  // a private key of Ed25519 (RFC 8410); 32 bytes follow
+
+/** Shows that a phone has the code of an invitation, for one request in one step of one task; the code itself is never sent. */
+export async function proof(code: string, task: Bytes, step: number, kind: string, spki: Bytes, request: Bytes): Promise<string> {
+  if (!/^[0-9a-f]{32,}$/.test(code)) throw new PhoneError("the code must have 32 hexadecimal digits or more, as the issuer gave it: nothing is sent.");
+  const seed = await sha256(utf8(`hushuffle code 2|${code}`));
+  const key = await crypto.subtle.importKey("pkcs8", joined(unhex(SEED), seed), "Ed25519", true, ["sign"]);
+  const half = base64((await crypto.subtle.exportKey("jwk", key)).x!.replace(/-/g, "+").replace(/_/g, "/"));
+  const named = await crypto.subtle.importKey("raw", half, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  const name = await crypto.subtle.sign("HMAC", named, joined(utf8("hushuffle name 2|"), task));
+  const proved = joined(utf8("hushuffle proof 2|"), task, number16(step), await sha256(spki), await sha256(request), utf8(kind));
+  const signed = await crypto.subtle.sign("Ed25519", key, proved);
+  return `Invitation name="${hex(new Uint8Array(name))}", proof="${hex(new Uint8Array(signed))}"`;
 }
 
 /** A request for a token, and what makes the token of the issuer's answer; all in hexadecimal digits. */

@@ -8,7 +8,7 @@ export interface Place { name: string; url: string; key: string }
 export interface Column { name: string; groups: { name: string; when: [string, number | string][][] }[] }
 export interface Step {
   columns: string[]; sizes: number[]; sigma: number; convention: "uniform" | "exclusive"; only_on_purpose: boolean;
-  min_batch: number; token_key: string; ticket_key: string; targets: Place[];
+  dummies: number; batch: number; min_batch: number; sources: number; token_key: string; ticket_key: string; targets: Place[];
 }
 /** Which iteration of a query that asks everybody several times a task is. */
 export interface Round {
@@ -18,7 +18,7 @@ export interface Round {
 export interface Document {
   round?: Round;
   version: number; figures: { epsilon?: number; delta: number; issuer?: number }; result: Place; per_person: "all" | "one"; columns: Column[]; values: { name: string; low?: number; high?: number }[];
-  steps: Step[]; relay: string; chain: Place[]; gateway: string; issuer: { name: string; url: string }; message: number;
+  steps: Step[]; relay: string; chain: Place[]; issuer: { name: string; url: string }; message: number;
 }
 
 /** Bytes that cannot be used; the message shows nothing of what is in them. */
@@ -52,8 +52,8 @@ export class Task {
     }
     let document: Document | undefined;
     try { document = JSON.parse(new TextDecoder().decode(data)) as Document; } catch { /* said below */ }
-    if (document?.version !== 1 || !formed(document)) {
-      throw new PhoneError("this is no task document of version 1.");
+    if (data.length > 20_000 || document?.version !== 2 || !formed(document)) {
+      throw new PhoneError("this is no task document of version 2.");
     }
     return new Task(id, document);
   }
@@ -76,11 +76,12 @@ export class Task {
 }
 
 /** Whether what the owner's limits and the choices of targets rest on has the form that it must have. */
-function formed({ steps, chain, figures, round }: Document): boolean {
+function formed({ steps, chain, figures, round, message }: Document): boolean {
   const whole = (one: number): boolean => Number.isInteger(one) && one > 0 && one <= 1_000_000;
   const once = round === undefined || (typeof round === "object" && round !== null && whole(round.number) && whole(round.rounds));
   const listed = [steps, chain].every((one) => Array.isArray(one) && one.length > 0) && steps.every((one) => Array.isArray(one?.targets) && one.targets.length > 0);
-  return once && listed && (figures === undefined || (typeof figures === "object" && figures !== null));
+  const small = Number.isInteger(message) && message >= 512 && message <= 16_384;  // else it asks for any amount of memory
+  return once && listed && small && (figures === undefined || (typeof figures === "object" && figures !== null));
 }
 
 const word = (draw: Draw): bigint => BigInt("0x" + hex(draw(8)));

@@ -2,12 +2,12 @@
 
 import { checkLimits, localEpsilon, spent } from "../src/limits";
 import { browserStore, type Limits, Phone, PhoneError, Task, TryAgainError } from "../src/phone";
-import { encapsulate, finalize, openResponse } from "../src/seals";
+import { encapsulate, finalize, keyConfig, openResponse, proof } from "../src/seals";
 import { base64, choose, type Document, groupOf, hex, pointOf, recordOf, type Round, unhex, utf8 } from "../src/task";
 
 type Vectors = {
-  task: string; id: string; answers: Record<string, unknown>;
-  steps: { step: number; target: number; challenge: string; ticket_challenge: string; token: string; token_request: string; token_response: string; request: string; response: string }[];
+  task: string; id: string; code: string; gateway: string; answers: Record<string, unknown>;
+  steps: { step: number; target: number; challenge: string; ticket_challenge: string; token: string; token_request: string; token_response: string; token_shown: string; ticket_request: string; ticket_shown: string; request: string; response: string }[];
   choices: { targets: number; sigma: number; convention: "uniform" | "exclusive"; only_on_purpose: boolean; own: number | null; words: string[]; target: number; carries: boolean }[];
   made: { groups: [unknown, number | null][]; records: [string, number][]; inverses: string[]; secrets: string[]; points: [Round, Document["values"], Record<string, unknown>, [number, string] | null][]; runs: string[]; local: number; refused: [Limits, string][]; column: Parameters<typeof groupOf>[0] };
 };
@@ -42,11 +42,15 @@ async function vectors(given: Vectors): Promise<void> {
     const envelope = { request: step.request, secret: given.made.secrets[at]!, aead: 2 as const };
     const [status, content] = await openResponse(envelope, unhex(step.response));
     same("response", [status, new TextDecoder().decode(content).trim()], [200, "taken"]);
+    same("proof for a token", await proof(given.code, task.id, step.step, "token", spki, unhex(step.token_request)), step.token_shown);
+    same("proof for a ticket", await proof(given.code, task.id, step.step, "ticket", spki, unhex(step.ticket_request)), step.ticket_shown);
     await refused("a damaged response", () => openResponse(envelope, unhex(step.response).reverse()), PhoneError, "damaged");
   }
   same("what scramblers learn together", localEpsilon(task.document).toFixed(9), given.made.local.toFixed(9));
-  same("cost", checkLimits({}, task.document), { epsilon: 0.8, delta: 1e-6 });
-  for (const [limits, why] of given.made.refused) await refused(why, async () => checkLimits(limits, task.document), PhoneError, why);
+  same("gateway", hex(keyConfig(task.document.chain[0]!.key)), given.gateway);
+  for (const code of ["0".repeat(31), "code", "G".repeat(32)]) await refused("a code", () => proof(code, task.id, 1, "token", utf8(""), utf8("")), PhoneError, "32 hexadecimal digits");
+  same("cost", await checkLimits({}, task.document), { epsilon: 0.8, delta: 1e-6 });
+  for (const [limits, why] of given.made.refused) await refused(why, () => checkLimits(limits, task.document), PhoneError, why);
   let total: string | undefined;
   for (const name of ["a", "b", "b", "c"]) total = spent(total, name, task.document, { epsilon: 0.1, delta: 0 }, { budget: 0.3 });
   await refused("a fourth", async () => spent(total, "d", task.document, { epsilon: 0.1, delta: 0 }, { budget: 0.3 }), PhoneError, "budget is 0.3");
@@ -57,7 +61,9 @@ async function vectors(given: Vectors): Promise<void> {
   }
   await iterations(await Promise.all(given.made.runs.map((text) => Task.read(utf8(text)))));
   await refused("another document", () => Task.read(utf8(given.task + " "), given.id), PhoneError, "expected id");
-  await refused("no document", () => Task.read(utf8("[]")), PhoneError, "no task document");
+  for (const text of ["[]", given.task.replace('"message":1024', '"message":2000000000'), given.task.replace('"message":1024', '"message":511'), given.task.padEnd(20_001)]) {
+    await refused("no document", () => Task.read(utf8(text)), PhoneError, "no task document");
+  }
   await refused("a key of another kind", () => encapsulate(new Uint8Array(45), "https://a.example/", new Uint8Array(), new Uint8Array()), PhoneError, "key configuration");
 }
 
@@ -86,6 +92,8 @@ async function both(): Promise<void> {
   same("two at once", ends.map((one) => one.status).sort(), ["fulfilled", "rejected"]);
 }
 
+const code = (person: number): string => person.toString(16).padStart(32, "0");
+
 async function answered(): Promise<unknown> {
   const data = new Uint8Array(await (await fetch("/task.json")).arrayBuffer()), task = await Task.read(data), store = browserStore("first");
   const answers = { age: 33, smokes: "yes", bmi: 21.5 };
@@ -94,16 +102,25 @@ async function answered(): Promise<unknown> {
   await refused("too much", () => Phone.of(task, store, answers, { max_epsilon: 0.7 }), PhoneError, "above max_epsilon = 0.7");
   const phone = await Phone.of(task, store, answers);
   const poor = await Phone.of(task, browserStore("poor"), answers, { budget: 0.7 });
-  await refused("a budget that is too small", () => poor.send("poor"), PhoneError, "budget is 0.7");
-  for (let time = 0; time < 3; time++) await refused(`busy ${time}`, () => phone.send("code"), TryAgainError, "answered 503");
+  await refused("a budget that is too small", () => poor.send(code(1)), PhoneError, "budget is 0.7");
+  await refused("no code", () => phone.send("code"), PhoneError, "32 hexadecimal digits");
+  for (let time = 0; time < 3; time++) await refused(`busy ${time}`, () => phone.send(code(0)), TryAgainError, "answered 503");
   const again = await Phone.of(task, browserStore("first"), { bmi: 21.5, smokes: "yes", age: 33, name: "of no task" });
-  await again.send("code");
-  await phone.send("code");
+  await again.send(code(0));
+  await phone.send(code(0));
+  const double = await Phone.of(task, browserStore("double"), answers);
+  await refused("a code that was used", () => double.send(code(0)), PhoneError, "answered 403: the code was used already");
   await refused("another answer", () => Phone.of(task, store, { ...answers, age: 34 }), PhoneError, "another answer");
   const { [hex(task.id)]: cost, ...others } = JSON.parse((await store.read("total"))!) as Record<string, unknown>;
   same("total", [cost, others], [{ epsilon: 0.8, delta: 1e-6, fixed: "", tasks: [hex(task.id)] }, {}]);
   await both();
-  for (let other = 0; other < 12; other++) await (await Phone.of(task, browserStore(`other ${other}`), { ...answers, age: other ? 5 * other : null })).send(`code ${other}`);
+  for (let other = 0; other < 12; other++) await (await Phone.of(task, browserStore(`other ${other}`), { ...answers, age: other ? 5 * other : null })).send(code(2 + other));
+  const late = await Phone.of(await Task.read(new Uint8Array(await (await fetch("/late.json")).arrayBuffer())), browserStore("late"), answers);
+  const { timeout } = AbortSignal, times: number[] = [];
+  AbortSignal.timeout = (most) => { times.push(most); return timeout.call(AbortSignal, 300); };
+  await refused("an answer that comes byte by byte", () => late.send(code(0)), TryAgainError, "in time");
+  AbortSignal.timeout = timeout;
+  same("time of an answer", times, [60_000]);
   return { passed: [...(await phone.passed())], parts: phone.parts.map((part) => [part.number, part.target, part.record]) };
 }
 

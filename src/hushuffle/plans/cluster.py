@@ -204,7 +204,8 @@ class Traffic:
         flood: further messages of each source to distinct other targets; only without scramblers.
         dummies: of each scrambler.
         batch: the most sources of one scrambler (default: one scrambler serves all).
-        min_batch: sources without which a scrambler releases nothing (default: all).
+        min_batch: sources without which a scrambler releases nothing, and for which the guarantee is stated (default:
+            four fifths of the smallest batch, rounded up, so that one missing source costs no batch; all under a cap).
         scramblers: how many each batch passes one after the other, run by different parties (default: one).
         capped: no target gets more messages from a scrambler than it has sources; batches must be of one size.
 
@@ -266,7 +267,10 @@ class Traffic:
         if self.scrambled:
             open_ended = replace(self, capped=False).scrambler(sources)
             cluster = replace(cluster, scrambler=open_ended, batch=self.batch, min_batch=self.min_batch, cascade=chain)
-            return replace(cluster, scrambler=self.scrambler(cluster.smallest)) if self.capped else cluster
+            if self.capped:
+                return replace(cluster, scrambler=self.scrambler(cluster.smallest))
+            least = -(-4 * cluster.smallest // 5) if self.min_batch is None else self.min_batch
+            return replace(cluster, min_batch=least)
         if self.min_batch is not None:
             _checks.reject("min_batch", "None without scramblers", self.min_batch, "Give `batch` and `dummies`.")
         if self.capped:

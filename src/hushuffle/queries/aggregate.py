@@ -182,6 +182,9 @@ class Aggregate(Task):
     def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
         return self.statistics(step, merged).plus(self._found(step, contents, used)).numbers
 
+    def joined(self, step: int, one: Floats, other: Floats) -> Floats:
+        return self.statistics(step, one).plus(self.statistics(step, other)).numbers
+
     def _found(self, step: int, contents: Sequence[bytes], used: Sequence[bool]) -> GroupStatistics:
         mask, columns = np.array(used, dtype=np.bool_), self._unpacked(step, b"".join(contents))
         held = columns if self.noise is None else self.noise.rounded(columns)

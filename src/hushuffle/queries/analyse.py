@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hushuffle import _checks
 from hushuffle.model import Bound, Cell, Finding, Guarantee, Progress, Report, Table, Target, Warned, number
 from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
@@ -16,6 +17,7 @@ from hushuffle.plans import Cluster, Costs, Plan, cluster_costs, plan_costs
 from hushuffle.queries.cascades import cascade_answers, cascade_tables
 from hushuffle.queries.charts import trade_offs
 from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings
+from hushuffle.queries.query import Records
 from hushuffle.queries.specification import Network, PlanSpecification
 from hushuffle.questions import traffic
 from hushuffle.questions.dp.central import LARGE_EPSILON
@@ -34,7 +36,11 @@ class PlanAnalysis:
 
 
 def analyse_plan(
-    specification: PlanSpecification, *, base_folder: Path = Path(), progress: Progress | None = None
+    specification: PlanSpecification,
+    *,
+    base_folder: Path = Path(),
+    people: int | None = None,
+    progress: Progress | None = None,
 ) -> PlanAnalysis:
     """Return the guarantee of a plan, for each cluster and in total, its costs, and the charts of its settings.
 
@@ -44,6 +50,7 @@ def analyse_plan(
     Args:
         specification: as `hushuffle.specification.load_plan` reads it.
         base_folder: the folder that relative paths of data are relative to.
+        people: how many people take part; no data are read then.
         progress: told what is going on.
 
     Raises:
@@ -67,7 +74,11 @@ def analyse_plan(
     """
     tell = progress or (lambda _what, _share: None)
     tell("counting the people", 0.0)
-    records = specification.query.counted(base_folder)
+    if people is None:
+        records = specification.query.counted(base_folder)
+    else:
+        people = _checks.integer("people", people, low=1)
+        records = Records(n=people, source=f"no data were read: {people:,} people take part (--people)")
     plan = specification.plan(records.n)
     tell("the guarantee of every cluster", 0.05)
     clusters = traffic.cluster_guarantees(plan, delta=specification.targets.delta)
@@ -315,6 +326,13 @@ def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None
             key="privacy-target-missed",
             sentence="The epsilon asked for is not certified.",
             advice="The charts show what more redirection, dummies or larger batches give.",
+        )
+    full = [one for one in plan.clusters if one.scrambler is not None and one.scrambler.cap is None]
+    if any(one.min_batch == one.smallest > 1 for one in full):
+        yield Warned(
+            key="no-one-may-be-missing",
+            sentence="A scrambler releases nothing unless all sources of its smallest batch are there (min_batch).",
+            advice="One device that is off, or one invalid message, costs its whole batch. Take a smaller min_batch.",
         )
     if not all(release.exact for release in plan.releases):
         yield Warned(

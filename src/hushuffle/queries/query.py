@@ -96,6 +96,11 @@ class Task(BaseModel, ABC):
     def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
         """Return what a node has merged after further records that were checked, of which those `used` count."""
 
+    def joined(self, step: int, one: Floats, other: Floats) -> Floats:
+        """Return what a node has merged of two parts of its records, each merged for itself."""
+        del step
+        return one + other
+
     @abstractmethod
     def width(self, step: int) -> int:
         """How many numbers a node tells, at most."""

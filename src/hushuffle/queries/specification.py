@@ -39,7 +39,9 @@ class Traffic(Section):
     batch: Annotated[int, Field(ge=1)] | None = None
     """The most sources of one scrambler; left out, one scrambler serves all."""
     min_batch: Annotated[int, Field(ge=1)] | None = None
-    """Sources without which a scrambler releases nothing, and for which the guarantee is stated; left out, all."""
+    """Sources without which a scrambler releases nothing, and for which the guarantee is stated.
+
+    Left out: four fifths of the smallest batch, rounded up; all of it under a cap."""
     scramblers: Annotated[int, Field(ge=1, le=plans.MOST_SCRAMBLERS)] | None = None
     """How many scramblers each batch passes one after the other, each with its dummies; left out, one."""
     capped: bool = False

@@ -62,7 +62,6 @@ def services(steps: int, partitions: int = 3, chain: int = 2) -> Services:
         targets=targets,
         result=by_name["result"],
         issuer=Issuer(name="issuer.example", url="http://127.0.0.1:3"),
-        gateway=base64.b64encode(bytes(50)).decode(),
         token_keys=((base64.b64encode(bytes(340)).decode(),) * 2,) * steps,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import datetime as dt
 import json
 import socket
@@ -15,6 +14,7 @@ import numpy as np
 from aiohttp import ClientSession
 
 from hushuffle.network.phones.crowd import Phones, Sending, sendings
+from hushuffle.network.phones.formats import Invitation
 from hushuffle.network.phones.issuer import write_codes
 from hushuffle.network.phones.keys import Role, ServiceKeys, keys_of_steps, place_of
 from hushuffle.network.phones.meter import Meter
@@ -69,7 +69,6 @@ class PhoneStage:
             ),
             result=places["result"],
             issuer=Issuer(name="issuer.example", url=self.url("issuer")),
-            gateway=self.keys["scrambler-1"].public["gateway"],
             token_keys=keys_of_steps(issuer["tokens"], 0, steps),
         )
         moment = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=1)
@@ -102,7 +101,7 @@ class PhoneStage:
             if role == "relay":
                 more |= {"gateway": self.url("scrambler-1"), "keys": None}
             if role == "issuer":
-                more |= {"codes": "codes.sha256"}
+                more |= {"codes": "codes.public"}
             about = {"role": role, "name": name, "listen": "fd:0", "keys": f"{name}.keys"}
             settings = ServiceSettings(**about | more | self.settings.get(name, {}))
             self.meters[name] = meter = Meter(role, service=name, out=self.out)
@@ -127,6 +126,10 @@ class PhoneStage:
     async def start_all(self, *but: str) -> None:
         """Start all services but some."""
         await self.start(*(name for name in self.roles if name not in but))
+
+    def proof(self, body: bytes, *, person: int = 0, step: int = 1, kind: str = "token") -> dict[str, str]:
+        """Return the header with which a person shows an invitation to the issuer."""
+        return shown(self.document, self.codes[person], body, step=step, kind=kind)
 
     def sendings(self) -> list[Sending]:
         """Return what all phones send."""
@@ -156,6 +159,7 @@ class PhoneStage:
         return found
 
 
-def decoded(text: str) -> bytes:
-    """Return base64 as bytes."""
-    return base64.b64decode(text)
+def shown(document: TaskDocument, code: str, body: bytes, *, step: int = 1, kind: str = "token") -> dict[str, str]:
+    """Return the header with which a phone shows that it has a code."""
+    spki = document.token_key(step) if kind == "token" else document.ticket_key(step)
+    return dict([Invitation(code).shown(document.id, step, kind, spki, body)])

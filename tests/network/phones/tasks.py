@@ -6,6 +6,7 @@ import base64
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +15,21 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hushuffle.network.phones.binary_http import decode_request, encode_response
 from hushuffle.network.phones.client import Task, TryAgainError
-from hushuffle.network.phones.formats import hpke_open
+from hushuffle.network.phones.formats import Invitation, hpke_open, is_proof, name_in
 from hushuffle.network.phones.oblivious_http import GatewayKey
 from hushuffle.network.phones.tokens import IssuerKey, Verifier, token_shown
 
 TARGETS, SCRAMBLERS, MESSAGE = 4, 2, 1024
+_SHOWN = re.compile('Invitation name="([0-9a-f]{64})", proof="([0-9a-f]{128})"')
+
+
+def code_of(person: int) -> str:
+    """Return a code of an invitation; of the first 20 people they are good."""
+    return f"{person:032x}"
+
+
+CODE = code_of(0)
+INVITED = [Invitation(code_of(person)).public for person in range(20)]
 AGES = [
     {
         "name": "age",
@@ -38,16 +49,20 @@ class Services:
 
     issuer: IssuerKey
     keys: dict[str, bytes]
-    gateway: GatewayKey
     changes: dict[str, Any] = field(default_factory=dict)
     host: str = ""
     """Where all of them are reached, by name as a folder; empty: each on a host of its own."""
     seen: list[tuple[str, bytes | None, dict[str, str]]] = field(default_factory=list)
     arrived: list[tuple[int, int, bytes, bytes | None]] = field(default_factory=list)
     tickets: list[bytes] = field(default_factory=list)
-    codes: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    codes: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
     answers: list[int] = field(default_factory=list)
     """Statuses with which the relay answers before it forwards anything."""
+
+    @property
+    def gateway(self) -> GatewayKey:
+        """The first scrambler's."""
+        return GatewayKey(private=self.keys["scrambler-1"])
 
     def url(self, name: str) -> str:
         """Return the address of a service."""
@@ -66,9 +81,9 @@ class Services:
             "token_key": base64.b64encode(self.issuer.spki).decode(),
             "ticket_key": base64.b64encode(self.issuer.spki).decode(),
             "dummies": 2,
-            "batch": 5,
+            "batch": 20,
             "min_batch": 3,
-            "sources": 10,
+            "sources": 20,
         }
         steps = [
             {
@@ -87,7 +102,7 @@ class Services:
             },
         ]
         document = {
-            "version": 1,
+            "version": 2,
             "per_person": "all",
             "figures": {"epsilon": 0.8, "delta": 1e-06, "issuer": 1.6},
             "columns": AGES + ANSWERS,
@@ -95,7 +110,6 @@ class Services:
             "steps": steps,
             "relay": self.url("relay") + "/ohttp",
             "chain": [self.place(f"scrambler-{one}") for one in range(1, SCRAMBLERS + 1)],
-            "gateway": base64.b64encode(self.gateway.config).decode(),
             "issuer": {"name": "issuer.example", "url": self.url("issuer") + "/"},
             "result": self.place("result"),
             "message": MESSAGE,
@@ -114,7 +128,7 @@ class Services:
         """Do what the network does, all in one place."""
         self.seen.append((url, body, dict(headers)))
         if url.startswith(self.url("issuer") + "/"):
-            return self._issue(url, body or b"", headers["authorization"])
+            return self._issue(url, body or b"", *_shown(headers["authorization"]))
         if url == self.url("relay") + "/ohttp":
             if self.answers and (status := self.answers.pop(0)) != 200:
                 return status, b""
@@ -126,9 +140,12 @@ class Services:
         message = f"nobody is at {url}"
         raise TryAgainError(message)
 
-    def _issue(self, url: str, request: bytes, code: str) -> tuple[int, bytes]:
-        if self.codes.setdefault((url, code), request) != request:
-            return 403, b""
+    def _issue(self, url: str, request: bytes, name: bytes, proof: bytes) -> tuple[int, bytes]:
+        (public,) = (one for one in INVITED if name_in(self.task.id, one) == name)
+        step, kind = url.split("/")[-2:]
+        assert is_proof(public, proof, self.task.id, int(step), kind, self.issuer.spki, request)
+        if self.codes.setdefault((url, name), request) != request:
+            return 403, b"code used"
         return 200, self.issuer.sign(request)
 
     def _take(self, message: bytes) -> bytes:
@@ -169,6 +186,12 @@ class Services:
         return b"".join(sorted(one for one in entries if (one[0] > 127) == late))
 
 
+def _shown(header: str) -> list[bytes]:
+    found = _SHOWN.fullmatch(header)
+    assert found is not None
+    return [bytes.fromhex(one) for one in found.groups()]
+
+
 def services(issuer: IssuerKey, **changes: Any) -> Services:
     """Return services with keys that are always the same; `changes`: of the document."""
     names = (
@@ -177,4 +200,4 @@ def services(issuer: IssuerKey, **changes: Any) -> Services:
         + ["target-2-1", "target-2-2", "result"]
     )
     keys = {name: bytes([number]) * 32 for number, name in enumerate(names, 1)}
-    return Services(issuer=issuer, keys=keys, gateway=GatewayKey(private=b"\x77" * 32), changes=changes)
+    return Services(issuer=issuer, keys=keys, changes=changes)

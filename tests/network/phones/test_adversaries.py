@@ -26,7 +26,7 @@ from hushuffle.network.phones.target import Target
 from hushuffle.network.phones.tokens import IssuerKey
 from hushuffle.randomness import secure
 from network.phones.phone_cases import plan_text
-from network.phones.phone_stage import PhoneStage
+from network.phones.phone_stage import PhoneStage, shown
 
 PEOPLE = 16
 PLAN = (
@@ -90,7 +90,7 @@ async def token_for(session: ClientSession, stage: PhoneStage, sending: Sending,
     spki = document.token_key(1)
     blinded = blind(spki, token_challenge("issuer.example", document.context(1, name), ""))
     url = f"{stage.url('issuer')}/tasks/{document.id.hex()}/steps/1/token"
-    headers = {"Authorization": f"Bearer {sending.code}"}
+    headers = shown(document, sending.code, blinded.request)
     async with session.post(url, data=blinded.request, headers=headers) as answer:
         return blinded.finalize(await answer.read())
 
@@ -203,16 +203,27 @@ def test_a_first_scrambler_that_sends_one_twice_has_it_replaced(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["scrambler-1", "scrambler-2"])
-def test_a_scrambler_that_replaces_all_but_one_publishes_nothing(name: str, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with Cheating(tmp_path) as stage:
+def test_a_scrambler_that_replaces_all_but_one_loses_the_batch(name: str, tmp_path: Path) -> None:
+    """The record that it has left alone is published with no other batch, and with none if too few people are left."""
+
+    async def run(folder: Path, least: float) -> tuple[dict[str, Any], set[int]]:
+        async with Cheating(folder, least=least) as stage:
             await stage.start_all()
             hop = int(name[-1]) - 1
             cheat(stage, name, lambda messages: [messages[0], *dummies(stage, len(messages) - 1, hop)], honest=hop == 0)
-            result = await run_all(stage, stage.sendings())
-            assert "valid tokens for 8 sources, at least 5 are asked for; messages were replaced" in result["failed"]
+            sent = stage.sendings()
+            result = await run_all(stage, sent)
+            return result, set() if "failed" in result else stage.counted(result, sent)
 
-    asyncio.run(run())
+    (tmp_path / "half").mkdir()
+    (tmp_path / "more").mkdir()
+    result, whose = asyncio.run(run(tmp_path / "half", 0.5))
+    (answer,) = result["answers"]
+    assert (answer["sources"], answer["lost_batches"], answer["without_token"]) == (8, 1, 0)
+    assert len(whose) <= 8
+    result, _ = asyncio.run(run(tmp_path / "more", 0.6))
+    assert "only 8 of 16 sources came through" in result["failed"]
+    assert "valid tokens for 8 sources, at least 5 are asked for; messages were replaced" in result["failed"]
 
 
 def test_a_last_scrambler_that_drops_messages_is_named(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.network.phones.bundle import prepare_task
-from hushuffle.network.phones.issuer import digest_of, listed
+from hushuffle.network.phones.formats import Invitation
+from hushuffle.network.phones.issuer import listed, make_codes
 from hushuffle.network.phones.keys import ServiceKeys, public_of
 from hushuffle.network.phones.promise import check_task
 from hushuffle.network.phones.settings import load_service
@@ -31,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     for number, name in enumerate(NAMES[:-1]):
         role = name.split("-")[0]
         keys_of(role, number, 1).write(tmp_path / "keys", name)  # type: ignore[arg-type]
-    (tmp_path / "keys" / "codes.sha256").write_text(digest_of("a code").hex() + "\n")
+    (tmp_path / "keys" / "codes.public").write_text(make_codes(1)[1][0] + "\n")
     hosts(tmp_path, NAMES)
     return tmp_path
 
@@ -57,8 +58,34 @@ def test_each_host_gets_its_own_keys_and_nobody_elses(folder: Path) -> None:
         assert {other for other, text in secrets.items() if text in files.values()} == {name} - {"relay"}
         if name != "relay":
             assert stat.S_IMODE((own / f"{name}.keys").stat().st_mode) == 0o600
-    assert (folder / "task" / "issuer" / "codes.sha256").exists()
+    assert (folder / "task" / "issuer" / "codes.public").exists()
     assert prepared.commands[0] == "hushuffle node start relay/relay.toml"
+
+
+def test_what_a_task_promises_is_said_when_it_is_drawn_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    for min_batch, out in ((5, "task"), (8, "other")):
+        Path("plan.toml").write_text(PLAN.replace("min_batch = 5", f"min_batch = {min_batch}"))
+        assert main(["plan", "run", "plan.toml", "--phones", "--hosts", "hosts.toml", "--out", out]) == Exit.DONE
+        said, figures = capsys.readouterr().out, read_task(folder / out / "task.json").figures
+        assert f"Epsilon for one person: at most {figures.epsilon:g} at delta = 1e-06" in said
+        assert "If the issuer makes people up and one scrambler" in said
+        assert f"at most {figures.issuer:g}." in said
+        assert ("needs all of its 8 people (min_batch)" in said) == (min_batch == 8)
+
+
+def test_a_plan_is_analysed_without_data_where_phones_bring_the_records(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    Path("plan.toml").write_text(PLAN.replace("generated = { people = 24 }", 'data = "on-phones.csv"'))
+    assert main(["plan", "analyse", "plan.toml", "--out", "a"]) == Exit.FAILED
+    assert "on-phones.csv" in capsys.readouterr().err
+    assert main(["plan", "analyse", "plan.toml", "--people", "24", "--out", "a", "--json"]) == Exit.DONE
+    assert "no data were read: 24 people take part (--people)" in capsys.readouterr().out
+    assert main(["plan", "analyse", "plan.toml", "--people", "0", "--out", "a"]) != Exit.DONE
 
 
 def test_services_that_end_tls_get_their_own_certificate(folder: Path) -> None:
@@ -118,16 +145,15 @@ def test_keys_and_codes_are_made_and_never_overwritten(tmp_path: Path, capsys: p
     assert main(["node", "codes", "3", "--out", out]) == Exit.DONE
     printed = capsys.readouterr().out
     codes = (tmp_path / "keys" / "codes.txt").read_text().split()
-    admit = listed(tmp_path / "keys" / "codes.sha256")
+    invited = listed(tmp_path / "keys" / "codes.public")
     assert len(set(codes)) == 3
-    assert all(admit(code) == digest_of(code) for code in codes)
-    assert admit("another") is None
+    assert {Invitation(code).public for code in codes} == invited
     for name in ("scrambler-1.keys", "result.keys", "codes.txt"):
         assert stat.S_IMODE((tmp_path / "keys" / name).stat().st_mode) == 0o600
     keys = ServiceKeys.read(str(tmp_path / "keys" / "scrambler-1.keys"))
     assert keys.public == public_of(tmp_path / "keys", "scrambler-1")
     secret = json.loads(keys.text)
-    assert not any(secret[name] in printed + repr(keys) for name in ("seal", "sign", "gateway"))
+    assert not any(secret[name] in printed + repr(keys) for name in ("seal", "sign"))
     assert main(["node", "keys", "scrambler-1", "--out", out]) == Exit.FAILED
     assert main(["node", "codes", "3", "--out", out]) == Exit.FAILED
     assert main(["node", "codes", "0", "--out", out]) == Exit.USAGE
@@ -167,6 +193,6 @@ def test_a_service_whose_place_is_taken_or_whose_keys_are_open_says_so(
     relay.write_text(relay.read_text().replace("127.0.0.1:8080", "192.0.2.1:1"))
     assert main(["node", "start", str(relay)]) == Exit.FAILED
     assert "relay cannot listen at 192.0.2.1:1" in capsys.readouterr().err
-    (folder / "task" / "issuer" / "codes.sha256").write_text("no digest")
+    (folder / "task" / "issuer" / "codes.public").write_text("no digest")
     assert main(["node", "start", str(folder / "task" / "issuer" / "issuer.toml")]) == Exit.FAILED
-    assert "does not hold digests of codes" in capsys.readouterr().err
+    assert "does not hold the public halves of codes" in capsys.readouterr().err

@@ -25,7 +25,7 @@ from hushuffle.network.phones.client import (
     parts_of,
 )
 from hushuffle.network.phones.tokens import IssuerKey
-from network.phones.tasks import services
+from network.phones.tasks import CODE, code_of, services
 from network.phones.vectors import published
 
 KEY = IssuerKey.of(bytes.fromhex(published("tokens")["skS"]))
@@ -39,16 +39,16 @@ ANSWERS = {"age": 33, "smokes": "yes", "bmi": 21.5}
 def test_what_is_no_answer_is_a_message_without_data(changed: dict[str, Any], tmp_path: Path) -> None:
     world = services(KEY)
     assert record_of(world.task.document, world.task.steps[0], ANSWERS | changed) is None
-    Phone(world.task, tmp_path, ANSWERS | changed, send=world.send).send("code")
+    Phone(world.task, tmp_path, ANSWERS | changed, send=world.send).send(CODE)
     step, _, _, record = world.arrived[0]
     assert (step, record) == (1, None)
 
 
 def test_every_message_arrives_with_its_token_and_its_record(tmp_path: Path) -> None:
     world = services(KEY)
-    for number in range(10):
+    for number in range(20):
         phone = Phone(world.task, tmp_path / str(number), ANSWERS, send=world.send)
-        phone.send(f"code {number}")
+        phone.send(code_of(number))
         assert all(there for _, there in phone.passed())
         mine = world.arrived[-2:]
         assert [(part.number, part.target, part.content) for part in phone.parts] == [(s, t, r) for s, t, _, r in mine]
@@ -57,7 +57,7 @@ def test_every_message_arrives_with_its_token_and_its_record(tmp_path: Path) -> 
         own, content = owns[step]
         assert record == (content if target == own else None)
     nonces = [nonce for _, _, nonce, _ in world.arrived]
-    assert len(set(nonces)) == len(nonces) == 20
+    assert len(set(nonces)) == len(nonces) == 40
     assert len({target for step, target, _, _ in world.arrived if step == 1}) > 1
 
 
@@ -72,8 +72,10 @@ def test_all_that_is_seen_from_outside_has_one_size(tmp_path: Path) -> None:
     for number, answers in enumerate(given):
         world = services(KEY)
         phone = Phone(world.task, tmp_path / str(number), answers, send=world.send)
-        phone.send("code")
+        phone.send(CODE)
         _ = list(phone.passed())
+        for _, _, headers in world.seen:
+            headers |= {name: f"{len(value)}" for name, value in headers.items() if name == "authorization"}
         shapes.add(tuple((url, len(body or b""), tuple(sorted(headers.items()))) for url, body, headers in world.seen))
     (shape,) = shapes
     assert [length for _, length, _ in shape] == [259, 259, shape[2][1], 259, 259, shape[2][1], *[0] * 18]
@@ -98,10 +100,10 @@ def test_the_same_bytes_are_sent_again(tmp_path: Path) -> None:
 
     for at in range(6):
         with pytest.raises(TryAgainError):
-            Phone(task, tmp_path, None if at else ANSWERS, send=failing(at)).send("code")
+            Phone(task, tmp_path, None if at else ANSWERS, send=failing(at)).send(CODE)
     phone = Phone(task, tmp_path, ANSWERS, send=failing(99))
-    phone.send("code")
-    phone.send("code")
+    phone.send(CODE)
+    phone.send(CODE)
     assert len({(url, body) for url, body, _ in asked}) == 6
     assert len(set(world.arrived)) == len(set(world.tickets)) == 2
 
@@ -112,13 +114,40 @@ def test_a_busy_service_is_asked_again_and_a_refusal_is_final(tmp_path: Path) ->
     for status in (408, 429, 500, 503):
         world.answers = [status]
         with pytest.raises(TryAgainError, match=f"the relay answered {status}"):
-            phone.send("code")
+            phone.send(CODE)
     world.answers = [403]
     with pytest.raises(PhoneError, match="the relay answered 403") as caught:
-        phone.send("code")
+        phone.send(CODE)
     assert not isinstance(caught.value, TryAgainError)
     with pytest.raises(PhoneError, match="the issuer answered 403"):
-        Phone(world.task, tmp_path / "other", ANSWERS, send=world.send).send("code")
+        Phone(world.task, tmp_path / "other", ANSWERS, send=world.send).send(CODE)
+
+
+@pytest.mark.parametrize(
+    ("status", "word", "words", "again"),
+    [
+        (403, b"code used\n", r"answered 403: the code was used already, with another request", False),
+        (401, b"no such code\n", r"answered 401: it knows no such code for this task\.", False),
+        (410, b"too late\n", r"answered 410: this task is closed since 2026-05-01 11:00 UTC\.", False),
+        (410, b"over", r"answered 410: this task is over since 2026-05-01 11:00 UTC\.", False),
+        (503, b"busy", r"answered 503: it cannot write to its disk\.", True),
+        (403, b"<b>your answer was 33</b>", r"answered 403\.$", False),
+    ],
+)
+def test_a_refusal_is_said_in_words_and_nothing_else_of_an_answer_is_shown(
+    status: int, word: bytes, words: str, again: bool, tmp_path: Path
+) -> None:
+    about = {"start": "2026-05-01T10:00:00.000Z", "collect": 3600.0}
+    task = Task(json.dumps(services(KEY).task.document | about).encode())
+    phone = Phone(task, tmp_path, ANSWERS, send=lambda *_: (status, word))
+    with pytest.raises(PhoneError, match=f"the issuer {words}") as caught:
+        phone.send(CODE)
+    assert isinstance(caught.value, TryAgainError) == again
+
+
+def test_a_moment_that_is_none_is_not_said() -> None:
+    for about in ({}, {"start": "soon", "collect": 1.0}, {"start": "2026-05-01T10:00:00Z", "collect": 1e300}):
+        assert client._closed_since(about) == ""
 
 
 def test_a_second_answer_is_refused(tmp_path: Path) -> None:
@@ -170,7 +199,7 @@ def test_the_state_is_written_before_the_first_byte_leaves_for_the_owner_alone(t
         return world.send(url, body, headers)
 
     os.umask(os.umask(0o022))
-    Phone(world.task, state.parent, ANSWERS, send=send).send("code")
+    Phone(world.task, state.parent, ANSWERS, send=send).send(CODE)
     assert state.stat().st_mode & 0o777 == 0o600
     assert state.parent.stat().st_mode & 0o777 == 0o700
 
@@ -232,7 +261,7 @@ def test_a_message_is_worth_nothing_in_another_task(tmp_path: Path) -> None:
 def test_a_loss_is_seen(tmp_path: Path) -> None:
     world = services(KEY)
     phone = Phone(world.task, tmp_path, ANSWERS, send=world.send)
-    phone.send("code")
+    phone.send(CODE)
     lost = world.arrived.pop(0)
     assert dict(phone.passed()) == {lost[0]: False, 2: True}
     asked = [url for url, body, _ in world.seen if body is None]
@@ -251,12 +280,16 @@ def test_documents_that_are_refused() -> None:
         b"",
         b"[]",
         b"{}",
-        good.replace(b'"version":1', b'"version":2'),
-        good.replace(b'"version":1', b'"version":1,"round":null'),
-        good.replace(b'"version":1', b'"version":1,"round":[]'),
-        good.replace(b'"gateway":"', b'"gateway":"\\u00e4'),
+        good.replace(b'"version":2', b'"version":1'),
+        good.replace(b'"version":2', b'"version":2,"round":null'),
+        good.replace(b'"version":2', b'"version":2,"round":[]'),
+        good.replace(b'"chain":[{"key":"', b'"chain":[{"key":"\\u00e4'),
+        good.replace(b'"message":1024', b'"message":2000000000'),
+        good.replace(b'"message":1024', b'"message":511'),
+        good.replace(b'"message":1024', b'"message":1024.5'),
+        good.ljust(20_001),
     ):
-        with pytest.raises(PhoneError, match="no task document of version 1"):
+        with pytest.raises(PhoneError, match="no task document of version 2"):
             Task(wrong)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from hushuffle.network.phones import choices, client, formats, limits
 from hushuffle.network.phones.tokens import IssuerKey
-from network.phones.tasks import Services, services
+from network.phones.tasks import CODE, Services, services
 from network.phones.vectors import published
 
 KEY = IssuerKey.of(bytes.fromhex(published("tokens")["skS"]))
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     for module in (client, choices, formats, limits):
         shutil.copy(str(module.__file__), tmp_path)
     (tmp_path / "answers.json").write_text('{"age": 33, "smokes": "yes", "bmi": 21.5}')
-    (tmp_path / "code.txt").write_text("secret-code\n")
+    (tmp_path / "code.txt").write_text(f"{CODE}\n")
     return tmp_path
 
 
@@ -79,7 +79,7 @@ def test_a_phone_answers_once_and_sees_that_it_passed(folder: Path, world: Servi
     sent = run(folder, *SEND, "--id", world.task.id.hex())
     assert (sent.returncode, sent.stdout, sent.stderr) == (0, "sent\n", "")
     assert len(world.arrived) == 2
-    assert all(headers["authorization"] == "Bearer secret-code" for url, _, headers in world.seen if "issuer" in url)
+    assert not any(CODE.encode() in repr(one).encode() for one in world.seen)
     again = run(folder, *SEND)
     assert (again.returncode, len(set(world.arrived)), len(world.arrived)) == (0, 2, 4)
     assert (run(folder, "--check").stdout, run(folder, "--check").returncode) == ("passed\n", 0)
@@ -151,7 +151,7 @@ def test_no_redirection_is_followed(folder: Path, world: Services) -> None:
 def test_nobody_there(folder: Path, world: Services) -> None:
     (folder / "task.json").write_bytes(world.content.replace(world.host.encode(), b"http://127.0.0.1:9"))
     failed = run(folder, *SEND)
-    assert (failed.returncode, failed.stderr) == (75, "there is no connection, or no answer.\n")
+    assert (failed.returncode, failed.stderr) == (75, "there is no connection, or no answer in time.\n")
 
 
 def test_a_phone_that_is_killed_sends_the_same_bytes(folder: Path, world: Services) -> None:

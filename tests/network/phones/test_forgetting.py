@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientSession
 
 from hushuffle.network.phones import service as services
-from hushuffle.network.phones.issuer import digest_of
+from hushuffle.network.phones.formats import Invitation, name_in
 from hushuffle.network.phones.service import Service
 from hushuffle.network.phones.store import TABLES
 from network.phones.phone_cases import plan_text
@@ -55,7 +55,7 @@ def test_after_a_task_nothing_is_left_but_its_result_and_its_id(
             used = {name: await rows(one) for name, one in stage.services.items()}
             assert set().union(*used.values()) >= {"taken", "spent", "issued", "came", "merged", "passage", "part"}
             nonces = [one for many in phones.crowd.nonces.values() for one in many]
-            secret = [*nonces, *map(digest_of, stage.codes)]
+            secret = [*nonces, *(name_in(document.id, Invitation(one).public) for one in stage.codes)]
             assert any(_holds(tmp_path, one) for one in secret)
 
             moments = await forget(stage, monkeypatch)
@@ -114,7 +114,11 @@ def test_a_task_that_is_not_over_stays_when_another_is_forgotten(
             await stage.start("result")
             store, other = stage.services["result"].store, bytes(32)
             for task in (other, stage.document.id):
-                await store.do(lambda db, task=task: db.execute("INSERT INTO part VALUES (?, ?, ?)", (task, "a", b"b")))  # type: ignore[misc]
+                await store.do(
+                    lambda db, task=task: db.execute(  # type: ignore[misc]
+                        "INSERT INTO part VALUES (?, 'counts', 'a', ?)", (task, b"b")
+                    )
+                )
             await forget(stage, monkeypatch)
             assert await store.do(lambda db: db.execute("SELECT task FROM part").fetchall()) == [(other,)]
 

@@ -174,6 +174,38 @@ def test_a_connection_on_which_nothing_is_asked_is_closed(tmp_path: Path, monkey
     asyncio.run(run())
 
 
+async def _answered(port: int, address: str = "127.0.0.1") -> bool:
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+        writer.write(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+        found = b"200" in await reader.read(20)
+        writer.close()
+    except ConnectionError:
+        return False
+    return found
+
+
+@pytest.mark.parametrize("settings", [{"connections": 8}, {"connections": 64, "connections_each": 8}])
+def test_silent_connections_of_one_address_keep_nobody_out(settings: dict[str, int], tmp_path: Path) -> None:
+    """Not even who has the same address, as phones behind one router have."""
+
+    async def run() -> None:
+        async with PhoneStage(tmp_path, PLAN, people=PEOPLE) as stage:
+            stage.settings["relay"] = settings
+            await stage.start("relay", "scrambler-1", "issuer")
+            port = stage.sockets["relay"].getsockname()[1]
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(12)]
+            await asyncio.sleep(0.05)
+            assert [await _answered(port), await _answered(port, "127.0.0.2")] == [True, True]
+            crowd = await stage.phones().send(stage.sendings())  # eight at a time
+            assert (crowd.taken, dict(crowd.refused)) == (PEOPLE, {})
+            assert stage.meters["relay"].of("refused", "silent connection") > 0
+            for _, one in held:
+                one.close()
+
+    asyncio.run(run())
+
+
 def test_one_address_has_no_more_connections_than_it_may(tmp_path: Path) -> None:
     async def run() -> None:
         async with PhoneStage(tmp_path, PLAN, people=PEOPLE) as stage:
@@ -181,20 +213,12 @@ def test_one_address_has_no_more_connections_than_it_may(tmp_path: Path) -> None
             await stage.start("relay")
             port = stage.sockets["relay"].getsockname()[1]
             held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-            await asyncio.sleep(0.05)
-            request = b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
-
-            async def answered(address: str) -> bool:
-                reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
-                try:
-                    writer.write(request)
-                    return b"200" in await reader.read(20)
-                except ConnectionError:
-                    return False
-                finally:
-                    writer.close()
-
-            assert [await answered("127.0.0.1"), await answered("127.0.0.2")] == [False, True]
+            size = stage.document.sealed_request
+            for _, one in held:  # requests that are being read, not silent
+                one.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: message/ohttp-req\r\n")
+                one.write(b"Content-Length: %d\r\n\r\n" % size)
+            await asyncio.sleep(0.1)
+            assert [await _answered(port), await _answered(port, "127.0.0.2")] == [False, True]
             for _, one in held:
                 one.close()
 
@@ -231,7 +255,7 @@ def requests_of(stage: PhoneStage, count: int, step: int = 1) -> list[bytes]:
 
 async def ask(session: ClientSession, stage: PhoneStage, body: bytes, *, step: int = 1, person: int = 0) -> Any:
     url = f"{stage.url('issuer')}/tasks/{stage.document.id.hex()}/steps/{step}/token"
-    headers = {"Authorization": f"Bearer {stage.codes[person]}"}
+    headers = stage.proof(body, person=person, step=step)
     async with session.post(url, data=body, headers=headers) as answer:
         return answer.status, await answer.read()
 

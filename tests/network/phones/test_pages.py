@@ -50,7 +50,7 @@ def test_every_table_of_the_database_is_listed_with_its_columns() -> None:
 def test_every_address_is_listed(tmp_path: Path) -> None:
     stage = PhoneStage(tmp_path)
     listed = {
-        re.sub(r"\b(ID|N|B)\b", "*", path) for path in re.findall(r"`(?:GET|POST) ([^`]+)`", section("Addresses"))
+        re.sub(r"\b(ID|NONCE|N|B)\b", "*", path) for path in re.findall(r"`(?:GET|POST) ([^`]+)`", section("Addresses"))
     }
     served = {"/health", "/metrics", "/tasks/*"}
     for role, kind in SERVICES.items():
@@ -65,7 +65,11 @@ def test_every_address_is_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("row", rows("Who cheats, and what becomes of it"), ids=lambda row: f"{row[0]} {row[1]}")
 def test_every_reason_in_the_table_of_cheaters_is_one_that_a_test_asks_for(row: list[str]) -> None:
     folder = ROOT / "tests" / "network" / "phones"
-    tests = "".join((folder / f"test_{name}.py").read_text(encoding="utf-8") for name in ("adversaries", "tickets"))
+    paths = [
+        *(folder / f"test_{name}.py" for name in ("adversaries", "tickets")),
+        *(ROOT / "tests/attacks_on_us").iterdir(),
+    ]
+    tests = "".join(path.read_text(encoding="utf-8") for path in paths if path.suffix == ".py")
     for reason in re.findall(r"`([^`]+)`", row[2]):
         assert reason in tests
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import multiprocessing
+import os
 import shutil
 import sys
 import time
@@ -25,7 +26,7 @@ from hushuffle.network.phones.task import TaskDocument, parse_task
 from hushuffle.questions.traffic import collusions, plan_guarantee
 from network.phones.phone_cases import drawn, plan_text
 from network.phones.phone_stage import PhoneStage
-from network.phones.tasks import Services, services
+from network.phones.tasks import CODE, Services, services
 from network.phones.test_client import ANSWERS, KEY
 
 
@@ -65,7 +66,7 @@ def test_a_task_that_asks_for_more_gets_nothing(given: Limits, why: str, tmp_pat
     assert not (tmp_path / "state").exists()
     Phone(asked.task, tmp_path, ANSWERS, send=asked.send)
     with pytest.raises(PhoneError, match=why):  # what was kept before goes by the limits of today
-        Phone(asked.task, tmp_path, limits=given, send=asked.send).send("code")
+        Phone(asked.task, tmp_path, limits=given, send=asked.send).send(CODE)
     assert asked.seen == []
 
 
@@ -81,7 +82,7 @@ def test_a_task_within_all_limits_is_answered(tmp_path: Path) -> None:
         scramblers=("00" * 32, own[0][1]["key"]),
         collectors=(own[1]["key"],),
     )
-    Phone(asked.task, tmp_path, ANSWERS, limits=given, send=asked.send).send("code")
+    Phone(asked.task, tmp_path, ANSWERS, limits=given, send=asked.send).send(CODE)
     assert len(asked.arrived) == 2
     assert total_of(tmp_path) == spent(asked)
 
@@ -108,7 +109,7 @@ def test_a_task_that_says_nothing_gets_nothing(figures: Any, tmp_path: Path) -> 
 def test_figures_of_no_form_are_no_document() -> None:
     wrong: list[Any] = [[], 3, None]
     for figures in wrong:
-        with pytest.raises(PhoneError, match="no task document of version 1"):
+        with pytest.raises(PhoneError, match="no task document of version 2"):
             _ = world(figures=figures).task
 
 
@@ -131,7 +132,7 @@ def test_documents_of_no_form_are_one_clear_error(changes: dict[str, Any], tmp_p
     asked = world()
     steps = {"steps": [json.loads(asked.content)["steps"][0] | {"min_batch": math.nan}]}
     content = json.dumps(json.loads(asked.content) | (changes or steps)).encode()
-    with pytest.raises(PhoneError, match=r"no task document of version 1|no epsilon that it keeps|min_batch is 3"):
+    with pytest.raises(PhoneError, match=r"no task document of version 2|no epsilon that it keeps|min_batch is 3"):
         Phone(Task(content), tmp_path, ANSWERS, limits=Limits(min_batch=3), send=asked.send)
     assert asked.seen == []
 
@@ -142,10 +143,10 @@ def test_the_defaults_hold_without_a_file(tmp_path: Path) -> None:
         Phone(asked.task, tmp_path, ANSWERS, send=asked.send)
     for number in range(2):
         asked = world(figures={"epsilon": 5, "delta": 1e-6}, people=number)
-        Phone(asked.task, tmp_path, ANSWERS, send=asked.send).send("code")
+        Phone(asked.task, tmp_path, ANSWERS, send=asked.send).send(CODE)
     asked = world(figures={"epsilon": 0.01, "delta": 1e-6})
     with pytest.raises(PhoneError, match="spent are epsilon 10 and delta 2e-06, budget is 10"):
-        Phone(asked.task, tmp_path, ANSWERS, send=asked.send).send("code")
+        Phone(asked.task, tmp_path, ANSWERS, send=asked.send).send(CODE)
     assert asked.seen == []
 
 
@@ -199,8 +200,8 @@ def test_a_task_that_is_sent_again_costs_nothing_more(tmp_path: Path) -> None:
         phone = Phone(asked.task, tmp_path, ANSWERS, limits=given, send=nobody)
         for _ in range(2):
             with pytest.raises(TryAgainError):
-                phone.send("code")
-    Phone(asked.task, tmp_path, limits=given, send=asked.send).send("code")
+                phone.send(CODE)
+    Phone(asked.task, tmp_path, limits=given, send=asked.send).send(CODE)
     assert len(asked.arrived) == 2
     assert Total(str(tmp_path)).sums() == (0.8, 1e-6)
 
@@ -210,12 +211,12 @@ def test_a_document_that_changes_after_consent_is_another_task(tmp_path: Path) -
     first, changed = world(), world(people=11)
     with pytest.raises(PhoneError, match="expected id"):
         Task(changed.content, first.task.id)
-    Phone(first.task, tmp_path, ANSWERS, limits=Limits(budget=1.0), send=first.send).send("code")
+    Phone(first.task, tmp_path, ANSWERS, limits=Limits(budget=1.0), send=first.send).send(CODE)
     phone = Phone(changed.task, tmp_path, ANSWERS, limits=Limits(budget=1.0), send=changed.send)
     with pytest.raises(PhoneError, match=r"it would spend epsilon 0\.8"):
-        phone.send("code")
+        phone.send(CODE)
     assert changed.seen == []
-    Phone(changed.task, tmp_path, limits=Limits(budget=1.6), send=changed.send).send("code")
+    Phone(changed.task, tmp_path, limits=Limits(budget=1.6), send=changed.send).send(CODE)
     assert Total(str(tmp_path)).sums() == (1.6, 2e-6)
 
 
@@ -223,42 +224,82 @@ def test_a_copied_state_sends_nothing(tmp_path: Path) -> None:
     """Two phones that go on from one total would spend twice of it; an old total that is put back has forgotten."""
     state, copy, old = tmp_path / "state", tmp_path / "copy", tmp_path / "old.json"
     first, second = world(), world(people=11)
-    Phone(first.task, state, ANSWERS, send=first.send).send("code")
+    Phone(first.task, state, ANSWERS, send=first.send).send(CODE)
     shutil.copytree(state, copy)
     with pytest.raises(PhoneError, match="is a copy, or was put back"):
         Phone(second.task, copy, ANSWERS, send=second.send)
     with pytest.raises(PhoneError, match="is a copy, or was put back"):
-        Phone(first.task, copy, send=first.send).send("code")
+        Phone(first.task, copy, send=first.send).send(CODE)
     shutil.copy(state / "total.json", old)
-    Phone(second.task, state, ANSWERS, send=second.send).send("code")
+    Phone(second.task, state, ANSWERS, send=second.send).send(CODE)
     third = world(people=12)
     shutil.copy(old, state / "total.json")
     with pytest.raises(PhoneError, match="is a copy, or was put back"):
         Phone(third.task, state, ANSWERS, send=third.send)
     assert third.seen == []
-    Phone(third.task, copy, ANSWERS, moved=True, send=third.send).send("code")  # the owner says so
-    Phone(third.task, copy, send=third.send).send("code")
+    Phone(third.task, copy, ANSWERS, moved=True, send=third.send).send(CODE)  # the owner says so
+    Phone(third.task, copy, send=third.send).send(CODE)
     assert len(total_of(copy)) == 2
+
+
+def test_a_copy_that_shares_its_files_sends_nothing(tmp_path: Path) -> None:
+    """As `cp -al`, rsnapshot and ostree copy: the number in the file system is the same."""
+    state, copy = tmp_path / "state", tmp_path / "copy"
+    first, second = world(), world(people=11)
+    Phone(first.task, state, ANSWERS, send=first.send).send(CODE)
+    shutil.copytree(state, copy, copy_function=os.link)
+    for folder in (copy, state):
+        with pytest.raises(PhoneError, match=r"has 2 names \(hard links\)"):
+            Phone(second.task, folder, ANSWERS, send=second.send)
+    assert second.seen == []
+    shutil.rmtree(copy)
+    Phone(second.task, state, ANSWERS, send=second.send).send(CODE)
+
+
+@pytest.mark.parametrize("what", ["device", "nonce"])
+def test_a_copy_with_the_same_number_in_another_file_system_sends_nothing(what: str, tmp_path: Path) -> None:
+    asked, path = world(), tmp_path / "total.json"
+    Phone(asked.task, tmp_path, ANSWERS, send=asked.send).send(CODE)
+    about = json.loads(path.read_bytes())
+    assert about["file"] == path.stat().st_ino
+    assert about["device"] == path.stat().st_dev
+    other = about["device"] + 1 if what == "device" else "0" * 32
+    path.write_text(json.dumps(about | {what: other}))  # the same file
+    with pytest.raises(PhoneError, match="is a copy, or was put back"):
+        Phone(asked.task, tmp_path, send=asked.send).send(CODE)
+    Phone(asked.task, tmp_path, moved=True, send=asked.send).send(CODE)
+    Phone(asked.task, tmp_path, send=asked.send).send(CODE)
+
+
+def test_an_older_total_is_noticed_though_its_file_has_the_same_number(tmp_path: Path) -> None:
+    first, second, third = world(), world(people=11), world(people=12)
+    Phone(first.task, tmp_path, ANSWERS, send=first.send).send(CODE)
+    path = tmp_path / "total.json"
+    old = json.loads(path.read_bytes())
+    Phone(second.task, tmp_path, ANSWERS, send=second.send).send(CODE)
+    path.write_text(json.dumps(old | {"file": path.stat().st_ino}))
+    with pytest.raises(PhoneError, match="is a copy, or was put back"):
+        Phone(third.task, tmp_path, ANSWERS, send=third.send)
 
 
 def test_a_folder_that_was_moved_goes_on(tmp_path: Path) -> None:
     asked = world()
-    Phone(asked.task, tmp_path / "a", ANSWERS, send=asked.send).send("code")
+    Phone(asked.task, tmp_path / "a", ANSWERS, send=asked.send).send(CODE)
     (tmp_path / "a").rename(tmp_path / "b")
-    Phone(asked.task, tmp_path / "b", send=asked.send).send("code")
+    Phone(asked.task, tmp_path / "b", send=asked.send).send(CODE)
 
 
 def test_a_total_or_a_state_that_is_gone_sends_nothing(tmp_path: Path) -> None:
     first, second = world(), world(people=11)
-    Phone(first.task, tmp_path, ANSWERS, send=first.send).send("code")
+    Phone(first.task, tmp_path, ANSWERS, send=first.send).send(CODE)
     (tmp_path / f"{first.task.id.hex()}.json").unlink()
     with pytest.raises(PhoneError, match="what was sent for this task is not known"):
         Phone(first.task, tmp_path, ANSWERS, send=first.send)
-    Phone(second.task, tmp_path, ANSWERS, send=second.send).send("code")
+    Phone(second.task, tmp_path, ANSWERS, send=second.send).send(CODE)
     (tmp_path / "total.json").unlink()
     for task, answers in ((first.task, ANSWERS), (second.task, None)):
         with pytest.raises(PhoneError, match="nobody knows what was spent"):
-            Phone(task, tmp_path, answers, send=second.send).send("code")
+            Phone(task, tmp_path, answers, send=second.send).send(CODE)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +330,7 @@ def test_a_total_that_cannot_be_written_sends_nothing(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(limits, "write_new", full)
     with pytest.raises(PhoneError, match="cannot be written"):
-        phone.send("code")
+        phone.send(CODE)
     assert asked.seen == []
 
 
@@ -298,7 +339,7 @@ def test_a_phone_that_is_killed_between_its_files_goes_on(
     at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After each write that it makes, once: then the same command sends one message, and spends once."""
-    for when in range(3):
+    for when in range(5):
         asked, calls, real = world(), [0], getattr(limits, at)
         folder = tmp_path / f"{at}{when}"
 
@@ -311,10 +352,10 @@ def test_a_phone_that_is_killed_between_its_files_goes_on(
 
         monkeypatch.setattr(limits, at, killed)
         with pytest.raises(KeyboardInterrupt):
-            Phone(asked.task, folder, ANSWERS, limits=Limits(budget=0.8), send=asked.send).send("code")
+            Phone(asked.task, folder, ANSWERS, limits=Limits(budget=0.8), send=asked.send).send(CODE)
         assert asked.seen == []
         monkeypatch.setattr(limits, at, real)
-        Phone(asked.task, folder, ANSWERS, limits=Limits(budget=0.8), send=asked.send).send("code")
+        Phone(asked.task, folder, ANSWERS, limits=Limits(budget=0.8), send=asked.send).send(CODE)
         assert len(asked.arrived) == 2
         assert len(total_of(folder)) == 1
 
@@ -339,10 +380,10 @@ def test_two_programs_at_once_spend_no_more_than_there_is(tmp_path: Path) -> Non
 def test_a_clock_that_is_set_back_gives_nothing_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No part of the total is ever forgotten: the phone does not look at the clock."""
     first, second = world(), world(people=11)
-    Phone(first.task, tmp_path, ANSWERS, limits=Limits(budget=1), send=first.send).send("code")
+    Phone(first.task, tmp_path, ANSWERS, limits=Limits(budget=1), send=first.send).send(CODE)
     monkeypatch.setattr(time, "time", lambda: 0.0)
     with pytest.raises(PhoneError, match="it would spend"):
-        Phone(second.task, tmp_path, ANSWERS, limits=Limits(budget=1), send=second.send).send("code")
+        Phone(second.task, tmp_path, ANSWERS, limits=Limits(budget=1), send=second.send).send(CODE)
     assert not any(hasattr(module, name) for module in (client, limits) for name in ("time", "datetime"))
 
 

@@ -35,6 +35,7 @@ from hushuffle.questions.traffic import plan_guarantee
 from hushuffle.randomness import reproducible
 from network.phones.phone_cases import services
 from network.phones.phone_stage import PhoneStage
+from network.phones.tasks import CODE
 
 NOISE = 'noise = { kind = "gaussian", radius = 1.5, scale = 20.0 }'
 
@@ -403,7 +404,7 @@ def test_another_question_does_not_get_the_answers_of_the_first(about: dict[str,
         return Phone(Task(document), tmp_path, answers, limits=Limits(max_epsilon=100, budget=1e3), send=send)
 
     with pytest.raises(TryAgainError):
-        phone(one.content, {"x": 3.0, "y": 0.5}).send("code")
+        phone(one.content, {"x": 3.0, "y": 0.5}).send(CODE)
     with pytest.raises(PhoneError, match="not the next iteration"):
         phone(one.content).following()
     sent.clear()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from hushuffle.network.phones.binary_http import decode_request
 from hushuffle.network.phones.client import Task
-from hushuffle.network.phones.formats import hpke_open
+from hushuffle.network.phones.formats import hpke_open, is_proof, name_in
 from hushuffle.network.phones.oblivious_http import GatewayKey
 from hushuffle.network.phones.tokens import IssuerKey, Verifier, token_shown
 
@@ -40,7 +41,7 @@ def test_the_file_opens_from_outside_to_inside() -> None:
     keys = {name: bytes.fromhex(key) for name, key in WRITTEN["keys"].items()}
     for step in WRITTEN["steps"]:
         number = step["step"]
-        request = decode_request(GatewayKey(private=keys["gateway"]).open(bytes.fromhex(step["request"]))[0])
+        request = decode_request(GatewayKey(private=keys["scrambler-1"]).open(bytes.fromhex(step["request"]))[0])
         assert request[:4] == ("POST", "https", "scrambler-1.example", f"/tasks/{WRITTEN['id']}/steps/{number:04d}")
         ticket = token_shown([value for _, value in request.headers])
         assert ticket.hex() == step["ticket"]
@@ -57,6 +58,11 @@ def test_the_file_opens_from_outside_to_inside() -> None:
         assert step["token_input"][4:68] == nonce.hex()
         record = step["record"]
         assert plain[354:].hex().startswith("ffff" if record is None else f"{len(record) // 2:04x}{record}")
+        for kind in ("token", "ticket"):
+            holder, proof = (bytes.fromhex(part) for part in re.findall('"([0-9a-f]+)"', step[f"{kind}_shown"]))
+            public, asked = bytes.fromhex(WRITTEN["invited"]), bytes.fromhex(step[f"{kind}_request"])
+            assert holder == name_in(task.id, public)
+            assert is_proof(public, proof, task.id, number, kind, issuer.spki, asked)
     assert [step["record"] is None for step in WRITTEN["steps"]] == [False, True]
 
 

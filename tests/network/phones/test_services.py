@@ -22,7 +22,7 @@ from hushuffle.network.phones.relay import REQUEST
 from hushuffle.network.phones.scrambler import Scrambler
 from hushuffle.network.phones.task import SEAL
 from network.phones.phone_cases import plan_text
-from network.phones.phone_stage import PhoneStage, decoded
+from network.phones.phone_stage import PhoneStage, shown
 
 
 def test_a_whole_task_through_relay_two_scramblers_and_targets(tmp_path: Path) -> None:
@@ -83,13 +83,13 @@ def test_a_step_with_too_few_people_gives_its_messages_up(tmp_path: Path) -> Non
             await stage.start_all()
             sent, phones, scrambler = stage.sendings(), stage.phones(), stage.services["scrambler-1"]
             assert isinstance(scrambler, Scrambler)
-            await phones.send(sent[:12])  # a batch of 8, and 4 where 5 are asked for
+            await phones.send(sent[:9])  # a batch of 8, and 1 where 5 are asked for
             await scrambler._release_full(scrambler.tasks[stage.document.id], 1, last=True)  # as at the deadline
             result = await stage.result()
             assert "only 8 of 24 sources came through" in result["failed"]
             assert stage.meters["scrambler-1"].of("batches", "given_up") == 1
             assert await scrambler.store.do(lambda db: db.execute("SELECT count(*) FROM message").fetchone()) == (0,)
-            late = await stage.phones().send(sent[12:13])
+            late = await stage.phones().send(sent[9:10])
             assert dict(late.refused) == {"too late": 1}
 
     asyncio.run(run())
@@ -130,25 +130,27 @@ def test_what_is_not_of_the_form_is_refused_with_a_reason(tmp_path: Path) -> Non
             document, sending = stage.document, stage.sendings()[0]
             task = document.id.hex()
             size, token = document.sealed_request, f"{stage.url('issuer')}/tasks/{task}/steps/1/token"
-            right = {"Authorization": f"Bearer {sending.code}"}
             typed = {"Content-Type": REQUEST}
             spki = document.token_key(1)
             asked = [blind(spki, token_challenge("issuer.example", bytes([one]) * 32, "")).request for one in (1, 2)]
-            other = encapsulate(stage.keys["scrambler-2"].gateway.config, bytes(size - 7 - SEAL))[0]  # type: ignore[union-attr]
+            other = encapsulate(stage.keys["scrambler-2"].gateway.config, bytes(size - 7 - SEAL))[0]
+            right, wrong = ([shown(document, code, one) for one in asked] for code in (sending.code, "0f" * 16))
             cases = [
                 (stage.url("relay") + "/", bytes(size), {}, 415, "wrong type"),
                 (stage.url("relay") + "/", bytes(size - 1), typed, 413, "wrong size"),
                 (stage.url("relay") + "/", other, typed, 400, ""),
                 (stage.url("scrambler-1") + "/gateway", other, typed, 400, "not for this gateway"),
-                (token, asked[0], {"Authorization": "Bearer 00"}, 401, "no such code"),
+                (token, asked[0], wrong[0], 401, "no such code"),
+                (token, asked[0], {"Authorization": f"Bearer {sending.code}"}, 401, "no such code"),
                 (token, asked[0], {}, 401, "no such code"),
-                (token, bytes(259), right, 400, "no request for a token"),
-                (token, bytes(10), right, 413, "wrong size"),
-                (token, asked[0], right, 200, None),
-                (token, asked[0], right, 200, None),
-                (token, asked[1], right, 403, "code used"),
-                (token.replace("steps/1", "steps/9"), asked[0], right, 404, "no such step"),
-                (token.replace(task, "0" * 64), asked[0], right, 404, "no such task"),
+                (token, bytes(259), shown(document, sending.code, bytes(259)), 400, "no request for a token"),
+                (token, bytes(10), right[0], 413, "wrong size"),
+                (token, asked[0], right[0], 200, None),
+                (token, asked[0], right[0], 200, None),
+                (token, asked[1], right[0], 401, "no such code"),
+                (token, asked[1], right[1], 403, "code used"),
+                (token.replace("steps/1", "steps/9"), asked[0], right[0], 404, "no such step"),
+                (token.replace(task, "0" * 64), asked[0], right[0], 404, "no such task"),
                 (stage.url("scrambler-1") + f"/tasks/{task}/batches", b"", {}, 403, "not from here"),
                 (stage.url("target-1-1") + f"/tasks/{task}/batches", b"", {}, 400, "not a batch"),
                 (stage.url("target-1-1") + "/nothing", b"", {}, 404, "no such place"),
@@ -177,7 +179,7 @@ def test_health_counters_and_the_document_are_there_without_keys(tmp_path: Path)
                     assert await answer.read() == stage.document.content
                 async with session.get(stage.url("scrambler-1") + "/ohttp-keys") as answer:
                     keys = await answer.read()
-                    assert keys[2:] == decoded(stage.document.gateway)
+                    assert keys[2:] == stage.document.gateway
                     assert int.from_bytes(keys[:2]) == len(keys) - 2
                 await stage.phones().send([])
                 async with session.get(stage.url("scrambler-1") + "/metrics") as answer:
@@ -212,11 +214,15 @@ def test_logs_and_counters_name_nobody(tmp_path: Path) -> None:
 def test_more_connections_than_allowed_are_closed(tmp_path: Path) -> None:
     async def run() -> None:
         async with PhoneStage(tmp_path) as stage:
-            stage.connections = 3
+            stage.connections, stage.settings["relay"] = 3, {"connections_each": 3}
             await stage.start("relay")
             port = stage.sockets["relay"].getsockname()[1]
             held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-            await asyncio.sleep(0.05)
+            size = stage.document.sealed_request
+            for _, one in held:  # requests that are being read: silent ones would make room
+                one.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: message/ohttp-req\r\n")
+                one.write(b"Content-Length: %d\r\n\r\n" % size)
+            await asyncio.sleep(0.1)
             assert not await _answers(port)
             for _, one in held:
                 one.close()

@@ -67,7 +67,7 @@ def run_in_pairs(stage: PhoneStage, url: str, work: Any) -> None:
             await stage.start("issuer")  # writes the files; its own state is not used below
             await stage.stop("issuer")
             settings = ServiceSettings(
-                role="issuer", name="issuer", listen="fd:0", keys="issuer.keys", codes="codes.sha256", database=url
+                role="issuer", name="issuer", listen="fd:0", keys="issuer.keys", codes="codes.public", database=url
             )
             first, second = (Issuer(settings, stage.folder, meter=Meter("issuer", service="issuer")) for _ in range(2))
             held = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
@@ -80,7 +80,7 @@ def run_in_pairs(stage: PhoneStage, url: str, work: Any) -> None:
 
 async def ask(session: ClientSession, stage: PhoneStage, port: int, body: bytes, *, kind: str = "token") -> Any:
     url = f"http://127.0.0.1:{port}/tasks/{stage.document.id.hex()}/steps/1/{kind}"
-    async with session.post(url, data=body, headers={"Authorization": f"Bearer {stage.codes[0]}"}) as answer:
+    async with session.post(url, data=body, headers=stage.proof(body, kind=kind)) as answer:
         return answer.status, await answer.read()
 
 

@@ -6,7 +6,9 @@ import json
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ TOO_LITTLE = {
     "if the scramblers work": {"max_epsilon_with": {"scramblers": 3.4}},
     "no scrambler of its chain": {"scramblers": ["00" * 32]},
     "none of the collectors": {"collectors": []},
+    "not those of the issuers": {"issuers": ["00" * 32]},
     "the limits have colectors": {"colectors": []},
     "the limits have budget": {"budget": "3"},
     "max_epsilon_with.targets": {"max_epsilon_with": {"targets": 1}},
@@ -54,7 +57,7 @@ pytestmark = [
 def _given() -> dict[str, Any]:
     """Return the vectors, and what follows from their secrets."""
     read: dict[str, Any] = json.loads(VECTORS.read_text("ascii"))
-    task, gateway = Task(read["task"].encode()), bytes.fromhex(read["keys"]["gateway"])
+    task, gateway = Task(read["task"].encode()), bytes.fromhex(read["keys"]["scrambler-1"])
     parts = parts_of(task, read["answers"], bytes.fromhex(read["secret"]))
     secrets, records = [], []
     for step in read["steps"]:
@@ -110,6 +113,7 @@ def test_in_a_browser(tmp_path: Path) -> None:
                 "/page.js": ("text/javascript", page.read_bytes()),
                 "/vectors.json": ("application/json", json.dumps(_given()).encode()),
                 "/task.json": ("application/json", world.content),
+                "/late.json": ("application/json", world.content.replace(b"/issuer/", b"/late/")),
             }
             if self.path in pages:
                 self._answer(200, *pages[self.path])
@@ -124,8 +128,19 @@ def test_in_a_browser(tmp_path: Path) -> None:
                 told.update(json.loads(body))
                 self._answer(200)
                 done.set()
+            elif self.path.startswith("/late/"):
+                self._trickle()
             else:
                 self._answer(*self._passed(body))
+
+        def _trickle(self) -> None:
+            self.send_response(200)
+            self.send_header("content-length", "256")
+            self.end_headers()
+            with suppress(OSError):
+                for _ in range(256):
+                    self.wfile.write(b".")
+                    time.sleep(0.05)
 
         def _passed(self, body: bytes | None) -> tuple[int, str, bytes]:
             headers = {name.lower(): value for name, value in self.headers.items()}

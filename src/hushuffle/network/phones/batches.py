@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import struct
 from collections.abc import Sequence
 from typing import Annotated, Final, NoReturn
@@ -18,6 +20,9 @@ _LENGTH: Final = struct.Struct(">I")
 _MOST_HEAD: Final = 8192
 _SIGNED: Final = 64
 _BATCH, _LINK, _RECEIPT = b"hushuffle batch 1|", b"hushuffle count 1|", b"hushuffle receipt 1|"
+_LOST: Final = b"hushuffle lost 1|"
+_CAME: Final = b"hushuffle came 1|"
+_HEX: Final = re.compile("[0-9a-f]{128}")
 _Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 _Count = Annotated[int, Field(ge=0, le=10**9)]
 FIRST: Final = _LENGTH.size
@@ -57,6 +62,37 @@ class Link(_Part):
         """Say whether a scrambler has signed this."""
         text = self.text(task, step, batch, self.name, self.came, self.sources, self.sent)
         return self.name == place.name and signed_by(place, text, bytes.fromhex(self.signature))
+
+
+class Came(_Part):
+    """What a receiver has of a step, signed: the highest number of a batch, and whether it knows how many there are.
+
+    `nonce`: of who asks, so that no older answer is taken for this one.
+    """
+
+    task: Key
+    step: Annotated[int, Field(ge=1, le=1000)]
+    nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    highest: _Count
+    closed: bool
+    signature: str = ""
+
+    @property
+    def _text(self) -> bytes:
+        return _CAME + canonical(self.model_dump(exclude={"signature"}))
+
+    def signed(self, key: Ed25519PrivateKey) -> Came:
+        """Return it under a signature."""
+        return self.model_copy(update={"signature": key.sign(self._text).hex()})
+
+    def by(self, place: Place, task: bytes, step: int, nonce: str) -> bool:
+        """Say whether a receiver has signed this, for this question."""
+        asked = (self.task, self.step, self.nonce) == (task.hex(), step, nonce)
+        return (
+            asked
+            and bool(_HEX.fullmatch(self.signature))
+            and signed_by(place, self._text, bytes.fromhex(self.signature))
+        )
 
 
 class Head(_Part):
@@ -190,7 +226,29 @@ def receipt(body: bytes, key: Ed25519PrivateKey) -> bytes:
 
 def receipted(body: bytes, signature: bytes, receiver: Place) -> bool:
     """Say whether a receiver has signed that it has a batch."""
-    return signed_by(receiver, _RECEIPT + hashlib.sha256(body).digest(), signature)
+    return signed_by(receiver, _RECEIPT + hashlib.sha256(body).digest(), signature[:_SIGNED])
+
+
+def lost_answer(body: bytes, lost: Sequence[int], key: Ed25519PrivateKey) -> bytes:
+    """Return what the result answers a target that has told what came: a receipt, and which batches are lost."""
+    text = canonical({"lost": list(lost)})
+    return receipt(body, key) + key.sign(_LOST + hashlib.sha256(body).digest() + text) + text
+
+
+def lost_in(answer: bytes, body: bytes, result: Place) -> frozenset[int]:
+    """Return which batches the result calls lost, in its answer to `body`.
+
+    Raises:
+        DataError: it has not signed that.
+    """
+    signature, text = answer[_SIGNED : 2 * _SIGNED], answer[2 * _SIGNED :]
+    try:
+        if signed_by(result, _LOST + hashlib.sha256(body).digest() + text, signature):
+            return frozenset(int(one) for one in json.loads(text)["lost"])
+    except (ValueError, LookupError, TypeError):
+        pass
+    message = "the result has not signed which batches are lost."
+    raise DataError(message)
 
 
 def check_trail(task: TaskDocument, head: Head, *, hops: int) -> None:

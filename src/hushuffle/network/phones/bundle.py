@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -17,7 +18,7 @@ from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import write_private
 from hushuffle.files.secret_keys import text_of_secret
-from hushuffle.network.phones.keys import keys_of_steps, place_of, public_of, role_named
+from hushuffle.network.phones.keys import CODES, keys_of_steps, place_of, public_of, role_named
 from hushuffle.network.phones.promise import Services, chain_of, draw_task, questions, together
 from hushuffle.network.phones.task import Issuer, Place, TaskDocument, names_of
 from hushuffle.network.specification import NodeName, Text
@@ -62,6 +63,8 @@ class PreparedTask:
     id: str
     start: str
     commands: tuple[str, ...]
+    promise: tuple[str, ...]
+    """What the task promises one person, in sentences."""
 
 
 def prepare_task(
@@ -110,7 +113,31 @@ def prepare_task(
         fail(f"{out} cannot be written: {cause(error)}.")
     place = "{0}/{0}.toml" if bundle else "{0}.toml"
     commands = tuple("hushuffle node start " + place.format(name) for name in names)
-    return PreparedTask(document=out / TASK, id=document.id.hex(), start=document.start, commands=commands)
+    return PreparedTask(
+        document=out / TASK,
+        id=document.id.hex(),
+        start=document.start,
+        commands=commands,
+        promise=tuple(_promise(document)),
+    )
+
+
+def _promise(document: TaskDocument) -> Iterator[str]:
+    """Yield what a task promises, and what a missing phone costs."""
+    figures = document.figures
+    at, words = f"at delta = {figures.delta:g}", "one scrambler of the chain is honest"
+    if figures.epsilon is None:
+        yield "It promises no epsilon: phones refuse it."
+    else:
+        yield f"Epsilon for one person: at most {figures.epsilon:g} {at}, where {words}."
+    if figures.issuer is not None:
+        yield f"If the issuer makes people up and {words}: at most {figures.issuer:g}."
+    for step in document.steps:
+        if step.min_batch == step.batch > 1:
+            yield (
+                f"Warning: a batch of {step.name!r} needs all of its {step.batch:,} people (min_batch). One invalid "
+                "message costs the batch. Take a smaller min_batch."
+            )
 
 
 def settings_of(name: str, *, listen: str, gateway: str, tls: Path | None = None) -> dict[str, Any]:
@@ -124,7 +151,7 @@ def settings_of(name: str, *, listen: str, gateway: str, tls: Path | None = None
         table |= {"certificate": f"{name}.pem", "certificate_key": f"{name}.key"}
     if role == RELAY:
         return table | {"gateway": gateway}
-    more = {"codes": "codes.sha256"} if role == ISSUER else {}
+    more = {"codes": CODES} if role == ISSUER else {}
     return table | {"keys": f"{name}.keys"} | more
 
 
@@ -140,7 +167,7 @@ def write_service(
 ) -> Path:
     """Write the folder of one service, and return its settings' file.
 
-    `keys`: a folder with NAME.keys and, for the issuer, codes.sha256; `tls`: one with NAME.pem and NAME.key. What is
+    `keys`: a folder with NAME.keys and, for the issuer, codes.public; `tls`: one with NAME.pem and NAME.key. What is
     there is copied, nobody else's.
     """
     (folder / "tasks").mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -154,8 +181,8 @@ def write_service(
             write_private(folder / f"{name}.key", text_of_secret(str(tls / f"{name}.key")).encode())
     if keys is not None and (keys / f"{name}.keys").exists():
         write_private(folder / f"{name}.keys", text_of_secret(str(keys / f"{name}.keys")).encode())
-    if keys is not None and name == ISSUER and (keys / "codes.sha256").exists():
-        shutil.copyfile(keys / "codes.sha256", folder / "codes.sha256")
+    if keys is not None and name == ISSUER and (keys / CODES).exists():
+        shutil.copyfile(keys / CODES, folder / CODES)
     return path
 
 
@@ -169,8 +196,6 @@ def _services(wanted: PhoneHosts, keys: Path, *, asked: int, steps: int, targets
     tokens = keys_of_steps(public[ISSUER].get("tokens", ()), first, steps)
     if len(tokens) < steps:
         fail(f"the issuer has keys for {len(tokens)} steps from number {first + 1} on; this task takes {steps}.")
-    if "gateway" not in public["scrambler-1"]:
-        fail("scrambler-1 has no key of a gateway: make its keys with --role scrambler.")
     return Services(
         relay=wanted.urls[RELAY],
         chain=tuple(place(f"scrambler-{number}") for number in range(1, chain + 1)),
@@ -179,6 +204,5 @@ def _services(wanted: PhoneHosts, keys: Path, *, asked: int, steps: int, targets
         ),
         result=place(RESULT),
         issuer=Issuer(name=issuer, url=wanted.urls[ISSUER]),
-        gateway=public["scrambler-1"]["gateway"],
         token_keys=tokens,
     )

@@ -19,7 +19,10 @@ import os
 import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import count
+from socket import SHUT_RDWR, socket
+from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
 
 if __package__:
@@ -33,9 +36,23 @@ else:
 Answers: TypeAlias = choices.Answers
 Folder: TypeAlias = str | os.PathLike[str]
 PhoneError = formats.PhoneError
-_NUMBER, _NO_DATA = struct.Struct(">H"), 0xFFFF
-_MOST, _SEAL = 1 << 26, 48
+_NUMBER, _NO_DATA, _SEAL = struct.Struct(">H"), 0xFFFF, 48
+_DOCUMENT, _MESSAGE = 20_000, (512, 16_384)
+"""Bytes of a document, at most, and of its messages: what services take, too."""
+_MOST: Final = 1 << 26
+"""Bytes of an answer, at most."""
+_EACH: Final = 60.0
+"""Seconds that an answer may take, until its last byte is here."""
+_ALL: Final = 600.0
+"""Seconds for all answers of one call together; then it is a TryAgainError."""
 _LIMITS: Final = owner.Limits()
+_FAULTS: Final = {
+    9: "is not valid yet (or the clock is wrong)",
+    10: "has expired (or the clock is wrong)",
+    62: "is for another name",
+    64: "is for another address",
+}
+"""What OpenSSL says of certificates."""
 _HERE: Final = ("localhost", "127.0.0.1", "[::1]")
 _NO_ADDRESS: Final = "an address of the task, or the code, is of no form that HTTP knows."
 
@@ -64,14 +81,14 @@ class Task:
             raise PhoneError(message)
         try:
             self.document: dict[str, Any] = json.loads(data)
-            known = self.document["version"] == 1 and _formed(self.document)
+            known = len(data) <= _DOCUMENT and self.document["version"] == 2 and _formed(self.document)
             self.steps: list[dict[str, Any]] = self.document["steps"]
             self.chain: list[dict[str, str]] = self.document["chain"]
-            self.gateway = binascii.a2b_base64(self.document["gateway"])
+            self.gateway = formats.key_config(bytes.fromhex(self.chain[0]["key"]))
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             known = False
         if not known:
-            message = "this is no task document of version 1."
+            message = "this is no task document of version 2."
             raise PhoneError(message)
 
     def info(self, step: int, name: str) -> bytes:
@@ -101,6 +118,8 @@ def _formed(document: Mapping[str, Any]) -> bool:
     steps, chain = document["steps"], document["chain"]
     whole = all(isinstance(one, int) and 0 < one <= MOST_ROUNDS for one in numbers)
     listed = isinstance(steps, list) and isinstance(chain, list) and len(steps) > 0 and len(chain) > 0
+    low, high = _MESSAGE  # else it asks for any amount of memory
+    whole = whole and isinstance(document["message"], int) and low <= document["message"] <= high
     return whole and listed and isinstance(figures, dict) and all(len(step["targets"]) > 0 for step in steps)
 
 
@@ -218,7 +237,10 @@ def keep(path: str, answers: Answers) -> None:
 
 
 def post(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
-    """Send one request over HTTPS, plain HTTP to this machine only; redirections are not followed."""
+    """Send one request over HTTPS, plain HTTP to this machine only; redirections are not followed.
+
+    The answer must be here 60 seconds after the connection was made, however it comes, and have at most 64 MB.
+    """
     from http import client as http  # noqa: PLC0415 - a third of the time that the client needs to start
 
     scheme, _, rest = url.partition("://")
@@ -228,22 +250,53 @@ def post(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int,
         raise PhoneError(message)
     connection: http.HTTPConnection | None = None
     try:
-        connection = (http.HTTPSConnection if scheme == "https" else http.HTTPConnection)(authority, timeout=60)
+        connection = (http.HTTPSConnection if scheme == "https" else http.HTTPConnection)(authority, timeout=_EACH)
         if not connection.host or not 0 < connection.port < 1 << 16 or set("@[]") & set(connection.host):
-            raise PhoneError(_NO_ADDRESS)
-        connection.request("GET" if body is None else "POST", f"/{path}", body, dict(headers))
-        answer = connection.getresponse()
-        return answer.status, answer.read(_MOST)
+            raise http.InvalidURL
+        connection.putrequest("GET" if body is None else "POST", f"/{path}")
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        return _answer(connection, body)
     except (OSError, http.HTTPException) as error:
         if isinstance(error, http.InvalidURL):
             raise PhoneError(_NO_ADDRESS) from None
-        message = "there is no connection, or no answer."
+        if (fault := getattr(error, "verify_code", None)) is not None:  # it is the same at the next try
+            words = _FAULTS.get(fault, "is not signed by an authority that this machine trusts")
+            message = f"the certificate of {connection.host if connection else authority} {words}: nothing is sent."
+            raise PhoneError(message) from None
+        message = "there is no connection, or no answer in time."
         raise TryAgainError(message) from None
     except (ValueError, OverflowError):
         raise PhoneError(_NO_ADDRESS) from None
     finally:
         if connection is not None:
             connection.close()
+
+
+def _answer(connection: Any, body: bytes | None) -> tuple[int, bytes]:
+    """Connect, send a request, and return status and content of its answer, if all of it is here in time."""
+    from threading import Timer  # noqa: PLC0415 - only where something is sent
+
+    if body is not None:
+        connection.putheader("content-length", str(len(body)))
+    connection.connect()
+    last, watch = monotonic() + _EACH, Timer(_EACH, _end, (connection.sock,))
+    watch.start()
+    try:
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        status, content = answer.status, answer.read(_MOST + 1)
+    finally:
+        watch.cancel()
+    if monotonic() >= last:
+        raise TimeoutError
+    return status, content
+
+
+def _end(connected: socket) -> None:
+    """End every wait for a further byte: what comes byte by byte has a timeout for each of them only."""
+    with suppress(OSError):
+        socket.shutdown(connected, SHUT_RDWR)
 
 
 class Phone:
@@ -314,55 +367,116 @@ class Phone:
     def send(self, code: str) -> None:
         """Get tokens and tickets with an invitation's code, and send everything; once more after a TryAgainError.
 
-        What it costs is written down before the first byte leaves, once for a task however often it is sent.
+        The code stays here: issuers get proofs. What it costs is written down before the first byte leaves, once for a
+        task however often it is sent.
         """
+        invitation, ask = formats.Invitation(code.strip()), self._asking()
         cost = owner.check_limits(self._limits, self._task.document, self._task.data)
         with owner.alone(self._folder):
             total = owner.Total(self._folder, moved=self._moved)
             total.spend(self._task.id.hex(), self._task.document, cost, self._limits)
         for part in self.parts:
-            onion = onion_of(self._task, part, self._token(part, "token", part.blinded, code), self._secret)
-            ticket = self._token(part, "ticket", part.ticket, code)
+            onion = onion_of(self._task, part, self._token(ask, part, "token", invitation), self._secret)
+            ticket = self._token(ask, part, "ticket", invitation)
             request, open_response = request_of(self._task, part, onion, ticket, self._secret)
             headers = {"content-type": "message/ohttp-req"}
-            answer = _good(*self._send(self._task.document["relay"], request, headers), "the relay")
+            answer = _good(*ask(self._task.document["relay"], request, headers), "the relay", self._task.document)
             status, _, content = formats.decode_response(open_response(answer))
-            _good(status, content, "the first scrambler")
+            _good(status, content, "the first scrambler", self._task.document)
 
-    def _token(self, part: Part, kind: str, blinded: formats.Blinded, code: str) -> bytes:
+    def _asking(self) -> Send:
+        """Return what sends requests, as long as there is time for those of one call."""
+        last = monotonic() + _ALL
+
+        def ask(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+            if monotonic() > last:
+                message = f"the answers take more than {_ALL:g} seconds together."
+                raise TryAgainError(message)
+            status, content = self._send(url, body, headers)
+            if len(content) > _MOST:
+                message = f"an answer has more than {_MOST:,} bytes."
+                raise PhoneError(message)
+            return status, content
+
+        return ask
+
+    def _token(self, ask: Send, part: Part, kind: str, invitation: formats.Invitation) -> bytes:
         url = self._task.document["issuer"]["url"].rstrip("/") + self._task.path(f"steps/{part.number}/{kind}")
-        headers = {"content-type": "application/private-token-request", "authorization": f"Bearer {code}"}
-        return blinded.finalize(_good(*self._send(url, blinded.request, headers), "the issuer"))
+        blinded = part.blinded if kind == "token" else part.ticket
+        shown = invitation.shown(self._task.id, part.number, kind, blinded.spki, blinded.request)
+        headers = {"content-type": "application/private-token-request", **dict([shown])}
+        return blinded.finalize(_good(*ask(url, blinded.request, headers), "the issuer", self._task.document))
 
     def passed(self) -> Iterator[tuple[int, bool]]:
         """Yield each step with whether its message is in the lists that were published until now.
 
         The lists of all targets are read, so that nobody sees which of them it went to.
         """
+        ask = self._asking()
         for part in self.parts:
-            there = False
-            for target in self._task.steps[part.number - 1]["targets"]:
+            step, there = self._task.steps[part.number - 1], False
+            batches = 2 * -(-step["sources"] // step["batch"]) + 16  # more than planned may come at the same time
+            size = 32 * (step["batch"] + len(self._task.chain) * step["dummies"])
+            for target in step["targets"]:
                 url = target["url"].rstrip("/") + self._task.path("passage")
-                for batch in json.loads(_good(*self._send(url, None, {}), "a target"))["batches"]:
-                    found = _good(*self._send(f"{url}/{int(batch)}", None, {}), "a target")
+                listed = json.loads(_good(*ask(url, None, {}), "a target", self._task.document))["batches"]
+                _bounded(listed, batches)
+                for batch in listed:
+                    found = _good(*ask(f"{url}/{int(batch)}", None, {}), "a target", self._task.document)
+                    _bounded(found, size)
                     there |= part.entry in {found[at : at + 32] for at in range(0, len(found), 32)}
             yield part.number, there
 
     def following(self) -> bytes:
         """Return the document of the next iteration, made of what came of this one; a TryAgainError: not there yet."""
         url = self._task.document["result"]["url"].rstrip("/") + self._task.path("next")
-        status, content = self._send(url, None, {})
-        found = Task(_good(408 if status == 404 else status, content, "the result"))
+        status, content = self._asking()(url, None, {})
+        found = Task(_good(408 if status == 404 else status, content, "the result", self._task.document))
         if not owner.follows(found.document, self._task.document, self._task.id.hex()):
             message = "what the result answered is not the next iteration."
             raise PhoneError(message)
         return content
 
 
-def _good(status: int, content: bytes, who: str) -> bytes:
+def _bounded(listed: bytes | list[Any], most: int) -> None:
+    if len(listed) > most:
+        message = "a target lists more batches or messages than the task can have."
+        raise PhoneError(message)
+
+
+_WORDS: Final = {
+    b"code used": "the code was used already, with another request: each code is for one phone",
+    b"no such code": "it knows no such code for this task",
+    b"ticket used": "the ticket was used already",
+    b"too late": "this task is closed",
+    b"over": "this task is over",
+    b"no such task": "it takes no part in this task",
+    b"out of service": "it cannot go on with this task until its operator has put it right",
+    b"busy": "it cannot write to its disk",
+    b"no gateway": "it does not reach the first scrambler",
+}
+"""What services answer in a word, in a sentence; nothing else of an answer is shown."""
+
+
+def _closed_since(document: Mapping[str, Any]) -> str:
+    """Return " since" the moment at which a task was closed, in UTC."""
+    from datetime import datetime, timedelta  # noqa: PLC0415 - only where something went wrong
+
+    try:
+        moment = datetime.fromisoformat(document["start"]) + timedelta(seconds=document["collect"])
+    except (ValueError, TypeError, LookupError, OverflowError):
+        return ""
+    return f" since {moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _good(status: int, content: bytes, who: str, document: Mapping[str, Any]) -> bytes:
     if 200 <= status < 300:
         return content
-    message = f"{who} answered {status}."
+    word = content[:32].strip()
+    words = _WORDS.get(word, "")
+    if word in (b"too late", b"over"):
+        words += _closed_since(document)
+    message = f"{who} answered {status}{': ' * bool(words)}{words}."
     raise (TryAgainError if status in (408, 425, 429) or status >= 500 else PhoneError)(message)
 
 

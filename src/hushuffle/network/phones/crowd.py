@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,14 @@ from typing import Final
 import numpy as np
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
-from hushuffle.network.phones.formats import PhoneError, blind, decode_response, encapsulate, token_challenge
+from hushuffle.network.phones.formats import (
+    Invitation,
+    PhoneError,
+    blind,
+    decode_response,
+    encapsulate,
+    token_challenge,
+)
 from hushuffle.network.phones.onions import Onions
 from hushuffle.network.phones.promise import TaskPromise
 from hushuffle.network.phones.relay import REQUEST
@@ -80,7 +86,7 @@ class Phones:
     def __init__(self, document: TaskDocument, *, together: int = 64, kept: bool = True) -> None:
         self._document, self._together, self._kept = document, together, kept
         self._onions = {number: Onions(document, number) for number in range(1, len(document.steps) + 1)}
-        self._gateway = base64.b64decode(document.gateway)
+        self._gateway = document.gateway
         self.crowd = Crowd()
 
     async def send(self, all_of_them: Sequence[Sending]) -> Crowd:
@@ -122,7 +128,8 @@ class Phones:
     async def _token(self, session: ClientSession, sending: Sending, kind: str, spki: bytes, challenge: bytes) -> bytes:
         document, blinded = self._document, blind(spki, challenge)
         url = f"{document.issuer.url.rstrip('/')}/tasks/{document.id.hex()}/steps/{sending.step}/{kind}"
-        status, signed = await _post(session, url, blinded.request, {"Authorization": f"Bearer {sending.code}"})
+        shown = Invitation(sending.code).shown(document.id, sending.step, kind, spki, blinded.request)
+        status, signed = await _post(session, url, blinded.request, dict([shown]))
         if status != 200:
             message = f"{kind} {status}"
             raise PhoneError(message)

@@ -1,4 +1,4 @@
-"""Binary HTTP, HPKE, Oblivious HTTP and blind tokens, as a phone needs them: with `cryptography`, nothing else.
+"""Binary HTTP, HPKE, Oblivious HTTP, invitations and blind tokens: with `cryptography`, nothing else.
 
 `client.py` is the phone itself; both can be copied. Source: RFC 9292 and 9458 (Thomson, Wood 2022, 2024), RFC 9180
 (Barnes, Bhargavan, Lipp, Wood 2022), RFC 9474 (Denis, Jacobs, Wood 2023), RFC 9578 (Celi, Davidson, Valdez, Wood 2024).
@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -283,6 +284,15 @@ def response_keys(keys: Keys, aead: int, nonce: bytes) -> tuple[AESGCM, bytes]:
     return AESGCM(expand(key, b"key", AES_KEYS[aead])), expand(key, b"nonce", 12)
 
 
+def key_config(public: bytes, number: int = 1) -> bytes:
+    """Return the key configuration of a gateway with a public key, 45 bytes (section 3.1).
+
+    A task's gateway is its first scrambler, with the key that messages are sealed for: nobody else can name another.
+    """
+    suites = b"".join(KDF.to_bytes(2) + aead.to_bytes(2) for aead in sorted(AES_KEYS, reverse=True))
+    return number.to_bytes(1) + KEM.to_bytes(2) + public + len(suites).to_bytes(2) + suites
+
+
 def encapsulate(key_config: bytes, request: bytes, draw: Draw = os.urandom) -> tuple[bytes, Callable[[bytes], bytes]]:
     """Return an encapsulated request, and what opens its response (sections 4.3 and 4.4).
 
@@ -307,6 +317,56 @@ def encapsulate(key_config: bytes, request: bytes, draw: Draw = os.urandom) -> t
             raise PhoneError(message) from None
 
     return header + keys.enc + keys.seal(b"", request), open_response
+
+
+# Invitations
+
+
+class Invitation:
+    """What a phone makes of the code of its invitation: proofs, each for one request. The code itself is never sent.
+
+    The code is the secret of an Ed25519 key; issuers have the public half. To everybody else a proof says nothing: it
+    shows a name that is another one in every task, and fits one request in one step of one task, to one issuer's key.
+
+    Raises:
+        PhoneError: the code is not 32 hexadecimal digits or more; one that can be guessed protects nothing.
+
+    >>> first, second = (Invitation("2f" * 16).shown(bytes([task]) * 32, 1, "token", b"key", b"") for task in (1, 2))
+    >>> first[0], len(first[1]), first[1][:40] == second[1][:40]
+    ('authorization', 220, False)
+    """
+
+    def __init__(self, code: str) -> None:
+        if len(code) < 32 or set(code) - set("0123456789abcdef"):
+            message = "the code must have 32 hexadecimal digits or more, as the issuer gave it: nothing is sent."
+            raise PhoneError(message)
+        secret = hashlib.sha256(b"hushuffle code 2|" + code.encode()).digest()
+        self._key = Ed25519PrivateKey.from_private_bytes(secret)
+        self.public = self._key.public_key().public_bytes_raw()
+
+    def shown(self, task: bytes, step: int, kind: str, spki: bytes, request: bytes) -> tuple[str, str]:
+        """Return the header for a request for a token; `kind`: "token" or "ticket", `spki`: the key that signs it."""
+        proof = self._key.sign(_proved(task, step, kind, spki, request))
+        return "authorization", f'Invitation name="{name_in(task, self.public).hex()}", proof="{proof.hex()}"'
+
+
+def name_in(task: bytes, public: bytes) -> bytes:
+    """Return what an invitation with this public half is called in a task."""
+    return hmac.digest(public, b"hushuffle name 2|" + task, "sha256")
+
+
+def is_proof(public: bytes, proof: bytes, task: bytes, step: int, kind: str, spki: bytes, request: bytes) -> bool:
+    """Say whether a proof was made for this request with the code of an invitation."""
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(proof, _proved(task, step, kind, spki, request))
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _proved(task: bytes, step: int, kind: str, spki: bytes, request: bytes) -> bytes:
+    digests = hashlib.sha256(spki).digest() + hashlib.sha256(request).digest()
+    return b"hushuffle proof 2|" + task + step.to_bytes(2) + digests + kind.encode()
 
 
 # Tokens that anybody can check (RFC 9578, type 2) by blind RSA signatures (RFC 9474)

@@ -1,4 +1,4 @@
-"""Issuers: who has a code of an invitation gets one token for each step of a task, signed blindly."""
+"""Issuers: who proves to have the code of an invitation gets one token for each step of a task, signed blindly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import secrets
 import signal
 import sqlite3
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,8 @@ from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import write_private
+from hushuffle.network.phones.formats import Invitation, is_proof, name_in
+from hushuffle.network.phones.keys import CODES
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.service import Refused, Service, Task
 from hushuffle.network.phones.settings import ServiceSettings
@@ -31,64 +32,57 @@ from hushuffle.network.phones.tokens import REQUEST, IssuerKey
 _CODE: Final = 16
 """Bytes of a code."""
 
-Admit = Callable[[str], bytes | None]
-"""Returns under what a code is remembered, or None for one that is not invited."""
+_KEY: Final = "ed25519:"
 
 
 def make_codes(count: int) -> tuple[list[str], list[str]]:
-    """Return new codes to hand out, and their digests for the issuer.
+    """Return new codes to hand out, and a line of text with the public half of each for the issuer.
 
-    >>> codes, digests = make_codes(2)
-    >>> [digest_of(code).hex() for code in codes] == digests
-    True
+    >>> codes, public = make_codes(2)
+    >>> len(codes), len(codes[0]), public[0][:8], len(public[0])
+    (2, 32, 'ed25519:', 72)
     """
     codes = [secrets.token_hex(_CODE) for _ in range(count)]
-    return codes, [digest_of(code).hex() for code in codes]
-
-
-def digest_of(code: str) -> bytes:
-    """Return under what an issuer remembers a code."""
-    return hashlib.sha256(b"hushuffle code 1|" + code.strip().encode()).digest()
+    return codes, [_KEY + Invitation(code).public.hex() for code in codes]
 
 
 def write_codes(count: int, folder: Path) -> tuple[Path, Path]:
-    """Write codes.txt, secret, to be handed out, and codes.sha256 for the issuer.
+    """Write codes.txt, secret, to be handed out, and codes.public for the issuer: it can check codes, and use none.
 
     Raises:
         DataError: they are there already, or cannot be written.
     """
-    secret, public = folder / "codes.txt", folder / "codes.sha256"
+    secret, public = folder / "codes.txt", folder / CODES
     if secret.exists() or public.exists():
         fail(f"{folder} has codes already: they are never overwritten.")
-    codes, digests = make_codes(count)
+    codes, halves = make_codes(count)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(secret, "".join(f"{code}\n" for code in codes).encode())
-        public.write_text("".join(f"{digest}\n" for digest in sorted(digests)), encoding="ascii")
+        public.write_text("".join(f"{half}\n" for half in sorted(halves)), encoding="ascii")
     except OSError as error:
         fail(f"{folder} cannot be written: {cause(error)}.")
     return secret, public
 
 
-def listed(path: Path) -> Admit:
-    """Return what admits the codes whose digests are in a file."""
+def listed(path: Path) -> frozenset[bytes]:
+    """Return the public halves of the codes in a file.
+
+    Raises:
+        DataError: it cannot be read, or holds something else.
+    """
     try:
         lines = path.read_text("ascii").split()
     except OSError as error:
         fail(f"{path} cannot be read: {cause(error)}. `hushuffle node codes` makes it.")
     except UnicodeDecodeError:
         lines = [""]
-    if not all(re.fullmatch("[0-9a-f]{64}", line) for line in lines):
-        fail(f"{path} does not hold digests of codes: `hushuffle node codes` makes it.")
-    known = frozenset(map(bytes.fromhex, lines))
-
-    def admit(code: str) -> bytes | None:
-        digest = digest_of(code)
-        return digest if digest in known else None
-
-    return admit
+    if not all(re.fullmatch(f"{_KEY}[0-9a-f]{{64}}", line) for line in lines):
+        fail(f"{path} does not hold the public halves of codes: `hushuffle node codes` makes it.")
+    return frozenset(bytes.fromhex(line.removeprefix(_KEY)) for line in lines)
 
 
+_SHOWN: Final = re.compile('Invitation name="([0-9a-f]{64})", proof="([0-9a-f]{128})"')
 _HELD: Final[dict[str, IssuerKey]] = {}
 
 
@@ -105,19 +99,25 @@ def _signed(key: str, body: bytes) -> bytes:
 class Issuer(Service):
     """Signs one request for a token and one for a ticket for each code, step and task.
 
-    The same request again gets the same answer. Where a person answers one step of a task, a code is for one.
-
-    `admit`: who is invited; by default whose code is in the file `codes` of the settings.
+    The same request again gets the same answer. Where a person answers one step of a task, a code is for one. Who is
+    invited says the file `codes` of the settings; no code is ever seen.
 
     Source: RFC 9578 (Celi, Davidson, Valdez, Wood 2024), section 6.
     """
 
     role: ClassVar[str] = "issuer"
 
-    def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter, admit: Admit | None = None) -> None:
+    def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter) -> None:
         super().__init__(settings, folder, meter=meter)
         self._pool: ProcessPoolExecutor | None = None
-        self._admit = listed(folder / (settings.codes or "")) if admit is None else admit
+        self._invited, self._names = listed(folder / (settings.codes or "")), dict[bytes, dict[bytes, bytes]]()
+
+    async def begin(self, task: Task) -> None:
+        number = task.document.id
+        self._names[number] = await asyncio.to_thread(lambda: {name_in(number, one): one for one in self._invited})
+
+    def drop(self, task: bytes) -> None:
+        self._names.pop(task, None)
 
     def check(self, task: Task) -> None:
         asked = _keys(task)
@@ -160,11 +160,14 @@ class Issuer(Service):
         if time.time() > document.deadline:
             raise Refused(410, "too late")
         body = await self.content(request, {REQUEST})
-        kind, _, code = request.headers.get("Authorization", "").partition(" ")
-        who = self._admit(code) if kind == "Bearer" and code.isascii() else None
-        if who is None:
+        asked, step, wanted = hashlib.sha256(body).digest(), int(number), request.path.rpartition("/")[2]
+        key = document.step(step).ticket_key if wanted == "ticket" else document.step(step).token_key
+        shown = _SHOWN.fullmatch(request.headers.get("Authorization", ""))
+        who, proof = (bytes.fromhex(one) for one in shown.groups()) if shown else (b"", b"")
+        public = self._names.get(document.id, {}).get(who)
+        spki = base64.b64decode(key)
+        if public is None or not is_proof(public, proof, document.id, step, wanted, spki, body):
             raise Refused(401, "no such code")
-        asked, step = hashlib.sha256(body).digest(), int(number)
 
         def remember(db: sqlite3.Connection) -> bool:
             other = "SELECT 1 FROM issued WHERE task = ? AND step != ? AND code = ?"
@@ -177,8 +180,6 @@ class Issuer(Service):
             before = "SELECT request FROM issued WHERE task = ? AND step = ? AND kind = ? AND code = ?"
             return bool(db.execute(before, row).fetchone() == (asked,))
 
-        wanted = request.path.rpartition("/")[2]
-        key = document.step(step).ticket_key if wanted == "ticket" else document.step(step).token_key
         try:
             self._own[key].number(body)  # what cannot be signed costs nobody a code
         except DataError:

@@ -24,6 +24,8 @@ from hushuffle.network.phones.tokens import IssuerKey
 from hushuffle.network.specification import is_name
 
 Role = Literal["relay", "scrambler", "target", "result", "issuer"]
+CODES: Final = "codes.public"
+"""The file of what an issuer knows of the codes of invitations."""
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 
@@ -31,13 +33,12 @@ ROLES: Final[tuple[Role, ...]] = get_args(Role)
 class ServiceKeys:
     """The secret keys of a service; the repr shows none.
 
-    `seal` opens what is sealed for it, `sign` signs what it sends; `gateway`: of Oblivious HTTP, for a scrambler;
-    `tokens`: of an issuer, two for each step of the task that they are made for.
+    `seal` opens what is sealed for it, `sign` signs what it sends; `tokens`: of an issuer, two for each step of the
+    task that they are made for.
     """
 
     seal: X25519PrivateKey = field(repr=False)
     sign: Ed25519PrivateKey = field(repr=False)
-    gateway: GatewayKey | None = field(default=None, repr=False)
     tokens: tuple[IssuerKey, ...] = field(default=(), repr=False)
 
     @classmethod
@@ -46,7 +47,6 @@ class ServiceKeys:
         return cls(
             seal=X25519PrivateKey.generate(),
             sign=Ed25519PrivateKey.generate(),
-            gateway=GatewayKey.generate() if role == "scrambler" else None,
             tokens=tuple(IssuerKey.generate() for _ in range(2 * steps)) if role == "issuer" else (),
         )
 
@@ -62,7 +62,6 @@ class ServiceKeys:
             return cls(
                 seal=X25519PrivateKey.from_private_bytes(bytes.fromhex(table["seal"])),
                 sign=Ed25519PrivateKey.from_private_bytes(bytes.fromhex(table["sign"])),
-                gateway=GatewayKey.of(table["gateway"]) if "gateway" in table else None,
                 tokens=tuple(IssuerKey.of(pem) for pem in table.get("tokens", ())),
             )
         except DataError:
@@ -71,14 +70,17 @@ class ServiceKeys:
             fail(f"{where} does not hold the keys of a service: `hushuffle node keys` makes them.")
 
     @property
+    def gateway(self) -> GatewayKey:
+        """The key of the gateway that a first scrambler is: `seal`, so that a document cannot name another one."""
+        return GatewayKey(private=self.seal.private_bytes_raw())
+
+    @property
     def text(self) -> str:
         """The secret keys, for a file that only its owner reads."""
         table: dict[str, Any] = {
             "seal": self.seal.private_bytes_raw().hex(),
             "sign": self.sign.private_bytes_raw().hex(),
         }
-        if self.gateway is not None:
-            table["gateway"] = self.gateway.text
         if self.tokens:
             table["tokens"] = [one.pem for one in self.tokens]
         return json.dumps(table, indent=1) + "\n"
@@ -88,8 +90,6 @@ class ServiceKeys:
         """The public halves, for whoever draws up a task."""
         seal, sign = self.seal.public_key(), self.sign.public_key()
         table: dict[str, Any] = {"seal": seal.public_bytes_raw().hex(), "sign": sign.public_bytes_raw().hex()}
-        if self.gateway is not None:
-            table["gateway"] = base64.b64encode(self.gateway.config).decode()
         if self.tokens:
             table["tokens"] = [base64.b64encode(one.spki).decode() for one in self.tokens]
         return table

@@ -5,6 +5,7 @@ Part of the phone's program, `client.py`, beside which it can be copied: it need
 
 from __future__ import annotations
 
+import binascii
 import hashlib
 import json
 import math
@@ -19,6 +20,8 @@ else:
     from formats import PhoneError  # type: ignore[import-not-found, no-redef]
 
 TOTAL: Final = "total.json"
+NONCE: Final = "total.nonce"
+"""Beside the total: the random word of its newest content, so that an older one that was put back is noticed."""
 _MOST: Final = 1e300
 _SLACK: Final = 1 + 1e-9
 """Sums of decimal numbers in binary: three times 0.1 is 0.3. Stated figures are rounded up by more than that."""
@@ -31,7 +34,8 @@ class Limits(NamedTuple):
     deltas; `min_batch`: the fewest people that a scrambler may release. `max_epsilon_with`: the largest epsilon if a
     role works against the phone: "issuer" (makes people up, with all scramblers but one), "scramblers" (all of them).
     `scramblers`: public keys (`key` in the document), of which one at least must be in the chain; `collectors`: of
-    results that may publish. None: any. `recompute`: figures are computed again, with hushuffle, and not believed.
+    results that may publish; `issuers`: SHA-256 digests of the keys for tokens and tickets, of which all must be. None:
+    any. `recompute`: figures are computed again, with hushuffle, and not believed.
     """
 
     max_epsilon: float = 5.0
@@ -41,6 +45,7 @@ class Limits(NamedTuple):
     max_epsilon_with: Mapping[str, float] = {}
     scramblers: tuple[str, ...] | None = None
     collectors: tuple[str, ...] | None = None
+    issuers: tuple[str, ...] | None = None
     recompute: bool = False
 
 
@@ -62,7 +67,7 @@ def read_limits(data: bytes) -> Limits:
         wrong = sorted({*given} - {*Limits._fields}) if isinstance(given, dict) else ["no object"]
     except ValueError:
         given, wrong = {}, ["no JSON"]
-    for name in ("scramblers", "collectors"):
+    for name in ("scramblers", "collectors", "issuers"):
         if not wrong and given.get(name) is not None:
             keys = given[name]
             known = isinstance(keys, list) and all(isinstance(one, str) and len(one) == 64 for one in keys)
@@ -133,6 +138,10 @@ def _check_others(limits: Limits, document: Mapping[str, Any]) -> None:
         _decline("no scrambler of its chain is one of those that are trusted")
     if limits.collectors is not None and document["result"]["key"] not in limits.collectors:
         _decline("its result is none of the collectors that are trusted")
+    if limits.issuers is not None:
+        keys = [binascii.a2b_base64(step[name]) for step in document["steps"] for name in ("token_key", "ticket_key")]
+        if not {hashlib.sha256(key).hexdigest() for key in keys} <= {*limits.issuers}:
+            _decline("its keys for tokens and tickets are not those of the issuers that are trusted")
 
 
 def local_epsilon(document: Mapping[str, Any]) -> float:
@@ -222,14 +231,14 @@ def cannot_write(folder: str) -> NoReturn:
     raise PhoneError(message) from None
 
 
-def write_new(path: str, content: Callable[[int], bytes]) -> str:
+def write_new(path: str, content: Callable[[os.stat_result], bytes]) -> str:
     """Write a new file beside a path, through to the disk, for the owner alone; return its name.
 
-    `content`: made from the number that the file system gives the file.
+    `content`: made from what the file system says of the file.
     """
     new = f"{path}.{os.urandom(8).hex()}.new"
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content(os.fstat(file.fileno()).st_ino))
+        file.write(content(os.fstat(file.fileno())))
         file.flush()
         os.fsync(file.fileno())
     return new
@@ -246,8 +255,9 @@ def settle(folder: str) -> None:
 class Total:
     """What was spent for the tasks of one state folder; to be used while `alone` in it.
 
-    The file names its own number in the file system. A copy has another one, and mostly an old state that was put back:
-    two phones that go on from one total would spend twice of it. `moved`: take it all the same.
+    The file names its own number and its file system, has one name, and a random word that is in a second file too.
+    Else it is a copy, or mostly an old state that was put back: two phones that go on from one total would spend twice
+    of it. `moved`: take it all the same.
 
     Raises:
         PhoneError: it is missing beside tasks that were answered, damaged or a copy.
@@ -255,27 +265,44 @@ class Total:
 
     def __init__(self, folder: str, *, moved: bool = False) -> None:
         self._path, self._folder, self._moved = f"{folder}/{TOTAL}", folder, moved
+        self._nonce = ""
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123 - without pathlib the client starts sooner
-                number, found = os.fstat(file.fileno()).st_ino, json.loads(file.read())
+                about, found = os.fstat(file.fileno()), json.loads(file.read())
             self.runs: dict[str, dict[str, Any]] = found["runs"]
-            same = found["file"] == number
             _ = self.sums()
+            same = found["file"] == about.st_ino and found.get("device") == about.st_dev
+            self._nonce = str(found.get("nonce", ""))
         except FileNotFoundError:
             if any(len(name) == 69 and name.endswith(".json") for name in os.listdir(folder)):  # noqa: PTH208
                 message = f"{self._path} is missing: nobody knows what was spent. Put it back; nothing is sent."
                 raise PhoneError(message) from None
-            self.runs, same = {}, True
+            self.runs = {}
             self.write()
+            return
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             message = f"{self._path} cannot be read or is damaged: nothing is sent."
             raise PhoneError(message) from None
-        if not same and not moved:
+        if about.st_nlink != 1 and not moved:
+            message = (
+                f"{self._path} has {about.st_nlink} names (hard links): a copy shares it, and another phone may go on "
+                "from the same total. Nothing is sent. If no other folder is used by a phone, say --moved."
+            )
+            raise PhoneError(message)
+        if not moved and not (same and self._nonce in self._nonces()):
             message = (
                 f"{self._path} is a copy, or was put back: another phone may go on from the same total. Nothing is "
                 "sent. If the folder was moved, and the old one is gone, say --moved."
             )
             raise PhoneError(message)
+
+    def _nonces(self) -> list[str]:
+        """Return the words of the second file; while a total is written there are two."""
+        try:
+            with open(f"{self._folder}/{NONCE}", "rb") as file:  # noqa: PTH123
+                return file.read(200).decode("ascii", "replace").split()
+        except OSError:
+            return []
 
     def sums(self) -> tuple[float, float]:
         """Return the sums of epsilon and delta."""
@@ -330,10 +357,22 @@ class Total:
         return any(task in one["tasks"] for one in self.runs.values())
 
     def write(self) -> None:
-        """Write it, whole or not at all."""
+        """Write it, whole or not at all: the second file has the old word and the new one until the total is there."""
+        nonce = os.urandom(16).hex()
         try:
-            new = write_new(self._path, lambda number: json.dumps({"file": number, "runs": self.runs}).encode())
-            os.replace(new, self._path)  # noqa: PTH105
-            settle(self._folder)
+            self._replace(NONCE, lambda _: f"{self._nonce} {nonce}".strip().encode())
+            self._replace(
+                TOTAL,
+                lambda about: json.dumps(
+                    {"file": about.st_ino, "device": about.st_dev, "nonce": nonce, "runs": self.runs}
+                ).encode(),
+            )
+            self._replace(NONCE, lambda _: nonce.encode())
         except OSError:
             cannot_write(self._folder)
+        self._nonce = nonce
+
+    def _replace(self, name: str, content: Callable[[os.stat_result], bytes]) -> None:
+        path = f"{self._folder}/{name}"
+        os.replace(write_new(path, content), path)  # noqa: PTH105
+        settle(self._folder)

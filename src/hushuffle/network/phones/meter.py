@@ -12,6 +12,7 @@ METRICS: Final = {
     "hushuffle_requests_total": "Requests that were answered, by what became of them.",
     "hushuffle_messages_total": "Messages that came and were kept.",
     "hushuffle_repeated_total": "Messages and batches that came again and changed nothing.",
+    "hushuffle_unreached_total": "Attempts to reach another service that failed, by cause.",
     "hushuffle_refused_total": "Messages, batches, tokens and requests that were refused, by reason.",
     "hushuffle_batches_total": "Batches, by what became of them: released, given_up, received, sent.",
     "hushuffle_dummies_total": "Dummies that this scrambler has made.",
@@ -22,6 +23,7 @@ METRICS: Final = {
 _LABELS: Final = {
     "hushuffle_requests_total": "outcome",
     "hushuffle_refused_total": "reason",
+    "hushuffle_unreached_total": "cause",
     "hushuffle_batches_total": "what",
 }
 

@@ -21,6 +21,7 @@ from hushuffle.network.phones.formats import (
     KEM,
     Draw,
     PhoneError,
+    key_config,
     receiver_keys,
     request_info,
     response_keys,
@@ -80,8 +81,7 @@ class GatewayKey:
     def config(self) -> bytes:
         """The key configuration, 45 bytes; a list of type application/ohttp-keys has its length in front, 2 bytes."""
         public = X25519PrivateKey.from_private_bytes(self.private).public_key().public_bytes_raw()
-        suites = b"".join(KDF.to_bytes(2) + aead.to_bytes(2) for aead in sorted(AES_KEYS, reverse=True))
-        return self.number.to_bytes(1) + KEM.to_bytes(2) + public + len(suites).to_bytes(2) + suites
+        return key_config(public, self.number)
 
     def open(self, message: bytes, draw: Draw = secrets.token_bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
         """Return the request in an encapsulated one, and what seals its response.

@@ -6,7 +6,7 @@ import base64
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -43,11 +43,16 @@ class Counted(_Part):
     trail: tuple[Link, ...]
 
 
-class Part(_Part):
-    """What a target tells: of each batch, how many there were to be (None: nobody said), and its numbers."""
+class Counts(_Part):
+    """What a target tells first: what came of each batch, and how many there were to be (None: nobody said)."""
 
     batches: tuple[Counted, ...]
     closed: _Count | None
+
+
+class Part(_Part):
+    """What a target tells when it knows which batches are lost: its numbers, of all others together."""
+
     numbers: str
 
     @field_validator("numbers")
@@ -70,14 +75,17 @@ def sealed_part(document: TaskDocument, sender: str, content: Mapping[str, Any])
     return _SUITE.encrypt(canonical(content), key, info=_INFO + document.id + sender.encode())
 
 
-def opened_part(document: TaskDocument, sender: str, sealed: bytes, key: X25519PrivateKey) -> Part:
+Told = TypeVar("Told", Counts, Part)
+
+
+def opened_part(kind: type[Told], document: TaskDocument, sender: str, sealed: bytes, key: X25519PrivateKey) -> Told:
     """Return what a target told.
 
     Raises:
         DataError: it was not sealed for this result by this target, or says nothing that can be.
     """
     try:
-        return Part.model_validate_json(_SUITE.decrypt(sealed, key, info=_INFO + document.id + sender.encode()))
+        return kind.model_validate_json(_SUITE.decrypt(sealed, key, info=_INFO + document.id + sender.encode()))
     except (InvalidTag, ValueError, ValidationError):
         message = f"what {sender} told cannot be read."
         raise DataError(message) from None
@@ -92,20 +100,30 @@ def largest_part(promise: TaskPromise, document: TaskDocument) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Reckoning:
-    """What came of a step: valid tokens of the `sources` that scramblers had, all messages, lost batches."""
+    """What came of a step: valid tokens of the `sources` that scramblers had, all messages, lost batches.
+
+    `short`: the lost batches that came, but with too few valid tokens; `missing`: how many did not come.
+    """
 
     valid: int
     sources: int
     messages: int
-    lost: int
+    short: tuple[int, ...]
+    missing: int
+
+    @property
+    def lost(self) -> int:
+        """How many batches are lost."""
+        return len(self.short) + self.missing
 
 
-def reckon(document: TaskDocument, number: int, parts: Sequence[Part]) -> Reckoning:
+def reckon(document: TaskDocument, number: int, parts: Sequence[Counts]) -> Reckoning:
     """Return what came of a step, from all of its targets.
 
     For each batch that is there: what all scramblers say is signed and the same at every target; the messages of all
-    targets together are as many as the last one has sent; valid tokens are `min_batch` or more, and no more than there
-    were sources. A scrambler that puts messages of its own in the place of others has no tokens for them.
+    targets together are as many as the last one has sent; valid tokens are no more than there were sources. A batch
+    with fewer than `min_batch` valid tokens is lost: a phone has sent a message without one, or a scrambler has put
+    messages of its own in the place of others.
 
     Raises:
         DataError: that is not so; the message says between whom. Nothing is published then.
@@ -115,19 +133,26 @@ def reckon(document: TaskDocument, number: int, parts: Sequence[Part]) -> Reckon
     if len(said) > 1:
         _fail(document, number, "targets were told different numbers of batches")
     batches = sorted({one.batch for part in parts for one in part.batches})
-    found = [_batch(document, number, batch, parts) for batch in batches]
+    found = {batch: _batch(document, number, batch, parts) for batch in batches}
     expected = max((one for one in said if one is not None), default=len(batches))
     if len(batches) > expected:
         _fail(document, number, f"{len(batches)} batches came, {expected} were said to be all")
-    valid, sources, messages = (sum(one[place] for one in found) for place in range(3))
+    short = tuple(batch for batch, (valid, _, _) in found.items() if valid < step.min_batch)
+    valid, sources, messages = (sum(one[at] for batch, one in found.items() if batch not in short) for at in range(3))
     if valid < document.least * step.sources:
         share = f"fewer than the share of {document.least:g} that the task asks for"
-        _fail(document, number, f"only {valid:,} of {step.sources:,} sources came through, {share}")
-    return Reckoning(valid=valid, sources=sources, messages=messages, lost=expected - len(batches))
+        few = "".join(
+            f" Batch {batch} is lost: {found[batch][0]:,} valid tokens for {found[batch][1]:,} sources, at least "
+            f"{step.min_batch:,} are asked for; messages were replaced, or sent without a token."
+            for batch in short[:5]
+        )
+        _fail(document, number, f"only {valid:,} of {step.sources:,} sources came through, {share}", few)
+    return Reckoning(valid=valid, sources=sources, messages=messages, short=short, missing=expected - len(batches))
 
 
-def _batch(document: TaskDocument, number: int, batch: int, parts: Sequence[Part]) -> tuple[int, int, int]:
-    step, where = document.step(number), f"batch {batch}"
+def _batch(document: TaskDocument, number: int, batch: int, parts: Sequence[Counts]) -> tuple[int, int, int]:
+    """Return how many valid tokens, sources and messages a batch has."""
+    where = f"batch {batch}"
     counted = [one for part in parts for one in part.batches if one.batch == batch]
     if len(counted) != len(parts):
         _fail(document, number, f"{where} came to {len(counted)} of {len(parts)} targets")
@@ -145,30 +170,50 @@ def _batch(document: TaskDocument, number: int, batch: int, parts: Sequence[Part
     last, messages, valid = trail[-1], sum(one.messages for one in counted), sum(one.valid for one in counted)
     if messages != last.sent:
         _fail(document, number, f"{where}: {last.name} has sent {last.sent:,} messages, targets have {messages:,}")
-    if not step.min_batch <= valid <= last.sources:
-        words = f"{valid:,} valid tokens for {last.sources:,} sources, at least {step.min_batch:,} are asked for"
-        _fail(document, number, f"{where}: {words}; messages were replaced, or sent without a token")
+    if valid > last.sources:
+        _fail(document, number, f"{where}: {valid:,} valid tokens for {last.sources:,} sources")
     return valid, last.sources, messages
 
 
-def _fail(document: TaskDocument, number: int, why: str) -> NoReturn:
-    message = f"{document.step(number).name!r}: {why}. What arrived may have been chosen: nothing is published."
+def _fail(document: TaskDocument, number: int, why: str, more: str = "") -> NoReturn:
+    message = f"{document.step(number).name!r}: {why}.{more} What arrived may have been chosen: nothing is published."
     raise DataError(message)
 
 
-def published(document: TaskDocument, promise: TaskPromise, parts: Mapping[str, Part]) -> dict[str, Any]:
+def missing_of(document: TaskDocument, told: Mapping[str, Any]) -> None:
+    """Refuse to go on without the word of all targets (DataError)."""
+    for number, step in enumerate(document.steps, 1):
+        missing = [one.name for one in step.targets if one.name not in told]
+        if missing:
+            _fail(document, number, f"no word from {', '.join(missing[:5])}")
+
+
+def reckoned(document: TaskDocument, counts: Mapping[str, Counts]) -> list[Reckoning]:
+    """Return what came of each step.
+
+    Raises:
+        DataError: a target told nothing, or it does not add up.
+    """
+    missing_of(document, counts)
+    return [
+        reckon(document, number, [counts[one.name] for one in step.targets])
+        for number, step in enumerate(document.steps, 1)
+    ]
+
+
+def published(
+    document: TaskDocument, promise: TaskPromise, counts: Mapping[str, Counts], parts: Mapping[str, Part]
+) -> dict[str, Any]:
     """Return the content of result.json: as the result of any run, with what came through.
 
     Raises:
         DataError: a target told nothing, or it does not add up.
     """
     query, answers = promise.task, list[dict[str, Any]]()
-    for number, step in enumerate(document.steps, 1):
-        missing = [one.name for one in step.targets if one.name not in parts]
-        if missing:
-            _fail(document, number, f"no word from {', '.join(missing[:5])}")
+    found = reckoned(document, counts)
+    missing_of(document, parts)
+    for number, (step, came) in enumerate(zip(document.steps, found, strict=True), 1):
         told = [parts[one.name] for one in step.targets]
-        came = reckon(document, number, told)
         combined = query.combine(number, [_read(promise, number, place, part) for place, part in enumerate(told)])
         result = StepResult(
             name=step.name,
@@ -181,8 +226,8 @@ def published(document: TaskDocument, promise: TaskPromise, parts: Mapping[str, 
             sampling=step.sampling,
             only_on_purpose=step.only_on_purpose,
         )
-        counts = {"sources": came.valid, "planned": step.sources, "lost_batches": came.lost}
-        answer = query.answer(number, combined, counts, result.scale)
+        about_it = {"sources": came.valid, "planned": step.sources, "lost_batches": came.lost}
+        answer = query.answer(number, combined, about_it, result.scale)
         answers.append(answer | {"without_token": came.sources - came.valid})
     about = {"schema_version": 1, "run": document.id.hex(), "people": document.people, "cautions": [_caution(document)]}
     if document.round is not None and document.round.number < document.round.rounds:

@@ -25,10 +25,9 @@ from hushuffle.queries.specification import Network
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """Who takes part in a task, with public keys: `chain` of scramblers, `targets` by step, `gateway` and token keys.
+    """Who takes part in a task, with public keys: `chain` of scramblers, `targets` by step.
 
-    `gateway`, `token_keys`: base64, the gateway's configuration of Oblivious HTTP, and the issuer's keys for tokens and
-    tickets of each step.
+    `token_keys`: base64, the issuer's keys for tokens and tickets of each step.
     """
 
     relay: str
@@ -36,7 +35,6 @@ class Services:
     targets: tuple[tuple[Place, ...], ...]
     result: Place
     issuer: Issuer
-    gateway: str
     token_keys: tuple[tuple[str, str], ...]
 
 
@@ -124,7 +122,6 @@ def draw_task(
         "round": first_round(specification, asked.task, services.token_keys),
         "relay": services.relay,
         "chain": services.chain,
-        "gateway": services.gateway,
         "issuer": services.issuer,
         "result": services.result,
         "message": network.message,

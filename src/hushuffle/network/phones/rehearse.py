@@ -28,7 +28,7 @@ from hushuffle.network.phones.asked import asked_of
 from hushuffle.network.phones.bundle import ISSUER, RELAY, TASK, write_service
 from hushuffle.network.phones.crowd import Crowd, Phones, Sending, sendings
 from hushuffle.network.phones.issuer import make_codes
-from hushuffle.network.phones.keys import ServiceKeys, keys_of_steps, place_of, role_named
+from hushuffle.network.phones.keys import CODES, ServiceKeys, keys_of_steps, place_of, role_named
 from hushuffle.network.phones.promise import (
     Centroids,
     Services,
@@ -40,6 +40,7 @@ from hushuffle.network.phones.promise import (
     together,
 )
 from hushuffle.network.phones.rounds import ITERATIONS
+from hushuffle.network.phones.service import FORGET
 from hushuffle.network.phones.task import Issuer, TaskDocument, names_of
 from hushuffle.network.watcher import watched
 from hushuffle.plans import Plan
@@ -105,7 +106,6 @@ class Rehearsal:
             ),
             result=places["result"],
             issuer=Issuer(name="issuer.localhost", url=self.url(ISSUER)),
-            gateway=keys["scrambler-1"].public["gateway"],
             token_keys=keys_of_steps(keys[ISSUER].public["tokens"], 0, len(steps)),
         )
         start = dt.datetime.now(dt.UTC)
@@ -113,7 +113,7 @@ class Rehearsal:
         messages = sum(step.sources for step in document.steps)
         longer = {"collect": max(document.collect, _READY + _EACH * messages)}
         self.document = TaskDocument.model_validate(document.model_dump() | longer)
-        self.codes, digests = make_codes(people)
+        self.codes, public = make_codes(people)
         self.folder, self.running = folder, dict[str, asyncio.subprocess.Process]()
         for name in self.names:
             own = folder / name
@@ -121,7 +121,7 @@ class Rehearsal:
             write_service(own, name, self.document, listen=listen, gateway=self.url("scrambler-1"))
             if name != RELAY:
                 write_private(own / f"{name}.keys", keys[name].text.encode(), durable=False)
-        (folder / ISSUER / "codes.sha256").write_text("\n".join(digests) + "\n", encoding="ascii")
+        (folder / ISSUER / CODES).write_text("\n".join(public) + "\n", encoding="ascii")
 
     def url(self, name: str) -> str:
         """Return where a service is."""
@@ -378,7 +378,7 @@ class _Run:
             done = (phones.crowd.taken + phones.crowd.refused.total()) / max(len(sent), 1)
             self._tell("sending", 0.1 + 0.8 * (before + done) / rounds)
         await sending
-        self._tell("waiting for the result", 0.1 + 0.82 * (before + 1) / rounds)
+        self._tell(_awaited(document, phones.crowd), 0.1 + 0.82 * (before + 1) / rounds)
         result = await self._rehearsal.result(document)
         passed = (0, 0) if "failed" in result else await phones.passed()
         self.passed = self.passed[0] + passed[0], self.passed[1] + passed[1]
@@ -386,6 +386,19 @@ class _Run:
         self.crowd.refused.update(phones.crowd.refused)
         self.crowd.nonces |= {(before + step, place): one for (step, place), one in phones.crowd.nonces.items()}
         return result
+
+
+def _awaited(document: TaskDocument, crowd: Crowd) -> str:
+    """Return what a rehearsal waits for when its phones have sent, and until when at most."""
+    planned = sum(step.sources for step in document.steps)
+    if crowd.taken < planned:
+        missing = f"{planned - crowd.taken:,} of {planned:,} messages are missing"
+        return f"{missing}: scrambler-1 waits for them until {_clock(document.deadline)}"
+    return f"waiting for the result, until {_clock(document.deadline + FORGET * document.patience)} at the latest"
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment))
 
 
 def _write(path: Path, content: bytes) -> None:

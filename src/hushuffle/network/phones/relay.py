@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -10,6 +11,7 @@ from aiohttp import ClientError, ClientSession, web
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.service import Refused, Service, Task
 from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.task import TaskDocument
 
 REQUEST: Final = "message/ohttp-req"
 RESPONSE: Final = "message/ohttp-res"
@@ -36,6 +38,10 @@ class Relay(Service):
     def check(self, task: Task) -> None:
         """Take every task: a relay has no keys."""
 
+    def onwards(self, document: TaskDocument) -> Sequence[str]:
+        del document
+        return (self._gateway.removesuffix("/gateway"),)
+
     def routes(self) -> list[web.RouteDef]:
         return [web.post("/", self._pass)]
 
@@ -49,9 +55,11 @@ class Relay(Service):
             async with self._session.post(
                 self._gateway, data=body, headers={"Content-Type": REQUEST}, allow_redirects=False
             ) as answer:
+                self.reached(self._gateway)
                 content = await answer.content.read(_ANSWER)
                 status = answer.status
-        except (ClientError, OSError):
+        except (ClientError, OSError) as error:
+            self.unreached(self._gateway, error)
             raise Refused(502, "no gateway") from None
         self.meter.count("messages")
         if status == 200:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from aiohttp import ClientSession, web
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
-from hushuffle.network.phones.batches import messages_of, receipt
+from hushuffle.network.phones.batches import Head, lost_answer, messages_of, receipt
 from hushuffle.network.phones.meter import Meter
-from hushuffle.network.phones.parts import Part, largest_part, opened_part, published
+from hushuffle.network.phones.parts import Counts, Part, largest_part, opened_part, published, reckoned
 from hushuffle.network.phones.service import FORGET, Refused, Service, Task, until
 from hushuffle.network.phones.settings import ServiceSettings
 from hushuffle.network.phones.task import TaskDocument
+
+COUNTS, PARTS = "counts", "numbers"
+_KINDS: Final[dict[str, Any]] = {COUNTS: Counts, PARTS: Part}
+_WAIT: Final = 20.0
+"""Seconds that a target waits for the word of all others before it asks again."""
 
 
 class Result(Service):
@@ -30,6 +37,7 @@ class Result(Service):
     def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter) -> None:
         super().__init__(settings, folder, meter=meter)
         self._out = folder / settings.results
+        self._all: dict[bytes, asyncio.Event] = {}
         try:
             self._out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -38,10 +46,14 @@ class Result(Service):
 
     def routes(self) -> list[web.RouteDef]:
         return [
-            web.post("/tasks/{task}/parts", self._take),
+            web.post("/tasks/{task}/counts", self._take_counts),
+            web.post("/tasks/{task}/parts", self._take_part_of),
             web.get("/tasks/{task}/result", self._show),
             web.get("/tasks/{task}/next", self._next),
         ]
+
+    def drop(self, task: bytes) -> None:
+        self._all.pop(task, None)
 
     async def begin(self, task: Task) -> None:
         content = await self._content(task.document.id)
@@ -51,7 +63,36 @@ class Result(Service):
         self.spawn(self._end_of(task))
         await self._settle(task)
 
-    async def _take(self, request: web.Request) -> web.Response:
+    async def _take_counts(self, request: web.Request) -> web.Response:
+        """Take what came to a target; answer, when all targets have told, which batches are lost."""
+        task, head, body = await self._taken(request, COUNTS)
+        document = task.document
+        all_there = self._all.setdefault(document.id, asyncio.Event())
+        targets = sum(len(step.targets) for step in document.steps)
+        counts = await self._told(task, COUNTS)
+        if len(counts) < targets:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(all_there.wait(), min(document.patience / 2, _WAIT))
+            counts = await self._told(task, COUNTS)
+        if len(counts) < targets:
+            return web.Response(status=202, text="not all yet\n")  # it asks again
+        all_there.set()
+        try:
+            came = reckoned(document, counts)[head.step - 1]
+        except DataError as error:
+            await self._nothing(task, str(error))
+            raise Refused(410, "over") from None
+        answer = lost_answer(body, came.short, self.secret.sign)
+        return web.Response(body=answer, content_type="application/octet-stream")
+
+    async def _take_part_of(self, request: web.Request) -> web.Response:
+        """Take the numbers of a target."""
+        task, _, body = await self._taken(request, PARTS)
+        await self._settle(task)
+        return web.Response(body=receipt(body, self.secret.sign), content_type="application/octet-stream")
+
+    async def _taken(self, request: web.Request, kind: str) -> tuple[Task, Head, bytes]:
+        """Return what a target has told, when the disk has it."""
         task = self.task(request)
         document = task.document
         places = [one for step in document.steps for one in step.targets]
@@ -64,49 +105,60 @@ class Result(Service):
             raise Refused(400, "not a part")
         (sealed,) = messages
         try:
-            opened_part(document, head.sender, sealed, self.secret.seal)
+            opened_part(_KINDS[kind], document, head.sender, sealed, self.secret.seal)
         except DataError:
             raise Refused(400, "unreadable") from None
 
         def keep(db: sqlite3.Connection) -> bool:
-            row = (document.id, head.sender, sealed)
-            if db.execute("INSERT OR IGNORE INTO part VALUES (?, ?, ?)", row).rowcount:
+            row = (document.id, kind, head.sender, sealed)
+            if db.execute("INSERT OR IGNORE INTO part VALUES (?, ?, ?, ?)", row).rowcount:
                 return True
-            asked = "SELECT body FROM part WHERE task = ? AND sender = ?"
-            known = db.execute(asked, (document.id, head.sender)).fetchone()
+            asked = "SELECT body FROM part WHERE task = ? AND kind = ? AND sender = ?"
+            known = db.execute(asked, (document.id, kind, head.sender)).fetchone()
             return bool(known == (sealed,))
 
         if not await self.store.do(keep):
             raise Refused(409, "told before")
         self.meter.count("messages")
-        await self._settle(task)
-        return web.Response(body=receipt(body, self.secret.sign), content_type="application/octet-stream")
+        return task, head, body
+
+    async def _told(self, task: Task, kind: str) -> dict[str, Any]:
+        """Return what targets have told."""
+        document, asked = task.document, "SELECT sender, body FROM part WHERE task = ? AND kind = ?"
+        rows = await self.store.do(lambda db: db.execute(asked, (document.id, kind)).fetchall())
+        return {
+            sender: opened_part(_KINDS[kind], document, sender, sealed, self.secret.seal) for sender, sealed in rows
+        }
 
     async def _settle(self, task: Task, *, over: bool = False) -> None:
         """Publish a task of which all targets have told; or say, when time is over, that there is nothing."""
         document = task.document
-        asked = "SELECT sender, body FROM part WHERE task = ?"
-        rows = await self.store.do(lambda db: db.execute(asked, (document.id,)).fetchall())
-        if not over and len(rows) < sum(len(step.targets) for step in document.steps):
+        parts = await self._told(task, PARTS)
+        if not over and len(parts) < sum(len(step.targets) for step in document.steps):
             return
-        parts: dict[str, Part] = {
-            sender: opened_part(document, sender, sealed, self.secret.seal) for sender, sealed in rows
-        }
-        content: dict[str, Any]
         try:
-            content = published(document, task.promise, parts)
+            content = published(document, task.promise, await self._told(task, COUNTS), parts)
             text = _json(content)
-        except (DataError, ValueError, ArithmeticError) as error:
-            why = (
-                str(error) if isinstance(error, DataError) else "what a target told is no result. Nothing is published."
-            )
+        except DataError as error:
+            await self._nothing(task, str(error))
+        except (ValueError, ArithmeticError):
+            await self._nothing(task, "what a target told is no result. Nothing is published.")
+        else:
+            await self._publish(task, text, failed=False)
+
+    async def _nothing(self, task: Task, why: str) -> None:
+        """Say why there is nothing to publish."""
+        content = {"schema_version": 1, "run": task.document.id.hex(), "failed": why}
+        if await self._publish(task, _json(content), failed=True):
             self.meter.event("nothing published", reason=why)
-            content = {"schema_version": 1, "run": document.id.hex(), "failed": why}
-            text = _json(content)
-        row = (document.id, text)
-        if await self.store.do(lambda db: db.execute("INSERT OR IGNORE INTO published VALUES (?, ?)", row).rowcount):
+
+    async def _publish(self, task: Task, text: bytes, *, failed: bool) -> bool:
+        row = (task.document.id, text)
+        new = await self.store.do(lambda db: db.execute("INSERT OR IGNORE INTO published VALUES (?, ?)", row).rowcount)
+        if new:
             self._write(task, text)
-            self.meter.event("published", id=document.id.hex(), failed="failed" in content)
+            self.meter.event("published", id=task.document.id.hex(), failed=failed)
+        return bool(new)
 
     def _write(self, task: Task, text: bytes) -> None:
         """Write the result into its file, whole or not at all."""
@@ -121,7 +173,7 @@ class Result(Service):
 
     async def _end_of(self, task: Task) -> None:
         await until(task.document.deadline + FORGET * task.document.patience)
-        await self._settle(task, over=True)
+        await self.insist(task, lambda: self._settle(task, over=True), longer=self.settings.keep)
 
     async def _content(self, task: bytes) -> bytes | None:
         asked, row = "SELECT content FROM published WHERE task = ?", (task,)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
 import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -14,13 +16,14 @@ from typing import Any, ClassVar, Final
 from aiohttp import ClientSession, web
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.batches import Head, Link, check_trail, head_of, messages_of, pack, receipt
+from hushuffle.network.phones.batches import Came, Head, Link, check_trail, head_of, messages_of, pack, receipt
 from hushuffle.network.phones.binary_http import decode_request, encode_response
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.onions import ONCE, Onions, by_target
 from hushuffle.network.phones.relay import REQUEST, RESPONSE
-from hushuffle.network.phones.service import Refused, Service, Task, until
+from hushuffle.network.phones.service import CAME, FORGET, Refused, Service, Task, until
 from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.sizes import held_back, last_sizes
 from hushuffle.network.phones.store import spend
 from hushuffle.network.phones.task import Place, TaskDocument
 from hushuffle.network.phones.tokens import Verifier, token_shown
@@ -28,6 +31,8 @@ from hushuffle.randomness import secure
 
 _WORD: Final = 16
 """Bytes of every answer to a phone."""
+_SAID, _PAUSE = 1024, 0.25
+"""Bytes of what a receiver says that it has, at most; seconds until it is asked again."""
 _LEAVES: Final = "SELECT body FROM outgoing WHERE task = ? AND step = ? AND batch = ? AND receiver = ?"
 _LEFT: Final = "DELETE FROM outgoing WHERE task = ? AND step = ? AND batch = ? AND receiver = ?"
 _TAKEN, _AGAIN, _CONFLICT, _USED = "taken", "again", "conflict", "ticket used"
@@ -40,17 +45,25 @@ class Gathering:
     waiting: int = 0
     batches: int = 0
     sources: int = 0
+    ending: bool = False
+    """Whether no phone is heard any more."""
     closed: bool = False
+    """Whether the disk has it that all batches have left."""
+    older: bool = False
+    """Whether receivers have more than this scrambler knows of: its state was put back, and nothing leaves."""
+    asked: asyncio.Event
+    """Set when all receivers have said what they have; nothing leaves before."""
     releasing: asyncio.Lock
 
 
 class Scrambler(Service):
     """A scrambler, for each task in its own place of the chain.
 
-    The first one takes one message for each ticket. It releases a batch when `batch` of them came, and what is left
-    when phones have no more time, if that is `min_batch` or more; else it is deleted. A batch is released once: what
-    leaves is written to the disk first, and a scrambler that was killed sends the same bytes. One further down gets a
-    batch whole, from the one before it alone.
+    The first one takes one message for each ticket. It releases a batch when `batch` of them came, and as many more as
+    let every remainder find room. When all have come, or phones have no more time, it divides what waits into batches
+    of `min_batch` to `batch`; what is too little for one is deleted. A batch is released once: what leaves is written
+    to the disk first, and a scrambler that was killed sends the same bytes. One further down gets a batch whole, from
+    the one before it alone.
 
     A message that it cannot open, or that was there before, is replaced by a dummy: who sent it cannot stop a batch.
     """
@@ -70,10 +83,16 @@ class Scrambler(Service):
             web.get("/ohttp-keys", self._gateway_keys),
             web.post("/gateway", self._gateway),
             web.post("/tasks/{task}/batches", self._batch),
+            web.get(CAME, self.came),
         ]
 
     def _hop(self, document: TaskDocument) -> int:
         return [one.name for one in document.chain].index(self.name)
+
+    def onwards(self, document: TaskDocument) -> Sequence[str]:
+        if self._hop(document) + 1 < len(document.chain):
+            return (document.chain[self._hop(document) + 1].url,)
+        return [one.url for step in document.steps for one in step.targets]
 
     async def begin(self, task: Task) -> None:
         document = task.document
@@ -84,6 +103,7 @@ class Scrambler(Service):
                 key = (document.id, number)
                 self._tickets[key] = Verifier(document.ticket_key(number))
                 self._gatherings[key] = await self.store.do(lambda db, key=key: _restored(db, key))  # type: ignore[misc]
+                self.spawn(self._compare(task, number))
                 self.spawn(self._gather(task, number))
         outgoing = "SELECT step, batch, receiver FROM outgoing WHERE task = ?"
         for step, batch, receiver in await self.store.do(lambda db: db.execute(outgoing, (document.id,)).fetchall()):
@@ -99,7 +119,6 @@ class Scrambler(Service):
     # What phones send.
 
     async def _gateway_keys(self, _: web.Request) -> web.Response:
-        assert self.secret.gateway is not None
         config = self.secret.gateway.config
         return web.Response(body=len(config).to_bytes(2) + config, content_type="application/ohttp-keys")
 
@@ -107,7 +126,6 @@ class Scrambler(Service):
         if request.content_type != REQUEST:
             raise Refused(415, "wrong type")
         body = await self.content(request, {one.document.sealed_request for one in self.tasks.values()})
-        assert self.secret.gateway is not None
         try:
             inside, seal_response = self.secret.gateway.open(body)
             asked = decode_request(inside)
@@ -132,7 +150,9 @@ class Scrambler(Service):
         gathering = self._gatherings.get((document.id, number))
         if gathering is None:
             raise Refused(404, "no such step")
-        if not document.starts <= time.time() <= document.deadline or gathering.closed:
+        if gathering.older:
+            raise Refused(503, "out of service")
+        if not document.starts <= time.time() <= document.deadline or gathering.ending:
             raise Refused(410, "too late")
         return document, number
 
@@ -169,37 +189,79 @@ class Scrambler(Service):
         self.meter.count("messages")
         gathering = self._gatherings[document.id, number]
         gathering.waiting += 1
-        if gathering.waiting >= onions.step.batch and not gathering.releasing.locked():
-            self.spawn(self._release_full(self.tasks[document.id], number))
+        step = onions.step
+        full = gathering.waiting >= step.batch + held_back(step.batch, step.min_batch)
+        planned = gathering.sources + gathering.waiting >= step.sources
+        if (full or planned) and not gathering.releasing.locked():
+            task = self.tasks[document.id]
+            self.spawn(self.insist(task, lambda: self._release_full(task, number)))
         return _TAKEN
 
+    async def _compare(self, task: Task, number: int) -> None:
+        """Ask all receivers which batches of a step they have, before any leaves.
+
+        A scrambler whose state was put back from an older backup, or is gone, knows fewer: it would send a batch of the
+        same number once more, with some of the same people and other dummies.
+        """
+        document, gathering = task.document, self._gatherings[task.document.id, number]
+        for receiver in self._receivers(document, number):
+            came = await self._came_to(task, number, receiver)
+            if came is None:
+                return  # time is over
+            if came.highest > gathering.batches or (came.closed and not gathering.closed):
+                gathering.older = True
+                has = f"{receiver.name} has batch {came.highest:,} of step {number:,}" + ", the last" * came.closed
+                why = (
+                    f"{has}, this scrambler knows of {gathering.batches:,}: its state is older than what it has sent. "
+                    "Nothing leaves for this step. Put the newest state back and start it again."
+                )
+                self.troubles[f"state of task {document.id.hex()}, step {number}"] = why
+                self.meter.count("refused", "older state")
+                self.meter.event("older state", step=number, to=receiver.name, reason=why)
+                break
+        gathering.asked.set()
+
+    async def _came_to(self, task: Task, number: int, receiver: Place) -> Came | None:
+        """Return what a receiver has signed that it has; None if it does not say so until the task's end."""
+        document, nonce = task.document, secrets.token_hex(16)
+        path = CAME.partition("{")[0] + f"{document.id.hex()}/steps/{number}/came/{nonce}"
+        assert self._next is not None
+        while time.time() <= document.deadline + FORGET * document.patience:
+            answer = await self.get(self._next, receiver.url.rstrip("/") + path, most=_SAID)
+            with suppress(ValueError):
+                if answer is not None and (said := Came.model_validate_json(answer)).by(
+                    receiver, document.id, number, nonce
+                ):
+                    return said
+            await asyncio.sleep(_PAUSE)
+        return None
+
     async def _gather(self, task: Task, number: int) -> None:
-        """Release what is left when phones have no more time."""
-        gathering = self._gatherings[task.document.id, number]
-        if gathering.closed:
+        """Release what is left when phones have no more time; as long as the task lasts if the disk is full."""
+        if self._gatherings[task.document.id, number].closed:
             return
-        await self._release_full(task, number)
+        self.spawn(self.insist(task, lambda: self._release_full(task, number)))
         await until(task.document.deadline)
-        await self._release_full(task, number, last=True)
+        await self.insist(task, lambda: self._release_full(task, number, last=True))
 
     async def _release_full(self, task: Task, number: int, *, last: bool = False) -> None:
         """Release all batches that are full, and, in the end or when all have come, what is left."""
         document, step = task.document, task.document.step(number)
         gathering = self._gatherings[document.id, number]
         async with gathering.releasing:
-            if gathering.closed:
+            await gathering.asked.wait()
+            if gathering.closed or gathering.older:
                 return
-            while gathering.waiting >= step.batch and gathering.sources + gathering.waiting < step.sources:
+            most = step.batch + held_back(step.batch, step.min_batch)
+            while gathering.waiting >= most and gathering.sources + gathering.waiting < step.sources:
                 await self._release(task, number, step.batch)
-            if last or gathering.sources + gathering.waiting >= step.sources:
-                gathering.closed = True
+            if last or gathering.ending or gathering.sources + gathering.waiting >= step.sources:
+                gathering.ending = True
                 await self.store.do(lambda _: None)  # who was heard before is counted by now
-            while gathering.waiting >= step.batch:
-                await self._release(task, number, step.batch)
-            if gathering.closed:
-                if gathering.waiting >= step.min_batch:
-                    await self._release(task, number, gathering.waiting)
+                for size in last_sizes(gathering.waiting, step.batch, step.min_batch):
+                    await self._release(task, number, size)
                 await self._close(task, number, gathering)
+                gathering.closed = True
 
     async def _release(self, task: Task, number: int, count: int) -> None:
         """Release the messages that have waited longest."""
@@ -382,7 +444,15 @@ def _restored(db: sqlite3.Connection, key: tuple[bytes, int]) -> Gathering:
     rows = db.execute("SELECT batch, sources FROM released WHERE task = ? AND step = ?", key).fetchall()
     sources, batches = sum(one for _, one in rows), max((batch for batch, _ in rows), default=0)
     closed = any(batch == 0 for batch, _ in rows)
-    return Gathering(waiting=waiting, batches=batches, sources=sources, closed=closed, releasing=asyncio.Lock())
+    return Gathering(
+        waiting=waiting,
+        batches=batches,
+        sources=sources,
+        ending=closed,
+        closed=closed,
+        asked=asyncio.Event(),
+        releasing=asyncio.Lock(),
+    )
 
 
 def _put(db: sqlite3.Connection, task: bytes, step: int, batch: int, bodies: dict[str, bytes]) -> None:

@@ -8,10 +8,11 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -19,6 +20,7 @@ from aiohttp.web_protocol import RequestHandler
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.network.phones.issuer import Issuer
+from hushuffle.network.phones.links import SOON, certificate_in
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.relay import Relay
 from hushuffle.network.phones.result import Result
@@ -66,6 +68,7 @@ async def _run(service: Service) -> None:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, look)
     loop.set_exception_handler(lambda _, context: _unexpected(service, context.get("exception")))
+    about_certificate(service)
     async with serving(service, listening(service.settings), tls(service.settings, service.folder)):
         await stop.wait()
 
@@ -89,8 +92,9 @@ async def serving(service: Service, where: socket.socket, context: ssl.SSLContex
     handlers = runner.server
     assert handlers is not None
     timeout = None if context is None else _HANDSHAKE
+    doors = _Doors(service, handlers, options)
     server = await loop.create_server(
-        lambda: _Door(service, handlers, options),
+        lambda: _Door(doors),
         sock=where,
         ssl=context,
         backlog=4096,
@@ -106,7 +110,15 @@ async def serving(service: Service, where: socket.socket, context: ssl.SSLContex
 class _Handler(RequestHandler):
     """Answers what is no HTTP in a word: aiohttp would send it back, eight times as long."""
 
-    __slots__ = ()
+    __slots__ = ("_left",)
+
+    def __init__(self, left: Callable[[_Handler], None], handlers: web.Server, **options: Any) -> None:
+        super().__init__(handlers, **options)
+        self._left = left
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._left(self)
+        super().connection_lost(exc)
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
@@ -114,27 +126,77 @@ class _Handler(RequestHandler):
         del message
         return super().handle_error(request, status, exc, "malformed\n")
 
+    @property
+    def silent(self) -> bool:
+        """Whether no whole request is here that has not been answered."""
+        return self._current_request is None and not self._messages
 
-class _Door(asyncio.Protocol):
-    """Closes a connection at once if there are as many as there may be, in all or of its address."""
+
+_Place: TypeAlias = dict[_Handler, None]
+"""The connections of one address, the oldest first."""
+
+
+class _Doors:
+    """Lets connections in, in all and of one address only so many; a silent one makes room for a new one.
+
+    Of too many at all the one that goes is of the address that has most: who opens thousands closes its own, and who
+    sends its request at once is heard, also where many share an address.
+    """
 
     def __init__(self, service: Service, handlers: web.Server, options: Mapping[str, Any]) -> None:
-        self._service, self._handlers, self._options = service, handlers, options
+        self.service, self.handlers, self.options = service, handlers, options
+        self._open: dict[object, _Place] = {}
+
+    def entered(self, address: object) -> _Handler | None:
+        """Return what answers a new connection; None if there is no room for it."""
+        settings = self.service.settings
+        most = max(1, settings.connections // 2) if settings.connections_each is None else settings.connections_each
+        own = self._open.get(address, {})
+        if len(own) >= most and not self._made_room((own,)):
+            return None
+        full = sum(map(len, self._open.values())) >= settings.connections
+        if full and not self._made_room(sorted(self._open.values(), key=len, reverse=True)):
+            return None
+        place = self._open.setdefault(address, {})
+
+        def left(handler: _Handler) -> None:
+            place.pop(handler, None)
+            if not place and self._open.get(address) is place:
+                del self._open[address]  # no address is kept longer than its connections
+
+        handler = _Handler(left, self.handlers, loop=asyncio.get_running_loop(), **self.options)
+        place[handler] = None
+        return handler
+
+    def _made_room(self, places: Iterable[_Place]) -> bool:
+        """Close the oldest silent connection of the first place that has one; return whether there is one."""
+        for place in places:
+            one = next((handler for handler in place if handler.silent), None)
+            if one is not None:
+                del place[one]
+                self.service.meter.count("refused", "silent connection")
+                if one.transport is not None:
+                    one.transport.abort()
+                return True
+        return False
+
+
+class _Door(asyncio.Protocol):
+    """Closes a connection at once if there is no room for it."""
+
+    def __init__(self, doors: _Doors) -> None:
+        self._doors = doors
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        settings, there = self._service.settings, self._handlers.connections
-        full = len(there) >= settings.connections
-        if not full and settings.connections_each is not None:
-            address = _address(transport.get_extra_info("peername"))
-            full = sum(_address(one.peername) == address for one in there) >= settings.connections_each
-        if full:
-            self._service.meter.count("refused", "too many connections")
+        doors = self._doors
+        handler = doors.entered(_address(transport.get_extra_info("peername")))
+        if handler is None:
+            doors.service.meter.count("refused", "too many connections")
             transport.abort()
             return
         if hasattr(transport, "max_size"):  # what is no HTTP is copied some times before it is refused
             transport.max_size = _AT_ONCE
-        handler = _Handler(self._handlers, loop=asyncio.get_running_loop(), **self._options)
         transport.set_protocol(handler)
         handler.connection_made(transport)
 
@@ -158,6 +220,26 @@ def listening(settings: ServiceSettings) -> socket.socket:
         return socket.create_server((host.strip("[]"), int(port)), backlog=4096, family=family)
     except OSError as error:
         fail(f"{settings.name} cannot listen at {where}: {cause(error)}.")
+
+
+def about_certificate(service: Service) -> None:
+    """Log how many days the certificate of a service has left, and what is wrong with it.
+
+    Raises:
+        DataError: there is none in its file, or it has expired.
+    """
+    settings = service.settings
+    if settings.certificate is None:
+        return
+    found = certificate_in(service.folder / settings.certificate)
+    service.meter.event("certificate", days_left=found.days, until=f"{found.until:%Y-%m-%d}", names=list(found.names))
+    if found.days < SOON:
+        service.troubles["certificate"] = f"it expires in {found.days} days"
+    for task in service.tasks.values():
+        host = next((urlsplit(url).hostname for url in task.document.urls(service.name)), None)
+        if host is not None and not found.covers(host):
+            service.troubles["certificate"] = f"it is not for {host}, the name that others reach this service by"
+            service.meter.event("certificate", wrong=service.troubles["certificate"])
 
 
 def tls(settings: ServiceSettings, folder: Path) -> ssl.SSLContext | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import time
 from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
@@ -13,8 +14,10 @@ from typing import Any, ClassVar, Final
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from hushuffle.errors import DataError, HushuffleError
-from hushuffle.network.phones.batches import AROUND, FIRST, Head, receipted, rest_of_head, signed_head
+from hushuffle.network.nodes.document import utc_text
+from hushuffle.network.phones.batches import AROUND, FIRST, Came, Head, receipted, rest_of_head, signed_head
 from hushuffle.network.phones.keys import ServiceKeys
+from hushuffle.network.phones.links import why_not
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.promise import TaskPromise, after, check_task
 from hushuffle.network.phones.settings import ServiceSettings
@@ -28,10 +31,18 @@ _SLOWEST: Final = 100_000
 _EACH: Final = 0.002
 """Seconds more for each message of a batch: it is opened before it is answered."""
 _PAUSE: Final = (0.05, 2.0)
+_AGAIN: Final = (60.0, 2.0)
+"""Seconds between two looks whether others are there: while they are, and while one is not."""
+_ANSWER: Final = 1 << 16
+"""Bytes of what another service answers, at most."""
 _LOOK: Final = 1.0
 """Seconds between two looks for a result that another iteration starts from."""
 _RESULT: Final = 1 << 20
 """Bytes of such a result, at most: it is a document with the numbers of one."""
+CAME: Final = "/tasks/{task}/steps/{step:[0-9]+}/came/{nonce:[0-9a-f]+}"
+"""Where a receiver of batches says what it has."""
+_NONCE: Final = 32
+"""Digits that whoever asks for it has drawn."""
 FORGET: Final = 3
 """How many times `patience` after the deadline of a task is its end: until then services send and listen for it."""
 
@@ -71,7 +82,10 @@ class Service:
         self._over: set[bytes] = set()
         self._sessions: list[ClientSession] = []
         self._looking: ClientSession | None = None
+        self._trying: ClientSession | None = None
         self._running: set[asyncio.Task[None]] = set()
+        self.troubles: dict[str, str] = {}
+        """What is wrong now, for /health: why, by what it is about."""
         self.load()
         self.store: Store
         if settings.database is None:
@@ -174,6 +188,7 @@ class Service:
     async def _begun(self, task: Task) -> None:
         """Go on with a task; what is wrong with one is no harm to the others."""
         await self._named(self.begin(task))
+        self.spawn(self._try_links(task))
         self.spawn(self._forget(task))
         self.spawn(self._follow(task))
 
@@ -201,17 +216,27 @@ class Service:
     async def published(self, session: ClientSession, document: TaskDocument) -> dict[str, Any] | None:
         """Return what the result has published of a task; None if it is not there yet, or cannot be had."""
         url = f"{document.result.url.rstrip('/')}/tasks/{document.id.hex()}/result"
+        content = await self.get(session, url, most=_RESULT)
+        try:
+            found = None if content is None else json.loads(content)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    async def get(self, session: ClientSession, url: str, *, most: int) -> bytes | None:
+        """Return what another service answers with status 200 in at most `most` bytes; None for anything else."""
         try:
             async with session.get(url, timeout=ClientTimeout(total=_SLOW), allow_redirects=False) as answer:
+                self.reached(url)
                 content = b""
                 async for chunk in answer.content.iter_chunked(1 << 16):
                     content += chunk
-                    if len(content) > _RESULT:
+                    if len(content) > most:
                         return None
-                found = json.loads(content) if answer.status == 200 else None
-        except (ClientError, TimeoutError, OSError, ValueError):
+                return content if answer.status == 200 else None
+        except (ClientError, TimeoutError, OSError) as error:
+            self.unreached(url, error)
             return None
-        return found if isinstance(found, dict) else None
 
     async def _forget(self, task: Task) -> None:
         """Delete what was kept of a task, some time after its end; nobody is heard for it any more."""
@@ -248,6 +273,52 @@ class Service:
         except Exception as error:  # noqa: BLE001 - what it says may quote data
             self.meter.event("unexpected error", kind=type(error).__name__)
 
+    def unreached(self, url: str, error: BaseException) -> None:
+        """Note at once that a link fails, and why; the log has it once for each cause."""
+        where, why = _origin(url), why_not(error)
+        self.meter.count("unreached", why)
+        if self.troubles.get(where) != why:
+            self.troubles[where] = why
+            self.meter.event("link fails", to=where, cause=why)
+
+    def reached(self, url: str) -> None:
+        """Note that a link works."""
+        if self.troubles.pop(_origin(url), None) is not None:
+            self.meter.event("link works", to=_origin(url))
+
+    def onwards(self, document: TaskDocument) -> Sequence[str]:
+        """Return the URLs of the services that this one sends to in a task."""
+        del document
+        return ()
+
+    async def _try_links(self, task: Task) -> None:
+        """Ask those that this service sends to whether they are there, as long as the task lasts."""
+        document = task.document
+        last, urls = document.deadline + FORGET * document.patience, self.onwards(document)
+        while urls and time.time() < last:
+            self._trying = self._trying or self.session()
+            for url in urls:
+                await self.get(self._trying, url.rstrip("/") + "/health", most=_RESULT)
+            await asyncio.sleep(_AGAIN[any(_origin(url) in self.troubles for url in urls)])
+
+    async def insist(self, task: Task, work: Callable[[], Awaitable[None]], *, longer: float = 0.0) -> None:
+        """Do something again until the disk takes it; the log says once what is wrong.
+
+        As long as the task lasts, and `longer` seconds more.
+        """
+        last, said = task.document.deadline + FORGET * task.document.patience + longer, ""
+        while True:
+            try:
+                return await work()
+            except DataError as error:
+                if time.time() > last:
+                    raise
+                if said != (said := str(error)):
+                    self.meter.event(
+                        "failed", reason=said, again_until=utc_text(dt.datetime.fromtimestamp(last, dt.UTC))
+                    )
+                await asyncio.sleep(_PAUSE[1] / 4)
+
     @web.middleware
     async def _answered(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -277,7 +348,10 @@ class Service:
         )
 
     async def _health(self, _: web.Request) -> web.Response:
-        return web.json_response({"service": self.name, "role": self.role, "state": "ready", "tasks": len(self.tasks)})
+        about: dict[str, Any] = {"service": self.name, "role": self.role, "state": "ready", "tasks": len(self.tasks)}
+        if self.troubles:
+            about |= {"state": "trouble", "troubles": dict(sorted(self.troubles.items()))}
+        return web.json_response(about)
 
     async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(text=self.meter.text(), content_type="text/plain", charset="utf-8")
@@ -297,6 +371,17 @@ class Service:
             if bytes.fromhex(number) in self._over:
                 raise Refused(410, "over")
         raise Refused(404, "no such task")
+
+    async def came(self, request: web.Request) -> web.Response:
+        """Answer the first scrambler which batches of a step have come: none may be sent a second time."""
+        task, step, nonce = self.task(request), int(request.match_info["step"][:9]), request.match_info["nonce"]
+        if not 1 <= step <= len(task.document.steps) or len(nonce) != _NONCE:
+            raise Refused(404, "no such step")
+        row = (task.document.id, step)
+        asked = "SELECT coalesce(max(batch), 0), coalesce(min(batch), 1) = 0 FROM came WHERE task = ? AND step = ?"
+        highest, closed = await self.store.do(lambda db: db.execute(asked, row).fetchone())
+        said = Came(task=task.document.id.hex(), step=step, nonce=nonce, highest=highest, closed=bool(closed))
+        return web.json_response(said.signed(self.secret.sign).model_dump())
 
     async def content(self, request: web.Request, sizes: Container[int]) -> bytes:
         """Return the content of a request, if it has one of these sizes and comes in time."""
@@ -346,10 +431,12 @@ class Service:
         self._sessions.append(session)
         return session
 
-    async def deliver(self, session: ClientSession, receiver: Place, path: str, body: bytes, task: Task) -> bool:
+    async def deliver(
+        self, session: ClientSession, receiver: Place, path: str, body: bytes, task: Task
+    ) -> bytes | None:
         """Send a body until its receiver has signed that it has it; the same bytes at every try, to nobody else.
 
-        Return False if it was refused, or time is over.
+        Return its answer, which starts with that signature; None if it has refused, or time is over.
         """
         document, pause = task.document, _PAUSE[0]
         last = document.deadline + FORGET * document.patience
@@ -362,26 +449,38 @@ class Service:
                     timeout=ClientTimeout(total=seconds),
                     allow_redirects=False,
                 ) as answer:
-                    content = await answer.content.read(1024)
+                    self.reached(receiver.url)
+                    content = b""
+                    async for chunk in answer.content.iter_chunked(_ANSWER):
+                        content = (content + chunk)[:_ANSWER]
                     if answer.status == 200 and receipted(body, content, receiver):
                         self.meter.count("batches", "sent")
-                        return True
+                        return content
                     if 400 <= answer.status < 500 and answer.status not in {404, 408, 425, 429}:
-                        self.meter.event(
-                            "batch refused", by=receiver.name, reason=content.decode("ascii", "replace").strip()
-                        )
-                        return False
-            except (ClientError, TimeoutError, OSError):
-                pass
+                        reason = content[:1024].decode("ascii", "replace").strip()
+                        self.meter.event("batch refused", by=receiver.name, reason=reason)
+                        return None
+            except (ClientError, TimeoutError, OSError) as error:
+                self.unreached(receiver.url, error)
             if time.time() > last:
                 self.meter.event("not delivered", to=receiver.name)
-                return False
+                return None
             await asyncio.sleep(pause)
             pause = min(2 * pause, _PAUSE[1])
 
 
 def _placed(where: str, folder: Path) -> str:
     return where if where.startswith("env:") else str(folder / where)
+
+
+def _origin(url: str) -> str:
+    """Return scheme, host and port of a URL."""
+    return "/".join(url.split("/")[:3])
+
+
+def moment_text(moment: float) -> str:
+    """Return a moment, in seconds since 1970, in words."""
+    return utc_text(dt.datetime.fromtimestamp(moment, dt.UTC))
 
 
 async def until(moment: float) -> None:

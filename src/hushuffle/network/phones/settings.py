@@ -36,7 +36,7 @@ class ServiceSettings(File):
     gateway: Text | None = None
     """For a relay: the URL of the first scrambler."""
     codes: Text | None = None
-    """For an issuer: a file of `hushuffle node codes`, the digests of the codes that it invites with."""
+    """For an issuer: codes.public of `hushuffle node codes`, with which it checks who is invited."""
     signers: Annotated[int, Field(ge=1, le=64)] = 1
     """For an issuer: how many processes sign. A signature takes some milliseconds."""
     results: Text = "results"
@@ -48,9 +48,9 @@ class ServiceSettings(File):
     certificate_key: Text | None = None
     """The file with its private key."""
     connections: Annotated[int, Field(ge=1, le=100_000)] = 4096
-    """The most connections at a time; a further one is closed at once."""
+    """The most connections at a time. A silent one makes room for a further one; if there is none, it is closed."""
     connections_each: Annotated[int, Field(ge=1)] | None = None
-    """The most connections of one address at a time; left out: as many. Behind a proxy all have its address."""
+    """The most connections of one address at a time; left out: half of all. Behind a proxy all have its address."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import make_folder
 
-VERSION: Final = 2
+VERSION: Final = 3
 SCHEMA: Final = (
     "CREATE TABLE about (version INTEGER NOT NULL, service TEXT NOT NULL)",
     """CREATE TABLE taken (
@@ -35,8 +35,11 @@ SCHEMA: Final = (
     PRIMARY KEY (task, step, batch)) WITHOUT ROWID""",
     "CREATE TABLE spent (task BLOB NOT NULL, nonce BLOB NOT NULL, PRIMARY KEY (task, nonce)) WITHOUT ROWID",
     """CREATE TABLE merged (
-    task BLOB NOT NULL, step INTEGER NOT NULL, numbers BLOB NOT NULL, counts TEXT NOT NULL,
-    PRIMARY KEY (task, step)) WITHOUT ROWID""",
+    task BLOB NOT NULL, step INTEGER NOT NULL, batch INTEGER NOT NULL, numbers BLOB NOT NULL,
+    PRIMARY KEY (task, step, batch)) WITHOUT ROWID""",
+    """CREATE TABLE counted (
+    task BLOB NOT NULL, step INTEGER NOT NULL, counts TEXT NOT NULL, PRIMARY KEY (task, step)) WITHOUT ROWID""",
+    "CREATE TABLE told (task BLOB NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (task, kind))",
     """CREATE TABLE passage (
     task BLOB NOT NULL, step INTEGER NOT NULL, batch INTEGER NOT NULL, entries BLOB NOT NULL,
     PRIMARY KEY (task, step, batch)) WITHOUT ROWID""",
@@ -44,7 +47,8 @@ SCHEMA: Final = (
     task BLOB NOT NULL, step INTEGER NOT NULL, kind TEXT NOT NULL, code BLOB NOT NULL, request BLOB NOT NULL,
     PRIMARY KEY (task, step, kind, code)) WITHOUT ROWID""",
     """CREATE TABLE part (
-    task BLOB NOT NULL, sender TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (task, sender)) WITHOUT ROWID""",
+    task BLOB NOT NULL, kind TEXT NOT NULL, sender TEXT NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (task, kind, sender)) WITHOUT ROWID""",
     "CREATE TABLE published (task BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE over (task BLOB PRIMARY KEY) WITHOUT ROWID",
 )

@@ -8,7 +8,7 @@ import hashlib
 import json
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,17 +19,16 @@ from aiohttp import ClientSession, web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.batches import Head, check_trail, head_of, messages_of, pack, receipt
+from hushuffle.network.phones.batches import Head, check_trail, head_of, lost_in, messages_of, pack, receipt
 from hushuffle.network.phones.formats import PhoneError, token_challenge, token_input
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.onions import ONCE, Onions, is_token
 from hushuffle.network.phones.parts import Counted, sealed_part
-from hushuffle.network.phones.service import Refused, Service, Task, until
+from hushuffle.network.phones.service import CAME, Refused, Service, Task, until
 from hushuffle.network.phones.settings import ServiceSettings
 from hushuffle.network.phones.store import spend
 from hushuffle.network.phones.task import TaskDocument
 from hushuffle.network.phones.tokens import Verifier
-from hushuffle.queries.query import Floats
 from hushuffle.randomness import secure
 
 ENTRY: Final = 32
@@ -116,9 +115,13 @@ class Target(Service):
     def routes(self) -> list[web.RouteDef]:
         return [
             web.post("/tasks/{task}/batches", self._batch),
+            web.get(CAME, self.came),
             web.get("/tasks/{task}/passage", self._batches),
             web.get("/tasks/{task}/passage/{batch:[0-9]+}", self._passage),
         ]
+
+    def onwards(self, document: TaskDocument) -> Sequence[str]:
+        return (document.result.url,)
 
     async def begin(self, task: Task) -> None:
         self._session = self._session or self.session()
@@ -169,12 +172,12 @@ class Target(Service):
         """Spend tokens, merge records, make the list of what came: all or nothing."""
         task, step = inbox.task.document.id, inbox.number
         place = 0 if head.closed else head.batch
-        if db.execute("SELECT 1 FROM published WHERE task = ?", (task,)).fetchone():
+        if db.execute("SELECT 1 FROM told WHERE task = ?", (task,)).fetchone():
             raise Refused(410, "over")
         row = (task, step, place, digest, answer)
         if not db.execute("INSERT OR IGNORE INTO came VALUES (?, ?, ?, ?, ?)", row).rowcount:
             raise Refused(425, "being worked on")
-        numbers, counts = _merged(db, inbox)
+        counts = _counts(db, inbox)
         if head.closed:
             counts["closed"] = head.batch
         else:
@@ -188,17 +191,17 @@ class Target(Service):
                 valid += fresh
                 used.append(one.counts and fresh)
                 entries.append(entry_of(one.nonce) if fresh and one.nonce is not None else secrets.token_bytes(ENTRY))
-            numbers = inbox.query.merge(step, numbers, [one.record for one in opened], used)
+            numbers = inbox.query.merge(step, inbox.query.empty(step), [one.record for one in opened], used)
+            db.execute("INSERT INTO merged VALUES (?, ?, ?, ?)", (task, step, place, numbers.astype("<f8").tobytes()))
             counted = Counted(batch=place, messages=len(opened), valid=valid, trail=head.trail)
             counts["batches"].append(counted.model_dump(mode="json"))
             db.execute("INSERT INTO passage VALUES (?, ?, ?, ?)", (task, step, place, b"".join(sorted(entries))))
-        written = (task, step, numbers.astype("<f8").tobytes(), json.dumps(counts))
-        db.execute("REPLACE INTO merged VALUES (?, ?, ?, ?)", written)
+        db.execute("REPLACE INTO counted VALUES (?, ?, ?)", (task, step, json.dumps(counts)))
 
     async def _look(self, document: TaskDocument) -> None:
         """Look whether all batches of a closed step are there."""
         inbox = self._inboxes[document.id]
-        _, counts = await self.store.do(lambda db: _merged(db, inbox))
+        counts = await self.store.do(lambda db: _counts(db, inbox))
         if counts["closed"] is not None and counts["closed"] == len(counts["batches"]):
             self._all[document.id].set()
 
@@ -212,10 +215,20 @@ class Target(Service):
         finally:
             waiting.cancel()
             timer.cancel()
-        body = await self.store.do(lambda db: _part(db, inbox, self.secret.sign))
+        await self.insist(task, lambda: self._told(task, inbox))
+
+    async def _told(self, task: Task, inbox: Inbox) -> None:
+        """Tell what came of each batch; then the numbers of all batches but those that the result calls lost."""
+        document = task.document
         assert self._session is not None
-        path = f"/tasks/{document.id.hex()}/parts"
-        delivered = await self.deliver(self._session, document.result, path, body, task)
+        path = f"/tasks/{document.id.hex()}/"
+        counts = await self.store.do(lambda db: _told_counts(db, inbox, self.secret.sign))
+        answer = await self.deliver(self._session, document.result, path + "counts", counts, task)
+        delivered = answer is not None
+        if answer is not None:
+            lost = lost_in(answer, counts, document.result)
+            body = await self.store.do(lambda db: _told_numbers(db, inbox, self.secret.sign, lost))
+            delivered = await self.deliver(self._session, document.result, path + "parts", body, task) is not None
         self.meter.event("told" if delivered else "not told")
 
     async def _batches(self, request: web.Request) -> web.Response:
@@ -251,27 +264,53 @@ def _check_number(head: Head, messages: Sequence[bytes]) -> None:
         raise DataError(message)
 
 
-def _merged(db: sqlite3.Connection, inbox: Inbox) -> tuple[Floats, dict[str, Any]]:
-    """Return what was merged so far, and what came of each batch."""
-    empty = inbox.query.empty(inbox.number)
+def _counts(db: sqlite3.Connection, inbox: Inbox) -> dict[str, Any]:
+    """Return what came of each batch so far."""
     row = (inbox.task.document.id, inbox.number)
-    found = db.execute("SELECT numbers, counts FROM merged WHERE task = ? AND step = ?", row).fetchone()
-    if found is None:
-        return empty, {"batches": [], "closed": None}
-    return np.frombuffer(found[0], dtype="<f8").reshape(empty.shape).astype(np.float64), json.loads(found[1])
+    found = db.execute("SELECT counts FROM counted WHERE task = ? AND step = ?", row).fetchone()
+    return {"batches": [], "closed": None} if found is None else dict(json.loads(found[0]))
 
 
-def _part(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey) -> bytes:
-    """Return what is told the result, the same every time; nothing is merged any more."""
-    document = inbox.task.document
-    known = db.execute("SELECT content FROM published WHERE task = ?", (document.id,)).fetchone()
+def _once(db: sqlite3.Connection, task: bytes, kind: str, made: Callable[[], bytes]) -> bytes:
+    """Return what the result is told, the same every time."""
+    known = db.execute("SELECT body FROM told WHERE task = ? AND kind = ?", (task, kind)).fetchone()
     if known is not None:
         return bytes(known[0])
-    numbers, counts = _merged(db, inbox)
-    told = inbox.query.tell(inbox.number, inbox.place, numbers, None, secure())
-    text = base64.b64encode(told.astype("<f8").tobytes()).decode()
-    sealed = sealed_part(document, inbox.name, {**counts, "numbers": text})
-    head = head_of(document, inbox.number, 0, inbox.name, document.result.name, [sealed])
-    body = pack(head, [sealed], sign)
-    db.execute("INSERT INTO published VALUES (?, ?)", (document.id, body))
+    body = made()
+    db.execute("INSERT INTO told VALUES (?, ?, ?)", (task, kind, body))
     return body
+
+
+def _sealed(inbox: Inbox, content: dict[str, Any], sign: Ed25519PrivateKey) -> bytes:
+    document = inbox.task.document
+    sealed = sealed_part(document, inbox.name, content)
+    head = head_of(document, inbox.number, 0, inbox.name, document.result.name, [sealed])
+    return pack(head, [sealed], sign)
+
+
+def _told_counts(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey) -> bytes:
+    """Return what the result is told of each batch; no batch is taken any more."""
+    return _once(db, inbox.task.document.id, "counts", lambda: _sealed(inbox, _counts(db, inbox), sign))
+
+
+def _told_numbers(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey, lost: Collection[int]) -> bytes:
+    """Return what the result is told of all batches together but those that are lost: noise is drawn once.
+
+    Raises:
+        DataError: too few people would be left. The task asks for `least` of them, whatever the result says.
+    """
+    document, query, number = inbox.task.document, inbox.query, inbox.number
+
+    def made() -> bytes:
+        kept = [one for one in _counts(db, inbox)["batches"] if one["batch"] not in lost]
+        if sum(one["trail"][-1]["sources"] for one in kept) < document.least * document.step(number).sources:
+            message = "the result calls so many batches lost that too few people are left: it is told no numbers."
+            raise DataError(message)
+        asked, whole = "SELECT batch, numbers FROM merged WHERE task = ? AND step = ?", query.empty(number)
+        for batch, numbers in db.execute(asked, (document.id, number)).fetchall():
+            if batch not in lost:
+                whole = query.joined(number, whole, np.frombuffer(numbers, dtype="<f8").reshape(whole.shape))
+        told = query.tell(number, inbox.place, whole, None, secure())
+        return _sealed(inbox, {"numbers": base64.b64encode(told.astype("<f8").tobytes()).decode()}, sign)
+
+    return _once(db, document.id, "numbers", made)

@@ -20,7 +20,7 @@ from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.files.causes import cause
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
-from hushuffle.network.phones.formats import authorization, encode_request, token_challenge
+from hushuffle.network.phones.formats import authorization, encode_request, key_config, token_challenge
 
 MOST: Final = 20_000
 """Bytes of a document, at most."""
@@ -169,7 +169,7 @@ class TaskDocument(_Part):
     task is worth nothing in another.
     """
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     number: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] = Field(default_factory=lambda: secrets.token_hex(16))
     """A number that no other task has."""
     plan: str
@@ -188,9 +188,7 @@ class TaskDocument(_Part):
     relay: Url
     """Where phones send to."""
     chain: Annotated[tuple[Place, ...], Field(min_length=1, max_length=8)]
-    """The scramblers; the first is the gateway of Oblivious HTTP."""
-    gateway: Base64
-    """The gateway's key configuration, as in application/ohttp-keys (RFC 9458, section 3)."""
+    """The scramblers; the first is the gateway of Oblivious HTTP, with its `key`."""
     issuer: Issuer
     result: Place
     message: Annotated[int, Field(ge=512, le=16_384)]
@@ -274,6 +272,11 @@ class TaskDocument(_Part):
         """Return the bytes of a message that comes to a scrambler, from 0 on."""
         return self.message - SEAL * hop
 
+    @property
+    def gateway(self) -> bytes:
+        """The gateway's key configuration, as in application/ohttp-keys (RFC 9458, section 3)."""
+        return key_config(bytes.fromhex(self.chain[0].key))
+
     def info(self, step: int, name: str) -> bytes:
         """Return what the seals for a scrambler or target are bound to, HPKE's info."""
         return b"hushuffle onion 1|" + self.id + _NUMBER.pack(step) + name.encode()
@@ -307,6 +310,12 @@ class TaskDocument(_Part):
         if any(one.name == name for step in self.steps for one in step.targets):
             return "target"
         return "result" if self.result.name == name else ""
+
+    def urls(self, name: str) -> tuple[str, ...]:
+        """Return where phones and others reach a service of this name; the relay and the issuer are so called."""
+        places = (*self.chain, self.result, *(one for step in self.steps for one in step.targets))
+        others = {"relay": self.relay, "issuer": self.issuer.url}
+        return (*(one.url for one in places if one.name == name), *([others[name]] if name in others else []))
 
     def target(self, name: str) -> tuple[int, int]:
         """Return the step and the number of a target, from 1 and from 0 on."""

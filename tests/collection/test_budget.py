@@ -146,6 +146,17 @@ def test_collections_at_once_wait_for_each_other(folder: Path) -> None:
     assert sorted(one.spent.collections for one in found if one.spent is not None) == [1, 2, 3, 4]
 
 
+def test_a_budget_with_a_second_name_is_refused(folder: Path) -> None:
+    """A hard link became a budget of its own as soon as the first name was written anew."""
+    (folder / "second.toml").hardlink_to(folder / "panel.toml")
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"panel\.toml has 2 names \(hard links\): .* Nothing was released"):
+            run(folder, "one")
+    assert not (folder / "one").exists()
+    (folder / "second.toml").unlink()
+    run(folder, "one")
+
+
 def test_a_link_leads_to_the_budget(folder: Path) -> None:
     (folder / "real").mkdir()
     (folder / "panel.toml").rename(folder / "real" / "panel.toml")
@@ -244,9 +255,6 @@ def test_the_command_says_how_much_is_used(
     limit(folder, 0.01)
     assert main(["collect", "survey.toml", "--out", "three", "--budget", "panel.toml"]) == Exit.FAILED
     assert "The budget" in capsys.readouterr().err
-    options = ["--budget", "panel.toml", "--batches"]
-    assert main(["collect", "survey.toml", "--out", "four", *options]) == Exit.USAGE
-    assert "--budget does not go with --batches" in capsys.readouterr().err
 
 
 def test_all_columns_of_a_collection_are_one_entry(folder: Path) -> None:

@@ -119,7 +119,7 @@ def test_taken_files_are_known_by_their_content(folder: Path) -> None:
     arrive(folder, "day-1", range(60))
     arrive(folder, "day-2", range(200, 300))
     arrive(folder, "day-3", range(200, 300))
-    with pytest.raises(DataError, match=r"file 3 of 3, sorted by name\) has the same content as .*file 2 of 3"):
+    with pytest.raises(DataError, match=r"day-3\.csv has the same content as arrivals/day-2\.csv"):
         run(folder)
     assert names(folder / "out") == ["batch-0001"]
 
@@ -131,7 +131,7 @@ def test_late_files(folder: Path, late: str) -> None:
         arrive(folder, f"day-0-{one}", range(1000 + 10 * one, 1010 + 10 * one))
     arrive(folder, "day-2", range(60, 130))
     if late == "refuse":
-        with pytest.raises(DataError, match=r"7 of 8 new files are late: .*\(file 1 of 9, sorted by name\)"):
+        with pytest.raises(DataError, match=r"7 of 8 new files are late: .*\(the first is arrivals/day-\S+\.csv\)"):
             run(folder, late=late)
         assert taken(folder) == {"day-1.csv": 1}
         return
@@ -386,6 +386,34 @@ def test_the_ledger_knows_people_who_come_again(folder: Path) -> None:
     assert run(folder, keys=keys(folder)).number == 2
 
 
+@pytest.mark.parametrize("spelling", ["{:04}", "{}.0", " {}", "{} ", "+{}", "full"])
+def test_the_same_people_in_another_spelling_are_known(folder: Path, spelling: str) -> None:
+    """Six spellings were six batches of other people."""
+    full = str.maketrans("0123456789", "".join(chr(0xFF10 + digit) for digit in range(10)))
+    run(folder, keys=keys(folder))
+    ids = [str(one).translate(full) if spelling == "full" else spelling.format(one) for one in range(60)]
+    pl.DataFrame({"id": ids, "answer": ["no"] * 60}).write_csv(folder / "arrivals" / "day-2.csv")
+    with pytest.raises(DataError, match="40 people have reported under this key and round with other values"):
+        run(folder, keys=keys(folder))
+    assert state(folder)["claimed"] is None
+
+
+def test_a_ledger_that_took_ids_as_they_are_written(folder: Path) -> None:
+    run(folder, keys=keys(folder))
+    (path,) = Path(os.environ["HUSHUFFLE_STATE"]).glob("keys/*/ledger.json")
+    document = json.loads(path.read_bytes())
+    for batch in document["batches"]:
+        assert batch.pop("ids") == "normal form"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    arrive(folder, "day-2", range(100, 170))
+    assert run(folder, keys=keys(folder)).number == 2, "these ids mean what they meant"
+    pl.DataFrame({"id": [f"U{one}" for one in range(60)], "answer": ["no"] * 60}).write_csv(
+        folder / "arrivals" / "day-3.csv"
+    )
+    with pytest.raises(DataError, match="An earlier version of hushuffle noted ids in this ledger as they are written"):
+        run(folder, keys=keys(folder))
+
+
 def test_a_state_that_was_lost(folder: Path) -> None:
     run(folder)
     (folder / "out.state.json").unlink()
@@ -476,6 +504,26 @@ def test_a_damaged_file_is_set_aside_and_comes_in_time_when_it_is_mended(name: s
     made = run(folder, **(more | {"late": "next"}))
     assert (made.number, len(made.files), made.damaged) == (3, 1, ())
     assert state(folder)["damaged"] == []
+
+
+def test_a_file_with_a_wrong_value_does_not_stop_the_others(folder: Path) -> None:
+    """One wrong row of 120,000 stopped a daily batch, and the next."""
+    wrong = folder / "arrivals" / "day-2.csv"
+    wrong.write_text("id,answer\n200,no\n201,SECRET\n", encoding="utf-8")
+    arrive(folder, "day-3", range(300, 360))
+    found = run(folder)
+    assert (found.number, len(found.files)) == (1, 2)
+    (message,) = found.damaged
+    assert message.startswith("column 'answer' of arrivals/day-2.csv: 1 of 2 records match no category (50 %; line 3).")
+    assert "SECRET" not in message
+    assert taken(folder) == {"day-1.csv": 1, "day-3.csv": 1}
+    arrive(folder, "day-4", range(400, 460))
+    again = run(folder, late="refuse")
+    assert (again.number, again.damaged) == (2, (message,))
+    with pytest.raises(DataError, match="match no category"):
+        run(folder)
+    wrong.write_text("id,answer\n" + "200,no\n" * 50, encoding="utf-8")
+    assert run(folder, late="next").number == 3
 
 
 def test_nothing_but_damaged_files(folder: Path) -> None:

@@ -183,13 +183,38 @@ def test_every_record_is_somebody_s(folder: Path) -> None:
 
 
 def test_where_several_records_of_a_person_are_not_collected(folder: Path) -> None:
-    with pytest.raises(DataError, match="not collected in batches: a person could be in several"):
-        collect_batch(Collection.of(survey()), out=folder / "batches", request=Request(base_folder=folder))
+    made = collect_batch(Collection.of(survey()), out=folder / "batches", request=Request(base_folder=folder))
+    assert made.people == 40
     with pytest.raises(UnsupportedProtocolError, match="take --engine local"):
         run(folder, master="local[1]")
     counted = survey("n = 100, k = 2, reports_per_person = 3")
     with pytest.raises(SpecificationError, match=r"population\.reports_per_person: must go with person"):
         run(folder, counted, sources=[str(folder / "trips.csv")], column="answer")
+
+
+def test_ids_in_two_spellings_are_refused(folder: Path) -> None:
+    """`P04711` and `p04711` were two people."""
+    table = pl.read_csv(folder / "trips.csv")
+    for other in ("U{}", " u{}", "\uff55{}"):
+        twice = table.with_columns(
+            user=pl.when(pl.col("trip") % 97 == 0)
+            .then(pl.col("user").str.replace("^u(.*)$", other.format("$1")))
+            .otherwise("user")
+        )
+        twice.write_csv(folder / "trips.csv")
+        message = (
+            r"column 'user': \d+ ids are written in several ways: with and without capital letters, spaces, leading "
+            r"zeros, a plus sign or \.0\..* Write each id in one way"
+        )
+        for most in (1, 3):
+            with pytest.raises(DataError, match=message) as refused:
+                run(folder, noisy(most=most))
+            assert "u1" not in str(refused.value).replace("column 'user'", "")
+            with pytest.raises(DataError, match=message):
+                noisy(most=most).population.read(folder)
+        assert not (folder / "out").exists()
+    table.with_columns(pl.col("user").str.to_uppercase()).write_csv(folder / "trips.csv")
+    assert run(folder).columns[""].persons == 40, "all ids are written in one way"
 
 
 def test_a_person_who_is_not_in_the_file_is_an_error_that_names_the_column(folder: Path) -> None:

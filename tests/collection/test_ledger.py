@@ -40,7 +40,7 @@ class Batches:
         folder = self._folder / f"batch-{self._number}"
         folder.mkdir()
         tags = Tags(key=KEY, round_number=round_number, mechanism=mechanism)
-        sorter = TagSorter(folder, scope=tags.scope)
+        sorter = TagSorter(folder, scope=tags.scope, plain=True)
         sorter.add(tags.of(np.array(records, dtype=np.uint64), np.array(values, dtype=np.int64)))
         return Candidate(entries=sorter.entries(), shuffler=shuffler, specification="people")
 

@@ -9,7 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hushuffle.collection.record_tags import PAIR, Entries, Tags, TagSorter, read_pairs, record_numbers
+from hushuffle.collection.record_tags import (
+    PAIR,
+    Entries,
+    Tags,
+    TagSorter,
+    read_pairs,
+    record_numbers,
+    written_normally,
+)
 from hushuffle.errors import DataError
 from hushuffle.files.secret_keys import derived
 
@@ -80,7 +88,7 @@ def test_an_id_twice(tmp_path: Path, parts: list[list[int]], memory: int) -> Non
 
 
 def test_numbers_of_ids() -> None:
-    ids = pl.Series(["7", "07", "-1", "seven", "18446744073709551615", "9223372036854775807", "9223372036854775808"])
+    ids = pl.Series(["7", "8.5", "-1", "seven", "18446744073709551615", "9223372036854775807", "9223372036854775808"])
     numbers = record_numbers(ids, key=KEY)
     assert numbers[0] == 7
     assert numbers[5] == 2**63 - 1
@@ -89,6 +97,17 @@ def test_numbers_of_ids() -> None:
     assert np.array_equal(record_numbers(ids.reverse(), key=KEY), numbers[::-1])
     assert record_numbers(ids, key=bytes(32))[3] != numbers[3]
     assert derived(KEY, "a") != derived(KEY, "b")
+
+
+def test_spellings_of_one_id_are_one_record() -> None:
+    alike = pl.Series(["7", "0007", "+7", "7.0", "7.", " 7", "7\u00a0", "\uff17", "\u200e7"])
+    assert set(record_numbers(alike, key=KEY).tolist()) == {7}
+    for spellings in (["U17", "u17", " U17"], ["Zoë", "ZOË", "Zoe\u0308"], ["0", "000", "0.0"]):
+        assert np.unique(record_numbers(pl.Series(spellings), key=KEY)).size == 1
+    others = pl.Series(["7", "70", "7.5", "-7", "7,0", "0x7", "u7", "1e0"])
+    assert np.unique(record_numbers(others, key=KEY)).size == len(others)
+    assert not written_normally(alike)
+    assert written_normally(others)
 
 
 def test_text_ids_have_63_bits_each() -> None:

@@ -18,6 +18,10 @@ from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.inspection import guessed_form, inspect_table
 
 
+def answered(draft: str) -> str:
+    return draft.replace('\nperson = "?"', '\nperson = "none"')
+
+
 def written(folder: Path, values: object, name: str = "x") -> str:
     pl.DataFrame({name: values}).write_parquet(folder / "x.parquet")
     return str(folder / "x.parquet")
@@ -110,7 +114,7 @@ def test_drafts(tmp_path: Path, values: list[object], line: str) -> None:
     assert text is not None
     if "2024-05-0" not in line:
         assert line in text
-    people = parse(text).population.read(tmp_path)
+    people = parse(answered(text)).population.read(tmp_path)
     assert people.n == len(values)
     assert people.k >= 2
 
@@ -121,7 +125,7 @@ def test_a_draft_of_more_values_than_are_counted(tmp_path: Path, monkeypatch: py
     assert drafted(found, found.columns[0], data="x.parquet") is None
     text = drafted(replace(found, records=1000), found.columns[0], data="x.parquet")
     assert text is not None
-    assert parse(text).population.read(tmp_path).n == 6000
+    assert parse(answered(text)).population.read(tmp_path).n == 6000
 
 
 def test_a_draft_names_the_data_from_where_it_stands() -> None:

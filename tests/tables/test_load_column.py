@@ -247,7 +247,7 @@ class TestGlobs:
         csv(tmp_path, "x\nno\noh\nah\n", "b.csv")
         with pytest.raises(
             DataError,
-            match=r"2 of 5 records match no category \(40 %; lines 3, 4 of \*\.csv \(file 2 of 2, sorted by name\)\)",
+            match=r"2 of 5 records match no category \(40 %; lines 3, 4 of \w+\.csv\)",
         ):
             load("*.csv", YES_NO, base_folder=tmp_path)
 
@@ -256,7 +256,7 @@ class TestGlobs:
         parquet(tmp_path, ["1"], pl.String, "b.parquet")
         with pytest.raises(
             DataError,
-            match=r"column 'x' holds numbers in .* \(file 1 of 2, sorted by name\), but text in .* \(file 2 of 2",
+            match=r"column 'x' holds numbers in a\.parquet, but text in b\.parquet",
         ):
             load("*.parquet", YES_NO, base_folder=tmp_path)
 
@@ -270,6 +270,6 @@ class TestGlobs:
         csv(tmp_path, "X\nno\n", "b.csv")
         with pytest.raises(
             DataError,
-            match=r"file 2 of 2, sorted by name\) has no column 'x' \(number of columns: 1\)\. One is called so but",
+            match=r"^b\.csv has no column 'x' \(number of columns: 1\)\. One is called so but",
         ):
             load("*.csv", YES_NO, base_folder=tmp_path)

@@ -14,8 +14,13 @@ import polars as pl
 import pytest
 
 from hushuffle.errors import DataError, MissingDependencyError
+from hushuffle.tables import csv_form
+from hushuffle.tables.csv_form import CsvForm, first_irregular
+from hushuffle.tables.parquet import UnreadableFile
 from hushuffle.tables.private import load_column
 from hushuffle.tables.private_table import load_table
+from hushuffle.tables.reader import ANYTHING, TableReader
+from hushuffle.tables.sources import open_source
 
 YES_NO = ("no", "yes")
 
@@ -103,10 +108,55 @@ def test_types_show_no_value(tmp_path: Path) -> None:
     assert "SECRET" not in str(caught.value)
 
 
-def test_a_found_file_is_called_by_its_place(tmp_path: Path) -> None:
-    for name in ("SECRET-ann", "SECRET-bob"):
-        put(tmp_path, "x\nmaybe\n", f"{name}.csv")
-    assert "*.csv (file 1 of 2, sorted by name)" in refused("*.csv", tmp_path)
+def test_a_found_file_is_called_by_its_name(tmp_path: Path) -> None:
+    put(tmp_path, "x\nno\n", "monday.csv")
+    put(tmp_path, "x\nmaybe\n", "tuesday.csv")
+    assert "line 2 of tuesday.csv)" in refused("*.csv", tmp_path)
+
+
+@pytest.mark.parametrize("form", [CsvForm(), CsvForm(encoding="utf-16"), CsvForm(separator=";")])
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            ["no,a,b", "no,a,b,c"],
+            "more fields than the first line has names: the row that begins in line 4 has 4 and 3.",
+        ),
+        (["no,a,b", "no,a"], "fewer fields than the first line has names: the row that begins in line 4 has 2 and 3."),
+        (["no,a,b", "no"], "fewer fields than the first line has names: the row that begins in line 4 has 1 and 3."),
+        (['no,"a\n\n",b', "no,a"], "the row that begins in line 6 has 2 and 3."),
+        (['no,"a,b', "no,a,b"], "a quotation mark is never closed: the row that begins in line 3 does not end."),
+        (['no,"a,b', 'no,"a",b', 'no,"a",b'], "line 3 "),
+        (["no,a,b", "", "no,a,b,c"], "the row that begins in line 5 has 4 and 3."),
+    ],
+)
+def test_a_row_that_does_not_fit_is_named_by_its_line(
+    tmp_path: Path, rows: list[str], message: str, form: CsvForm
+) -> None:
+    text = "".join(f"{row}\n" for row in ["", "x,y,z", *rows, *["no,a,b"] * 5])
+    path = tmp_path / "people.csv"
+    path.write_bytes((text.replace(",", ";") if form.separator else text).encode(form.encoding))
+    for columns in (["x"], ["x", "y"]):
+        wanted = {column: (column, ANYTHING) for column in columns}
+        for size in (None, 2):
+            with pytest.raises(UnreadableFile) as caught:
+                list(TableReader(open_source("people.csv", base_folder=tmp_path, form=form), wanted).blocks(rows=size))
+            assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 22])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_rows_that_fit_are_all_read(tmp_path: Path, block: int, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_form, "_BLOCK", block)
+    text = '\ufeff\nx,"y ""q"" ,"\nno,\n"no","a,\n""b"\n\n,\nno,last'.replace("\n", ending)
+    put(tmp_path, text.encode())
+    assert first_irregular(tmp_path / "people.csv", CsvForm()) is None
+    found = load_column("people.csv", column="x", categories=YES_NO, base_folder=tmp_path, missing="?")
+    assert found.population().counts == (3, 0, 2)
+    put(tmp_path, f"{text}{ending}no".encode())
+    odd = first_irregular(tmp_path / "people.csv", CsvForm())
+    assert odd is not None
+    assert (odd.line, odd.fields, odd.names, odd.several, odd.open) == (9, 1, 2, False, False)
 
 
 def test_broken_parquet(tmp_path: Path) -> None:
@@ -175,3 +225,21 @@ def test_statsmodels_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib, "import_module", absent)
     with pytest.raises(MissingDependencyError, match=r"hushuffle\[examples\]"):
         load_column("statsmodels:fair", column="affairs", categories=YES_NO)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "windows-1252"])
+def test_quotation_marks_in_the_name_of_a_column(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "quoted.csv"
+    path.write_text('id,"a ""b"" c"\n1,x\n2,"y ""z"""\n', encoding=encoding)
+    (part,) = open_source("quoted.csv", base_folder=tmp_path, form=CsvForm(encoding=encoding))
+    assert part.schema().names() == ["id", 'a "b" c']
+    assert part.collect(pl.col('a "b" c')).to_series().to_list() == ["x", 'y "z"']
+    path.write_bytes(path.read_bytes()[:5] + b'""')
+    (part,) = open_source("quoted.csv", base_folder=tmp_path)
+    with pytest.raises(DataError, match="has no column 'b'"):
+        part.dtypes("b")
+    packed = tmp_path / "cut.csv.gz"
+    packed.write_bytes(gzip.compress(b'"a""b"\n' * 1000)[:40])
+    (part,) = open_source("cut.csv.gz", base_folder=tmp_path)
+    with pytest.raises(DataError, match=r"cut\.csv\.gz cannot be"):
+        part.collect(pl.all())

@@ -36,7 +36,7 @@ class Arrival:
 
 
 def arrival(path: Path, name: str) -> Arrival:
-    """Return a file with the digest of its content; messages call it `name`, for what it is called may be private."""
+    """Return a file with the digest of its content; messages call it `name`."""
     try:
         before = path.stat()
         with path.open("rb") as file:
@@ -55,13 +55,19 @@ class BatchState:
 
     `coins` is a digest of the coins and values of the claimed batch, which says nothing without their key: the same
     digest, the same reports. None: the coins were fresh, or nobody knows. `damaged` are digests of files that could
-    not be read: no batch has them, and they are never late.
+    not be read: no batch has them, and they are never late. `people` says of batches how many people each had.
     """
 
     files: tuple[Arrival, ...] = ()
     claimed: int | None = None
     coins: str | None = None
     damaged: tuple[str, ...] = ()
+    people: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def counted(self) -> int:
+        """How many people all batches had: somebody who was in two of them counts twice."""
+        return sum(people for _, people in self.people)
 
     @property
     def last(self) -> int:
@@ -77,13 +83,16 @@ class BatchState:
         """Return the files of a batch."""
         return tuple(file for file in self.files if file.batch == number)
 
-    def with_files(self, files: Sequence[Arrival], batch: int) -> Self:
-        """Return the state in which these files went into a batch."""
-        return replace(self, files=(*self.files, *(replace(file, batch=batch) for file in files)))
+    def with_files(self, files: Sequence[Arrival], batch: int, *, people: int | None = None) -> Self:
+        """Return the state in which these files went into a batch, of so many people."""
+        counted = () if people is None else ((batch, people),)
+        went = (*self.files, *(replace(file, batch=batch) for file in files))
+        return replace(self, files=went, people=(*self.people, *counted))
 
     def without(self, number: int) -> Self:
         """Return the state in which a batch was never claimed."""
-        return replace(self.settled(), files=tuple(file for file in self.files if file.batch != number))
+        files = tuple(file for file in self.files if file.batch != number)
+        return replace(self.settled(), files=files, people=tuple(one for one in self.people if one[0] != number))
 
     def settled(self) -> Self:
         """Return the state in which what was claimed needs no more thought: its files are taken."""
@@ -98,6 +107,7 @@ class BatchState:
             "coins": self.coins,
             "files": [vars(file) for file in self.files],
             "damaged": self.damaged,
+            "people": self.people,
         }
         try:
             write_private(path, json.dumps(document, indent=1).encode())
@@ -125,6 +135,7 @@ class BatchState:
                 claimed=_count(document["claimed"]),
                 coins=_text(document.get("coins")),
                 damaged=_texts(document.get("damaged", [])),
+                people=tuple(_pair(*one) for one in document.get("people", [])),
             )
         except (KeyError, TypeError):
             _damaged(path)
@@ -164,6 +175,13 @@ def _count(value: Any) -> int | None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         raise TypeError
     return value
+
+
+def _pair(batch: Any, people: Any) -> tuple[int, int]:
+    """Return a batch with its people."""
+    if _count(batch) is None or _count(people) is None:
+        raise TypeError
+    return batch, people
 
 
 def _text(value: Any) -> str | None:

@@ -17,13 +17,16 @@ from typing import Literal, TypeAlias
 
 from hushuffle._checks import fail
 from hushuffle.collection.batch_state import Arrival, BatchState, alone, arrival
-from hushuffle.collection.collect import Collected, Prepared, prepare
-from hushuffle.collection.request import Request, TooFewPeople
+from hushuffle.collection.budget import refuse_used_up
+from hushuffle.collection.collect import Collected, Prepared, charged, prepare
+from hushuffle.collection.release import batches_of
+from hushuffle.collection.request import Asked, Request, TooFewPeople
 from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, remove_abandoned, remove_unfinished, workplace
 from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.specification import Collection
 from hushuffle.tables.parquet import UnreadableFile
+from hushuffle.tables.private import WrongRecords
 from hushuffle.tables.sources import files_of
 
 Late: TypeAlias = Literal["next", "drop", "refuse"]
@@ -43,8 +46,9 @@ class BatchRun:
     """What one run did: the `number` of the batch it released and what was `collected`, or None: too few people yet.
 
     `files` went into the batch, or wait; `dropped` came too late and are left out for good; `damaged` says of each
-    file that could not be read why, and that the next run will try it again; `unnoted` says why the state beside the
-    batches does not know yet that the batch is released: the next run will note it.
+    file that could not be read, or has records that do not fit, why, and that the next run will try it again;
+    `unnoted` says why the state beside the batches does not know yet that the batch is released: the next run will note
+    it. `people` were counted in all batches so far: somebody who is in two of them counts twice.
     """
 
     number: int | None
@@ -53,6 +57,7 @@ class BatchRun:
     dropped: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
     unnoted: str | None = None
+    people: int = 0
 
 
 def collect_batch(
@@ -66,8 +71,10 @@ def collect_batch(
     """Release the files that no batch has taken as the next folder in `out`: batch-0001, batch-0002, ...
 
     Too few people (`request.min_batch`, in every column): nothing leaves, and the files wait for the next run. A file
-    that cannot be read (cut off, damaged, not of its kind) is set aside: the batch is made of the others. That the
-    people of different batches are different is for the caller to see to; with a key the ledger does.
+    that cannot be read (cut off, damaged, not of its kind) is set aside, and so is one with a
+    record that does not fit, if others are left: the batch is made of the others. That the
+    people of different batches are different is for the caller to see to; with a key the ledger does, and a budget adds
+    all batches up as if they had the same people.
 
     Args:
         collection: the deployment, of one column or several.
@@ -80,13 +87,10 @@ def collect_batch(
     """
     if collection.whole.memoised:
         fail("Where reports are kept (memoised) a round is collected at once, and not in batches: say --round.")
-    if any(one.population.whose is not None for one in collection.columns.values()):
-        fail(
-            "Records of which a person has several are not collected in batches: a person could be in several of them. "
-            "Collect all files at once, or leave population.person out if every record is another person's."
-        )
     if collection.shuffler.reveals is Reveals.NOISY_ORDER:
         fail("A public order is one of all people: with a Mallows shuffle there are no batches.")
+    if request.budget is not None:
+        refuse_used_up(request.budget)  # before the work
     notebook = out.absolute().with_name(f"{out.absolute().name}.state.json")
     with alone(out):
         with suppress(OSError):  # what killed runs have left
@@ -134,15 +138,43 @@ def _release_readable(
             place = next((place for place, file in enumerate(left) if file.path == str(error.path)), None)
             if place is None:
                 raise
-            digest = left.pop(place).digest
             messages.append(str(error))
-            if digest not in state.damaged:
-                state = replace(state, damaged=(*state.damaged, digest))
-                state.save(notebook)
+            state = _set_aside(state, [left.pop(place)], notebook)
+        except WrongRecords:
+            wrong = {} if request.master is not None else _wrong(collection, request, left, names)
+            if len(wrong) in (0, len(left)):
+                raise
+            messages += wrong.values()
+            state = _set_aside(state, [file for file in left if file.path in wrong], notebook)
+            left = [file for file in left if file.path not in wrong]
         else:
             return replace(run, damaged=tuple(messages))
     waiting = tuple(file.path for file in left)
     return BatchRun(number=None, collected=None, files=waiting, damaged=tuple(messages))
+
+
+def _set_aside(state: BatchState, files: Sequence[Arrival], notebook: Path) -> BatchState:
+    """Return the state that knows of further files that no batch can be made of yet."""
+    digests = dict.fromkeys(file.digest for file in files if file.digest not in state.damaged)
+    if not digests:
+        return state
+    state = replace(state, damaged=(*state.damaged, *digests))
+    state.save(notebook)
+    return state
+
+
+def _wrong(
+    collection: Collection, request: Request, files: Sequence[Arrival], names: Mapping[Path, str]
+) -> dict[str, str]:
+    """Return the files that have records which do not fit, with what is wrong; each is read by itself."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        for specification in collection.columns.values():
+            try:
+                batches_of(Asked.of(specification, _with(request, [file], names))).check()
+            except WrongRecords as error:
+                found.setdefault(file.path, []).append(str(error))
+    return {path: "\n".join(messages) for path, messages in found.items()}
 
 
 def _repeated(
@@ -157,10 +189,7 @@ def _repeated(
     if request.keys is None or state.coins is None or _folder(out, number).exists():
         return None
     files = state.of_batch(number)
-    names = {
-        Path(file.path): f"file {place:,} of {len(files):,} of batch {number} in {notebook}"
-        for place, file in enumerate(files, start=1)
-    }
+    names = {Path(file.path): file.path for file in files}
     asked = _with(request, files, names)
     _refuse_changed(files, asked)
     try:
@@ -191,30 +220,34 @@ def _release(
         coins = _coins(made)
         if repeats not in {None, coins}:
             raise _OtherCoins
-        claim = replace(state.with_files(files, number), claimed=number, coins=coins)
-        claim.save(notebook)
-        try:
-            made = made.admitted(request)
-        except DataError:
-            if repeats is None:
-                state.save(notebook)  # nothing was admitted, and nothing released, now or before
-            raise
-        try:
-            publish(made.folder, target)
-        except BaseException:
-            # As long as it is in the private folder, nobody has seen it (whether it is at `target` says less: it may
-            # have been moved on). With a key the ledger has it, so that this batch has to be repeated as it is.
-            if request.keys is None and made.folder.exists():
-                state.save(notebook)
-            raise
+        people = max(one.people for one in made.releases.values())
+        claim = replace(state.with_files(files, number, people=people), claimed=number, coins=coins)
+        with charged(made, request) as (spent, note):
+            claim.save(notebook)
+            try:
+                made = made.admitted(request)
+            except DataError:
+                if repeats is None:
+                    state.save(notebook)  # nothing was admitted, and nothing released, now or before
+                raise
+            try:
+                note()
+                publish(made.folder, target)
+            except BaseException:
+                # As long as it is in the private folder, nobody has seen it (whether it is at `target` says less: it
+                # may have been moved on). With a key the ledger has it, so that this batch has to be repeated as it is.
+                if request.keys is None and made.folder.exists():
+                    state.save(notebook)
+                raise
     unnoted = None
     try:
         claim.settled().save(notebook)
     except DataError as error:
         unnoted = str(error)  # the next run sees the folder, and notes it
     request.tell("done", 1.0)
-    collected = made.collected(target)
-    return BatchRun(number=number, collected=collected, files=tuple(request.sources), unnoted=unnoted)
+    collected = replace(made, spent=spent).collected(target)
+    made_of = tuple(request.sources)
+    return BatchRun(number=number, collected=collected, files=made_of, unnoted=unnoted, people=claim.counted)
 
 
 def _coins(made: Prepared) -> str | None:

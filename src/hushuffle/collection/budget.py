@@ -171,10 +171,11 @@ class Budget:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Budget]:
-    """Open a budget; every other collection that names it waits. A link leads to the file that it names.
+    """Open a budget; every other collection that names it waits. A symbolic link leads to the file that it names.
 
     Raises:
-        DataError: as `Budget.read`, or its folder cannot be written.
+        DataError: as `Budget.read`, its folder cannot be written, or it has several names (hard links): each would
+            become a budget of its own.
     """
     place = path.resolve()
     try:
@@ -186,7 +187,13 @@ def opened(path: Path) -> Iterator[Budget]:
             import fcntl  # noqa: PLC0415 - is not everywhere
 
             fcntl.flock(number, fcntl.LOCK_EX)
-        yield Budget.read(place)
+        budget = Budget.read(place)
+        if (names := place.stat().st_nlink) > 1:
+            fail(
+                f"the budget {path} has {names} names (hard links): each of them would be spent for itself. Delete the "
+                "others, or make them symbolic links (ln -s). Nothing was released."
+            )
+        yield budget
     finally:
         os.close(number)
 

@@ -6,9 +6,10 @@ them say together is added up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -142,28 +143,31 @@ def run(collection: Collection, *, out: Path, request: Request) -> Collected:
         refuse_used_up(request.budget)  # before the work
     with workplace(out) as place:
         made = prepare(collection, request, place)
-        if request.budget is None:
+        with charged(made, request) as (spent, note):
             made = made.admitted(request)
+            note()
             publish(made.folder, out)
-        else:
-            made = _within_budget(made, request, request.budget, out)
     request.tell("done", 1.0)
-    return made.collected(out)
+    return replace(made, spent=spent).collected(out)
 
 
-def _within_budget(made: Prepared, request: Request, path: Path, out: Path) -> Prepared:
-    """Release what a budget allows, noted there first; others that name the budget wait."""
+@contextmanager
+def charged(made: Prepared, request: Request) -> Iterator[tuple[Spent | None, Callable[[], None]]]:
+    """Hold the budget, if there is one: give what is used with these releases, and what notes them there.
+
+    Raises:
+        DataError: it is more than there is.
+    """
+    if request.budget is None:
+        yield None, lambda: None
+        return
     parts = [Part(specification=one.manifest.specification, reports=one.protocol.n) for one in made.releases.values()]
     coins = [one.entries.digest for one in made.releases.values() if one.entries is not None]
     entry = Entry.now(parts, coins=coins)
-    with opened_budget(path) as budget:
+    with opened_budget(request.budget) as budget:
         request.tell("the guarantee of all collections in the budget", 1.0)
         spent, new = budget.with_entry(entry)
-        made = made.admitted(request)
-        if new:
-            budget.note(entry, spent)
-        publish(made.folder, out)
-    return replace(made, spent=spent)
+        yield spent, partial(budget.note, entry, spent) if new else lambda: None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,8 +76,10 @@ def _refuse_changes(specification: Specification, changed: int, most: int) -> No
     """Refuse people who have sent more different reports than the figures are for."""
     announced = specification.changes or 0
     if most - 1 > announced:
+        who = "1 person" if changed == 1 else f"{changed:,} people"
         fail(
-            f"{changed:,} people gave another answer in an earlier round, some of them {most:,} different ones: with "
-            f"changes = {announced} the specification announces {announced + 1:,} at most. Nothing leaves. Raise "
-            "changes, with what that does to all targets, or leave these people out."
+            f"{who} gave another answer in an earlier round, up to {most:,} different ones each: with changes = "
+            f"{announced} the specification announces {announced + 1:,} at most. Nothing leaves. Raise changes "
+            "(hushuffle calibrate finds the noise for it), or put the earlier answer into this round's file. Do not "
+            "leave out who changed: whether an answer is missing would then depend on the answer."
         )

@@ -45,13 +45,19 @@ _CHUNK: Final = 1 << 18  # pairs that are compared at a time
 _SPARSE: Final = 4096  # looked up one by one if the other file has so many times more pairs
 
 
+_OPTIONAL: Final = ("deployment", "ids")
+_NORMAL: Final = "normal form"
+"""The rule of `hushuffle.tables.ids`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LedgerBatch:
     """What a ledger says of a batch: `scope`, `digest` and `people` as `Entries`, and what was done with the reports.
 
     `shuffler` says with which dummies they were shuffled; `specification` is that of the manifest. All three are None
     where the ledger of an earlier version did not say: `scope`, `shuffler`, `specification`. `deployment` names what
-    reports that are kept were drawn by; None: they were fresh.
+    reports that are kept were drawn by; None: they were fresh. `ids` says by which rule ids were
+    compared; None: an earlier version took them as they are written.
     """
 
     digest: str
@@ -60,10 +66,11 @@ class LedgerBatch:
     shuffler: str | None = None
     specification: str | None = None
     deployment: str | None = None
+    ids: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Return what is written of it."""
-        return {key: value for key, value in asdict(self).items() if key != "deployment" or value is not None}
+        return {key: value for key, value in asdict(self).items() if key not in _OPTIONAL or value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +91,7 @@ class Candidate:
             shuffler=self.shuffler,
             specification=self.specification,
             deployment=self.entries.deployment,
+            ids=_NORMAL,
         )
 
 
@@ -157,7 +165,14 @@ class Ledger:
         """
         known = [(batch, self._tags(number)) for number, batch in enumerate(self.batches)]
         fresh: list[bool] = []
+        as_written = any(batch.ids is None for batch in self.batches)
         for candidate in candidates:
+            if as_written and not candidate.entries.plain:
+                fail(
+                    "An earlier version of hushuffle noted ids in this ledger as they are written. It cannot be "
+                    "compared with ids that have capital letters, spaces, leading zeros, a plus sign or .0 (nor, with "
+                    "Spark, with any). Write ids without these, or take a new key."
+                )
             batch = candidate.batch
             fresh.append(_is_new(batch, candidate.entries.file, known))
             if fresh[-1]:

@@ -23,6 +23,7 @@ from hushuffle._checks import fail
 from hushuffle.files.buckets import Buckets
 from hushuffle.files.private_files import flush_folder, mark_once, write_private
 from hushuffle.files.secret_keys import damaged, derived, fingerprint, key_folder, state_folder
+from hushuffle.tables.ids import normal_ids
 from hushuffle.tables.parquet import UnreadableFile, read_parquet
 
 Words = npt.NDArray[np.uint64]
@@ -35,20 +36,23 @@ _HALF: Final = 1 << 63
 _BUCKETS: Final = 256
 _MEMORY: Final = 1 << 26  # bytes of tags that are held before they are written to the disk
 _TWICE: Final = (
-    "an id is there twice: two records would share their coins. Give every record an id of its own, or where reports "
-    "are kept (memoised) leave one record of each person."
+    "an id is there twice: two records would share their coins. Capital letters, spaces, leading zeros, a plus sign or "
+    ".0 make no other id. Give every record an id of its own, or where reports are kept (memoised) leave one record of "
+    "each person."
 )
 
 
 def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
-    """Return a number for each id (text), shape (n,): the same for the same text, in every file.
+    """Return a number for each id (text), shape (n,): the same for all spellings of one id, in every file.
 
-    Integers below 2**63 written as usual are their own numbers; other text gets 63 bits of a keyed digest, with
-    the highest bit set: among n of them two are the same with probability at most n**2 / 2**64.
+    Which spellings those are is said by `hushuffle.tables.ids`. Integers below 2**63 are their own numbers; other text
+    gets 63 bits of a keyed digest, with the highest bit set: among n of them two are the same with probability at most
+    n**2 / 2**64.
 
-    >>> record_numbers(pl.Series(["7", "0"]), key=bytes(32)).tolist()
-    [7, 0]
+    >>> record_numbers(pl.Series(["7", "0", " 007"]), key=bytes(32)).tolist()
+    [7, 0, 7]
     """
+    ids = normal_ids(ids)
     numbers = ids.cast(pl.UInt64, strict=False)
     plain = ((numbers.cast(pl.String) == ids) & (numbers < _HALF)).fill_null(value=False)
     result = numbers.fill_null(0).to_numpy().copy()
@@ -58,6 +62,11 @@ def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
         texts = ids.gather(others).to_list()
         result[others] = [_HALF | (int.from_bytes(_digest(text, subkey)) >> 1) for text in texts]
     return result
+
+
+def written_normally(ids: pl.Series) -> bool:
+    """Return whether ids are written as their normal form, so that earlier versions gave them the same numbers."""
+    return ids.equals(normal_ids(ids))
 
 
 def _digest(text: str, key: bytes) -> bytes:
@@ -97,7 +106,7 @@ class Entries:
     """The tags of one batch, sorted by record, in a private `file`.
 
     `digest` is the same exactly for the same records with the same values under one mechanism; `scope` and
-    `deployment` are those of the tags.
+    `deployment` are those of the tags. `plain`: every id is known to be written as its normal form.
     """
 
     file: Path
@@ -105,6 +114,7 @@ class Entries:
     digest: bytes
     scope: str
     deployment: str | None = None
+    plain: bool = False
 
     def __repr__(self) -> str:
         return f"Entries({self.people} records)"
@@ -119,6 +129,7 @@ class TagSorter:
         folder: a private one that is there; in the end it holds one file, of 16 bytes for each record.
         scope: `Tags.scope`.
         deployment: `Tags.deployment`.
+        plain: whether every id is known to be written as its normal form, until somebody says otherwise.
         memory: bytes of tags to hold before they are written into the folder.
 
     >>> import tempfile
@@ -130,7 +141,10 @@ class TagSorter:
     Entries(2 records)
     """
 
-    def __init__(self, folder: Path, *, scope: str, deployment: str | None = None, memory: int = _MEMORY) -> None:
+    def __init__(
+        self, folder: Path, *, scope: str, deployment: str | None = None, plain: bool = False, memory: int = _MEMORY
+    ) -> None:
+        self.plain = plain
         self._folder, self._scope, self._deployment = folder, scope, deployment
         self._buckets = Buckets[Words](folder, dtype=_PAIR_TYPE, count=_BUCKETS, memory=memory)
 
@@ -154,7 +168,14 @@ class TagSorter:
                 digest.update(block)
                 target.write(block)
                 people += len(block) // PAIR
-        return Entries(file=file, people=people, digest=digest.digest(), scope=self._scope, deployment=self._deployment)
+        return Entries(
+            file=file,
+            people=people,
+            digest=digest.digest(),
+            scope=self._scope,
+            deployment=self._deployment,
+            plain=self.plain,
+        )
 
 
 def read_pairs(path: Path, start: int = 0, count: int = -1) -> Words:

@@ -16,7 +16,7 @@ from hushuffle.collection import spark
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import LocalCollection, OrderedCollection
 from hushuffle.collection.order import order_facts, order_shuffler, refuse_order
-from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
+from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers, written_normally
 from hushuffle.collection.released import Manifest, counts_text, write_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, Asked, Gathered, Request, TooFewPeople
 from hushuffle.errors import UnsupportedProtocolError
@@ -44,7 +44,8 @@ _READING: Final = 0.6  # the share of the time that reading and randomizing take
 class Release:
     """One column's reports; `dropped` records were missing, and `beyond` too many of one person: neither is released.
 
-    `clipped` numbers were outside the bounds (on this machine: a cluster does not count them), which is not released.
+    One person had so many records at most: `largest`; `person_known`: the specification says whose they are. `clipped`
+    numbers were outside the bounds (on this machine: a cluster does not count them). None of these is released.
 
     `persons` is how many people the reports are of, where a column says whose records are, and at most `reports` are of
     each. `total` is the guarantee of all rounds that the specification announces, if these are several.
@@ -63,6 +64,8 @@ class Release:
     repeated: bool = False
     persons: int | None = None
     beyond: int = 0
+    largest: int = 1
+    person_known: bool = False
     clipped: int = 0
     reports: int = 1
     total: Bound | None = None
@@ -71,6 +74,11 @@ class Release:
     def content(self) -> str:
         """The name of the file with what was released: the reports, or where only these leave, their sums."""
         return SUMS if self.protocol.shuffler.reveals is Reveals.SUMS else REPORTS
+
+    @property
+    def people(self) -> int:
+        """How many people the reports are of: a report is one's, where nothing else is said."""
+        return self.protocol.n if self.persons is None else self.persons
 
     @property
     def local_epsilon(self) -> float:
@@ -158,6 +166,8 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         key=key,
         persons=gathered.persons,
         beyond=gathered.beyond,
+        largest=gathered.largest,
+        person_known=specification.person_known,
         clipped=gathered.clipped,
         reports=specification.population.most,
         total=total,
@@ -243,6 +253,7 @@ def _gathered(
         dropped, seen = dropped + batch.dropped, seen + batch.values.size + batch.dropped
         request.tell("randomizing", _READING * seen / max(total, seen, 1))
     if chosen is not None:
+        chosen.keep.refuse_spellings(asked.person or "")
         chosen.give(take)
     return Gathered(
         reports=engine.people,
@@ -251,6 +262,7 @@ def _gathered(
         entries=None if tags is None else tags.entries,
         persons=engine.people if asked.memoised else None if chosen is None else chosen.keep.people,
         beyond=0 if chosen is None else chosen.keep.left_out,
+        largest=1 if chosen is None else chosen.keep.largest,
         clipped=clipped,
     )
 
@@ -365,12 +377,13 @@ class _Tags:
         self._tags = Tags(
             key=key, round_number=kernel.round, mechanism=asked.mechanism(kernel), memoised=kernel.memoised
         )
-        self._sorter = TagSorter(folder, scope=self._tags.scope, deployment=self._tags.deployment)
+        self._sorter = TagSorter(folder, scope=self._tags.scope, deployment=self._tags.deployment, plain=True)
         self.entries = self._sorter.entries
 
     def numbers(self, batch: Batch) -> npt.NDArray[np.uint64]:
         """Return the numbers of the records of a batch with ids."""
         assert batch.ids is not None
+        self._sorter.plain &= written_normally(batch.ids)
         return record_numbers(batch.ids, key=self._key)
 
     def add(self, records: npt.NDArray[np.uint64], values: npt.NDArray[np.int64]) -> None:

@@ -71,9 +71,8 @@ class Keys:
 class Request:
     """What is asked besides a specification; see `hushuffle.collection.collect.collect`.
 
-    `called`: what messages call sources instead of their names, which may be private where they were found and not
-    given. `master`: the address of a Spark cluster that randomizes and shuffles; None: this machine alone. `budget`: a
-    file with what may be released of the same people over time.
+    `called`: what messages call sources, as they were given. `master`: the address of a Spark cluster that randomizes
+    and shuffles; None: this machine alone. `budget`: a file with what may be released of the same people over time.
     """
 
     sources: Sequence[str] = ()
@@ -149,7 +148,7 @@ class Gathered:
     """Everybody's reports, made by an engine and not released yet; `dropped` records were missing.
 
     `reports` were made; where a column says whose records are, of so many `persons`, and `beyond` others were too many
-    of one person. `clipped` numbers were outside their bounds.
+    of one person, who had so many at most: `largest`. `clipped` numbers were outside their bounds.
     `blocks` gives them, shuffled, with the dummies of a shuffler and of a key of this batch (None: fresh ones); once.
     `entries`, where records have ids, what the ledger would hold of them; once.
     """
@@ -160,6 +159,7 @@ class Gathered:
     entries: Callable[[], Entries] | None = None
     persons: int | None = None
     beyond: int = 0
+    largest: int = 1
     clipped: int = 0
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 import polars as pl
 
@@ -134,10 +135,7 @@ def _texts(
         fail("A file is there twice: its people would report twice.")
     if empty := everything - len(paths):  # Spark leaves them out
         fail(f"{called}: {empty:,} of {everything:,} files are empty: not even a line with the names of the columns.")
-    of = f"of {len(paths):,}, sorted by name"
-    names = {path: f"{called} (file {place:,} {of})" for place, path in enumerate(paths, start=1)}
-    if len(paths) == 1:
-        names = dict.fromkeys(paths, called)
+    names = {path: called if len(paths) == 1 else Path(unquote(path)).name for path in paths}
     for path, length in found:
         if length > _LARGEST_CSV:
             fail(

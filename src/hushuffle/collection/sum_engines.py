@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.collection.engines.kernel import AnyKernel
-from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers
+from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers, written_normally
 from hushuffle.collection.release import batches_of
 from hushuffle.collection.request import Asked, Request
 from hushuffle.files.secret_keys import derived
@@ -162,7 +162,9 @@ class _Here:
                 assert batch.ids is not None
                 records = record_numbers(batch.ids, key=kernel.key)
                 tags = Tags(key=kernel.key, round_number=kernel.round, mechanism=kernel.mechanism)
-                self._noted(tags).add(tags.of(records, batch.values))
+                sorter = self._noted(tags)
+                sorter.plain &= written_normally(batch.ids)
+                sorter.add(tags.of(records, batch.values))
                 yield kernel.messages(batch.values, records=records)
             seen += batch.values.size
             done = seen / max(self._people, 1)
@@ -171,7 +173,7 @@ class _Here:
     def _noted(self, tags: Tags) -> TagSorter:
         if self._sorter is None:
             (self._spill / "tags").mkdir(mode=0o700)
-            self._sorter = TagSorter(self._spill / "tags", scope=tags.scope)
+            self._sorter = TagSorter(self._spill / "tags", scope=tags.scope, plain=True)
         return self._sorter
 
     def entries(self) -> Entries | None:

@@ -19,7 +19,7 @@ KINDS: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 UTF8: Final = "utf-8"
 _BLOCK: Final = 1 << 22
-_QUOTE, _NEWLINE = ord('"'), ord("\n")
+_QUOTE, _NEWLINE, _RETURN = ord('"'), ord("\n"), ord("\r")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +119,67 @@ def record_ends(text: bytes) -> npt.NDArray[np.intp]:
     symbols = np.frombuffer(text, dtype=np.uint8)
     inside = np.logical_xor.accumulate(symbols == _QUOTE) if _QUOTE in text else np.zeros(symbols.size, dtype=np.bool_)
     return np.flatnonzero((symbols == _NEWLINE) & ~inside) + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Irregular:
+    """A record with another number of `fields` than the first `line` has names, or that never ends (`open`).
+
+    `line` is where it begins, and `several` says that it goes on in further lines, inside of quotation marks.
+    """
+
+    line: int
+    fields: int
+    names: int
+    several: bool
+    open: bool = False
+
+
+def first_irregular(path: Path, form: CsvForm) -> Irregular | None:
+    r"""Return the first record of a file that does not fit its names, if there is one; blank lines are none.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     written = path.write_text("id,town\n1,Bern\n2\n")
+    ...     first_irregular(path, CsvForm())
+    Irregular(line=3, fields=1, names=2, several=False, open=False)
+    """
+    separator, names, odd, started = ord(form.separator_of(path)), 0, False, False
+    line = begun = 1  # where the block begins, and the record that is not at its end yet
+    fields, size, before = 1, 0, _NEWLINE  # of that record so far, and the last symbol
+    for block in text_blocks(path, form.encoding) if form.decoded else _plain_blocks(path):
+        symbols = np.frombuffer(block, dtype=np.uint8)
+        if not started:  # blank lines above the names
+            kept = symbols.size - len(block.lstrip(b"\xef\xbb\xbf\r\n"))
+            line, symbols = line + int(np.count_nonzero(symbols[:kept] == _NEWLINE)), symbols[kept:]
+            started, begun = bool(symbols.size), line
+        if not symbols.size:
+            continue
+        inside = np.logical_xor.accumulate(np.concatenate([[odd], symbols == _QUOTE]))[1:]
+        newlines = np.cumsum(symbols == _NEWLINE)
+        ends = np.flatnonzero((symbols == _NEWLINE) & ~inside)
+        separators = np.cumsum((symbols == separator) & ~inside)
+        if ends.size:
+            found = 1 + np.diff(separators[ends], prepend=1 - fields)
+            length = np.diff(ends, prepend=-1 - size) - 1
+            blank = (length == 0) | ((length == 1) & (np.append(before, symbols)[ends] == _RETURN))
+            starts = np.concatenate([[begun], line + newlines[ends[:-1]]])
+            names = names or int(found[0])
+            if (wrong := np.flatnonzero((found != names) & ~blank)).size:
+                place = int(wrong[0])
+                last = line + int(newlines[ends[place]]) - 1
+                several = bool(last > starts[place])
+                return Irregular(line=int(starts[place]), fields=int(found[place]), names=names, several=several)
+            begun, fields, size = line + int(newlines[ends[-1]]), 1, 0
+        rest = int(ends[-1]) + 1 if ends.size else 0
+        fields += int(separators[-1] - (separators[rest - 1] if rest else 0))
+        size += symbols.size - rest
+        line, odd, before = line + int(newlines[-1]), bool(inside[-1]), int(symbols[-1])
+    names = names or fields
+    if odd or (size and fields != names):
+        return Irregular(line=begun, fields=fields, names=names, several=line > begun, open=odd)
+    return None
 
 
 def lines_of(path: Path, encoding: str, records: Sequence[int]) -> list[int]:

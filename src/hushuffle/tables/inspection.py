@@ -17,6 +17,7 @@ import polars as pl
 
 from hushuffle.model import Progress
 from hushuffle.tables.csv_form import KINDS, UTF8, CsvForm, text_blocks
+from hushuffle.tables.ids import normal
 from hushuffle.tables.labels import Tidying
 from hushuffle.tables.readings import Reading, days
 from hushuffle.tables.sources import Part, open_source, type_name
@@ -35,12 +36,15 @@ _MOSTLY: Final = 0.95
 _OWN: Final = 0.9
 """The share of different values in a column that are about as many as records: the estimate is off by 1.6 %, mostly."""
 
+_PERSONS: Final = 30
+"""A column of fewer different values says whose a record is only if its name says so."""
+
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _LINES: Final = 50
 _LIMIT: Final = 1 << 16
 _TIDY: Final = Tidying(trim=True, casefold=True)
 _PERSON: Final = re.compile(
-    r"(^|[\W_])(id|uid|user|person|people|member|client|customer|patient|respondent|employee|subject|email|e-mail|name)"
+    r"(^|[\W_])(id|nr|uid|user|person|people|member|client|customer|patient|respondent|employee|subject|email|e-mail|name)"
     r"([\W_]|id|$)",
     re.IGNORECASE,
 )
@@ -50,8 +54,8 @@ _PERSON: Final = re.compile(
 class Profile:
     """One column: `counts` are its values as text with how many records have them, most frequent first.
 
-    Of a column with very many different values they are those of the first records, and `distinct` is an estimate
-    (`exact` is False).
+    Of a column of a type that is not read, such as lists, only `missing` and `present` are known. Of a column with very
+    many different values `counts` are those of the first records, and `distinct` is an estimate (`exact` is False).
     """
 
     name: str
@@ -81,10 +85,27 @@ class Profile:
 
     @property
     def may_name_people(self) -> bool:
-        """Whether it may say whose a record is, with several records of one person."""
-        named = self.named_so
-        many = self.kind in ("text", "whole numbers") and self.distinct >= max(30, math.sqrt(self.present))
-        return self.repeats >= 1.2 and self.distinct > 1 and (named or (many and self.repeats >= 2))
+        """Whether it may say whose a record is, with several records of one person: its owner has to say."""
+        if self.kind not in ("text", "whole numbers") or self.distinct < 2:
+            return False
+        repeats = not self.exact or self.distinct < self.present
+        return repeats and (self.named_so or self.distinct >= _PERSONS)
+
+    @property
+    def names_people(self) -> bool:
+        """Whether that is so likely that nobody would ask for its values: by its name, or few records have each."""
+        few = self.distinct >= max(_PERSONS, math.sqrt(self.present)) and self.repeats >= 2
+        return self.may_name_people and (self.named_so or few or self.distinct >= _OWN * self.present)
+
+    @property
+    def repeated(self) -> int | None:
+        """How many values occur more than once; None: they are too many to be counted."""
+        return self.counts.filter(pl.col("count") > 1).height if self.exact else None
+
+    @property
+    def other_spellings(self) -> int:
+        """How many of the counted values are, as ids, another spelling of one of the others."""
+        return self.counts.height - self.counts.select(normal(pl.col("value"))).to_series().n_unique()
 
     @property
     def tidying(self) -> Tidying:
@@ -116,9 +137,16 @@ class Inspection:
 
 
 def inspect_table(
-    source: str, *, columns: Sequence[str] = (), base_folder: Path | None = None, progress: Progress | None = None
+    source: str,
+    *,
+    columns: Sequence[str] = (),
+    people: bool = False,
+    base_folder: Path | None = None,
+    progress: Progress | None = None,
 ) -> Inspection:
     """Return what is in `columns` of a table (all, if none are named): a file, a glob, or "statsmodels:NAME".
+
+    With `people` also the other columns that may say whose a record is.
 
     Encoding and separator of CSV files are guessed from the first one. Memory: a million different values at most, and
     the records being read.
@@ -137,7 +165,8 @@ def inspect_table(
         with first.plainly():
             form = guessed_form(first.path)
     parts = open_source(source, base_folder=folder, form=form)
-    names = tuple(columns) or tuple(parts[0].schema().names())
+    parts[0].dtypes(*columns)  # those that are named are there
+    names = tuple(columns) if columns and not people else tuple(parts[0].schema().names())
     tallies = [_Tally(name, held=max(1000, _HELD // len(names))) for name in names]
     total = sum(part.count() for part in parts) if progress else 0
     records = 0
@@ -156,21 +185,25 @@ def inspect_table(
         records=records,
         form=form,
         separator=None if form is None or parts[0].path is None else form.separator_of(parts[0].path),
-        columns=profiles,
+        columns=tuple(one for one in profiles if not columns or one.name in columns or one.may_name_people),
     )
 
 
 def _frames(part: Part, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Yield columns as text, null where they are missing or of a type that is not read."""
+    """Yield columns as text, null where they are missing; of a type that is not read, one text for all values."""
     wanted = [_text(name, dtype).alias(name) for name, dtype in zip(names, part.dtypes(*names), strict=True)]
     yield from part.batches(*wanted, rows=_ROWS)
 
 
 def _text(name: str, dtype: pl.DataType) -> pl.Expr:
-    if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
-        return pl.lit(None, dtype=pl.String)
+    if _unread(dtype):
+        return pl.when(pl.col(name).is_not_null()).then(pl.lit(""))
     reading = Reading.of(name, dtype, numeric=False, dates=dtype.is_temporal())
     return pl.when(~reading.missing).then(reading.texts)
+
+
+def _unread(dtype: pl.DataType) -> bool:
+    return dtype.is_nested() or dtype in (pl.Binary, pl.Object)
 
 
 class _Tally:
@@ -204,6 +237,8 @@ class _Tally:
 
     def profile(self, dtype: pl.DataType, *, typed: bool) -> Profile:
         """Return what was seen."""
+        if _unread(dtype):
+            self._counts, self._exact = self._counts.clear(), True
         return Profile(
             name=self.name,
             kind=self._kind(dtype),
@@ -216,7 +251,7 @@ class _Tally:
         )
 
     def _kind(self, dtype: pl.DataType) -> Kind:
-        if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+        if _unread(dtype):
             return "other"
         if not self._present:
             return "nothing"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+
+from hushuffle._checks import fail
+from hushuffle.tables.ids import normal_ids
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -16,70 +20,114 @@ _ROOM: Final = 1 << 20
 """So many records more than are kept are held before those beyond the limit are dropped."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Held:
+    """Records that are held, side by side: of whom, their words, values and numbers.
+
+    `spelled` is a hash of the id as it is written, and `seen` how many records were seen of the person, said by the
+    first that is held, 0 by the others.
+    """
+
+    whose: Words
+    words: Words
+    values: Integers
+    numbers: Words
+    spelled: Words
+    seen: Integers
+
+    def taken(self, places: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> _Held:
+        """Return some of them."""
+        return _Held(**{name: column[places] for name, column in vars(self).items()})
+
+
 class FewOfEach:
     """Takes records of people block by block, and keeps at most `most` of each: those with the smallest random words.
 
     The words are drawn for records, whatever their values: every choice among one person's records is equally likely.
-    32 bytes are held for each record that is kept, and those of at most 2**20 more. Persons are told apart by 64 bits
-    of a hash with a seed of its own; two that share it (for n people a chance of n**2/2**65) count as one
-    person, which keeps fewer records and promises no less.
+    48 bytes are held for each record that is kept, and those of at most 2**20 more. Persons are told apart by 64 bits
+    of a hash, with a seed of its own, of the normal form of their ids (`hushuffle.tables.ids`); two that share it (for
+    n people a chance of n**2/2**65) count as one person, which keeps fewer records and promises no less.
 
     >>> keep = FewOfEach(2)
     >>> words = np.array([5, 1, 4, 3], dtype=np.uint64)
     >>> keep.add(pl.Series(["a", "a", "a", "b"]), words, np.array([0, 1, 2, 3]))
-    >>> keep.people, sorted(keep.values.tolist()), keep.left_out
-    (2, [1, 2, 3], 1)
+    >>> keep.people, sorted(keep.values.tolist()), keep.left_out, keep.largest
+    (2, [1, 2, 3], 1, 3)
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._seed = secrets.randbits(64)
-        self._held: list[tuple[Words, Words, Integers, Words]] = []
+        none, zeros = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
+        self._held = [_Held(whose=none, words=none, values=zeros, numbers=none, spelled=none, seen=zeros)]
+        self._several: set[int] = set()
         self._fresh = self._taken = 0
 
     def add(
         self, persons: pl.Series, words: Words, values: Integers, records: npt.NDArray[np.integer] | None = None
     ) -> None:
         """Take more records: whose they are (text), a random word for each, their values, and their numbers if any."""
-        numbers = np.zeros(values.size, dtype=np.uint64) if records is None else records.astype(np.uint64)
-        digests = persons.hash(seed=self._seed).to_numpy()
-        self._held.append((digests, words, values, numbers))
+        block = _Held(
+            whose=normal_ids(persons).hash(seed=self._seed).to_numpy(),
+            words=words,
+            values=values,
+            numbers=np.zeros(values.size, dtype=np.uint64) if records is None else records.astype(np.uint64),
+            spelled=persons.hash(seed=self._seed).to_numpy(),
+            seen=np.ones(values.size, dtype=np.int64),
+        )
+        self._held.append(block)
         self._fresh += values.size
         self._taken += values.size
-        if self._fresh > _ROOM + (self._held[0][0].size if len(self._held) > 1 else 0):
+        if self._fresh > _ROOM + self._held[0].values.size:
             self._settle()
 
     @property
     def people(self) -> int:
         """How many different people have records."""
-        return int(np.unique(self._settle()[0]).size)
+        return int(np.unique(self._settle().whose).size)
 
     @property
     def values(self) -> Integers:
         """The values of the records that are kept, in an order that says nothing."""
-        return self._settle()[2]
+        return self._settle().values
 
     @property
     def records(self) -> Words:
         """The numbers of the records that are kept, in the same order."""
-        return self._settle()[3]
+        return self._settle().numbers
 
     @property
     def left_out(self) -> int:
         """How many records were too many."""
         return self._taken - self.values.size
 
-    def _settle(self) -> tuple[Words, Words, Integers, Words]:
+    @property
+    def largest(self) -> int:
+        """How many records one person has, at most."""
+        return int(self._settle().seen.max(initial=0))
+
+    def refuse_spellings(self, column: str) -> None:
+        """Raise `DataError` if ids of the `column` are one person's, but written in several ways."""
+        self._settle()
+        if self._several:
+            fail(
+                f"column {column!r}: {len(self._several):,} ids are written in several ways: with and without capital "
+                "letters, spaces, leading zeros, a plus sign or .0. They are the same people, or nobody can tell. "
+                "Write each id in one way; people whose ids differ in nothing else need other ids."
+            )
+
+    def _settle(self) -> _Held:
         """Drop what is too much, and return what is kept."""
-        if self._fresh or not self._held:
-            empty = np.zeros(0, dtype=np.uint64)
-            parts = [*self._held, (empty, empty, np.zeros(0, dtype=np.int64), empty)]
-            digests, words, values, numbers = (np.concatenate(column) for column in zip(*parts, strict=True))
-            order = np.lexsort((words, digests))
-            digests = digests[order]
-            first = np.append(True, digests[1:] != digests[:-1])[: digests.size]
-            place = np.arange(digests.size)
-            kept = place - np.maximum.accumulate(np.where(first, place, 0)) < self._most
-            chosen = order[kept]
-            self._held, self._fresh = [(digests[kept], words[chosen], values[chosen], numbers[chosen])], 0
+        if self._fresh:
+            blocks = [vars(block) for block in self._held]
+            held = _Held(**{name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]})
+            held = held.taken(np.lexsort((held.words, held.whose)))
+            first = np.append(True, held.whose[1:] != held.whose[:-1])
+            start = np.flatnonzero(first)
+            seen = np.zeros_like(held.seen)
+            seen[start] = np.add.reduceat(held.seen, start)
+            whose = np.maximum.accumulate(np.where(first, np.arange(first.size), 0))
+            self._several.update(held.whose[held.spelled != held.spelled[whose]].tolist())
+            kept = np.arange(first.size) - whose < self._most
+            self._held, self._fresh = [replace(held, seen=seen).taken(kept)], 0
         return self._held[0]

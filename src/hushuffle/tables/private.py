@@ -156,6 +156,7 @@ def load_column(
         persons = table["person"] if kept is None else table["person"].filter(pl.Series(kept))
         keep = FewOfEach(reports_per_person)
         keep.add(persons, coins.words(values.size), values, np.arange(values.size))
+        keep.refuse_spellings(person)
         people, beyond, chosen = keep.people, keep.left_out, np.sort(keep.records)
         values = values[chosen]
         places = np.arange(codes.size) if kept is None else np.flatnonzero(kept)
@@ -303,8 +304,7 @@ class ColumnBatches:
     """The records of `column` in files, folders, globs or bundled data sets, read part by part in bounded memory.
 
     `answers` says what its values mean; the text of the columns `ids` and `person`, if there are any, is read beside
-    it. Messages call a source as `called` says, for its name may be private; no message shows a value. CSV files are of
-    this `form`.
+    it. Messages call a source as `called` says; no message shows a value. CSV files are of this `form`.
 
     Records that do not fit are counted to the end of all files, and refused then (`WrongRecords`): after the first one
     nothing more is given.

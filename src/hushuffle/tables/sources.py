@@ -1,8 +1,8 @@
 """Where a column comes from: files, globs, bundled data sets; opened lazily, errors in plain words.
 
 No message shows what a file holds: neither a value nor the name of a column that was not asked for (without a line of
-names, or with a stray quotation mark in it, records are taken for names). The name of a file that was found, in a
-folder or by a glob, is not shown either: it may be made of an id.
+names, or with a stray quotation mark in it, records are taken for names). Files are called by their names, also those
+that were found in a folder or by a glob: who gives files names of people must not show messages to others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,17 @@ from hushuffle._checks import fail
 from hushuffle.errors import MissingDependencyError
 from hushuffle.files.causes import cause
 from hushuffle.files.interrupts import stop_if_asked
-from hushuffle.tables.csv_form import KINDS, UTF8, CsvForm, lines_of, pieces, record_ends, separator_name, text_blocks
+from hushuffle.tables.csv_form import (
+    KINDS,
+    UTF8,
+    CsvForm,
+    first_irregular,
+    lines_of,
+    pieces,
+    record_ends,
+    separator_name,
+    text_blocks,
+)
 from hushuffle.tables.parquet import ROWS, UnreadableFile, read_parquet
 
 _BUNDLED: Final = "statsmodels"
@@ -78,7 +88,7 @@ class Part:
 
     def collect(self, *wanted: pl.Expr) -> pl.DataFrame:
         """Return the `wanted` expressions, read in chunks."""
-        return self._whole(self._looking(wanted)).drop(_LOOKED, strict=False)
+        return self._looked(self._whole(self._looking(wanted)))
 
     def batches(self, *wanted: pl.Expr, rows: int) -> Iterator[pl.DataFrame]:
         """Yield the `wanted` expressions, about so many rows at a time, in order."""
@@ -87,8 +97,10 @@ class Part:
             yield from (frame for frame in self._answers(query, rows) if frame.height)
             return
         with self.plainly():
+            looked = False
             for frame in query.collect_batches(chunk_size=rows, maintain_order=True):
-                yield frame.drop(_LOOKED, strict=False)
+                yield self._looked(frame, before=looked)
+                looked = looked or (_LOOKED in frame.columns and bool(frame[_LOOKED].any()))
 
     def distinct(self, wanted: pl.Expr) -> list[str]:
         """Return the different values of the text `wanted`, read in chunks."""
@@ -113,10 +125,18 @@ class Part:
     def _looking(self, wanted: Sequence[pl.Expr]) -> pl.LazyFrame:
         """Return a query of `wanted` that looks at every field of a CSV file.
 
-        Only then a row with too many fields, whose values may stand in the wrong columns, is noticed.
+        Only then a row with too many fields, whose values may stand in the wrong columns, is noticed. A row may have
+        too few if its last field is missing, and another one is not.
         """
-        looked = () if self.typed else (pl.any_horizontal(pl.all().is_null()).alias(_LOOKED),)
-        return self.frame.select(*wanted, *looked)
+        short = pl.last().is_null() & pl.any_horizontal(pl.all().is_not_null())
+        return self.frame.select(*wanted, *(() if self.typed else (short.alias(_LOOKED),)))
+
+    def _looked(self, frame: pl.DataFrame, *, before: bool = False) -> pl.DataFrame:
+        """Return what was wanted; refused if a row has too few fields, unless the file was looked through before."""
+        if _LOOKED in frame.columns and not before and frame[_LOOKED].any():
+            with self.plainly():
+                self._refuse_irregular()
+        return frame.drop(_LOOKED, strict=False)
 
     def _whole(self, query: pl.LazyFrame) -> pl.DataFrame:
         if self._apart:
@@ -147,11 +167,33 @@ class Part:
         if self.path is None:
             fail(f"{self.name} cannot be read.")
         _refuse_other_encodings(self)
+        self._refuse_irregular()
         _unreadable(
             f"{self.name} is not a well-formed CSV file: a row has more fields than the first line has names, "
             f"or a quotation mark is never closed. Put quotation marks around fields that contain {self._separated}.",
             self.path,
         )
+
+    def _refuse_irregular(self) -> None:
+        """Raise `DataError` with the line of the first row that does not fit the names, if there is one."""
+        assert self.path is not None
+        found = first_irregular(self.path, self._form)
+        if found is None:
+            return
+        here = f"the row that begins in line {found.line:,} has {found.fields:,} and {found.names:,}"
+        if found.open:
+            what = f"a quotation mark is never closed: the row that begins in line {found.line:,} does not end"
+        elif found.fields > found.names:
+            what = f"a row has more fields than the first line has names: {here}"
+        else:
+            what = f"a row has fewer fields than the first line has names: {here}"
+        if found.several and not found.open:
+            what += ", or a quotation mark is never closed in it"
+        if found.fields < found.names and not found.open:
+            advice = f"Write all {self._separated} of a row, also where a value is missing."
+        else:
+            advice = f"Put quotation marks around fields that contain {self._separated}."
+        _unreadable(f"{self.name} is not a well-formed CSV file: {what}. {advice}", self.path)
 
     @property
     def _separated(self) -> str:
@@ -241,7 +283,7 @@ def open_folder(source: str, *, base_folder: Path, form: CsvForm | None = None) 
         fail(f"{source} cannot be read: {cause(error)}.")
     if not files:
         fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
-    return tuple(_file(path, name, form) for path, name in found(files, source))
+    return tuple(_file(path, name, form) for path, name in found(files, base_folder))
 
 
 def open_all(
@@ -268,16 +310,13 @@ def files_of(sources: Sequence[str], *, base_folder: Path = Path()) -> dict[Path
     return {part.path.resolve(): part.name for part in parts if part.path is not None}
 
 
-def found(paths: Sequence[Path], source: str) -> list[tuple[Path, str]]:
-    """Return files that were found in a folder or by a glob, each with a name for messages: its place in the list.
+def found(paths: Sequence[Path], folder: Path) -> list[tuple[Path, str]]:
+    """Return files that were found in a folder or by a glob, each with its name for messages, relative to `folder`.
 
-    >>> [name for _, name in found([Path("in/ann.csv"), Path("in/bob.csv")], "in/")]
-    ['in/ (file 1 of 2, sorted by name)', 'in/ (file 2 of 2, sorted by name)']
+    >>> [name for _, name in found([Path("data/in/ann.csv"), Path("/tmp/bob.csv")], Path("data"))]
+    ['in/ann.csv', '/tmp/bob.csv']
     """
-    return [
-        (path, f"{source} (file {place:,} of {len(paths):,}, sorted by name)")
-        for place, path in enumerate(paths, start=1)
-    ]
+    return [(path, str(path.relative_to(folder) if path.is_relative_to(folder) else path)) for path in paths]
 
 
 def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
@@ -294,7 +333,7 @@ def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
     paths = [base_folder / name for name in names if not (base_folder / name).is_dir()]
     if not paths:
         fail(f"{source} matches no file.{_where(base_folder)}")
-    return found(paths, source)
+    return found(paths, base_folder)
 
 
 def _where(base_folder: Path) -> str:
@@ -314,7 +353,9 @@ def _scanned(path: Path, form: CsvForm) -> pl.LazyFrame:
     """Return a query of all columns of a CSV file as text: what a field means is for the categories to say."""
     separator = form.separator_of(path)
     if not form.decoded:
-        return pl.scan_csv(path, infer_schema=False, glob=False, separator=separator)
+        # Given names, the file is opened here and now, whose errors are for `plainly` to say: only where it helps.
+        names = _unquoted if _quotes_in_names(path) else None
+        return pl.scan_csv(path, infer_schema=False, glob=False, separator=separator, with_column_names=names)
 
     def frames(columns: list[str] | None, predicate: object, rows: int | None, _: int | None) -> Iterator[pl.DataFrame]:
         assert predicate is None  # nothing that is asked of a file filters it
@@ -341,7 +382,23 @@ def _frames(path: Path, encoding: str, separator: str) -> Iterator[pl.DataFrame]
             content = piece.lstrip(b"\r\n")
         else:
             content = header + piece
-        yield pl.read_csv(BytesIO(content), infer_schema=False, separator=separator)
+        frame = pl.read_csv(BytesIO(content), infer_schema=False, separator=separator)
+        frame.columns = _unquoted(frame.columns)
+        yield frame
+
+
+def _unquoted(names: list[str]) -> list[str]:
+    """Return names of columns as they are meant: a quotation mark inside of quotation marks is written twice."""
+    return [name.replace('""', '"') for name in names]
+
+
+def _quotes_in_names(path: Path) -> bool:
+    """Return whether the line of names holds a quotation mark that is written twice; False if it cannot be read."""
+    try:
+        start = next(text_blocks(path, UTF8), b"").lstrip(b"\xef\xbb\xbf\r\n")
+    except (OSError, EOFError, zlib.error, UnicodeError):
+        return False
+    return b'""' in start[: next(iter(record_ends(start)), len(start))]
 
 
 def _bundled(name: str, source: str) -> Part:

@@ -1,0 +1,93 @@
+"""What looks wrong in a column: marks of missing answers, typing errors, a value where its name should be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from hushuffle.tables.inspection import Profile
+
+_MARKS: Final = frozenset(
+    (
+        *("", "-", "--", "---", "\u2013", "\u2014", ".", "?", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil"),
+        *("k.a.", "k. a.", "keine angabe", "s/d", "s.d.", "n.s.p.", "nsp", "missing", "no data", "not available"),
+    )
+)
+_CODES: Final = re.compile(r"-?9{1,4}|-1|0")
+"""Numbers that stand for a missing answer among words."""
+
+_SHORTEST: Final = 4
+_TIMES: Final = 10
+"""A typing error is so many times rarer than what was meant, at least."""
+
+_LOOKED: Final = 2000
+_MEANT: Final = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubt:
+    """A value that so many records have and that may be wrong; `meant` is what it may stand for, None: no answer."""
+
+    value: str
+    records: int
+    meant: str | None = None
+
+
+def missing_marks(column: Profile) -> tuple[Doubt, ...]:
+    """Return the values of a column that look as if they said that there is no answer."""
+    if column.kind == "dates" or not column.exact:
+        return ()
+    rows = column.counts.head(_LOOKED).iter_rows()
+    return tuple(
+        Doubt(value=value, records=count)
+        for value, count in rows
+        if (mark := value.strip().casefold()) in _MARKS or (column.kind == "text" and _CODES.fullmatch(mark))
+    )
+
+
+def typing_errors(column: Profile) -> tuple[Doubt, ...]:
+    """Return the values of a column of text that are one letter away from one that is far more frequent.
+
+    >>> counts = pl.DataFrame({"value": ["weekly", "never", "weekly.", "nevr"], "count": [400, 300, 35, 30]})
+    >>> column = Profile(name="x", kind="text", type="text", missing=0, distinct=4, exact=True, present=765,
+    ...                  counts=counts)
+    >>> [(doubt.value, doubt.meant) for doubt in typing_errors(column)]
+    [('weekly.', 'weekly'), ('nevr', 'never')]
+    """
+    if column.kind != "text" or not column.exact:
+        return ()
+    return tuple(_errors(list(column.counts.head(_LOOKED).iter_rows())))
+
+
+def _errors(rows: list[tuple[str, int]]) -> Iterator[Doubt]:
+    meant = [(value, value.strip().casefold(), count) for value, count in rows[:_MEANT]]
+    for value, count in rows:
+        plain = value.strip().casefold()
+        if len(plain) < _SHORTEST or any(letter.isdigit() for letter in plain):
+            continue
+        for other, likely, times in meant:
+            if times >= _TIMES * count and _one_apart(plain, likely):
+                yield Doubt(value=value, records=count, meant=other)
+                break
+
+
+def _one_apart(one: str, other: str) -> bool:
+    """Return whether a letter less, more or another, or two that changed places, make one text of the other."""
+    short, long = sorted((one, other), key=len)
+    if len(long) - len(short) > 1 or len(short) < _SHORTEST or one == other:
+        return False
+    place = next((place for place, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(short) < len(long):
+        return short[place:] == long[place + 1 :]
+    swapped = short[:place] + short[place : place + 2][::-1] + short[place + 2 :]
+    return short[place + 1 :] == long[place + 1 :] or swapped == long
+
+
+def names_a_value(column: Profile) -> bool:
+    """Return whether the name of a column is a number, or one of its values: the line of names may be missing."""
+    number = pl.Series([column.name.strip()]).cast(pl.Float64, strict=False).is_not_null().item()
+    return bool(number) or column.name in column.counts["value"].head(_LOOKED).to_list()

@@ -196,8 +196,9 @@ def test_deviation_without_predicted_error() -> None:
 
 
 def test_measured_far_from_predicted_is_reported() -> None:
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=9)
     utility = Utility(predicted=np.array([0.1]), measured=np.array([0.3]), z=np.array([12.0]), repetitions=10)
-    assert [warning.key for warning in _about_accuracy(utility)] == ["measured-differs"]
+    assert [warning.key for warning in _about_accuracy(survey, utility)] == ["measured-differs"]
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,8 @@ def test_the_more_values_the_larger_a_deviation_may_be() -> None:
         z = np.zeros(values)
         z[0] = 5.5
         utility = Utility(predicted=np.ones(values), measured=np.ones(values), z=z, repetitions=10)
-        assert bool(list(_about_accuracy(utility))) == alarm
+        survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=9)
+        assert bool(list(_about_accuracy(survey, utility))) == alarm
 
 
 def test_charts_against_noise_need_noise_to_choose() -> None:

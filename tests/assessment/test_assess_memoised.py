@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 import hushuffle as hs
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.calibrate import calibrate
+from hushuffle.assessment.trials import worst_error
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
-from hushuffle.errors import SpecificationError
 from hushuffle.model import Bound, Finding, Report
 from hushuffle.specification import Specification, parse
 
@@ -73,9 +74,9 @@ def test_a_value_that_changes_costs_local_epsilons_and_the_target_is_held_agains
     assert {target.key: target.word for target in report.targets} == {
         "epsilon": "fail",
         "delta": "pass",
-        "guessing": "not known",
+        "guessing": "not shown",
     }
-    assert row(report, "vulnerability").sentence.endswith("all of yours together may say more.")
+    assert "from all 52 rounds, for people whose value changes 2 times at most" in row(report, "vulnerability").sentence
     assert "all 3 different reports that you may send" in row(report, "local-dp").sentence
     assert report.statement is not None
     assert "for people whose value changes 2 times at most" in report.statement.claim
@@ -117,8 +118,29 @@ def test_calibration_is_for_values_that_stay() -> None:
     assert choice.most.central.upper <= 0.15
     one_round = hs.dp.calibrate(protocol(), parameter="epsilon", epsilon=0.15, delta=1e-6)
     assert choice.most.local_epsilon == one_round.value
-    with pytest.raises(SpecificationError, match=r"changes: must be 0 for this, got 1. Whatever the crowd"):
-        calibrate(weekly(changes=1, targets=", epsilon = 0.15"))
+
+
+@pytest.mark.parametrize(("changes", "reports"), [(1, 2), (2, 3), (50, 3)])
+def test_calibration_where_values_change_finds_what_assess_calls_met(changes: int, reports: int) -> None:
+    """It was refused, although assess takes the same file. Of three values nobody keeps more than three reports."""
+    asked = weekly(changes=changes, targets=", epsilon = 1.5, local_epsilon = 2.0, standard_error = 0.2")
+    choice = calibrate(asked)
+    assert choice.most.local_epsilon == pytest.approx(1.5 / reports, rel=1e-6)
+    assert (choice.met, choice.reports) == (True, reports)
+    text = asked.effective().replace("epsilon = 1.0", f"epsilon = {choice.most.local_epsilon!r}", 1)
+    report = assess(parse(text))
+    assert report.met
+    assert row(report, "central-dp").bound.upper == choice.most.central.upper
+
+
+def test_calibration_says_how_many_people_it_takes_whichever_target_binds() -> None:
+    changing = calibrate(weekly(changes=1, targets=", epsilon = 1.5, standard_error = 0.02"))
+    local = calibrate(weekly(targets=", epsilon = 1.5, local_epsilon = 0.5, standard_error = 0.02"))
+    for choice, noise in ((changing, 0.75), (local, 0.5)):
+        assert choice.most.local_epsilon == pytest.approx(noise, rel=1e-6)
+        assert choice.people is not None
+        chosen = protocol(n=choice.people, epsilon=choice.most.local_epsilon)
+        assert worst_error(chosen) <= 0.02 < worst_error(replace(chosen, n=choice.people - 1))
 
 
 def test_the_smallest_batch_is_that_of_one_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import hushuffle as hs
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.calibrate import calibrate
 from hushuffle.errors import SpecificationError
+from hushuffle.questions.qif.guessing import guarantee_vulnerability
 from hushuffle.report.formatting import asked
 from hushuffle.specification import Specification, parse
 
@@ -37,8 +38,10 @@ def test_the_first_row_is_about_all_that_one_person_gives() -> None:
     assert rows["central-dp-one-round"].bound == hs.dp.epsilon(protocol(900), delta=1e-6, reports_per_person=3)
     assert rows["local-dp"].bound.upper == pytest.approx(12.0)
     assert "all 4 rounds, with up to 3 reports of each person in each" in rows["central-dp"].sentence
-    assert "all 12 reports that you may send" in rows["local-dp"].sentence
-    assert "one report alone" in rows["vulnerability"].sentence
+    assert rows["local-dp"].sentence == "If the shuffler fails, your answers are practically readable."  # e^12
+    guess = guarantee_vulnerability(3, epsilon=rows["central-dp"].bound.upper, delta=1e-6)
+    assert rows["vulnerability"].bound == guess
+    assert "from all 4 rounds, with up to 3 reports of each person in each" in rows["vulnerability"].sentence
     assert "900 reports, up to 3 of each person" in report.question
 
 
@@ -59,8 +62,7 @@ def test_the_first_page_is_about_a_person() -> None:
     assert "asked 20 times" in cases["rounds"].case
     got = {target.key: target for target in report.targets}
     assert got["epsilon"].got == report.findings[0].bound
-    assert got["guessing"].got is None
-    assert "one report alone" in got["guessing"].reason
+    assert got["guessing"].got == guarantee_vulnerability(3, epsilon=report.findings[0].bound.upper, delta=1e-6)
     assert got["people"].got is not None
     assert got["people"].got.upper == 300  # at least: 900 reports of at most three each
     local = got["local_epsilon"].got
@@ -86,10 +88,19 @@ def test_colluders_tell_all_of_their_reports() -> None:
 def test_who_sent_a_report_has_no_figure_where_a_person_gives_several() -> None:
     report = assess(survey("n = 900, k = 3, reports_per_person = 3"))
     reasons = {row.question: row.reason for row in report.unanswered}
-    assert "a person may give several" in reasons["re-identification"]
-    assert "a person may give several" in reasons["identity-information"]
+    assert reasons["re-identification"].endswith("here it is up to 3 reports of each person.")
     rounds = assess(survey("n = 900, k = 3", rounds=2))
-    assert {row.question for row in rounds.findings} >= {"re-identification", "central-dp-one-round"}
+    assert {row.question for row in rounds.findings} == {
+        "central-dp",
+        "central-dp-one-round",
+        "local-dp",
+        "vulnerability",
+    }
+    assert rounds.statement is not None
+    said = {row.key: row.sentence for row in rounds.statement.anonymity}
+    assert said["singling-out"].endswith("here it is all 2 rounds.")
+    assert said["linkability"] == "Not known, for the same reason."
+    assert not any(chart.key.startswith("guessing") for chart in rounds.charts), "they are of one report"
 
 
 def test_charts_are_about_a_person_too() -> None:

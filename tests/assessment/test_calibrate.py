@@ -157,15 +157,14 @@ def test_a_target_that_chance_alone_misses_is_refused() -> None:
         choose(targets="epsilon = 0.3, guessing = 0.4")
 
 
-def test_guesses_from_several_reports_are_not_known_and_so_not_met() -> None:
-    """It was refused, although assess takes the same file."""
+def test_guesses_from_several_reports_follow_from_the_central_epsilon_of_all() -> None:
     choice = choose(
         people="n = 900, k = 2, reports_per_person = 3", targets="epsilon = 2.5, guessing = 0.9, people = 400"
     )
     assert {target.key: target.word for target in choice.targets} == {
         "epsilon": "pass",
         "delta": "pass",
-        "guessing": "not known",
+        "guessing": "not shown",
         "people": "fail",
     }
     (people,) = [target.got for target in choice.targets if target.key == "people"]

@@ -328,3 +328,18 @@ def test_the_report_and_the_specifications(tmp_path: Path) -> None:
     assert all(isinstance(row, Candidate) for row in found.rows)
     assert all(isinstance(miss, Miss) for miss in found.missed)
     assert math.isfinite(found.rows[0].bits)
+
+
+def test_a_year_of_weekly_questions_is_answered_with_what_would_have_to_change() -> None:
+    """Local epsilons of 52 reports add up to more than a file may say: that is no error of the file."""
+    found = choose(
+        {
+            "rounds": 52,
+            "population": {"n": 12_000, "k": 6},
+            "randomizer": {"kind": "randomized-response", "epsilon": 1.8},
+            "shuffler": {"kind": "uniform"},
+            "targets": {"delta": 1e-6, "epsilon": 1.0, "local_epsilon": 2.0, "standard_error": 0.01},
+        }
+    )
+    assert found.rows == ()
+    assert any("no targets.local_epsilon" in advice.sentence for advice in found.advice)

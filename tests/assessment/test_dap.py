@@ -131,7 +131,7 @@ def test_a_task_says_what_devices_send_and_what_the_certificate_assumes() -> Non
 
 
 def test_the_page_names_all_keys_of_a_task() -> None:
-    page = (Path(__file__).parents[2] / "docs/how-to/export-to-dap.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/how-to/secure-sums.md").read_text(encoding="utf-8")
     made = task(sums_protocol("Prio3Histogram", 5), batch=70, asked={"reports_per_person": 1, "rounds": 1})
     for key in made.keys() - {"standards"}:
         assert f"| `{key}` |" in page

@@ -63,6 +63,7 @@ def test_a_mechanism_without_any_law_still_has_a_report(monkeypatch: pytest.Monk
     assert [path.name for path in report.write(made, tmp_path)] == [
         "report.html",
         "result.json",
+        "dpia.md",
         "specification.toml",
     ]
 

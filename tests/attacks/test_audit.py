@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -23,7 +24,7 @@ from hushuffle import (
     dp,
 )
 from hushuffle.attacks.audit import audit_mechanism, audit_protocol, audit_reports, audit_sampler
-from hushuffle.attacks.audit_study import audit_deployment
+from hushuffle.attacks.audit_study import audit_deployment, study_of
 from hushuffle.attacks.measured import measure
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
@@ -348,3 +349,42 @@ def test_no_shell_reads_a_command(
         assert main(arguments) == Exit.FAILED
         assert not (tmp_path / "made").exists()
     assert capsys.readouterr().out == ""
+
+
+def leaking(rng: np.random.Generator, share: float) -> Callable[[npt.NDArray[np.int64]], list[str]]:
+    """Randomized response of two values with epsilon = 1 that now and then prints its true value."""
+
+    def sample(codes: npt.NDArray[np.int64]) -> list[str]:
+        lies, leaks = rng.random(codes.size) > 1 / (1 + math.exp(-1)), rng.random(codes.size) < share
+        sent = np.where(lies, 1 - codes, codes).tolist()
+        return [f"debug-{code}" if leak else str(y) for code, y, leak in zip(codes, sent, leaks, strict=True)]
+
+    return sample
+
+
+def test_rare_reports_of_one_value_only_refute_a_claim() -> None:
+    found = audit_sampler(leaking(np.random.default_rng(1), 1e-4), (0, 1), claimed=1.01, trials=1_000_000)
+    assert found.refuted
+    assert found.epsilon.confidence == 0.95
+    for kinds in found.one_sided:
+        assert kinds.hits[0] > 10
+        assert kinds.hits[1] == 0
+    assert {(kinds.first, kinds.second) for kinds in found.one_sided} == {("0", "1"), ("1", "0")}
+    (sentence, *_, chance) = study_of(found, confidence=0.95, about="A program.").answers
+    assert "is refuted" in sentence
+    assert "at most 5 %" in chance
+    assert "Of 375,000 reports of each value, reports of the same few kinds came" in " ".join(
+        study_of(found, confidence=0.95, about="A program.").answers
+    )
+
+
+def test_an_honest_device_is_seldom_accused_for_rare_reports() -> None:
+    """Of 400 kinds of report, each a little likelier for one value, some come for one value alone by chance."""
+    rng, accused = np.random.default_rng(5), 0
+    weights = np.exp(np.tile([0.5, -0.5], 200)) * np.geomspace(1, 1e-4, 400)
+    laws = [law / law.sum() for law in (weights, np.exp(np.tile([-0.5, 0.5], 200)) * np.geomspace(1, 1e-4, 400))]
+    claimed = float(np.abs(np.log(laws[0] / laws[1])).max())
+    for _ in range(40):
+        first, second = (rng.choice(400, size=10_000, p=law) for law in laws)
+        accused += audit_reports([str(y) for y in first], [str(y) for y in second], claimed=claimed).refuted
+    assert accused <= 7  # 2 expected at most; 8 or more come with probability .001

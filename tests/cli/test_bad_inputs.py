@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -114,3 +115,27 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(folder: Path, kind: s
     assert "Permission denied" in ended.stderr
     assert file in ended.stderr
     assert "damaged" not in ended.stderr
+
+
+UNSEEN = "\x1b[31m\x9b31m\u200e\u200f\u202e\u2066\u2028\u2029\x07"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("terminal", [False, True])
+def test_nothing_that_is_printed_moves_or_reorders_what_a_terminal_shows(
+    terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"in{UNSEEN}.csv"
+    Path(name).write_text("wrong\nx\n", encoding="utf-8")
+    escaped = "".join(f"\\u{ord(character):04x}" for character in name)
+    Path("odd.toml").write_text(SURVEY.replace("FILE", escaped), encoding="utf-8")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["inspect", name, "--json"]) == Exit.DONE
+    shown = capsys.readouterr().out
+    assert json.loads(shown)["source"] == name, "what is escaped means the same in JSON"
+    said = refused(capsys, "assess", "odd.toml", "--out", "report")
+    assert "\\u001b[31m\\u009b31m\\u200e\\u200f\\u202e\\u2066\\u2028\\u2029\\u0007" in said
+    assert main(["inspect", name, "--column", "wrong", "--out", f"draft{UNSEEN}.toml"]) == Exit.DONE
+    for text in (shown, said.rpartition("hushuffle: ")[2], capsys.readouterr().out):
+        assert not set(text) & set(UNSEEN.replace("31m", "").replace("[", ""))

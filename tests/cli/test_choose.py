@@ -177,10 +177,11 @@ def test_compare_refuses(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_init_with_empty_lines_writes_what_assess_takes(typed: Type, capsys: pytest.CaptureFixture[str]) -> None:
-    typed("\n" * 5)
+    typed("\n" * 9)
     assert main(["init"]) == Exit.DONE
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
+    assert "9. Who reads what it releases?" in said, "how often answers change is asked only of several rounds"
     text = Path("survey.toml").read_text(encoding="utf-8")
     assert max(map(len, text.splitlines())) <= 80
     assert sum(line.startswith("# ") for line in text.splitlines()) >= 5
@@ -189,19 +190,70 @@ def test_init_with_empty_lines_writes_what_assess_takes(typed: Type, capsys: pyt
     assert (targets.delta, targets.standard_error) == (1e-6, 0.01)
     assert (targets.epsilon, targets.local_epsilon) == (0.5, 4.0)
     assert hs.assess(specification).met
-    typed("\n" * 5)
+    typed("\n" * 9)
     assert main(["init"]) == Exit.USAGE
     assert Path("survey.toml").read_text(encoding="utf-8") == text
 
 
-def test_init_asks_again_and_takes_answers(typed: Type, capsys: pytest.CaptureFixture[str]) -> None:
-    typed("one\nred,red\n1\n3\n many\n50,000,000\nx\n2 %\nz\nA\nD\n")
+WEEKLY = {
+    "kept, stays": ("no, yes", "12.000", "52", "0", "1", "2", "c", "b"),
+    "kept, changes": ("no, yes", "900k", "52", "9", "1", "2", "2", "c"),
+    "changes, so fresh": ("never, weekly, daily", "12 000", "12", "3", "1", "3", "c", "d"),
+    "fresh": ("4", "50,000", "4", "often", "1", "2", "b", "d"),
+    "several reports": ("no, yes", "20,000", "2", "often", "2", "3", "c", "d"),
+    "asked once, several reports": ("no, yes", "30k", "1", "3", "3", "c", "c"),
+}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if "several" in name else ()) for name in WEEKLY]
+)
+def test_what_init_writes_for_repeated_questions_meets_its_own_targets(name: str, typed: Type) -> None:
+    typed("\n".join([*WEEKLY[name], "Trust Ltd", "-"]) + "\n")
+    assert main(["init"]) == Exit.DONE
+    specification = load("survey.toml")
+    assert specification.statement.shuffler == "Trust Ltd"
+    assert specification.statement.analyst is None
+    assert specification.memoised is (True if name.startswith("kept") else None)
+    report = hs.assess(specification)
+    assert report.met, [target.sentence for target in report.targets]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_init_says_what_would_do_where_no_design_meets_the_targets(
+    typed: Type, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed("no, yes\n1000\n8\n5\n1\n3\nc\nb\n\n\n")
+    assert main(["init"]) == Exit.MISSED
+    said = " ".join(capsys.readouterr().out.split())
+    people = re.search(r"- With ([\d,]+) people: randomized response, reports kept for all 8 rounds\.", said)
+    assert people
+    assert "- If the shuffler is trusted (no limit for the case that it fails): randomized response, reports" in said
+    assert not Path("survey.toml").exists()
+    typed(f"no, yes\n{people[1]}\n8\n5\n1\n3\nc\nb\n\n\n")
+    assert main(["init"]) == Exit.DONE
+    assert hs.assess(load("survey.toml")).met
+
+
+def test_init_asks_again_and_takes_answers(
+    typed: Type, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed("one\nnever; daily\nred,red\n1\n3\n many\n1.5\n50,000,000\n\n0\n\nx\n2 %\nz\nA\nD\n\n\n")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert main(["init", "new.toml"]) == Exit.DONE
     said = capsys.readouterr().out
-    for message in ("two answers or more", "each answer once", "from 2 to 1,000,000.", "from 2 to 1,000,000,000"):
+    for message in (
+        "two answers or more, separated by commas",
+        "each answer once",
+        "from 2 to 1,000,000, for example 12,000.",
+        "from 2 to 1,000,000,000, for example 12,000.",
+        "from 1 to 10,000.",
+        "below 50, for example 0.5.",
+        "one of a, b, c, or",
+    ):
         assert message in said
-    assert "below 50." in said
-    assert "one of a, b, c, or" in said
     specification = load("new.toml")
     targets = specification.targets
     assert (targets.delta, targets.standard_error) == (1e-9, 0.02)
@@ -213,11 +265,14 @@ def test_init_that_ends_early_or_finds_nothing_leaves_nothing(
 ) -> None:
     typed("\n\n")
     assert main(["init"]) == Exit.USAGE
-    assert "five lines" in capsys.readouterr().err
-    typed("\n100\n0.1\na\na\n")
+    assert "the input ended before question 3" in capsys.readouterr().err
+    typed("\nmany\n1\n")
+    assert main(["init"]) == Exit.USAGE
+    assert "question 2: Give a whole number" in capsys.readouterr().err, "of a pipe no answer moves to another question"
+    typed("\n100\n\n\n0.1\na\na\n\n\n")
     assert main(["init"]) == Exit.MISSED
     assert "- With " in capsys.readouterr().out
-    typed("\n" * 5)
+    typed("\n" * 9)
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -53,6 +53,73 @@ def test_the_data_of_the_specification(capsys: pytest.CaptureFixture[str]) -> No
     assert "Reports are never overwritten" in capsys.readouterr().err
 
 
+def test_rows_of_a_person_are_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["collect", "specs/town.toml", "--out", "out"]) == Exit.DONE
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (
+        "One row is taken for one person: 300 rows, 300 people. If not, say whose a row is: population.person." in shown
+    )
+    for person in ("none", "id"):
+        text = SPECIFICATION.replace('data = "people.csv"', f'data = "people.csv", person = "{person}"')
+        (folder / "specs" / f"{person}.toml").write_text(text, encoding="utf-8")
+    assert main(["collect", "specs/none.toml", "--out", "none"]) == Exit.DONE
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "One row is taken for one person: 300 rows, 300 people. Wrote" in shown.replace("Dropped 1 record", "Wrote")
+    rows = [row % 50 for row in range(301)]
+    pl.DataFrame({"id": rows, "answer": ["yes"] * 301}).write_csv(folder / "specs" / "people.csv")
+    assert main(["collect", "specs/id.toml", "--out", "id"]) == Exit.DONE
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "These reports are of 50 people" in shown
+    assert "Rows of a person: 6.02 on average, 7 at most (the files do not record this)." in shown
+    assert "251 records were too many of one person" in shown
+
+
+def test_batches_of_a_person_with_several_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = SPECIFICATION.replace('data = "people.csv"', 'data = "*.csv", person = "id", reports_per_person = 2')
+    (folder / "specs" / "town.toml").write_text(text, encoding="utf-8")
+    (folder / "panel.toml").write_text("epsilon = 1.0\ndelta = 1e-6\n", encoding="utf-8")
+    rows = pl.DataFrame({"id": [row % 100 for row in range(300)], "answer": ["yes"] * 300})
+    rows.write_csv(folder / "specs" / "people.csv")
+    options = ["collect", "specs/town.toml", "--batches", "--out", "out", "--min-batch", "100"]
+    assert main(options) == Exit.DONE
+    rows.reverse().write_csv(folder / "specs" / "two.csv")
+    assert main(options) == Exit.DONE
+    shown = capsys.readouterr()
+    assert "nobody checks that they are: 200 people were counted in 2 batches so far." in shown.err
+    assert "These reports are of 100 people" in shown.out
+    assert pl.read_parquet("out/batch-0002/reports.parquet").height == 200
+    few = [*options[:-1], "101"]
+    rows.sort("id").write_csv(folder / "specs" / "few.csv")
+    assert main(few) == Exit.DONE
+    assert "No batch: there are fewer than 101 people" in capsys.readouterr().out
+
+
+def test_a_budget_adds_up_batches_and_stops_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["collect", "specs/town.toml", "--batches", "--out", "out", "--budget", "panel.toml", "--input", "in"]
+    (folder / "panel.toml").write_text("epsilon = 1.0\ndelta = 1e-6\n", encoding="utf-8")
+    (folder / "in").mkdir()
+    for day in range(1, 9):
+        answers = ["yes", "no"] * (150 + day)
+        pl.DataFrame({"answer": answers}).write_csv(folder / "in" / f"day-{day}.csv")
+        before = (folder / "panel.toml").read_text(encoding="utf-8"), list(folder.glob("out/*"))
+        ended = main(options)
+        shown = capsys.readouterr()
+        assert "nobody checks" not in shown.err
+        if ended != Exit.DONE:
+            break
+        assert f"Budget: {day} collection" in shown.out
+    assert 2 < day < 8
+    assert ended == Exit.FAILED
+    assert "allows central epsilon 1 for one person" in shown.err
+    assert before == ((folder / "panel.toml").read_text(encoding="utf-8"), list(folder.glob("out/*")))
+    assert BatchState.load(folder / "out.state.json").last == day - 1, "the file waits"
+    assert BatchState.load(folder / "out.state.json").claimed is None
+    used_up = (folder / "panel.toml").read_text(encoding="utf-8").replace("epsilon = 1.0", "epsilon = 0.1", 1)
+    (folder / "panel.toml").write_text(used_up, encoding="utf-8")
+    assert main(options) == Exit.FAILED
+    assert "is used up" in capsys.readouterr().err
+
+
 def test_inputs_and_a_key(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     pl.DataFrame({"id": range(500, 560), "answer": ["yes"] * 60}).write_csv("more.csv")
@@ -96,6 +163,9 @@ def test_a_state_that_cannot_be_written_is_a_warning(
     shown = capsys.readouterr()
     assert "Batch 1, made of 1 file." in shown.out
     assert shown.err == (
+        "hushuffle: warning: each person must be in one batch only, and nobody checks that they are: 300 rows, each "
+        "taken for another person, were counted in 1 batch so far. If the same people come again, say --budget, which "
+        "adds up all batches, or --key-file, which refuses them.\n"
         "hushuffle: batch 1 is released; the next run will note it: out.state.json cannot be written: No space left "
         "on device.\n"
     )
@@ -108,6 +178,7 @@ def test_a_state_that_cannot_be_written_is_a_warning(
         (["--id", "id"], "--id, --round and --new-key go with --key-file"),
         (["--round", "1"], "--id, --round and --new-key go with --key-file"),
         (["--key-file", "town.key"], "--key-file needs --id"),
+        (["--key-file", "env:TOWN", "--id", "id", "--new-key"], "--key-file env:TOWN: here a key is read from a file."),
         (["--key-file", "town.key", "--id", "id", "--round", "-1"], "`round` must be"),
         (["--min-batch", "0"], "`min_batch` must be"),
         (["--late", "drop"], "--late and --interrupted go with --batches"),

@@ -52,6 +52,8 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_work(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["inspect", "people.csv", "--out", "people.toml"]) == Exit.DONE
+    draft = (folder / "people.toml").read_text(encoding="utf-8")
+    (folder / "people.toml").write_text(draft.replace('person = "?"', 'person = "none"'), encoding="utf-8")
     assert main(["collect", "people.toml", "--out", "made"]) == Exit.DONE
     monkeypatch.setattr("hushuffle.assessment.deployment.assess", never)
     monkeypatch.setattr("hushuffle.collection.estimate.tally_columns", never)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import polars as pl
@@ -52,19 +53,34 @@ def test_the_owner_sees_what_is_there(folder: Path, capsys: pytest.CaptureFixtur
     assert shown.startswith("These are true data, for their owner alone")
     flat = " ".join(shown.split())
     assert "people.csv: 3,000 records, 6 columns shown. It seems to be windows-1252, with semicolons between" in flat
-    assert "user: values repeat, 15.5 records each. If they say whose a record is, some people have several" in flat
+    assert (
+        "user: 193 of 193 values occur more than once, 15.5 rows each on average. If they say whose a row is, these "
+        "3,000 rows are of 193 people."
+    ) in flat
     assert "key: another value in every record" in flat
     assert "town: 1 values differ from others by spaces or capital letters alone: trim and casefold." in flat
     assert 'encoding = "windows-1252"' in shown
     assert not list(folder.glob("*.toml"))
 
 
+def answer(file: Path, person: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text.count('\nperson = "?"\n') == 1
+    file.write_text(text.replace('\nperson = "?"', f'\nperson = "{person}"'), encoding="utf-8")
+
+
 @pytest.mark.parametrize("column", ["town", "age", "day"])
 @pytest.mark.parametrize("verb", ["assess", "collect"])
-def test_the_draft_is_taken_as_it_is(folder: Path, column: str, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_draft_is_taken_once_it_says_whose_a_row_is(
+    folder: Path, column: str, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "drafts").mkdir()
     assert main(["inspect", "people.csv", "--column", column, "--out", "drafts/survey.toml"]) == Exit.DONE
     assert "Wrote drafts/survey.toml" in capsys.readouterr().out
+    assert main([verb, "drafts/survey.toml", "--out", "made"]) == Exit.USAGE
+    message = " ".join(capsys.readouterr().err.split())
+    assert 'population.person: must be the column that says whose a row is, or "none", got "?".' in message
+    answer(folder / "drafts/survey.toml", "none")
     population = load("drafts/survey.toml").population
     people = population.read(folder / "drafts")
     assert people.n == ROWS
@@ -163,22 +179,118 @@ def test_the_drafted_column_is_not_simply_the_one_with_the_fewest_values(
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_column_that_repeats_people_is_drafted_as_a_comment(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "people.csv", "--out", "survey.toml"]) == Exit.DONE
-    written = Path("survey.toml").read_text(encoding="utf-8")
-    lines = written.splitlines()
-    place = lines.index('# person = "user"')
-    assert lines[place + 1] == "# reports_per_person = 1"
-    why = " ".join(line.removeprefix("# ") for line in lines[place - 2 : place])
-    assert why.startswith(
-        "Values of this column repeat, 15.5 records each. If it says whose a record is, one row is not"
-    )
-    assert load("survey.toml").population.read(Path()).n == ROWS
-    taken = written.replace("# person", "person").replace("# reports_per_person", "reports_per_person")
-    Path("taken.toml").write_text(taken, encoding="utf-8")
-    people = load("taken.toml").population.read(Path())
-    assert people.n == 193, "one report of each"
-    capsys.readouterr()
+@pytest.mark.parametrize("arguments", [[], ["--column", "town"]])
+def test_a_draft_asks_whose_a_row_is(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "people.csv", *arguments, "--out", "survey.toml"]) == Exit.DONE
+    assert "these 3,000 rows are of 193 people" in " ".join(capsys.readouterr().out.split())
+    lines = Path("survey.toml").read_text(encoding="utf-8").splitlines()
+    place = lines.index('person = "?"')
+    assert lines[place - 4].startswith('# Whose is a row? Replace "?" by the column')
+    assert lines[place - 3 : place] == [
+        '# person = "user"  # 15.5 rows of each value, 193 values',
+        '# person = "age"  # 33.3 rows of each value, 90 values',
+        "# With a column also: reports_per_person = 1, the most rows of one person that are kept.",
+    ]
+    answer(Path("survey.toml"), "user")
+    assert load("survey.toml").population.read(Path()).n == 193, "one report of each"
+    assert main(["inspect", "people.csv", "--column", "town", "--json"]) == Exit.DONE
+    assert [column["name"] for column in json.loads(capsys.readouterr().out)["columns"]] == ["user", "town", "age"]
     pl.DataFrame({"answer": ["yes", "no"] * 100}).write_csv("alone.csv")
-    draft = document(capsys, "alone.csv")["draft"]
-    assert "# person" not in str(draft)
+    draft = str(document(capsys, "alone.csv")["draft"])
+    assert draft.count("person = ") == 1
+    assert 'person = "?"' in draft
+
+
+def test_few_people_with_many_rows_are_flagged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """193 people with 232 rows each were taken for 44,809."""
+    rows = range(44_809)
+    pl.DataFrame(
+        {
+            "label": [row % 193 for row in rows],
+            "poi": [(row * 7) % 2_000 for row in rows],
+            "weather": [("sun", "rain", "snow")[row % 3] for row in rows],
+        }
+    ).write_parquet(folder / "checkins.parquet")
+    found = document(capsys, "checkins.parquet", "--out", "weather.toml")
+    assert found["drafted_for"] == "weather"
+    draft = str(found["draft"])
+    assert '# person = "label"  # 232.2 rows of each value, 193 values' in draft
+    assert '# person = "poi"  # 22.4 rows of each value, 2,000 values' in draft
+    assert main(["assess", "weather.toml", "--out", "report"]) == Exit.USAGE
+
+
+@pytest.mark.skipif("HUSHUFFLE_DATA" not in os.environ, reason="HUSHUFFLE_DATA does not name a folder of data sets")
+def test_people_of_a_public_table_of_check_ins(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pl.read_parquet(Path(os.environ["HUSHUFFLE_DATA"], "foursquare_nyc", "checkins.parquet"))
+    few = table.filter(pl.col("user") < 194).rename({"user": "label"}).with_columns(late=pl.col("minute") % 1440 > 1080)
+    few.write_parquet(folder / "checkins.parquet")
+    people = few["label"].n_unique()
+    draft = str(document(capsys, "checkins.parquet", "--out", "late.toml")["draft"])
+    assert f'# person = "label"  # {few.height / people:.1f} rows of each value, {people} values' in draft
+    answer(folder / "late.toml", "label")
+    assert load(str(folder / "late.toml")).population.read(folder).n == people
+
+
+def test_ids_that_occur_twice_are_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ids = [f"P{row:05}" for row in range(12_001)]
+    ids += ids[:260] + [one.lower() for one in ids[400:500]]
+    pl.DataFrame({"Patient-Nr": ids, "answer": ["no", "yes"] * 6180 + ["no"]}).write_csv(folder / "patients.csv")
+    assert main(["inspect", "patients.csv"]) == Exit.DONE
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "12,101 1.02" in shown
+    assert (
+        "Patient-Nr: 260 of 12,101 values occur more than once, 1.02 rows each on average. If they say whose a row is, "
+        "these 12,361 rows are of 12,101 people. 100 values differ from others only by spaces, capital letters or how "
+        "a number is written: as ids they are refused, for they may be the same people."
+    ) in shown
+    assert '# person = "Patient-Nr"' in shown
+    pl.DataFrame({"id": [*map(str, range(5000)), "7"]}).write_csv(folder / "one.csv")
+    assert main(["inspect", "one.csv"]) == Exit.DONE
+    assert "a little over 1" in " ".join(capsys.readouterr().out.split())
+
+
+def test_lists_are_not_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pl.DataFrame({"features": [[1, 2], None, [3]], "answer": ["no", "yes", "no"]})
+    frame.write_parquet(folder / "lists.parquet")
+    column = document(capsys, "lists.parquet")["columns"][0]  # type: ignore[index]
+    assert (column["kind"], column["missing"], column["values"]) == ("other", 1, [])
+    assert main(["inspect", "lists.parquet"]) == Exit.DONE
+    assert "List, not read" in capsys.readouterr().out
+    assert main(["inspect", "lists.parquet", "--column", "features"]) == Exit.DONE
+    assert "No specification is drafted" in capsys.readouterr().out
+
+
+def test_what_looks_wrong_is_pointed_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = {
+        "never": 900,
+        "wöchentlich": 800,
+        "daily": 700,
+        "wöchendlich": 40,
+        "NA": 68,
+        "  ": 61,
+        "k.A.": 25,
+        "99": 65,
+    }
+    answers |= {"-": 5, "dialy": 4}
+    given = [answer for answer, count in answers.items() for _ in range(count)]
+    pl.DataFrame({"id": range(len(given)), "answer": given}).write_csv(folder / "patients.csv")
+    assert main(["inspect", "patients.csv", "--column", "answer", "--out", "answers.toml"]) == Exit.DONE
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "answer: these look like missing answers: 'NA' (68), '99' (65), '" in shown
+    assert "(61), 'k.A.' (25), '-' (5). Only empty fields count as missing." in shown
+    assert "typing errors: 'wöchendlich' (40) of 'wöchentlich', 'dialy' (4) of 'daily'." in shown
+    draft = (folder / "answers.toml").read_text(encoding="utf-8")
+    assert "# These look like missing answers: 'NA' (68), '99' (65), 'k.A.' (25). If they are, make" in draft
+    assert "# 'wöchendlich' (40) looks like a typing error of 'wöchentlich'." in draft
+    assert "dialy" not in draft, "few records have it"
+    answer(folder / "answers.toml", "none")
+    assert load("answers.toml").population.read(folder).n == len(given)
+
+
+def test_a_table_without_names_is_pointed_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "bare.csv").write_text("P1,Bern,28\n" + "P2,Bern,30\nP3,Genf,28\n" * 50, encoding="utf-8")
+    assert main(["inspect", "bare.csv"]) == Exit.DONE
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The line of names may be missing: 'Bern', '28' look like a value." in shown
+    assert main(["inspect", "people.csv"]) == Exit.DONE
+    assert "line of names" not in capsys.readouterr().out

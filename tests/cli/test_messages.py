@@ -1,4 +1,4 @@
-"""No private value in any message: one secret in every cell, header, file name and id, every verb, every error."""
+"""No private value in any message: one secret in every cell, header and id, every verb, every error."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_processes_that_may_not_read(watch: Watch, suffix: str) -> None:
     case = {".csv": "quote in the header", ".csv.gz": "cut gzip", ".parquet": "struct"}[suffix]
     for mode in (0o600, 0):
         watch.put(suffix, FILES[case][1])
-        (watch.folder / FOLDER / f"{SECRET}-2{suffix}").chmod(mode)
+        (watch.folder / FOLDER / f"day-2{suffix}").chmod(mode)
         for verb in ("collect", "batches"):
             command = [*humble, sys.executable, "-m", "hushuffle", *VERBS[verb]]
             ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -289,22 +289,22 @@ def test_late_and_changed_files(watch: Watch) -> None:
     place, suffix = Path(FOLDER), ".csv"
     watch.put(suffix, FILES["too few"][1])
     assert watch.run(*options) == Exit.DONE
-    (place / f"{SECRET}-1.csv").write_bytes(FILES["too few"][1] + b"\n")
+    (place / "day-1.csv").write_bytes(FILES["too few"][1] + b"\n")
     assert watch.run(*options, "--late", "refuse") == Exit.FAILED
-    (place / f"{SECRET}-2.csv").write_bytes(FILES["unseen number"][1])
+    (place / "day-2.csv").write_bytes(FILES["unseen number"][1])
     assert watch.run(*options) == Exit.FAILED
     watch.put(suffix, FILES["too few"][1])
-    (place / f"{SECRET}-8.csv").write_bytes(FILES["unseen number"][1])
-    (place / f"{SECRET}-9.csv").write_bytes(FILES["unseen number"][1])
+    (place / "day-8.csv").write_bytes(FILES["unseen number"][1])
+    (place / "day-9.csv").write_bytes(FILES["unseen number"][1])
     assert watch.run(*options) == Exit.FAILED
-    (place / f"{SECRET}-9.csv").unlink()
-    (place / f"{SECRET}-8.csv").chmod(0)
+    (place / "day-9.csv").unlink()
+    (place / "day-8.csv").chmod(0)
     assert watch.run(*options, "--min-batch", "99") == Exit.DONE
 
 
 def test_paths_that_do_not_exist(watch: Watch) -> None:
     watch.put(".csv", FILES["too few"][1])
-    (watch.folder / FOLDER / f"{SECRET}-2.csv").unlink()
+    (watch.folder / FOLDER / "day-2.csv").unlink()
     for verb in ("collect", "columns", "assess", "attack", "analyse", "start", "assess reach"):
         assert watch.run(*VERBS[verb]) == Exit.FAILED
     assert watch.run("estimate", "nowhere") == Exit.FAILED

@@ -17,7 +17,7 @@ from hushuffle.papers import Request, Target
 
 def quick(request: Request) -> Report:
     request.tell("half", 0.5)
-    claims = (Claim(place="Figure 1", sentence="A is below B.", ours="It is.", verdict="confirmed"),)
+    claims = (Claim(place="Figure 1", quote="A < B", sentence="A is below B.", ours="It is.", verdict="confirmed"),)
     seed = f"Seed {request.seed}."
     return Report(key="jurado2023/figure-1", title="Quick", question="Is it?", claims=claims, answers=(seed,))
 
@@ -116,20 +116,23 @@ def test_all_papers_end_with_every_claim_and_its_verdict(capsys: pytest.CaptureF
     assert "hushuffle: skipped jurado2023/figure-10a: this target needs the data set adult." in said.err
     folder = Path("hushuffle-out/reproduce/all")
     assert said.out.splitlines() == [
-        "jurado2023/figure-1: 1 claim: 1 confirmed.",
+        "jurado2023/figure-1: 1 claim: 1 holds on other data.",
         "murakami2021/table-2: 1 claim: 1 confirmed.",
         "",
-        "2 claims: 2 confirmed.",
+        "2 claims: 1 confirmed, 1 holds on other data.",
         f"Wrote {folder}/index.html",
         f"Wrote {folder}/verdicts.json",
     ]
     assert json.loads((folder / "jurado2023-figure-1" / "study.json").read_text())["title"] == "Small"
     found = json.loads((folder / "verdicts.json").read_text())
     assert [(claim["target"], claim["verdict"]) for claim in found["claims"]] == [
-        ("jurado2023/figure-1", "confirmed"),
+        ("jurado2023/figure-1", "holds on other data"),
         ("murakami2021/table-2", "confirmed"),
     ]
-    assert found["tables"][0]["rows"] == [["jurado2023", 1, 1, 1, 0, 0, 0], ["murakami2021", 1, 1, 1, 0, 0, 0]]
+    assert found["tables"][0]["rows"] == [
+        ["jurado2023", 1, 1, 0, 0, 1, 0, 0],
+        ["murakami2021", 1, 1, 1, 0, 0, 0, 0],
+    ]
     assert "Not run: jurado2023/figure-10a" in found["answers"][0]
     page = (folder / "index.html").read_text()
     assert '<a href="jurado2023-figure-1/study.html">jurado2023/figure-1</a>' in page

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.model import Bound, Target
-from hushuffle.model.statement import Rule, met
+from hushuffle.model import Assumption, Bound, Target
+from hushuffle.model.statement import Rule, headline, met
 
 BRACKET = Bound(lower=0.1, upper=0.2, kind="bracket", unit="nats")
 
@@ -51,3 +53,52 @@ def test_what_is_no_target() -> None:
         target("about", 1.0)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="`reason` must be given where there is no figure"):
         Target(key="k", topic="Figure", rule="at most", asked=1.0, got=None)
+
+
+PEOPLE = Target(key="people", topic="People", rule="at least", asked=9.0, got=Bound.exact(10.0, unit="people"))
+EPSILON = Target(key="epsilon", topic="Central epsilon", rule="at most", asked=0.5, got=BRACKET)
+DELTA = Target(key="delta", topic="Check: delta", rule="below", asked=0.1, got=Bound.exact(1e-6, unit="probability"))
+LARGE = Target(key="delta", topic="Check: delta", rule="below", asked=0.1, got=Bound.exact(0.2, unit="probability"))
+OPEN, CONFIRMED = Assumption(key="a", sentence="A."), Assumption(key="b", sentence="B.", vouched="Anna")
+
+
+@pytest.mark.parametrize(
+    ("targets", "assumptions", "status", "sentence"),
+    [
+        ((EPSILON, DELTA), (CONFIRMED,), "met", "The one target is met."),
+        ((EPSILON, PEOPLE, DELTA), (), "met", "All 2 targets met."),
+        (
+            (EPSILON, DELTA),
+            (OPEN, CONFIRMED),
+            "not confirmed",
+            "The one target is met. 1 assumption is not confirmed: write who confirms each in [statement.vouched].",
+        ),
+        (
+            (DELTA,),
+            (CONFIRMED,),
+            "no privacy limit",
+            "No privacy limit was set: write one in [targets], for example epsilon = 1.",
+        ),
+        (
+            (DELTA, PEOPLE, PEOPLE),
+            (),
+            "no privacy limit",
+            "No privacy limit was set: write one in [targets], for example epsilon = 1. The other 2 targets are met.",
+        ),
+        ((EPSILON, LARGE), (), "not met", "The one target is met. A check failed: delta."),
+        ((replace(EPSILON, asked=0.05), PEOPLE), (OPEN,), "not met", "1 of 2 targets is not met: Central epsilon."),
+    ],
+)
+def test_the_first_line_is_good_news_only_with_a_privacy_limit_and_confirmed_assumptions(
+    targets: tuple[Target, ...], assumptions: tuple[Assumption, ...], status: str, sentence: str
+) -> None:
+    first = headline(targets, assumptions)
+    assert first is not None
+    assert (first.status, first.sentence) == (status, sentence)
+
+
+def test_a_check_is_no_target() -> None:
+    assert DELTA.check
+    assert not EPSILON.check
+    assert DELTA.sentence == "Check: delta: must be below 0.1, got 1.000e-06 (exact)."
+    assert headline(()) is None

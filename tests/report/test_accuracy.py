@@ -78,18 +78,6 @@ def test_a_prediction_that_differs_by_value_is_a_table() -> None:
     assert "0.01000 to 0.03000, depending on the value" in reading.sentences[0]
 
 
-def test_target_met_and_missed() -> None:
-    met, missed = read(assessment(2)), read(assessment(2), target=0.001)
-    assert met.verdict.startswith("Target met")
-    assert missed.verdict.startswith("Target missed")
-    assert read(assessment(2), target=None).verdict == ""
-
-
-def test_a_target_missed_by_a_hair_does_not_read_as_met() -> None:
-    reading = read(assessment(2), predicted=np.array([0.02, 0.02000001]), target=0.02)
-    assert reading.verdict == "Target missed: the largest predicted standard error is 0.02001; 0.02 was asked for."
-
-
 def test_z_is_read_as_chance_or_as_disagreement() -> None:
     fine, wrong = " ".join(read(assessment(7)).sentences), " ".join(read(assessment(7, wrong=True)).sentences)
     assert "Measured and predicted errors agree." in fine

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -32,22 +33,34 @@ def test_every_target_is_a_row_with_its_verdict() -> None:
         "not shown",
         "not known",
     ]
-    assert "3 of 4 targets are not met: Central epsilon; Standard error; Guessing." in words(MADE)
+    assert "3 of 3 targets are not met: Central epsilon; Standard error; Guessing." in words(MADE)
 
 
 def test_the_verdict_stands_before_everything_else() -> None:
     page, terminal = words(MADE), report.terminal(MADE)
-    assert page.index("3 of 4 targets are not met") < page.index("The analyst, knowing")
-    assert terminal.index("Verdict: 3 of 4 targets are not met") < terminal.index("The analyst,")
+    assert page.index("3 of 3 targets are not met") < page.index("The analyst, knowing")
+    assert terminal.index("Verdict: 3 of 3 targets are not met") < terminal.index("The analyst,")
 
 
-def test_met_targets_say_so() -> None:
-    one = replace(MADE, targets=MADE.targets[1:2])
-    two = replace(MADE, targets=MADE.targets[1:2] * 2)
-    assert [made.sentence for made in map(verdict, (one, two)) if made] == [
-        "The one target is met.",
-        "All 2 targets met.",
-    ]
+def test_the_box_is_green_only_where_nothing_is_missing() -> None:
+    assert MADE.statement is not None
+    confirmed = tuple(replace(row, vouched="Anna") for row in MADE.statement.assumptions)
+    good = replace(MADE.targets[0], asked=1.0)
+    sure = replace(MADE, targets=(good,), statement=replace(MADE.statement, assumptions=confirmed))
+    for made, status in (
+        (sure, "met"),
+        (replace(sure, statement=MADE.statement), "not confirmed"),
+        (replace(sure, targets=MADE.targets[1:2]), "no privacy limit"),
+        (replace(sure, targets=MADE.targets), "not met"),
+    ):
+        assert made.headline is not None
+        assert made.headline.status == status
+        box = f'<p class="notice {"met" if status == "met" else "warning"}"><strong>{made.headline.sentence}'
+        assert box in report.html(made)
+        assert made.headline.sentence[:40] in report.terminal(made)
+        said = json.loads(report.to_json(made))["verdict"]
+        assert (said["status"], said["sentence"]) == (status, made.headline.sentence)
+        assert said["met"] is made.met
     assert verdict(replace(MADE, targets=())) is None
     assert "Verdict" not in report.terminal(replace(MADE, targets=()))
 
@@ -67,7 +80,7 @@ def test_the_statement_is_text_and_never_markup() -> None:
 
 def test_what_nobody_vouches_for_is_said() -> None:
     shown = words(MADE)
-    assert "Devices run the mechanism. nobody yet" in shown
+    assert "Devices run the mechanism. not yet confirmed" in shown
     assert "Everybody sends one report. the works council" in shown
     assert "All tell Nobody is left. not known" in shown
     assert "Singling out? Not analysed." in shown
@@ -75,7 +88,7 @@ def test_what_nobody_vouches_for_is_said() -> None:
 
 def test_a_study_has_a_verdict_and_no_statement() -> None:
     made = replace(study(points=5), targets=MADE.targets)
-    assert "3 of 4 targets are not met" in words(made)
+    assert "3 of 3 targets are not met" in words(made)
     assert 'class="first-page"' not in report.html(made)
 
 

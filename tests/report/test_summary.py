@@ -48,7 +48,6 @@ def test_says_everything_that_matters() -> None:
         "0.08651 to 0.08661",
         "Warning: The randomness of this run",
         'Set seed = "secure"',
-        "Target met",
         "Predicted",
         "Measured",
     ):

@@ -240,9 +240,11 @@ def test_no_file(tmp_path: Path) -> None:
 
 def test_the_plan_of_the_guide_loads() -> None:
     page = (ROOT / "docs" / "how-to" / "plan-a-query.md").read_text(encoding="utf-8")
-    whole, noise, query = re.findall(r"^```toml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```toml(?: title=.*?)?\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    (whole,) = [block for block in blocks if "[targets]" in block]
+    noise, query = [block for block in blocks if block.startswith("[query")]
     assert parse_plan(whole).plan(20_000).applies
-    assert [one.epsilon for one in parse_plan(whole + noise).plan(20_000).releases] == [0.5, 0.5]
+    assert [one.epsilon for one in parse_plan(whole + noise).plan(20_000).releases] == [1.0]
     assert parse_plan(query + whole[whole.index("[traffic]") :]).plan(20_000).applies
 
 

@@ -11,6 +11,7 @@ import tomli_w
 
 from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, rounded
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
+from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.questions.dp.calibration import MOST_PEOPLE
 
 _NEAREST: Final = 2
@@ -58,8 +59,13 @@ def _less_private(wishes: Wishes, miss: Miss) -> Advice | None:
     if any(target.key not in _RELAXED or target.got is None for target in given.unmet):
         return None
     allowed = {one.key: rounded(one.got.upper, up=True) for one in given.unmet if one.got is not None}
-    words = " and ".join(f"targets.{key} = {value:g}" for key, value in allowed.items())
-    return _checked(_asking(wishes, allowed), miss.search, words)
+    # A local epsilon above what a file may say protects nothing: the target goes.
+    dropped = "local_epsilon" if allowed.get("local_epsilon", 0.0) > LARGEST_EPSILON else ""
+    words = " and ".join(
+        f"no targets.{key}" if key == dropped else f"targets.{key} = {value:g}" for key, value in allowed.items()
+    )
+    allowed = {key: value for key, value in allowed.items() if key != dropped}
+    return _checked(_asking(wishes, allowed, without=dropped), miss.search, words)
 
 
 def _less_accurate(wishes: Wishes, miss: Miss) -> Advice | None:

@@ -94,7 +94,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     charts = (
         *order.charts,
         *curves.privacy_charts(questions, protocol, delta=delta, central=central, exposure=exposure),
-        *curves.guessing_charts(questions, protocol),
+        *(curves.guessing_charts(questions, protocol) if exposure.total == 1 else ()),
     )
     tell("what if", 0.55)
     cases = scenarios(
@@ -124,7 +124,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     concerns = warnings.concerns(
         protocol, people=people, specification=specification, findings=order.findings, utility=utility
     )
-    error = None if utility is None else Bound.exact(float(utility.predicted.max()), unit="")
+    error = None if utility is None else Bound.exact(trials.worst_error(protocol), unit="")
     tell("done", 1.0)
     return Report(
         title=specification.title or "Assessment of a shuffled collection",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -11,11 +12,17 @@ from hushuffle.assessment import findings
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.targets import GUESSES
 from hushuffle.assessment.targets import targets as held_targets
-from hushuffle.assessment.trials import worst_error
+from hushuffle.assessment.trials import LEAST, error_of, least_accurate
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Bound, Finding, Population, Progress, Target, Warned, silent
 from hushuffle.numerics.roots import halved
-from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, smallest_people, with_local_epsilon
+from hushuffle.questions.dp.calibration import (
+    LARGEST_LOCAL,
+    Calibration,
+    excess,
+    smallest_people,
+    with_local_epsilon,
+)
 from hushuffle.questions.dp.calibration import calibrate as solve
 from hushuffle.specification import Specification, build_adversaries, build_protocol
 from hushuffle.specification._base import unfit
@@ -25,12 +32,10 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
 
 
-_STEPS: Final = 60
 _FEW_STEPS: Final = 24
 """As many halvings find a local epsilon to one part in a million."""
 
-LEAST: Final = 1e-6
-"""The smallest local epsilon that is tried."""
+_MOST_PEOPLE: Final = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +57,9 @@ class Choice:
 
     `most` is the largest local epsilon that meets the privacy targets, and `binding` the one of them that allows no
     more; `least` is the smallest that meets the accuracy target (None: no such target, or out of reach of every local
-    epsilon). `people` is how many it takes for central epsilon and accuracy (None: those there are will do, or no
-    number up to 10**9). `targets` are all that are asked, with what is got with the local epsilon of `most`, which
-    `warnings` are about too.
+    epsilon). `people` is how many it takes for privacy and accuracy (None: those there are will do, or no number up to
+    10**9). `reports` are how many are drawn of one person in all. `targets` are all that are asked, with what is got
+    with the local epsilon of `most`, which `warnings` are about too.
     """
 
     title: str
@@ -69,6 +74,7 @@ class Choice:
     people: int | None
     targets: tuple[Target, ...]
     binding: str = "epsilon"
+    reports: int = 1
     warnings: tuple[Warned, ...] = ()
 
     @property
@@ -105,9 +111,9 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     """
     tell = progress or silent
     targets, wished = specification.targets, wished_epsilon(specification)
-    exposure = Exposure.of(specification)
     tell("counting people", 0.0)
     people = specification.population.read(base_folder)
+    exposure = Exposure.of(specification, k=people.k)
     protocol = build_protocol(specification, n=people.n, k=people.k)
     if protocol.randomizer.chosen_epsilon is None:
         hint = "Calibration looks for the largest local epsilon; assess says what this mechanism promises."
@@ -124,9 +130,14 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     if wanted is not None:
         tell("looking for the most noise", 0.4)
         least = _least(protocol, wanted)
-        if best.standard_error > wanted and binding == "epsilon":
+        if best.standard_error > wanted:
             tell("looking for the number of people", 0.5)
-            needed = _people(protocol, epsilon=wished, delta=targets.delta, standard_error=wanted, exposure=exposure)
+            if binding == "local_epsilon" or exposure.drawn_again:
+                needed = _people_with(chosen, standard_error=wanted)  # this local epsilon is allowed in any crowd
+            elif binding == "epsilon":
+                needed = _people(
+                    protocol, epsilon=wished, delta=targets.delta, standard_error=wanted, exposure=exposure
+                )
     tell("comparing", 0.9)
     choice = Choice(
         title=specification.title or "Calibration of a shuffled collection",
@@ -141,6 +152,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         people=needed,
         targets=held(specification, chosen, exposure, best, people.population.least_people),
         binding=binding,
+        reports=exposure.total,
         warnings=deployment_warnings(chosen, delta=targets.delta),
     )
     tell("done", 1.0)
@@ -166,6 +178,8 @@ def solved(
 ) -> Calibration:
     """Return the value of a parameter that meets targets.epsilon, or refuse a target that none meets."""
     epsilon = wished_epsilon(specification)
+    if exposure.drawn_again:
+        return _of_kept_reports(protocol, exposure, epsilon=epsilon, delta=specification.targets.delta)
     try:
         return solve(
             protocol,
@@ -179,14 +193,46 @@ def solved(
         unfit("targets.epsilon", f"must be a target that some {name} meets", f"{epsilon:g}", "Allow a larger one.")
 
 
+def _of_kept_reports(protocol: Protocol, exposure: Exposure, *, epsilon: float, delta: float) -> Calibration:
+    """Return the largest local epsilon where a person keeps several reports: their local epsilons add up."""
+    value = min(epsilon / exposure.total, LARGEST_LOCAL) * (1 - 1e-9)
+    chosen, beyond = with_local_epsilon(protocol, value), value * (1 + 1e-4)
+    above = exposure.epsilon(with_local_epsilon(protocol, beyond), delta=delta)
+    return Calibration(
+        parameter="epsilon",
+        value=value,
+        bound=exposure.epsilon(chosen, delta=delta),
+        beyond=beyond,
+        beyond_bound=above if above.upper > epsilon else None,
+        epsilon=epsilon,
+        delta=delta,
+        protocol=chosen,
+    )
+
+
+def _people_with(protocol: Protocol, *, standard_error: float) -> int | None:
+    """Return the smallest n with which this noise is accurate enough; None if none up to 10**9 is."""
+
+    def accurate(n: int) -> bool:
+        return error_of(replace(protocol, n=n)) <= standard_error
+
+    few, many = protocol.n, _MOST_PEOPLE
+    if not accurate(many):
+        return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if accurate(middle) else (middle, many)
+    return many
+
+
 def _point(found: Calibration) -> Point:
-    return Point(local_epsilon=found.value, central=found.bound, standard_error=worst_error(found.protocol))
+    return Point(local_epsilon=found.value, central=found.bound, standard_error=error_of(found.protocol))
 
 
 def point_at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposure) -> Point:
     """Return what one protocol gives."""
     central = exposure.epsilon(protocol, delta=delta)
-    return Point(local_epsilon=local_epsilon, central=central, standard_error=worst_error(protocol))
+    return Point(local_epsilon=local_epsilon, central=central, standard_error=error_of(protocol))
 
 
 def learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
@@ -204,11 +250,14 @@ def held(
 ) -> tuple[Target, ...]:
     """Return every target with what is got at one local epsilon."""
     central = Finding(question="central-dp", adversary="", sentence="", bound=point.central, proof="")
-    local = findings.local(protocol, exposure=exposure)
+    rows = [central, findings.local(protocol, exposure=exposure), *learned(specification, protocol)]
+    if exposure.total > 1 and specification.targets.guessing is not None:
+        delta, source = specification.targets.delta, exposure.words
+        rows.append(findings.guessed(protocol, central=central, delta=delta, what="an answer", source=source))
     return held_targets(
         specification,
         people=people,
-        findings=(central, local, *learned(specification, protocol)),
+        findings=rows,
         unanswered=(),
         error=Bound.exact(point.standard_error, unit=""),
     )
@@ -220,6 +269,7 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
     if asked.local_epsilon is not None and asked.local_epsilon < most * exposure.total:
         # The local epsilon of what is implemented is rounded up.
         binding, most = "local_epsilon", asked.local_epsilon / exposure.total * (1 - 1e-12)
+    least = _least_that_exists(protocol, most)
     for key, questions in (("guessing", GUESSES), ("reidentification", ("re-identification",))):
         limit = getattr(asked, key)
         if limit is None or exposure.total > 1:
@@ -229,26 +279,33 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
             rows = learned(specification, with_local_epsilon(protocol, math.exp(exponent)))
             return all(row.figure.upper <= limit for row in rows if row.question in questions)
 
-        if not meets(math.log(LEAST)):
+        if not meets(least):
             rule = "must be a target that some local epsilon meets"
             unfit(f"targets.{key}", rule, f"{limit:g}", "Allow more than is right by chance.")
         if not meets(math.log(most)):
             binding = key
-            most = math.exp(halved(meets, good=math.log(LEAST), bad=math.log(most), times=_FEW_STEPS))
+            most = math.exp(halved(meets, good=least, bad=math.log(most), times=_FEW_STEPS))
     return binding, most
+
+
+def _least_that_exists(protocol: Protocol, most: float) -> float:
+    """Return the logarithm of the smallest local epsilon that is tried and that the mechanism can have."""
+
+    def exists(exponent: float) -> bool:
+        try:
+            with_local_epsilon(protocol, math.exp(exponent))
+        except InvalidInputError:
+            return False
+        return True
+
+    least = math.log(LEAST)
+    return least if exists(least) else halved(exists, good=math.log(most), bad=least, times=_FEW_STEPS)
 
 
 def _least(protocol: Protocol, wanted: float) -> float | None:
     """Return the smallest local epsilon with a standard error of at most `wanted`, rounded up, or None."""
-    if worst_error(with_local_epsilon(protocol, LARGEST_LOCAL)) > wanted:
-        return None
-    largest = halved(
-        lambda exponent: worst_error(with_local_epsilon(protocol, math.exp(exponent))) <= wanted,
-        good=math.log(LARGEST_LOCAL),
-        bad=math.log(LEAST),
-        times=_STEPS,
-    )
-    return math.exp(largest) * (1 + 1e-12)
+    least = least_accurate(partial(with_local_epsilon, protocol), wanted)
+    return None if least is None else least * (1 + 1e-12)
 
 
 def _people(

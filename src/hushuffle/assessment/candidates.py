@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import tomli_w
 
-from hushuffle.assessment.calibrate import LEAST, Point, held, learned, point_at
+from hushuffle.assessment.calibrate import Point, held, learned, point_at
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.targets import GUESSES
-from hushuffle.assessment.trials import worst_error
-from hushuffle.errors import InvalidInputError, NumericalError, SpecificationError
+from hushuffle.assessment.trials import error_with, least_accurate
+from hushuffle.errors import InvalidInputError, SpecificationError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers.settings import Setting
 from hushuffle.model import Target, number
@@ -25,7 +25,6 @@ from hushuffle.questions.dp.calibration import LARGEST_LOCAL, excess
 from hushuffle.specification import Specification, parse
 from hushuffle.specification.kinds import RANDOMIZERS
 
-_STEPS: Final = 30
 _FEW_STEPS: Final = 10
 _DIGITS: Final = 4
 _HAIR: Final = 1e-3
@@ -238,24 +237,14 @@ class Search:
         return Miss(search=self, reason=reason, local=local, candidate=found)
 
     def _error(self, local: float) -> float:
-        try:
-            return worst_error(self.protocol(local))
-        except (NumericalError, InvalidInputError):  # values cannot be told apart, or such reports not be added up
-            return math.inf
+        return error_with(self.protocol, local)
 
     def _accurate(self) -> float | None:
         """Return the smallest local epsilon that is accurate enough, rounded up; None: none is."""
         wanted = self.specification.targets.standard_error
         assert wanted is not None
-        if self._error(LARGEST_LOCAL) > wanted:
-            return None
-        logarithm = halved(
-            lambda exponent: self._error(math.exp(exponent)) <= wanted,
-            good=math.log(LARGEST_LOCAL),
-            bad=math.log(LEAST),
-            times=_STEPS,
-        )
-        return min(rounded(math.exp(logarithm), up=True), LARGEST_LOCAL)
+        least = least_accurate(self.protocol, wanted)
+        return None if least is None else min(rounded(least, up=True), LARGEST_LOCAL)
 
     def _too_coarse(self) -> str:
         least = number(self._error(LARGEST_LOCAL), up=False)

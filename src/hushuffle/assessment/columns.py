@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import SHUFFLER, Questions
 from hushuffle.assessment.numbers import described
+from hushuffle.assessment.odds import factor
 from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
@@ -25,7 +27,6 @@ from hushuffle.model import (
     Unanswered,
     Utility,
     Warned,
-    number,
     silent,
 )
 from hushuffle.model.report import software
@@ -36,7 +37,6 @@ from hushuffle.specification import Collection, ReachPopulation, Specification, 
 from hushuffle.specification.warnings import total_warnings
 
 _ALL: Final = "Anyone who sees the releases of all columns"
-_OF_A_COLUMN: Final = ("central-dp", "central-dp-one-round", "local-dp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ class _Column:
 
     @property
     def error(self) -> float | None:
-        """The standard error of a share, the largest of all categories."""
-        return None if self.utility is None else float(self.utility.predicted.max())
+        """The standard error of a share, the largest of all categories, at the worst true share."""
+        return None if self.utility is None else trials.worst_error(self.protocol)
 
 
 def assess_columns(collection: Collection, *, base_folder: Path = Path(), progress: Progress | None = None) -> Report:
@@ -85,6 +85,22 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
         questions.ask("central-dp", _ALL, lambda: _central(collection, all_central(collection, protocols))),
         questions.ask("local-dp", SHUFFLER, lambda: _local(collection, protocols)),
     ]
+    asked, several = build_adversaries(whole), f"all {len(columns):,} columns{_rounds(collection)}"
+    if asked.guessers:
+        for column in columns:
+            row = partial(
+                findings.guessed,
+                column.protocol,
+                central=together[0],
+                delta=collection.delta,
+                what=f'your answer to "{column.name}"',
+                source=several,
+            )
+            found = questions.ask("vulnerability", findings.GUESSER, row)
+            together.append(found and replace(found, adversary=f"{column.name}: {found.adversary}"))
+    if asked.linker:
+        reason = f"Who sent a report is analysed for one report of each person; here it is one in each of {several}."
+        questions.unanswered.append(Unanswered(question="re-identification", topic=findings.LINKER, reason=reason))
     total = tuple(row for row in together if row is not None)
     unanswered = (*questions.unanswered, *(row for column in columns for row in column.unanswered))
     rows = (*total, *(row for column in columns for row in column.findings))
@@ -137,13 +153,13 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
 def _assessed(name: str, specification: Specification, base_folder: Path) -> _Column:
     population, run = specification.population, specification.run
     people = population.read(base_folder)
-    protocol, asked = build_protocol(specification, n=people.n, k=people.k), build_adversaries(specification)
+    protocol = build_protocol(specification, n=people.n, k=people.k)
     questions = Questions()
     rows = findings.learned(
         questions,
         protocol,
-        guessers=asked.guessers,
-        linking=asked.linker,
+        guessers=(),
+        linking=False,
         delta=specification.targets.delta,
         exposure=Exposure.of(specification),
     )
@@ -182,9 +198,7 @@ def _named(name: str, row: Finding, labels: tuple[str, ...]) -> Finding:
     if witness is not None:
         proof = f"{row.proof}; lower end attained at {attained(witness, labels)}"
         row = replace(row, bound=replace(row.bound, witness=None), proof=proof)
-    if row.question in _OF_A_COLUMN:
-        return replace(row, question=f"{row.question}-of-a-column", adversary=adversary)
-    return replace(row, adversary=adversary, sentence=f"{row.sentence} All columns together may say more.")
+    return replace(row, question=f"{row.question}-of-a-column", adversary=adversary)
 
 
 def _warned(name: str, warned: Warned) -> Warned:
@@ -196,9 +210,12 @@ def _warned(name: str, warned: Warned) -> Warned:
     )
 
 
+def _rounds(collection: Collection) -> str:
+    return f" in all {collection.rounds:,} rounds" if collection.rounds > 1 else ""
+
+
 def _words(collection: Collection) -> str:
-    rounds = f" in all {collection.rounds:,} rounds" if collection.rounds > 1 else ""
-    return f"your answers to all {len(collection.columns):,} columns{rounds}"
+    return f"your answers to all {len(collection.columns):,} columns{_rounds(collection)}"
 
 
 def all_central(collection: Collection, protocols: list[Protocol]) -> Bound:
@@ -213,10 +230,12 @@ def guarantees(collection: Collection, protocols: list[Protocol], *, central: Bo
 
 
 def _central(collection: Collection, bound: Bound) -> Finding:
-    factor = number(math.exp(min(bound.upper, 700.0)), up=True)
+    times = factor(bound.upper)
     sentence = (
         f"Whatever else they know, what is released of {_words(collection)} changes the odds of any conclusion about "
-        f"you by at most a factor {factor} (delta = {collection.delta:g})."
+        f"you by at most {times} (delta = {collection.delta:g})."
+        if times
+        else f"What is released makes {_words(collection)} practically readable."
     )
     if math.isinf(bound.upper):
         sentence = f"No differential privacy: one of {_words(collection)} can be read off."
@@ -232,12 +251,11 @@ def _central(collection: Collection, bound: Bound) -> Finding:
 def _local(collection: Collection, protocols: list[Protocol]) -> Finding:
     parts = [protocol.randomizer.local_epsilon for protocol in protocols]
     total = times_upwards(sum_upwards(parts), collection.rounds)
-    sentence = f"If the shuffler fails, hardly anything protects {_words(collection)}."
-    if total < 700:
-        factor = number(math.exp(total), up=True)
+    sentence = f"If the shuffler fails, {_words(collection)} are practically readable."
+    if times := factor(total):
         sentence = (
             f"Even with your name on them, {_words(collection)} change the odds of any conclusion about you by at most "
-            f"a factor {factor}."
+            f"{times}."
         )
     return Finding(
         question="local-dp",

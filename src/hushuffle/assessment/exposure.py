@@ -60,13 +60,18 @@ class Exposure:
         return self.reports * (self.values if self.memoised else self.rounds)
 
     @property
+    def drawn_again(self) -> bool:
+        """Whether a person keeps several reports, one for each value held: no crowd hides that they differ."""
+        return self.memoised and self.changes > 0
+
+    @property
     def composed(self) -> int:
         """How many rounds with fresh reports are as much as all rounds.
 
         Raises:
             SpecificationError: none: it is known for memoised reports of values that stay.
         """
-        if self.memoised and self.changes:
+        if self.drawn_again:
             hint = f"Whatever the crowd, a local epsilon of targets.epsilon/{self.total:,} will do."
             unfit("changes", "must be 0 for this", f"{self.changes:,}", hint)
         return 1 if self.memoised else self.rounds

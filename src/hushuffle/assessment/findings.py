@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
+import numpy as np
+
 from hushuffle.assessment.exposure import ONCE, Exposure
+from hushuffle.assessment.odds import factor
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import MatrixRandomizer
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Certificate, Finding, Unanswered, number
 from hushuffle.model.bound import percent
 from hushuffle.questions import pie, qif
 from hushuffle.questions.dp.certificate import certified
+from hushuffle.questions.qif.guessing import guarantee_vulnerability
 
 RELEASE: Final = "Anyone who sees the release"
 ONE_RELEASE: Final = "Anyone who sees the release of one round"
 SHUFFLER: Final = "A broken or dishonest shuffler"
 SERVERS: Final = "All servers, working together"
+GUESSER: Final = "Somebody who guesses, whatever they know of others"
 LINKER: Final = "Somebody who wants to know whose report it is"
 
 Answer = TypeVar("Answer")
@@ -56,14 +62,14 @@ def learned(
     questions: Questions,
     protocol: Protocol,
     *,
-    guessers: Iterable[Guesser],
+    guessers: Sequence[Guesser],
     linking: bool,
     delta: float,
     exposure: Exposure = ONCE,
 ) -> tuple[Finding, ...]:
     """Return a finding for each adversary, as far as there is an answer.
 
-    The first two are for all that one person gives; the others are about one report alone.
+    All of them are for all that one person gives; what is known for one report alone is not answered then.
     """
     rows = [
         questions.ask("central-dp", RELEASE, lambda: central(protocol, delta=delta, exposure=exposure)),
@@ -76,28 +82,23 @@ def learned(
         )
         if single is not None:
             rows.insert(1, replace(single, question="central-dp-one-round", adversary=ONE_RELEASE))
-    for adversary in guessers:
-        row = partial(guesser, protocol, adversary)
-        rows.append(questions.ask("vulnerability", adversary.phrase, row))
+    if exposure.total > 1 and guessers:
+        one = "your answer" if exposure.memoised and exposure.changes == 0 else "one of your answers"
+        composed = partial(guessed, protocol, central=rows[0], delta=delta, what=one, source=exposure.words)
+        rows.append(questions.ask("vulnerability", GUESSER, composed))
+    else:
+        rows += [questions.ask("vulnerability", who.phrase, partial(guesser, protocol, who)) for who in guessers]
     if linking:
-        rows.append(questions.ask("re-identification", LINKER, lambda: identified(_of_people(protocol, exposure))))
-        rows.append(
-            questions.ask("identity-information", LINKER, lambda: identity_information(_of_people(protocol, exposure)))
-        )
-    return tuple(_of_one_report(row, exposure) for row in rows if row is not None)
+        rows.append(questions.ask("re-identification", LINKER, lambda: identified(_linked(protocol, exposure))))
+        if exposure.total == 1:
+            rows.append(questions.ask("identity-information", LINKER, lambda: identity_information(protocol)))
+    return tuple(row for row in rows if row is not None)
 
 
-def _of_one_report(row: Finding, exposure: Exposure) -> Finding:
-    """Say what a figure about one report leaves out where a person gives several different ones."""
-    if exposure.total == 1 or row.question in ("central-dp", "central-dp-one-round", "local-dp"):
-        return row
-    return replace(row, sentence=f"{row.sentence} That is one report alone: all of yours together may say more.")
-
-
-def _of_people(protocol: Protocol, exposure: Exposure) -> Protocol:
-    """Return the protocol, whose n must be the number of people who may have sent a report."""
-    if exposure.reports > 1:
-        message = "Who sent a report is analysed where each person gives one; here a person may give several."
+def _linked(protocol: Protocol, exposure: Exposure) -> Protocol:
+    """Return the protocol; whose report it is has no answer yet where a person gives several different ones."""
+    if exposure.total > 1:
+        message = f"Who sent a report is analysed for one report of each person; here it is {exposure.words}."
         raise UnsupportedProtocolError(message)
     return protocol
 
@@ -105,22 +106,53 @@ def _of_people(protocol: Protocol, exposure: Exposure) -> Protocol:
 def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> Finding:
     """Return the guarantee against somebody who knows everyone else's answer and sees the release."""
     bound, proof = exposure.guarantee(protocol, delta=delta)
-    if math.isinf(bound.upper):
+    telling = _telling(protocol, delta) if math.isinf(bound.upper) and _bare(protocol) else ""
+    if telling:
+        sentence = f"No differential privacy: epsilon is infinite, because {telling}."
+    elif math.isinf(bound.upper):
         sentence = "No differential privacy: somebody who knows everyone else's answer reads yours off the release."
-    else:
-        factor = number(math.exp(bound.upper), up=True)
+    elif times := factor(bound.upper):
         sentence = (
             f"Whatever else they know, seeing {exposure.seen} changes the odds of any conclusion about you by at most "
-            f"a factor {factor} (delta = {delta:g})."
+            f"{times} (delta = {delta:g})."
         )
+    else:
+        sentence = f"Your answers are practically readable for somebody who sees {exposure.seen.rstrip(',')}."
     return Finding(
         question="central-dp",
         adversary=RELEASE,
         sentence=sentence,
         bound=bound,
+        shown=Bound.exact(math.inf, unit="nats") if telling else None,
         proof=proof,
         certificate=_certificate(protocol, bound, delta) if exposure.alone else None,
     )
+
+
+def _bare(protocol: Protocol) -> bool:
+    """Return whether the release is the reports of the people and nothing in addition."""
+    shuffler = protocol.shuffler
+    if shuffler.dummy_law is not None or shuffler.value_law is not None or shuffler.own_messages or shuffler.dummies:
+        return False
+    return protocol.reveals in (Reveals.MULTISET, Reveals.SENDERS)
+
+
+def _telling(protocol: Protocol, delta: float) -> str:
+    """Return which answer can send a report, more often than delta, that another answer cannot send; "": none.
+
+    Of an own matrix; answers and reports are counted from 1.
+    """
+    if not isinstance(protocol.randomizer, MatrixRandomizer):
+        return ""
+    matrix = protocol.randomizer.channel().matrix
+    shares = np.where((matrix == 0).any(axis=0), matrix, 0.0)
+    answer, report = np.unravel_index(int(shares.argmax()), shares.shape)
+    if not shares[answer, report] > delta:
+        return ""
+    if np.count_nonzero(matrix[:, report]) == 1:
+        return f"only answer {answer + 1} can send report {report + 1}"
+    never = int(np.flatnonzero(matrix[:, report] == 0)[0])
+    return f"answer {answer + 1} can send report {report + 1} and answer {never + 1} cannot"
 
 
 def _certificate(protocol: Protocol, bound: Bound, delta: float) -> Certificate | None:
@@ -136,10 +168,14 @@ def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:
     bound, sums = exposure.local(protocol), protocol.shuffler.reveals is Reveals.SUMS
     if math.isinf(bound.upper):
         broken = "all servers work together" if sums else "the shuffler fails"
-        sentence = f"Your answer is in the report as it is: if {broken}, nothing protects it."
+        telling = _telling(protocol, 0.0)
+        why = f"Epsilon is infinite, because {telling}" if telling else "Your answer is in the report as it is"
+        sentence = f"{why}: if {broken}, nothing protects it."
+    elif times := factor(bound.upper):
+        sentence = f"{exposure.named} the odds of any conclusion about you by at most {times}."
     else:
-        factor = number(math.exp(bound.upper), up=True)
-        sentence = f"{exposure.named} the odds of any conclusion about you by at most a factor {factor}."
+        broken = "all servers work together" if sums else "the shuffler fails"
+        sentence = f"If {broken}, your answers are practically readable."
     return Finding(
         question="local-dp",
         adversary=SERVERS if sums else SHUFFLER,
@@ -161,6 +197,22 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
     before = percent(qif.prior(protocol).upper)
     sentence = f"Guesses your answer right {_often(bound)} of the time; {before} without the release."
     return Finding(question="vulnerability", adversary=adversary.phrase, sentence=sentence, bound=bound, proof=proof)
+
+
+def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: str, source: str) -> Finding:
+    """Return how often any guesser guesses `what` right from all of `source`: a bound from the central guarantee."""
+    if central is None:
+        message = "It follows from the central epsilon of all reports together, which has no figure here."
+        raise UnsupportedProtocolError(message)
+    bound = guarantee_vulnerability(protocol.randomizer.inputs, epsilon=central.bound.upper, delta=delta)
+    before = percent(qif.prior(protocol).upper)
+    return Finding(
+        question="vulnerability",
+        adversary=GUESSER,
+        sentence=f"Guesses {what} right {_often(bound)} of the time from {source}; {before} without a release.",
+        bound=bound,
+        proof="from central epsilon and delta of all of them together, the answer uniform beforehand",
+    )
 
 
 def identified(protocol: Protocol) -> Finding:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hushuffle.assessment.candidates import APART, Candidate, Miss, Search, Wishes, rounded
 from hushuffle.assessment.messages import with_messages
-from hushuffle.assessment.trials import worst_error
+from hushuffle.assessment.trials import error_of
 from hushuffle.errors import SpecificationError
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.mechanisms.shufflers._per_value import MOST
@@ -158,7 +158,7 @@ class MessageSearch(Search):
             return self._table(coins, rounded(tossed[1], up=False))
 
         def accurate(logarithm: float) -> bool:
-            return wanted is None or worst_error(self.protocol(local, table(math.exp(logarithm)))) <= wanted
+            return wanted is None or error_of(self.protocol(local, table(math.exp(logarithm)))) <= wanted
 
         least, logarithm = math.log(_RARE), math.log(most)
         if accurate(logarithm):
@@ -208,7 +208,7 @@ class HashedSearch(MessageSearch):
         """Return the standard error with so many messages of a person for each bucket."""
         messages = each * self.beside["g"]
         coins = max(1, math.ceil(messages))
-        return worst_error(self.protocol(math.inf, self._table(coins, messages / coins)))
+        return error_of(self.protocol(math.inf, self._table(coins, messages / coins)))
 
     def _fewest_buckets(self, each: float, most: int) -> int:
         """Return how few buckets are accurate enough, up to `most`."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from hushuffle.assessment.calibrate import Point, held, solved, wished_epsilon
 from hushuffle.assessment.exposure import ONCE, Exposure
-from hushuffle.assessment.trials import worst_error
+from hushuffle.assessment.trials import error_of, worst_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Chart, Population, Series, Table, Target
 from hushuffle.questions.dp import epsilon
@@ -212,4 +212,4 @@ def _point(protocol: Protocol, central: Bound) -> MessagePoint:
     tossed = protocol.shuffler.tossed
     assert tossed is not None
     messages = protocol.shuffler.own_messages
-    return MessagePoint(messages=messages, p=tossed[1], central=central, standard_error=worst_error(protocol))
+    return MessagePoint(messages=messages, p=tossed[1], central=central, standard_error=error_of(protocol))

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushuffle.assessment.calibrate import LEAST
 from hushuffle.assessment.columns import all_central, guarantees
 from hushuffle.assessment.targets import targets as held_targets
-from hushuffle.assessment.trials import worst_error
+from hushuffle.assessment.trials import LEAST, error_of
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Progress, Target, silent
@@ -97,7 +96,7 @@ def calibrate_columns(
             written=written[name].randomizer.local_epsilon,
             local_epsilon=protocol.randomizer.local_epsilon,
             central=dp.compose([(protocol, collection.rounds)], delta=collection.delta),
-            standard_error=worst_error(protocol),
+            standard_error=error_of(protocol),
         )
         for name, protocol in chosen.items()
     )

@@ -13,9 +13,12 @@ from typing import Final
 
 from hushuffle._version import __version__
 from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.odds import chance, factor
+from hushuffle.assessment.translations import translations
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Anonymity, Assumption, Bound, Finding, Population, Scenario, Statement, Unanswered, number
 from hushuffle.specification import Specification
+from hushuffle.specification.statement import Responsible
 
 _ASSUMPTIONS: Final = {
     "one_answer": "Everybody sends one report in a round. Of somebody who sends more, more is learned.",
@@ -43,16 +46,27 @@ def statement(
     """
     figures = {finding.question: finding.bound for finding in findings}
     central, local = figures.get("central-dp"), figures.get("local-dp")
+    respondents = tuple(_respondents(population, reveals, specification, central, local))
     return Statement(
         claim=_claim(specification, central),
         unit=_unit(specification, population),
         threats=tuple(_threats(specification, reveals, central, local)),
         assumptions=tuple(_assumptions(specification, reveals, population)),
         scenarios=scenarios,
-        respondents=tuple(_respondents(population, reveals, specification, central, local)),
+        respondents=respondents,
         anonymity=tuple(_anonymity(findings, unanswered)),
         unprotected=tuple(_unprotected(specification, findings, unanswered)),
         facts=tuple(_facts(specification, population, written or specification.effective())),
+        responsible=responsible(specification.statement),
+        translations=translations(
+            specification,
+            english=respondents,
+            exposure=Exposure.of(specification),
+            population=population,
+            reveals=reveals,
+            central=central,
+            local=local,
+        ),
     )
 
 
@@ -62,10 +76,16 @@ def _claim(specification: Specification, central: Bound | None) -> str:
         return "No guarantee is stated: it has no figure for this mechanism."
     if math.isinf(central.upper):
         return "No differential privacy: the release can show a person's answer as it is."
+    times = factor(central.upper)
+    promised = (
+        f"except with probability {delta:g}, seeing it changes the odds of any conclusion about one person by at most "
+        f"{times}, whatever else is known."
+        if times
+        else "that is no protection in practice, a person's answers can be readable."
+    )
     return (
         f"The release is (epsilon, delta)-differentially private with epsilon = {number(central.upper, up=True)} and "
-        f"delta = {delta:g}: seeing it changes the odds of any conclusion about one person by at most "
-        f"{_factor(central)}, whatever else is known.{_covered(specification)}"
+        f"delta = {delta:g}: {promised}{_covered(specification)}"
     )
 
 
@@ -73,10 +93,6 @@ def _covered(specification: Specification) -> str:
     """Return what the claim covers, where that is more than one report."""
     exposure = Exposure.of(specification)
     return "" if exposure.alone else f" That covers {exposure.words}."
-
-
-def _factor(bound: Bound) -> str:
-    return f"a factor {number(math.exp(bound.upper), up=True)}" if bound.upper < 700 else "any factor"
 
 
 def _unit(specification: Specification, population: Population) -> str:
@@ -137,9 +153,9 @@ def _threats(
         if specification.shuffler.trusted_with:
             yield specification.shuffler.trusted_with
     if local is not None and reveals is not Reveals.SENDERS:
-        left = (
-            "nothing protects" if math.isinf(local.upper) else f"the noise of the device bounds it by {_factor(local)}"
-        )
+        times = factor(local.upper)
+        left = f"the noise of the device bounds it by {times}" if times else "answers are practically readable"
+        left = "nothing protects" if math.isinf(local.upper) else left
         where = (
             "all servers work together" if reveals is Reveals.SUMS else "the shuffler fails, or works with the reader"
         )
@@ -193,9 +209,12 @@ def _respondents(
                 "It does so once, keeps the result and sends it every time. If your answer changes it draws another, "
                 "and whoever compares two releases may notice."
             )
+        times = factor(local.upper)
         yield (
             f"Even if {sent} read with your name on it, it would change the odds of any conclusion about you by at "
-            f"most {_factor(local)}."
+            f"most {times}."
+            if times
+            else f"If {sent} read with your name on it, your answers would be practically readable."
         )
     if reveals is Reveals.SUMS:
         run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""
@@ -203,11 +222,13 @@ def _respondents(
     elif reveals is not Reveals.SENDERS:
         run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""
         yield f"A shuffler{run} takes off the names and mixes {_messages(population)}."
-    if central is not None and math.isfinite(central.upper):
+    if central is not None and (times := factor(central.upper)):
         yield (
-            f"What is released changes the odds of any conclusion about you by at most {_factor(central)}, but for a "
-            f"chance of {specification.targets.delta:g}, even for somebody who knows all other answers."
+            f"What is released changes the odds of any conclusion about you by at most {times}, except with a "
+            f"probability of {chance(specification.targets.delta)}, even for somebody who knows all other answers."
         )
+    elif central is not None:
+        yield "In what is released your answers may be practically readable."
     if not exposure.alone:
         yield f"That covers {exposure.words}."
     yield "That you take part is not hidden."
@@ -228,7 +249,9 @@ def _anonymity(findings: Sequence[Finding], unanswered: Sequence[Unanswered]) ->
     )
     for key, question, names in asked:
         rows = [finding for finding in findings if finding.question in names]
-        reason = next((row.reason for row in unanswered if row.question in names), _NOT_ANALYSED)
+        same = key == "linkability" and not rows and "re-identification" in {row.question for row in unanswered}
+        why = "Not known, for the same reason." if same else _NOT_ANALYSED
+        reason = next((row.reason for row in unanswered if row.question in names), why)
         if rows and not any(row.question in names for row in unanswered):
             worst = max(rows, key=lambda row: row.figure.upper)
             sentence, bound = f"{worst.adversary}: {worst.sentence}" if len(names) > 1 else worst.sentence, worst.figure
@@ -272,6 +295,23 @@ def _facts(specification: Specification, population: Population, written: str) -
     columns = [{key: one[key] for key in one if key != "randomizer"} for one in tables.get("columns", [])]
     schema = [asked, population.labels, *columns]
     yield "Columns and categories, SHA-256", digest(json.dumps(schema, sort_keys=True, default=str))
+
+
+_RESPONSIBLE: Final = {
+    "controller": "Controller",
+    "purpose": "Purpose",
+    "legal_basis": "Legal basis",
+    "retention": "Retention",
+    "contact": "Contact",
+    "impact_assessment": "Impact assessment",
+    "approved_by": "Approved by",
+    "approved_on": "Approved on",
+}
+
+
+def responsible(said: Responsible) -> tuple[tuple[str, str], ...]:
+    """Return who is responsible, by name; "" where nobody wrote it."""
+    return tuple((name, getattr(said, key) or "") for key, name in _RESPONSIBLE.items())
 
 
 def digest(text: str) -> str:

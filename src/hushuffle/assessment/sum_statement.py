@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from hushuffle._version import __version__
-from hushuffle.assessment.statement import digest, today
+from hushuffle.assessment.odds import chance, factor
+from hushuffle.assessment.statement import digest, responsible, today
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Anonymity, Assumption, Bound, Statement, Table, number
 from hushuffle.questions import dp
@@ -32,7 +32,8 @@ def sum_statement(
 
     Of a file with `one_row` of data for each person it says that this is assumed.
     """
-    factor, delta, said = number(math.exp(central.upper), up=True), specification.delta, specification.statement
+    times, delta, said = factor(central.upper), specification.delta, specification.statement
+    changes = f"by at most {times}" if times else "so much that numbers can be readable"
     rounds = f", in all {specification.times:,} rounds" if specification.times > 1 else ""
     out = "All sums that come out change" if rounds else "The sum that comes out changes"
     run = f", run by {said.shuffler}," if said.shuffler else ""
@@ -40,9 +41,9 @@ def sum_statement(
     return Statement(
         claim=(
             f"The release is (epsilon, delta)-differentially private with epsilon = {number(central.upper, up=True)} "
-            f"and delta = {delta:g}: seeing all messages changes the odds of any conclusion about one person by at "
-            f"most a factor {factor}, whatever else is known, if {protocol.needed:,} people answer and are honest"
-            f"{rounds}."
+            f"and delta = {delta:g}: except with probability {delta:g}, seeing all messages changes the odds of any "
+            f"conclusion about one person {changes}, whatever else is known, if {protocol.needed:,} people answer and "
+            f"are honest{rounds}."
         ),
         unit=f"One person, whose number is replaced by any other{rounds}; how many people answer is public.{row}",
         threats=tuple(_threats(specification, protocol)),
@@ -55,8 +56,8 @@ def sum_statement(
             f"Your device adds a little noise to your number and splits it into {protocol.messages_per_person:,} "
             "messages. None of them alone says anything about it; all of yours together do.",
             f"A shuffler{run} mixes your messages with those of all others, so that nobody knows which ones are yours.",
-            f"{out} the odds of any conclusion about you by at most a factor {factor}, but "
-            f"for a chance of {delta:g}, even for somebody who knows the numbers of all others.",
+            f"{out} the odds of any conclusion about you {changes}, except with a probability of {chance(delta)}, "
+            "even for somebody who knows the numbers of all others.",
             "If the shuffler tells which messages are yours, nothing protects your number.",
             "That you take part is not hidden.",
         ),
@@ -75,6 +76,7 @@ def sum_statement(
             ("Date", f"{today()}, by hushuffle {__version__}"),
             ("Specification, SHA-256", digest(specification.effective())),
         ),
+        responsible=responsible(said),
     )
 
 

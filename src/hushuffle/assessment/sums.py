@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from hushuffle.assessment.findings import RELEASE, SHUFFLER
+from hushuffle.assessment.odds import factor
 from hushuffle.assessment.sum_statement import UNIFORM, cases, sum_statement
 from hushuffle.curves.shared_sums import SharedSums
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
@@ -74,7 +75,8 @@ def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[F
     delta = specification.delta
     central = of_rounds(specification, protocol, delta=delta)
     rounds = f" of all {specification.times:,} rounds" if specification.times > 1 else ""
-    factor = number(math.exp(central.upper), up=True)
+    times = factor(central.upper)
+    changes = f"changes the odds of any conclusion about you by at most {times}" if times else "may reveal your numbers"
     others = protocol.n - protocol.needed
     working = f", and working with {others:,} of the people," if others else ""
     return (
@@ -82,9 +84,8 @@ def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[F
             question="central-dp",
             adversary=RELEASE,
             sentence=(
-                f"Whatever else they know{working} seeing all messages{rounds} changes the odds of any conclusion "
-                f"about you by at most a factor {factor} (delta = {delta:g}), if {protocol.needed:,} people answer and "
-                "are honest, and the shuffler passes nothing on otherwise."
+                f"Whatever else they know{working} seeing all messages{rounds} {changes} (delta = {delta:g}), if "
+                f"{protocol.needed:,} people answer and are honest, and the shuffler passes nothing on otherwise."
             ),
             bound=central,
             proof=SharedSums.proof,
@@ -109,7 +110,7 @@ def sum_targets(specification: SumSpecification, protocol: SplitAndMix) -> Itera
         yield Target(key="epsilon", topic=topic, rule="at most", asked=asked.epsilon, got=got)
     yield Target(
         key="delta",
-        topic="Delta, against one over the number of people",
+        topic="Check: delta, against one over the number of people",
         rule="below",
         asked=1 / protocol.n,
         got=Bound.exact(specification.delta, unit="probability"),

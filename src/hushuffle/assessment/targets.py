@@ -43,7 +43,7 @@ def targets(
             yield target("epsilon", topic, asked.epsilon, _figure(findings, "central-dp"), "central-dp")
         yield Target(
             key="delta",
-            topic="Delta, against one over the number of people",
+            topic="Check: delta, against one over the number of people",
             rule="below",
             asked=1 / people,
             got=Bound.exact(asked.delta, unit="probability"),
@@ -53,10 +53,9 @@ def targets(
             yield target("local_epsilon", topic, asked.local_epsilon, _figure(findings, "local-dp"), "local-dp")
         if asked.guessing is not None:
             topic = "Guessing a person's answer, the strongest adversary"
-            refused = any(row.question in GUESSES for row in unanswered) or not single
+            refused = any(row.question in GUESSES for row in unanswered)
             got = None if refused else strongest(findings)
-            wanted = target("guessing", topic, asked.guessing, got, "vulnerability")
-            yield wanted if single else replace(wanted, reason=_ONE_REPORT)
+            yield target("guessing", topic, asked.guessing, got, "vulnerability")
         if asked.reidentification is not None:
             got = _figure(findings, "re-identification") if single else None
             topic = "Naming the sender of a report"

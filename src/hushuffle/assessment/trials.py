@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle.errors import InvalidInputError, NumericalError
 from hushuffle.estimation import estimate, predicted_standard_error, standard_errors_at
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Estimate, Utility
+from hushuffle.numerics.roots import halved
+from hushuffle.questions.dp.calibration import LARGEST_LOCAL
 from hushuffle.randomness import Randomness, reproducible, secure
+
+LEAST: Final = 1e-6
+"""The smallest local epsilon that is tried."""
+
+_STEPS: Final = 45
+"""As many halvings find a local epsilon to one part in a million millions."""
 
 
 def utility(
@@ -57,6 +67,48 @@ def utility(
 def worst_error(protocol: Protocol) -> float:
     """Return the standard error of an estimated share at the worst true share."""
     return float(predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])).max())
+
+
+def error_of(protocol: Protocol) -> float:
+    """Return the standard error at the worst true share; infinite where the reports do not distinguish all values.
+
+    >>> import hushuffle as hs
+    >>> noisy = hs.RoundedGaussian(levels=8, epsilon=0.01)
+    >>> error_of(hs.Protocol(randomizer=noisy, shuffler=hs.UniformShuffle(), n=100))
+    inf
+    """
+    try:
+        return worst_error(protocol)
+    except NumericalError:
+        return math.inf
+
+
+def error_with(protocol_with: Callable[[float], Protocol], local_epsilon: float) -> float:
+    """Return the same for a protocol that may not exist with this local epsilon; the error is infinite then."""
+    try:
+        return error_of(protocol_with(local_epsilon))
+    except InvalidInputError:
+        return math.inf
+
+
+def least_accurate(protocol_with: Callable[[float], Protocol], wanted: float) -> float | None:
+    """Return the smallest local epsilon with a standard error of at most `wanted`; None if no local epsilon has.
+
+    >>> import hushuffle as hs
+    >>> def survey(epsilon):
+    ...     noisy = hs.RandomizedResponse(k=2, epsilon=epsilon)
+    ...     return hs.Protocol(randomizer=noisy, shuffler=hs.UniformShuffle(), n=900)
+    >>> round(least_accurate(survey, 0.05), 4)
+    0.6549
+    """
+
+    def accurate(exponent: float) -> bool:
+        return error_with(protocol_with, min(math.exp(exponent), LARGEST_LOCAL)) <= wanted
+
+    most = math.log(LARGEST_LOCAL)
+    if not accurate(most):
+        return None
+    return min(math.exp(halved(accurate, good=most, bad=math.log(LEAST), times=_STEPS)), LARGEST_LOCAL)
 
 
 def deviation(

@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import central_bound, hides_senders
+from hushuffle.assessment.trials import worst_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Utility, Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
@@ -37,7 +38,7 @@ def concerns(
         ),
         *_about_privacy(protocol, specification, central),
         *_about_groups(people, specification),
-        *(_about_accuracy(utility) if utility else _about_unknown_accuracy(specification)),
+        *(_about_accuracy(protocol, utility) if utility else _about_unknown_accuracy(specification)),
         *(accuracy_warnings(protocol) if utility else ()),
         *people.warnings,
         *_about_the_run(people, specification),
@@ -46,6 +47,7 @@ def concerns(
 
 def _about_privacy(protocol: Protocol, specification: Specification, central: Bound | None) -> Iterator[Warned]:
     wanted, local = specification.targets.epsilon, protocol.randomizer.local_epsilon
+    exposure = Exposure.of(specification, k=protocol.randomizer.inputs)
     if math.isfinite(local) and central is not None and central.upper > LARGE_EPSILON:
         yield Warned(
             key="large-epsilon",
@@ -69,7 +71,7 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
             sentence="Nothing hides who sent which report: only the noise on each device protects.",
             advice='Add [shuffler] kind = "uniform" if a shuffler can be trusted.',
         )
-    elif central is not None and math.isfinite(local) and central.lower > 0.9 * local:
+    elif central is not None and central.lower > 0.9 * exposure.local(protocol).upper:
         yield Warned(
             key="no-amplification",
             sentence="At this delta the shuffler adds almost nothing to the noise on each device.",
@@ -101,13 +103,12 @@ def _about_groups(people: People, specification: Specification) -> Iterator[Warn
         )
 
 
-def _about_accuracy(utility: Utility) -> Iterator[Warned]:
-    if utility.met is False:
-        assert utility.target is not None
-        worst = number(float(utility.predicted.max()), up=True)
+def _about_accuracy(protocol: Protocol, utility: Utility) -> Iterator[Warned]:
+    worst = math.inf if utility.target is None else worst_error(protocol)
+    if utility.target is not None and worst > utility.target:
         yield Warned(
             key="target-missed",
-            sentence=f"The standard error is {worst}, above the {utility.target:g} asked for.",
+            sentence=f"The standard error is up to {number(worst, up=True)}, above the {utility.target:g} asked for.",
             advice="Ask more people, or use less noise: the charts show both.",
         )
     if utility.z is not None and float(abs(utility.z).max()) > NormalDist().inv_cdf(

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.attacks.learned import scorer
-from hushuffle.attacks.measured import Measurement, measure
+from hushuffle.attacks.learned import one_sided, scorer
+from hushuffle.attacks.measured import Measurement, OneSided, measure, with_one_sided
 from hushuffle.attacks.releases import log_ratio, release_scores
 from hushuffle.attacks.reports import codes_of, columns_of
 from hushuffle.mechanisms.protocol import Protocol
@@ -46,7 +46,8 @@ def audit_reports(
     `first` and `second` are independent reports of a device that holds the one and the other value: numbers, texts,
     bytes, tuples, or rows of an array. Few different reports are counted one by one; numbers are counted in 200 bins.
     Of others every bit, character, entry or column is one piece of evidence; the pieces are added up, or a classifier
-    sees them together, whichever tells more. The order in which reports are given does not matter: which of them
+    sees them together, whichever tells more. Reports of a kind that comes for one value alone are an event of their
+    own, however rare they are. The order in which reports are given does not matter: which of them
     choose the event is drawn.
 
     Args:
@@ -80,9 +81,17 @@ def audit_reports(
         confidence=confidence,
         classify=classify,
     )
-    fresh = (score(codes[0][learned:]), score(codes[1][learned:]))
-    found = measure(fresh, claimed=claimed, delta=delta, confidence=confidence, names=names)
-    return replace(found, for_a_lie=found.for_a_lie / (1 - _LEARNED))
+    known, fresh = [each[:learned] for each in codes], [each[learned:] for each in codes]
+    kinds = [(own, pick) for own in range(2) if (pick := one_sided(known[own], known[1 - own])) is not None]
+    # All events share the probability of a false alarm. Whether there are any was decided on other reports.
+    each = 1 - (1 - confidence) / (1 + len(kinds))
+    found = measure((score(fresh[0]), score(fresh[1])), claimed=claimed, delta=delta, confidence=each, names=names)
+    for own, pick in kinds:
+        hits = int(np.count_nonzero(pick(fresh[own]))), int(np.count_nonzero(pick(fresh[1 - own])))
+        apart = OneSided(first=names[own], second=names[1 - own], hits=hits, trials=size - learned)
+        found = with_one_sided(found, apart, confidence=each)
+    epsilon = replace(found.epsilon, confidence=confidence)
+    return replace(found, epsilon=epsilon, for_a_lie=found.for_a_lie / (1 - _LEARNED))
 
 
 def _shuffled(reports: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any] | npt.NDArray[Any]:

@@ -222,7 +222,7 @@ def audit_foreign(
     *,
     claimed: float,
     delta: float = 0.0,
-    trials: int = 100_000,
+    trials: int = LOCAL_TRIALS,
     confidence: float = 0.95,
     about: str,
 ) -> Report:
@@ -283,6 +283,12 @@ def _sentences(rows: Sequence[Audited], played: Sequence[Game], confidence: floa
             f"The claim about {game.what} is refuted: an attacker who {game.attacker} wins at least "
             f"{number(game.success.lower, up=False)} of the games; certified: {number(game.certified.upper, up=True)}."
         )
+    for row in rows:
+        for kinds in row.found.one_sided:
+            yield (
+                f"Of {kinds.trials:,} reports of each value, reports of the same few kinds came {kinds.hits[0]:,} "
+                f"times for {kinds.first} and {kinds.hits[1]:,} times for {kinds.second}. Look at them first."
+            )
     if (rows or played) and not broken and not lost:
         yield "No claim is refuted. That proves none: a mechanism may leak where these trials do not look."
     if rows or played:

@@ -13,6 +13,7 @@ from hushuffle.attacks.learnability import library, one_thread
 from hushuffle.attacks.measured import promise
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 Codes: TypeAlias = npt.NDArray[np.int32]
 Scorer: TypeAlias = Callable[[Codes], Floats]
 """Takes reports as codes, shape (reports, pieces); returns how much each speaks for the first input."""
@@ -21,6 +22,8 @@ _RARE: Final = 20
 """Codes that come less often than this tell nothing."""
 _CHANCE: Final = 2.0
 """So many times the variance of its codes, on average, a piece must differ by."""
+_SURE: Final = 5
+"""Codes that come so often for one input and never for the other are an event of their own."""
 _SEEN: Final = 100_000
 _PIECES: Final = 1024
 _PRODUCTS: Final = 16
@@ -80,6 +83,32 @@ def _added(first: Codes, second: Codes) -> Scorer:
         return found
 
     return score
+
+
+def one_sided(own: Codes, other: Codes) -> Callable[[Codes], Flags] | None:
+    """Return what picks the reports with a piece that came five times or more for `own`, and never for `other`.
+
+    None if there is no such piece.
+
+    >>> pick = one_sided(np.array([[0]] * 5 + [[1]]), np.array([[1]] * 6))
+    >>> pick(np.array([[0], [1], [7]])).tolist()
+    [True, False, False]
+    """
+    tables = []
+    for mine, others in zip(own.T, other.T, strict=True):
+        size = int(max(mine.max(initial=0), others.max(initial=0))) + 2
+        counts = [np.bincount(codes, minlength=size) for codes in (mine, others)]
+        tables.append((counts[0] >= _SURE) & (counts[1] == 0))
+    if not any(table.any() for table in tables):
+        return None
+
+    def pick(reports: Codes) -> Flags:
+        picked = np.zeros(len(reports), dtype=np.bool_)
+        for codes, table in zip(reports.T, tables, strict=True):
+            picked |= table[np.minimum(codes, table.size - 1)]
+        return picked
+
+    return pick
 
 
 def _classified(first: Codes, second: Codes) -> Scorer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Final, TypeAlias
 
@@ -29,6 +29,16 @@ _LIE: Final = 0.01
 _TESTS: Final = 60
 
 
+@dataclass(frozen=True, kw_only=True)
+class OneSided:
+    """Reports of kinds that came for input `first` alone while learning, and `hits` in other `trials` of each input."""
+
+    first: str
+    second: str
+    hits: tuple[int, int]
+    trials: int
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
     """What the trials say: `epsilon` is the measured lower end (nats), at `delta`, against a claim.
@@ -40,6 +50,8 @@ class Measurement:
     `false_positives` and `false_negatives`, shape (thresholds,), are the shares of errors of the tests that take the
     first input where the score reaches a threshold. All of them together are off by at most `off`, with the same
     confidence (Dvoretzky, Kiefer, Wolfowitz 1956; Massart 1990).
+
+    `one_sided` counts reports of kinds that were learned to come for one of the inputs alone.
     """
 
     claimed: float
@@ -53,6 +65,7 @@ class Measurement:
     false_positives: Floats
     false_negatives: Floats
     off: float
+    one_sided: tuple[OneSided, ...] = ()
 
     @property
     def refuted(self) -> bool:
@@ -129,6 +142,26 @@ def measure(
         false_positives=1 - _below(test[1], thresholds),
         false_negatives=_below(test[0], thresholds),
         off=math.sqrt(math.log(4 / (1 - confidence)) / (2 * trials)),
+    )
+
+
+def with_one_sided(found: Measurement, kinds: OneSided, *, confidence: float) -> Measurement:
+    """Return the measurement with one more event: reports of kinds that come for one input alone.
+
+    The larger lower bound counts. Both must hold with a confidence that is shared out among all events; `confidence`
+    is that of this one.
+    """
+    found = replace(found, one_sided=(*found.one_sided, kinds))
+    lower = least_log_ratio(*kinds.hits, kinds.trials, delta=found.delta, confidence=confidence)
+    if lower <= found.epsilon.lower:
+        return found
+    return replace(
+        found,
+        epsilon=replace(found.epsilon, lower=lower),
+        first=kinds.first,
+        second=kinds.second,
+        hits=kinds.hits,
+        trials=kinds.trials,
     )
 
 

@@ -20,7 +20,7 @@ from hushuffle.cli.calibrate import calibrate
 from hushuffle.cli.choose import choose
 from hushuffle.cli.collect import collect
 from hushuffle.cli.compare import compare
-from hushuffle.cli.console import Exit, UsageError, erase, starting
+from hushuffle.cli.console import Exit, UsageError, erase, starting, visible, visibly
 from hushuffle.cli.estimate import estimate
 from hushuffle.cli.examples import examples
 from hushuffle.cli.explore import explore
@@ -56,6 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Greek letters is no reason to fail
     given = sys.argv[1:] if arguments is None else list(arguments)
+    with visibly():
+        return _run(given)
+
+
+def _run(given: Sequence[str]) -> int:
     if given[:1] and given[0] in _LONG and not _SHORT & set(given):
         starting()
     try:
@@ -74,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message, code = _explained(error, given)
         erase()
         with suppress(BrokenPipeError):
-            sys.stderr.write(f"hushuffle: {message}\n")
+            sys.stderr.write(f"hushuffle: {visible(message)}\n")
     return Exit.DONE if code is None else code
 
 

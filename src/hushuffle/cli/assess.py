@@ -12,7 +12,7 @@ from hushuffle.cli.console import Exit, UsageError, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
 
 _Flag = Parameter(negative=(), show_default=False)
-_FILES = ("report.html", "result.json", "specification.toml")
+_FILES = ("report.html", "result.json", "specification.toml", "dpia.md")
 
 
 def assess(
@@ -28,8 +28,9 @@ def assess(
 
     Runs the collection on the data, if there is any, and prints a summary.
     Of several [[columns]] it says first what all of them come to.
-    Writes report.html, result.json and the effective specification.toml
-    into one folder: all of them or none.
+    Writes report.html, result.json, dpia.md (the first page for an impact
+    assessment) and the effective specification.toml into one folder: all of
+    them or none.
 
     Args:
         specification: the TOML file that describes the deployment.

@@ -60,7 +60,7 @@ def audit(
         values: two values to tell apart, separated by a comma; of a table the two most frequent by default.
         epsilon: of somebody else's code: the epsilon (nats) that is claimed.
         delta: that of the specification's targets by default; 0 for somebody else's code.
-        trials: of each claim; 1,000,000 reports, or 20,000 releases, by default.
+        trials: of each claim; by default 1,000,000 reports (100,000 with --url), or 20,000 releases.
         confidence: an honest mechanism is accused with probability 1 - confidence at most.
         seed: of the coins of a specification's mechanisms; cryptographic coins by default.
         out: the folder to write study.html and study.json into; hushuffle-out/ and audit-NAME by default.
@@ -83,7 +83,7 @@ def audit(
         if specification is not None:
             made = _deployment(specification, delta, trials, confidence, seed, tell)
         elif command is not None:
-            made = _command(command, values, float(epsilon or 0), delta or 0.0, trials or 100_000, confidence)
+            made = _command(command, values, float(epsilon or 0), delta or 0.0, trials or 1_000_000, confidence)
         elif url is not None:
             made = _service(url, values, float(epsilon or 0), delta or 0.0, trials or 100_000, confidence)
         else:
@@ -161,7 +161,7 @@ def _command(command: str, values: str | None, epsilon: float, delta: float, tri
         delta=delta,
         trials=trials,
         confidence=confidence,
-        about=f"The command {shlex.split(command)[0]}, which claims epsilon = {epsilon:g}.",
+        about=f"The command `{shlex.join(shlex.split(command))}`, {trials:,} trials. Its claim: epsilon = {epsilon:g}.",
     )
 
 
@@ -177,7 +177,7 @@ def _service(url: str, values: str | None, epsilon: float, delta: float, trials:
         delta=delta,
         trials=trials,
         confidence=confidence,
-        about=f"A service on this machine, which claims epsilon = {epsilon:g}.",
+        about=f"A service on this machine in {trials:,} trials; it claims epsilon = {epsilon:g}.",
     )
 
 

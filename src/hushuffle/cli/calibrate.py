@@ -93,11 +93,16 @@ def _lines(choice: Choice) -> Iterator[str]:
     yield _row("largest that meets the privacy", choice.most, number(choice.most.local_epsilon, up=False))
     if choice.least is not None:
         yield _row("smallest that meets the accuracy", choice.least, number(choice.least.local_epsilon, up=True))
-    yield _row("as written", choice.written, number(choice.written.local_epsilon))
+    yield _row("as written", choice.written, number(float(f"{choice.written.local_epsilon:.9g}")))
     yield ""
     yield from _wrapped(_verdict(choice))
     if choice.binding != "epsilon":
         yield from _wrapped(f"More is not allowed by targets.{choice.binding}.")
+    if choice.reports > 1:
+        yield from _wrapped(
+            f"Local epsilons in the table are of one report. A person gives up to {choice.reports:,}; "
+            "targets.local_epsilon is for all of them together."
+        )
     for target in choice.targets:
         if target.key not in ("epsilon", "standard_error"):
             yield from _wrapped(f"{target.word.upper()} {target.sentence}")
@@ -118,7 +123,7 @@ def _verdict(choice: Choice) -> str:
         start = most if least is None else number(least.local_epsilon, up=True)
         return f"Both targets are met by every local epsilon from {start} to {most}."
     here = f"No local epsilon meets both targets with {choice.population.n:,} people"
-    if choice.binding != "epsilon":
+    if choice.binding not in ("epsilon", "local_epsilon"):
         return f"{here}."
     return (
         f"{here}: at least {people:,} are needed to meet both."
@@ -201,6 +206,8 @@ def _lines_of_columns(choice: SharedChoice) -> Iterator[str]:
 
 
 def _of_columns(choice: SharedChoice) -> dict[str, Any]:
+    from hushuffle.model import json_number  # noqa: PLC0415 - only when needed
+
     return {
         "schema_version": SCHEMA_VERSION,
         "title": choice.title,
@@ -214,7 +221,7 @@ def _of_columns(choice: SharedChoice) -> dict[str, Any]:
                 "written_local_epsilon": column.written,
                 "local_epsilon": column.local_epsilon,
                 "central_epsilon": column.central.as_dict(),
-                "standard_error": column.standard_error,
+                "standard_error": json_number(column.standard_error),
             }
             for column in choice.columns
         ],
@@ -229,7 +236,7 @@ def _point(point: Point) -> dict[str, Any]:
     return {
         "local_epsilon": json_number(point.local_epsilon),
         "central_epsilon": point.central.as_dict(),
-        "standard_error": point.standard_error,
+        "standard_error": json_number(point.standard_error),
     }
 
 
@@ -260,12 +267,14 @@ def _lines_of_messages(choice: MessageChoice) -> Iterator[str]:
 
 
 def _of_messages(choice: MessageChoice) -> dict[str, Any]:
+    from hushuffle.model import json_number  # noqa: PLC0415 - only when needed
+
     def point(one: MessagePoint) -> dict[str, Any]:
         return {
             "messages": one.messages,
             "p": one.p,
             "central_epsilon": one.central.as_dict(),
-            "standard_error": one.standard_error,
+            "standard_error": json_number(one.standard_error),
         }
 
     return {

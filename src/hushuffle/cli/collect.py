@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from hushuffle.cli import sums
-from hushuffle.cli.console import Exit, UsageError, master_of, progress, warn, width
+from hushuffle.cli.console import Exit, UsageError, master_of, progress, visible, warn, width
 from hushuffle.errors import InvalidInputError
 from hushuffle.files.interrupts import heard
 
@@ -74,7 +74,7 @@ def collect(
             each that is released is added to it.
     """
     cluster = master_of(engine, master)
-    _check_options(batches=batches, budget=budget, files=late or interrupted)
+    _check_options(batches=batches, files=late or interrupted)
     from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415 - only when needed
 
     collection = load_deployment(specification)
@@ -112,6 +112,8 @@ def collect(
                 batch = collect_batch(collection, out=out, request=request, late=when, interrupted=interrupted)
                 lines, released = _of_batch(batch, min_batch), batch.collected
                 warnings = [f"set aside until the next run: {message}" for message in batch.damaged]
+                if released is not None and keys is None and budget is None:
+                    warnings.append(_each_once(batch, released))
                 if batch.unnoted is not None:
                     warnings.append(f"batch {batch.number} is released; the next run will note it: {batch.unnoted}")
             else:
@@ -120,7 +122,7 @@ def collect(
         except InvalidInputError as error:  # options, or categories that cannot be collected
             raise UsageError(str(error)) from None
     for warning in warnings:
-        sys.stderr.write(f"hushuffle: {warning}\n")
+        sys.stderr.write(f"hushuffle: {visible(warning)}\n")
     sys.stdout.write("".join(f"{part}\n" for line in lines for part in _folded(line)))
     if released is not None:
         from hushuffle.specification.warnings import deployment_warnings, total_warnings  # noqa: PLC0415 - when needed
@@ -149,10 +151,7 @@ def _sum(specification: SumSpecification, out: Path, asked: dict[str, Any], *, k
     return Exit.DONE
 
 
-def _check_options(*, batches: bool, budget: Path | None, files: str | None) -> None:
-    if batches and budget is not None:
-        message = "--budget does not go with --batches: batches have different people, a budget is for the same ones."
-        raise UsageError(message)
+def _check_options(*, batches: bool, files: str | None) -> None:
     if not batches and files is not None:
         message = "--late and --interrupted go with --batches."
         raise UsageError(message)
@@ -164,6 +163,12 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
             message = "--id, --round and --new-key go with --key-file."
             raise UsageError(message)
         return None
+    if str(file).startswith("env:"):
+        message = (
+            f"--key-file {file}: here a key is read from a file. Only the services for phones read one from an "
+            "environment variable. Write the key into a file that only you can read (chmod 600)."
+        )
+        raise UsageError(message)
     if ids is None:
         message = "--key-file needs --id, the column that says which record is whose."
         raise UsageError(message)
@@ -201,10 +206,7 @@ def _of_one(made: Release) -> list[str]:
         kept = made.protocol.n if made.manifest.facts["central"]["rounds"].get("memoised") else None
         stay = "" if kept is None else f", as long as {kept:,} people take part in all of them with the same value"
         lines.append(f"All rounds together: central epsilon {made.total}{stay}.")
-    if made.persons is None:
-        lines.append("One row is taken for one person.")
-    else:
-        lines.append(f"These reports are of {made.persons:,} people: the guarantee is for a person.")
+    lines.append(_rows(made))
     if made.beyond:
         lines.append(
             f"{made.beyond:,} records were too many of one person and left out (the files do not record this number)."
@@ -222,6 +224,16 @@ def _of_one(made: Release) -> list[str]:
         again = "the same reports, in another order" if made.content == REPORTS else "the same sums"
         lines.append(f"This batch was collected before: {again}.")
     return lines
+
+
+def _rows(made: Release) -> str:
+    """Say how many rows there are of a person."""
+    if made.persons is None:
+        n, ask = made.protocol.n, "" if made.person_known else " If not, say whose a row is: population.person."
+        return f"One row is taken for one person: {n:,} rows, {n:,} people.{ask}"
+    rows = made.protocol.n + made.beyond
+    each = f"{rows / max(made.persons, 1):,.2f} on average, {made.largest:,} at most (the files do not record this)"
+    return f"These reports are of {made.persons:,} people: the guarantee is for a person. Rows of a person: {each}."
 
 
 def _of_key(rounds: KeyRounds | None) -> list[str]:
@@ -283,6 +295,18 @@ def _of_batch(run: BatchRun, least: int) -> list[str]:
         return [*lines, f"No batch: there are no {'other ' if run.damaged else ''}new files."]
     wait = "which waits" if len(run.files) == 1 else "which wait"
     return [*lines, f"No batch: there are fewer than {least:,} people in {_files(run.files)}, {wait} for more."]
+
+
+def _each_once(run: BatchRun, made: Collected) -> str:
+    """Say loudly what nobody checks."""
+    known = all(one.persons is not None for one in made.columns.values())
+    people = f"{run.people:,} {'people' if known else 'rows, each taken for another person,'}"
+    batches = "1 batch" if run.number == 1 else f"{run.number:,} batches"
+    return (
+        f"warning: each person must be in one batch only, and nobody checks that they are: {people} were counted in "
+        f"{batches} so far. If the same people come again, say --budget, which adds up all batches, or --key-file, "
+        "which refuses them."
+    )
 
 
 def _files(files: Sequence[str]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 if TYPE_CHECKING:
     from hushuffle.model import Warned
@@ -43,6 +44,50 @@ Tell = Callable[[str, float], None]
 """Takes what is being done, and which share of everything is done, from 0 to 1."""
 
 
+_CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f"
+_REORDERING = "\u200e\u200f\u2028-\u202e\u2066-\u2069"
+_UNSAFE = re.compile(f"[{_CONTROLS}{_REORDERING}]")
+_ESCAPES = re.compile(f"[\x1b{_CONTROLS}{_REORDERING}]")
+
+
+def visible(text: str) -> str:
+    r"""Return text without characters that change what a terminal shows, each as its number: also in JSON and TOML.
+
+    >>> print(visible("\x1b[31mred\u202e"))
+    \u001b[31mred\u202e
+    """
+    return _escaped(text, _ESCAPES)
+
+
+def _escaped(text: str, unsafe: re.Pattern[str]) -> str:
+    return unsafe.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class VisibleStream:
+    """Standard output or error on which every text is visible; a terminal still takes colours and a moving bar."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write text with its unsafe characters as numbers."""
+        return self._stream.write(_escaped(text, _UNSAFE) if self._stream.isatty() else visible(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def visibly() -> Iterator[None]:
+    """Let whatever is printed meanwhile be visible."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast("TextIO", VisibleStream(stream)) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
 @contextmanager
 def progress(*, enabled: bool) -> Iterator[Tell | None]:
     """Show a bar with the time left on standard error, if `enabled`; give what moves it, or None."""
@@ -72,7 +117,7 @@ def warn(columns: Mapping[str, Iterable[Warned]]) -> None:
     said = {name: [f"{warned.sentence} {warned.advice}" for warned in about] for name, about in columns.items()}
     common = [line for line in next(iter(said.values()), []) if all(line in lines for lines in said.values())]
     own = [f"{name}: {line}" for name, lines in said.items() for line in lines if line not in common]
-    sys.stderr.write("".join(f"hushuffle: warning: {line}\n" for line in (*common, *own)))
+    sys.stderr.write("".join(f"hushuffle: warning: {visible(line)}\n" for line in (*common, *own)))
 
 
 _STARTING = "hushuffle: starting"

@@ -1,4 +1,4 @@
-"""`hushuffle init`: five questions, and a first specification."""
+"""`hushuffle init`: questions in plain words, and a first specification."""
 
 from __future__ import annotations
 
@@ -6,49 +6,62 @@ import math
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hushuffle.cli.console import Exit, UsageError, progress, width
 
 if TYPE_CHECKING:
-    from hushuffle.assessment.candidates import Candidate
-    from hushuffle.assessment.choose import Choices
+    from hushuffle.model import Progress
 
 Answer = TypeVar("Answer")
 
 _WIDEST: Final = 80
 _MOST_PEOPLE: Final = 10**9
 _MOST_VALUES: Final = 10**6
+_MOST_ROUNDS: Final = 100_000
+_MOST_REPORTS: Final = 10_000
+_TIMES: Final = {"": 1, "k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6}
 _LARGEST_DELTA: Final = 1e-6
 _RELEASE: Final = {"a": 0.1, "b": 0.5, "c": 1.0}
 _FAILED: Final = {"a": 1.0, "b": 2.0, "c": 4.0, "d": None}
 
-_ASKED: Final = """1. Which answers may people give? Separate them by commas, or say how many
+_ASKED: Final = """Which answers may people give? Separate them by commas, or say how many
    there are, for example 5. [no, yes]"""
-_PEOPLE: Final = """2. How many people will answer? [10,000]"""
-_ACCURATE: Final = """3. How far off may an estimated share be? In percentage points: 1 means that
+_PEOPLE: Final = """How many people will answer? [10,000]"""
+_OFTEN: Final = """How many times in all will you ask the same people? 1, or for example 52:
+   once a week for a year. [1]"""
+_CHANGES: Final = """How many times may one person's answer change over all that time, at most?
+   0 is rare: one person who changes stops the collection. Or "often". [often]"""
+_TWICE: Final = """May one person answer more than once when you ask? Say how many answers of
+   one person there are at most. [1]"""
+_ACCURATE: Final = """How far off may an estimated share be? In percentage points: 1 means that
    an estimate of 30 % is typically off by 1 point, rarely by more than 2. [1]"""
-_REVEALED: Final = """4. How much may the release reveal about one person, to somebody who knows
-   everybody else's answer (but for a chance of one in a million)?
+_REVEALED: Final = """How much may the release{rounds} reveal about one person, to somebody who
+   knows everybody else's answer (but for a chance of one in a million)?
    a  next to nothing: odds of 50:50 become 53:47 at most (epsilon 0.1)
    b  little: 63:37 at most (epsilon 0.5)
    c  something: 74:26 at most (epsilon 1)
    or an epsilon of your own. [b]"""
-_SHUFFLER: Final = """5. What if the shuffler fails, and everybody's report is seen with a name?
-   a  the report must say little: 50:50 becomes 74:26 at most (epsilon 1)
+_SHUFFLER: Final = """What if the shuffler fails, and {reports} seen with a name?
+   a  that must say little: 50:50 becomes 74:26 at most (epsilon 1)
    b  it may make an answer likely: 89:11 at most (epsilon 2)
    c  it may all but give it away: 99:1 at most (epsilon 4)
    d  the shuffler is trusted: no limit
    or an epsilon of your own. [c]"""
+_RUNS: Final = """Who runs the shuffler? A name for the report, or - if nobody knows yet. [-]"""
+_SEES: Final = """Who reads what it releases? A name, or -. [-]"""
 
 
 def init(file: Path = Path("survey.toml"), /) -> Exit:
-    """Ask five questions, and write a first specification for what was answered.
+    """Ask what decides, in plain words, and write a first specification for what was answered.
 
-    An empty line takes what stands in brackets. The deployment is the first
-    one of choose; assess takes the file as it is. Nothing is overwritten.
+    An empty line takes what stands in brackets. The deployment meets all
+    targets that you answered, over all times that people are asked; assess
+    takes the file as it is. Nothing is overwritten.
 
     Args:
         file: the new file to write.
@@ -59,51 +72,111 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
     from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
 
     outputs.refuse_file(file)
-    population, targets = _answers()
-    # Imported here, so that the first question does not wait for numerics.
-    from hushuffle.assessment.choose import choose  # noqa: PLC0415
-
+    asked = _answers()
     with progress(enabled=sys.stderr.isatty()) as tell:
-        found = choose({"population": population, "targets": targets}, progress=tell)
-    if not found.rows:
-        _no_way(found)
+        sentence, tables, advice = _designed(asked, tell)
+    if not tables:
+        _no_way(advice)
         return Exit.MISSED
     from hushuffle.files.causes import naming  # noqa: PLC0415
     from hushuffle.files.private_files import private_file  # noqa: PLC0415
 
     with naming(file), private_file(file, first=True) as new:
-        new.write(drafted(found.rows[0], population, targets).encode())
-    sys.stdout.write(f"\n{_filled(f'First of {len(found.rows)} that meet all targets: {found.rows[0].sentence}.')}\n")
+        new.write(drafted(sentence, tables, asked).encode())
+    sys.stdout.write(f"\n{_filled(f'It meets all targets: {sentence}.')}\n")
     sys.stdout.write(f"Wrote {file}. Next: hushuffle assess {file}\n")
     return Exit.DONE
 
 
-def _answers() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the tables [population] and [targets]."""
-    values = _ask(_ASKED, "no, yes", _values)
-    n = _ask(_PEOPLE, "10,000", lambda text: _whole(text, 2, _MOST_PEOPLE))
-    error = _ask(_ACCURATE, "1", lambda text: _number(text, 50) / 100)
-    release = _ask(_REVEALED, "b", lambda text: _chosen(text, _RELEASE))
-    failed = _ask(_SHUFFLER, "c", lambda text: _chosen(text, _FAILED))
-    targets = {"delta": _delta(n), "standard_error": error, "epsilon": release, "local_epsilon": failed}
-    return {"n": n, **values}, {key: value for key, value in targets.items() if value is not None}
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What was answered: tables of a specification, how often people are asked, how often answers change."""
+
+    population: dict[str, Any]
+    targets: dict[str, Any]
+    statement: dict[str, str]
+    rounds: int
+    changes: int | None
 
 
-def _ask(question: str, default: str, read: Callable[[str], Answer]) -> Answer:
-    """Ask until an answer can be read."""
+def _designed(asked: _Asked, tell: Progress | None) -> tuple[str, Mapping[str, Any], Sequence[str]]:
+    """Return the deployment in words and as tables; without tables: what would have to be otherwise."""
+    # Imported here, so that the first question does not wait for numerics.
+    if asked.rounds > 1 or "reports_per_person" in asked.population:
+        from hushuffle.assessment.repeated import repeated  # noqa: PLC0415
+
+        made = repeated(asked.population, asked.targets, rounds=asked.rounds, changes=asked.changes, progress=tell)
+        return made.sentence, made.tables, made.advice
+    import tomllib  # noqa: PLC0415
+
+    from hushuffle.assessment.choose import choose  # noqa: PLC0415
+
+    found = choose({"population": asked.population, "targets": asked.targets}, progress=tell)
+    if not found.rows:
+        return "", {}, [advice.sentence for advice in found.advice]
+    words = f"{found.rows[0].sentence}, first of {len(found.rows)} designs that hushuffle choose lists"
+    return words, tomllib.loads(found.rows[0].specification), ()
+
+
+def _answers() -> _Asked:
+    """Return what is answered to all questions."""
+    numbers = count(1)
+
+    def ask(question: str, default: str, read: Callable[[str], Answer]) -> Answer:
+        return _ask(next(numbers), question, default, read)
+
+    values = ask(_ASKED, "no, yes", _values)
+    people = ask(_PEOPLE, "10,000", lambda text: _whole(text, 2, _MOST_PEOPLE))
+    rounds = ask(_OFTEN, "1", lambda text: _whole(text, 1, _MOST_ROUNDS))
+    changes = ask(_CHANGES, "often", _changes) if rounds > 1 else None
+    twice = ask(_TWICE, "1", lambda text: _whole(text, 1, _MOST_REPORTS))
+    error = ask(_ACCURATE, "1", lambda text: _number(text, 50) / 100)
+    again = f" of all {rounds:,} times" if rounds > 1 else ""
+    release = ask(_REVEALED.format(rounds=again), "b", lambda text: _chosen(text, _RELEASE))
+    seen = "everybody's report is" if rounds == twice == 1 else "all reports of a person are"
+    failed = ask(_SHUFFLER.format(reports=seen), "c", lambda text: _chosen(text, _FAILED))
+    names = {"shuffler": ask(_RUNS, "-", _name), "analyst": ask(_SEES, "-", _name)}
+    targets = {"delta": _delta(people), "standard_error": error, "epsilon": release, "local_epsilon": failed}
+    several = {"reports_per_person": twice} if twice > 1 else {}
+    return _Asked(
+        population={"n": people * twice, **values, **several},
+        targets={key: value for key, value in targets.items() if value is not None},
+        statement={key: name for key, name in names.items() if name},
+        rounds=rounds,
+        changes=changes,
+    )
+
+
+def _ask(place: int, question: str, default: str, read: Callable[[str], Answer]) -> Answer:
+    """Ask until an answer can be read; of a file or a pipe the first that cannot be read ends the run."""
     while True:
-        sys.stdout.write(f"{question}\n> ")
+        sys.stdout.write(f"{place}. {question}\n> ")
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:
-            message = "init takes five lines, one for each question; the input ended before."
+            message = f"init takes one line for each question; the input ended before question {place}."
             raise UsageError(message)
-        if not sys.stdin.isatty():
+        piped = not sys.stdin.isatty()
+        if piped:
             sys.stdout.write("\n")
         try:
             return read(line.strip() or default)
         except ValueError as error:
+            if piped:
+                message = f"question {place}: {error}"
+                raise UsageError(message) from None
             sys.stdout.write(f"   {error}\n")
+
+
+def _changes(text: str) -> int | None:
+    return None if text.lower() == "often" else _whole(text, 0, _MOST_ROUNDS)
+
+
+def _name(text: str) -> str:
+    if not text.isprintable():
+        message = "Give a name, or - if nobody knows yet."
+        raise ValueError(message)
+    return "" if text == "-" else text
 
 
 def _values(text: str) -> dict[str, Any]:
@@ -111,7 +184,7 @@ def _values(text: str) -> dict[str, Any]:
         return {"k": _whole(text, 2, _MOST_VALUES)}
     values = [value.strip() for value in text.split(",")]
     if len(values) < 2 or not all(value and value.isprintable() for value in values):
-        message = "Give two answers or more, for example: no, yes."
+        message = "Give two answers or more, separated by commas, for example: no, yes."
         raise ValueError(message)
     if len(set(values)) < len(values):
         message = "Give each answer once."
@@ -120,11 +193,18 @@ def _values(text: str) -> dict[str, Any]:
 
 
 def _whole(text: str, least: int, most: int) -> int:
-    plain = re.sub(r"[,_ ]", "", text)
-    if not plain.isascii() or not plain.isdigit() or not least <= int(plain) <= most:
-        message = f"Give a whole number from {least:,} to {most:,}."
+    """Return a whole number, also as 12,000, 12.000, 12 000, 12k or 2 million.
+
+    >>> [_whole(text, 2, 10**9) for text in ("12,000", "12.000", "12 000", "12k", "2 million")]
+    [12000, 12000, 12000, 12000, 2000000]
+    """
+    found = re.fullmatch(r"(\d{1,3}(?:[.,'_\s]\d{3})+|\d+)\s*(k|m|thousand|million)?", text.lower(), re.ASCII)
+    value = int(re.sub(r"\D", "", found[1])) * _TIMES[found[2] or ""] if found else -1
+    if not least <= value <= most:
+        example = f", for example {min(most, max(least, 12_000)):,}" if most > _MOST_REPORTS else ""
+        message = f"Give a whole number from {least:,} to {most:,}{example}."
         raise ValueError(message)
-    return int(plain)
+    return value
 
 
 def _number(text: str, most: float) -> float:
@@ -133,7 +213,7 @@ def _number(text: str, most: float) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < most:
-        message = f"Give a number above 0 and below {most:g}."
+        message = f"Give a number above 0 and below {most:g}, for example 0.5."
         raise ValueError(message)
     return value
 
@@ -155,10 +235,10 @@ def _delta(n: int) -> float:
     return min(_LARGEST_DELTA, float(f"1e-{len(str(n)) + 1}"))
 
 
-def _no_way(found: Choices) -> None:
-    would = "What would do:" if found.advice else "Ask for less, or for more people."
+def _no_way(advice: Sequence[str]) -> None:
+    would = "What would do:" if advice else "Ask for less, or for more people."
     sys.stdout.write(f"\nNothing meets all of that, and nothing was written. {would}\n")
-    sys.stdout.write("".join(f"{_filled(f'- {advice.sentence}')}\n" for advice in found.advice))
+    sys.stdout.write("".join(f"{_filled(f'- {sentence}')}\n" for sentence in advice))
 
 
 def _filled(text: str) -> str:
@@ -166,24 +246,30 @@ def _filled(text: str) -> str:
     return textwrap.fill(text, min(width(), _WIDEST), subsequent_indent="  ", break_on_hyphens=False)
 
 
-def drafted(row: Candidate, population: Mapping[str, Any], targets: Mapping[str, Any]) -> str:
+def drafted(sentence: str, tables: Mapping[str, Any], asked: _Asked) -> str:
     """Return a specification with comments."""
-    import tomllib  # noqa: PLC0415 - only when needed
+    import tomli_w  # noqa: PLC0415 - only when needed
 
-    import tomli_w  # noqa: PLC0415
-
-    tables = tomllib.loads(row.specification)
     about = {
         "population": 'Who is asked. With data of your own: data = "people.csv", column = "..." instead of n.',
         "randomizer": "What each device does with the answer before it leaves. Epsilon: if the shuffler fails.",
         "shuffler": "What hides who sent which report.",
         "targets": "What is asked: assess says whether it is met.",
+        "statement": "Who does what; [statement.vouched] says who confirms each assumption.",
     }
-    values = {"population": population, "targets": targets}
-    first = f"{row.sentence}: chosen by hushuffle init. Everything in it is for you to decide."
-    parts = [f"{_comment(first)}\n"]
+    if asked.population.get("reports_per_person"):
+        about["population"] = "Who is asked: n is the number of reports, reports_per_person of one person at most."
+    values = {"population": asked.population, "targets": asked.targets, "statement": asked.statement}
+    parts = [f"{_comment(f'{sentence}: chosen by hushuffle init. Everything in it is for you to decide.')}\n"]
+    times = {key: tables[key] for key in ("rounds", "memoised", "changes") if key in tables}
+    if times:
+        kept = "A device draws a report once and keeps it; one value may change so often."
+        words = kept if "memoised" in times else "Each round has a fresh report of everybody."
+        parts.append(f"{_comment(f'How often the same people are asked. {words}')}\n{tomli_w.dumps(times)}")
     for name, words in about.items():
-        parts.append(f"{_comment(words)}\n{tomli_w.dumps({name: values.get(name, tables[name])})}")
+        content = values.get(name, tables.get(name))
+        if content:
+            parts.append(f"{_comment(words)}\n{tomli_w.dumps({name: content})}")
     return "\n".join(parts)
 
 

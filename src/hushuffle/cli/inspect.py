@@ -34,8 +34,8 @@ def inspect(
 
     Shows true data: columns with their types, values and how many records
     have them, what is missing, what repeats. Guesses the encoding and the
-    separator of CSV files. The draft is one that assess and collect take as it
-    is; everything in it is for you to decide.
+    separator of CSV files. Everything in the draft is for you to decide; assess
+    and collect take it once it says whose a row is (population.person).
 
     Args:
         file: a CSV or Parquet file, or a glob of them.
@@ -54,7 +54,7 @@ def inspect(
     from hushuffle.tables.inspection import inspect_table  # noqa: PLC0415 - only when needed
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        found = inspect_table(file, columns=[] if column is None else [column], progress=tell)
+        found = inspect_table(file, columns=[] if column is None else [column], people=True, progress=tell)
     chosen = found.column(column) if column is not None else _candidate(found)
     draft = None if chosen is None else _draft(found, chosen, file, out)
     if draft is not None and out is not None:
@@ -63,7 +63,7 @@ def inspect(
         sys.stderr.write(f"hushuffle: {_PRIVATE}\n")
         sys.stdout.write(_as_json(found, None if chosen is None else chosen.name, draft))
     else:
-        _print(found, only=column is not None)
+        _print(found, column)
         _print_draft(draft, out)
     return Exit.DONE
 
@@ -77,7 +77,7 @@ def _candidate(found: Inspection) -> Profile | None:
 def _draft(found: Inspection, chosen: Profile, file: str, out: Path | None) -> str | None:
     from hushuffle.specification.draft import data_name, drafted  # noqa: PLC0415 - only when needed
 
-    return drafted(found, chosen, data=data_name(file, out)) if chosen.present else None
+    return drafted(found, chosen, data=data_name(file, out)) if chosen.present and chosen.kind != "other" else None
 
 
 def _write(out: Path, draft: str) -> None:
@@ -89,35 +89,38 @@ def _write(out: Path, draft: str) -> None:
         file.write(draft.encode())
 
 
-def _print(found: Inspection, *, only: bool) -> None:
+def _print(found: Inspection, only: str | None) -> None:
     from hushuffle.report.printing import item, printed, table, text  # noqa: PLC0415 - only when needed
+    from hushuffle.specification.draft import repeats  # noqa: PLC0415
 
     shown = table(expand=False)
     for head in ("Column", "Values are", "Missing", "Different", "Records each", "Most frequent"):
         side = "left" if head in ("Column", "Values are", "Most frequent") else "right"
         shown.add_column(head, justify=side, overflow="fold")  # type: ignore[arg-type]
-    for column in found.columns:
+    columns = [column for column in found.columns if only in (None, column.name)]
+    for column in columns:
         shown.add_row(
             text(column.name),
-            column.kind,
+            f"{column.type}, not read" if column.kind == "other" else column.kind,
             f"{column.missing:,}",
-            f"{'' if column.exact else 'about '}{column.distinct:,}",
-            f"{column.repeats:,.1f}" if column.present else "",
-            text(_frequent(column, _MANY if only else _VALUES)),
+            "" if column.kind == "other" else f"{'' if column.exact else 'about '}{column.distinct:,}",
+            repeats(column) if column.present and column.kind != "other" else "",
+            text(_frequent(column, _VALUES if only is None else _MANY)),
         )
-    heading = [text(_PRIVATE), text(""), text(_heading(found)), text("")]
+    heading = [text(_PRIVATE), text(""), text(_heading(found, len(columns))), text("")]
     notes = [text(""), *(item(note) for note in _notes(found))]
     sys.stdout.write(printed([*heading, shown, *(notes if len(notes) > 1 else [])], width(), color=color()))
 
 
-def _heading(found: Inspection) -> str:
+def _heading(found: Inspection, columns: int) -> str:
     where = found.source if found.files == 1 else f"{found.source} ({found.files:,} files)"
     form = ""
     if found.form is not None and found.separator is not None:
         from hushuffle.tables.csv_form import separator_name  # noqa: PLC0415 - only when needed
 
         form = f" It seems to be {found.form.encoding}, with {separator_name(found.separator)} between fields."
-    return f"{where}: {found.records:,} records, {len(found.columns):,} columns shown.{form}"
+    shown = "1 column" if columns == 1 else f"{columns:,} columns"
+    return f"{where}: {found.records:,} records, {shown} shown.{form}"
 
 
 def _frequent(column: Profile, most: int) -> str:
@@ -128,21 +131,61 @@ def _frequent(column: Profile, most: int) -> str:
 
 
 def _notes(found: Inspection) -> Iterator[str]:
+    from hushuffle.tables.doubts import names_a_value  # noqa: PLC0415 - only when needed
+
+    if found.form is not None and (odd := [column.name for column in found.columns if names_a_value(column)]):
+        yield (
+            f"The line of names may be missing: {', '.join(map(repr, odd[:_VALUES]))} "
+            f"{'looks' if len(odd) == 1 else 'look'} like a value. If so, the first record was taken for names: write "
+            "names above it."
+        )
     for column in found.columns:
         if column.may_name_people:
-            yield (
-                f"{column.name}: values repeat, {column.repeats:,.1f} records each. If they say whose a record is, "
-                "some people have several records."
-            )
+            yield f"{column.name}: {_repeating(column)}{_spellings(column)}"
         elif column.unique:
-            which = "every" if column.exact else "nearly every"
-            yield f"{column.name}: another value in {which} record. It may be the one for `collect --id`."
+            yield f"{column.name}: another value in every record. It may be the one for `collect --id`."
         elif column.exact and column.kind == "text":
             tidying = column.tidying
             if equal := column.distinct - column.different(tidying):
                 keys = " and ".join(key for key in ("trim", "casefold") if getattr(tidying, key))
                 alike = f"{equal:,} values differ from others by spaces or capital letters alone"
                 yield f"{column.name}: {alike}: {keys}."
+        if not column.may_name_people:
+            yield from _doubts(column)
+
+
+def _doubts(column: Profile) -> Iterator[str]:
+    from hushuffle.tables.doubts import missing_marks, typing_errors  # noqa: PLC0415 - only when needed
+
+    if marks := missing_marks(column):
+        named = ", ".join(f"{doubt.value!r} ({doubt.records:,})" for doubt in marks[:_MANY])
+        yield f"{column.name}: these look like missing answers: {named}. Only empty fields count as missing."
+    if errors := typing_errors(column):
+        named = ", ".join(f"{doubt.value!r} ({doubt.records:,}) of {doubt.meant!r}" for doubt in errors[:_MANY])
+        yield f"{column.name}: these look like typing errors: {named}."
+
+
+def _repeating(column: Profile) -> str:
+    """Say how often values occur, and what that means if they are ids of people."""
+    from hushuffle.specification.draft import repeats  # noqa: PLC0415 - only when needed
+
+    people = f"If they say whose a row is, these {column.present:,} rows are of"
+    if column.repeated is None:
+        return f"about {column.distinct:,} different values, too many to count repeats. {people} about so many people."
+    return (
+        f"{column.repeated:,} of {column.distinct:,} values occur more than once, {repeats(column)} rows each on "
+        f"average. {people} {column.distinct:,} people."
+    )
+
+
+def _spellings(column: Profile) -> str:
+    """Say how many ids are another spelling of one of the others."""
+    if not column.other_spellings:
+        return ""
+    return (
+        f" {column.other_spellings:,} values differ from others only by spaces, capital letters or how a number is "
+        "written: as ids they are refused, for they may be the same people."
+    )
 
 
 def _print_draft(draft: str | None, out: Path | None) -> None:
@@ -181,6 +224,7 @@ def _column(column: Profile) -> dict[str, Any]:
         "distinct": column.distinct,
         "distinct_is_exact": column.exact,
         "records_each": column.repeats,
+        "occur_more_than_once": column.repeated,
         "may_name_people": column.may_name_people,
         "values": [{"value": value, "records": count} for value, count in values.iter_rows()],
     }

@@ -106,7 +106,7 @@ def codes(count: int, /, *, out: Path) -> Exit:
     """Make codes of invitations, for an issuer of tokens.
 
     Writes codes.txt, one code on a line, to be handed out, each to one person; and
-    codes.sha256, their digests, for the issuer.
+    codes.public, for the issuer, which can check codes with it and use none.
 
     Args:
         count: how many people are invited.

@@ -30,6 +30,7 @@ def analyse(
     /,
     *,
     out: Path | None = None,
+    people: int | None = None,
     json: Annotated[bool, _Flag] = False,
     strict: Annotated[bool, _Flag] = False,
 ) -> Exit:
@@ -43,6 +44,7 @@ def analyse(
     Args:
         specification: the TOML file that describes the plan.
         out: the folder to write into; hushuffle-out/plan-NAME by default, with the name of the specification.
+        people: how many people take part, where phones bring the records: no data are read.
         json: print study.json instead of the summary, and nothing else, to standard output.
         strict: end with exit code 3 if one of the targets is missed, or not known to be met.
     """
@@ -54,7 +56,7 @@ def analyse(
     from hushuffle.queries.analyse import analyse_plan  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        analysis = analyse_plan(spec, base_folder=specification.parent, progress=tell)
+        analysis = analyse_plan(spec, base_folder=specification.parent, people=people, progress=tell)
     deliver(analysis.study, folder, json=json)
     if analysis.refusals:
         sys.stderr.write("hushuffle: no guarantee can be stated for this plan.\n")
@@ -199,7 +201,8 @@ def _prepare_task(spec: PlanSpecification, hosts: Path, folder: Path, start: dat
     from hushuffle.network.phones.bundle import prepare_task  # noqa: PLC0415 - only when needed
 
     prepared = prepare_task(spec, hosts, out=folder, start=start, bundle=bundle)
-    lines = [f"Wrote {prepared.document}: phones and services get these bytes.", f"The task's id is {prepared.id}.", ""]
+    lines = [f"Wrote {prepared.document}: phones and services get these bytes.", f"The task's id is {prepared.id}."]
+    lines += [*prepared.promise, ""]
     lines += [f"All times are counted from {prepared.start} on. Start on each host:", ""]
     lines += [f"  {command}" for command in prepared.commands]
     sys.stdout.write("\n".join(lines) + "\n")

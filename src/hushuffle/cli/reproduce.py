@@ -53,7 +53,7 @@ def reproduce(
         data: the folder of the data sets, each in a folder of its own (else HUSHUFFLE_DATA), or NAME=FOLDER for
             one data set that is elsewhere; may be given several times.
         seed: for what is simulated; the same seed, the same numbers.
-        quick: compute at small sizes, in seconds; verdicts are about those.
+        quick: compute at small sizes, in seconds; no claim is confirmed or contradicted.
         json: print study.json instead of the summary, and nothing else; for several targets, a list of them.
         list_: list the targets, with the data sets they need, the papers' own that they
             would use, and about how long they take.

@@ -39,7 +39,7 @@ def described(made: CollectedSum) -> list[str]:
         protocol.describe(),
         f"Local epsilon infinity; central epsilon {made.central} at delta = {protocol.delta:g}.",
         f"Each person sent {protocol.messages_per_person:,} messages, {protocol.bits_per_person / 8:g} bytes.",
-        "One row is taken for one person.",
+        f"One row is taken for one person: {made.protocol.n:,} rows, {made.protocol.n:,} people.",
     ]
     if made.total is not None:
         times, epsilon, delta = made.total

@@ -12,7 +12,7 @@ from hushuffle.model.pictures import Chart, Diagram, HeatMap, Panel, PointMap, S
 from hushuffle.model.progress import Progress, silent
 from hushuffle.model.release import Estimate, Histogram, Transcript
 from hushuffle.model.report import Cell, Finding, Population, Report, Table, Unanswered, Utility, Warned
-from hushuffle.model.statement import Anonymity, Assumption, Scenario, Statement, Target
+from hushuffle.model.statement import Anonymity, Assumption, Headline, Scenario, Statement, Status, Target, Translation
 from hushuffle.model.traces import Traces
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Groups",
     "GroupsLike",
     "Guarantee",
+    "Headline",
     "HeatMap",
     "Histogram",
     "Kind",
@@ -46,10 +47,12 @@ __all__ = [
     "Scenario",
     "Series",
     "Statement",
+    "Status",
     "Table",
     "Target",
     "Traces",
     "Transcript",
+    "Translation",
     "Unanswered",
     "Utility",
     "Verdict",

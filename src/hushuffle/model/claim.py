@@ -1,4 +1,4 @@
-"""`Claim`: what a paper says, what came out here, and whether it holds."""
+"""`Claim`: what a paper says, what was tested and found here, and whether it holds."""
 
 from __future__ import annotations
 
@@ -8,31 +8,39 @@ from typing import Literal
 
 from hushuffle import _checks
 
-Verdict = Literal["confirmed", "contradicted", "differs on other data", "not testable here"]
-VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "differs on other data", "not testable here")
+Verdict = Literal["confirmed", "contradicted", "holds on other data", "differs on other data", "not testable"]
+VERDICTS: tuple[Verdict, ...] = (
+    "confirmed",
+    "contradicted",
+    "holds on other data",
+    "differs on other data",
+    "not testable",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One claim of a paper, held against what was computed.
+    """One claim of a paper, compared with what was computed.
 
-    `place` is where the paper says it, `sentence` what it says, `printed` its number ("" if it prints none), `ours`
-    what came out here, `reason` why the verdict is what it is where that is not plain, `data` what it was tested on
-    and how much of it ("" for a formula), `target` the study that tests it.
+    `place` is where the paper says it, `quote` the paper's own words (… stands for words or formulas left out),
+    `sentence` what was tested, in our words, `printed` the paper's number ("" if it prints none), `ours` the result,
+    `reason` why the verdict is what it is where that is not plain, `data` what it was tested on ("" for a formula),
+    `target` the study that tests it. `repeats` names the study whose claim this one repeats, on other data or in a
+    variant; it may be the study itself.
 
-    `contradicted` is a claim tested as the paper makes it: by a formula, or on data like the paper's. Where the data
-    are others, a claim that does not hold on them `differs on other data`; what the data cannot decide is `not testable
-    here`.
+    `confirmed` and `contradicted` need the paper's own data, or a proof or an exact computation. On other data a claim
+    `holds on other data` or `differs on other data`. What the data or the paper's text leave open is `not testable`.
 
     Raises:
-        InvalidInputError: an unknown verdict, or no word of why a claim does not hold or is not tested.
+        InvalidInputError: an unknown verdict, or no reason for "differs on other data" or "not testable".
 
-    >>> claim = Claim(place="Figure 5", sentence="A is below B.", ours="A is 2, B is 3.", verdict="confirmed")
-    >>> count([claim, claim])
-    '2 claims: 2 confirmed.'
+    >>> claim = Claim(place="Figure 5", quote="", sentence="A is below B.", ours="A is 2, B is 3.", verdict="confirmed")
+    >>> count([claim])
+    '1 claim: 1 confirmed.'
     """
 
     place: str
+    quote: str
     sentence: str
     ours: str
     verdict: Verdict
@@ -40,18 +48,28 @@ class Claim:
     reason: str = ""
     data: str = ""
     target: str = ""
+    repeats: str = ""
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
             _checks.reject("verdict", f"one of {', '.join(VERDICTS)}", self.verdict)
-        if self.verdict in ("differs on other data", "not testable here") and not self.reason:
+        if self.verdict in ("differs on other data", "not testable") and not self.reason:
             _checks.reject("reason", f'given for a claim that is "{self.verdict}"', self.reason)
 
 
+def distinct(claims: Sequence[Claim]) -> list[Claim]:
+    """Return the claims without those that repeat a claim of a study among them."""
+    studies = {claim.target for claim in claims}
+    return [claim for claim in claims if not claim.repeats or claim.repeats not in studies]
+
+
 def count(claims: Sequence[Claim]) -> str:
-    """Return how many claims have which verdict, in one sentence."""
+    """Return how many claims have which verdict, in one sentence; repeated claims are not counted again."""
     if not claims:
         return "No claim of the paper is tested here."
-    parts = [(sum(claim.verdict == verdict for claim in claims), verdict) for verdict in VERDICTS]
+    once = distinct(claims)
+    parts = [(sum(claim.verdict == verdict for claim in once), verdict) for verdict in VERDICTS]
     counts = ", ".join(f"{number} {verdict}" for number, verdict in parts if number)
-    return f"{len(claims)} claim{'s' if len(claims) != 1 else ''}: {counts}."
+    again = len(claims) - len(once)
+    repeated = f" {again} more repeat{'s' * (again == 1)} one of them." if again else ""
+    return f"{len(once)} claim{'s' if len(once) != 1 else ''}: {counts}.{repeated}"

@@ -119,9 +119,13 @@ class NumberGrid(_checks.ByName):
         """Return which positions are those of numbers outside the bounds, shape (n,)."""
         return positions > self.top
 
+    def inside(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the same positions, any shape, with those outside the bounds at the nearer bound."""
+        bounds = np.where(positions == self.top + 1, 0, self.top)
+        return np.where(self.outside(positions), bounds, positions)
+
     def rounded(self, positions: npt.NDArray[np.int64], *, rng: Coins) -> npt.NDArray[np.int64]:
         """Return the codes of positions, shape (n,), each rounded up or down by a coin."""
-        ends = np.where(positions == self.top + 1, 0, self.top)
-        inside = np.where(self.outside(positions), ends, positions)
+        inside = self.inside(positions)
         upwards = rng.integers(PARTS, inside.size) < inside % PARTS
         return inside // PARTS + upwards

@@ -17,7 +17,7 @@ from hushuffle.model.citation import Citation
 from hushuffle.model.claim import Claim
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, PointMap
 from hushuffle.model.release import Estimate
-from hushuffle.model.statement import Statement, Target, met
+from hushuffle.model.statement import Headline, Statement, Target, headline, met
 
 Cell = str | int | float | Bound
 """One cell of a table: text, a number, or a figure that says what it is."""
@@ -206,11 +206,17 @@ class Report:
         """Whether all targets are met; one that nobody knows is not. None: nothing was asked."""
         return met(self.targets)
 
+    @property
+    def headline(self) -> Headline | None:
+        """The first line: whether targets are met that somebody set, and who confirms what they rest on."""
+        return headline(self.targets, () if self.statement is None else self.statement.assumptions)
+
     def _repr_html_(self) -> str:
         targets = [(target.word.upper(), target.sentence) for target in self.targets]
         learned = [(one.adversary, one.sentence, str(one.figure)) for one in self.findings]
         said = [("", one.sentence + " " + one.advice) for one in self.warnings]
         parts = [f"<h3>{escape(self.title)}</h3>", *(f"<p>{escape(answer)}</p>" for answer in self.answers)]
+        parts += [f"<p><strong>{escape(self.headline.sentence)}</strong></p>"] if self.headline is not None else []
         parts += [notebook.table(("target", ""), targets)] if targets else []
         parts += [notebook.table(("adversary", "what they learn", "figure"), learned)] if learned else []
         parts += [notebook.table(("", "warning"), said)] if said else []

@@ -12,6 +12,9 @@ Rule = Literal["at most", "below", "at least"]
 """How a figure is held against what was asked."""
 
 _RULES: Final = ("at most", "below", "at least")
+_PRIVACY: Final = ("epsilon", "local_epsilon", "guessing", "reidentification")
+Status = Literal["met", "not confirmed", "no privacy limit", "not met"]
+"""What the first line of a report says: only the first of them is good news."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +66,11 @@ class Target:
         return "not shown" if open_end and self.got.lower < self.got.upper else "fail"
 
     @property
+    def check(self) -> bool:
+        """Whether this is a check that always runs, and no target that somebody set."""
+        return self.key == "delta"
+
+    @property
     def sentence(self) -> str:
         """What was asked and what is got, on one line.
 
@@ -70,7 +78,7 @@ class Target:
         >>> print(target.sentence)
         People: asked at least 1,000, not known. No data.
         """
-        asked = f"{self.topic}: asked {self.rule} {shown(self.asked)}"
+        asked = f"{self.topic}: {'must be' if self.check else 'asked'} {self.rule} {shown(self.asked)}"
         return f"{asked}, not known. {self.reason}" if self.got is None else f"{asked}, got {self.got}."
 
 
@@ -122,6 +130,15 @@ class Anonymity:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Translation:
+    """The text for the people who are asked in one `language` (its own name, and its `code`: "de"), as sentences."""
+
+    language: str
+    code: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Statement:
     """What somebody who answers for a deployment tells a regulator, a board, or the people who are asked.
 
@@ -129,6 +146,8 @@ class Statement:
     who is trusted with what, `assumptions` what nobody has proved, `scenarios` what happens otherwise, `respondents`
     how to put it to the people, `anonymity` what European guidance asks, `unprotected` what is not covered.
     `facts` are names and values that tell which deployment this is about: a date, digests, who answers for it.
+    `responsible` are the names that a data protection officer asks for, "" where nobody wrote one; `translations` are
+    `respondents` in several languages, with who asks.
     """
 
     claim: str
@@ -140,6 +159,8 @@ class Statement:
     anonymity: tuple[Anonymity, ...]
     unprotected: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
+    responsible: tuple[tuple[str, str], ...] = ()
+    translations: tuple[Translation, ...] = ()
 
 
 def met(targets: tuple[Target, ...]) -> bool | None:
@@ -148,3 +169,48 @@ def met(targets: tuple[Target, ...]) -> bool | None:
     >>> met(())
     """
     return all(target.met for target in targets) if targets else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """The first line of a report: one sentence over all targets and assumptions, and its `status`."""
+
+    status: Status
+    sentence: str
+
+
+def headline(targets: tuple[Target, ...], assumptions: tuple[Assumption, ...] = ()) -> Headline | None:
+    """Return the first line over targets, checks and assumptions; None: nothing was asked.
+
+    The status is "met" only if a target of privacy was set, all targets are met, no check failed, and somebody
+    confirms each assumption.
+
+    >>> people = Target(key="people", topic="People", rule="at least", asked=9.0, got=Bound.exact(10.0, unit="people"))
+    >>> print(headline((people,)).sentence)
+    No privacy limit was set: write one in [targets], for example epsilon = 1. The other target is met.
+    """
+    if not targets:
+        return None
+    asked = [target for target in targets if not target.check]
+    missed = [target.topic for target in asked if not target.met]
+    failed = [target.topic for target in targets if target.check and not target.met]
+    limited = any(target.key in _PRIVACY for target in asked)
+    open_ones = [row for row in assumptions if not row.vouched]
+    said = [] if limited else ["No privacy limit was set: write one in [targets], for example epsilon = 1."]
+    if missed:
+        of = "The one target" if len(asked) == 1 else f"{len(missed)} of {len(asked):,} targets"
+        said.append(f"{of} {'is' if len(missed) == 1 else 'are'} not met: {'; '.join(missed)}.")
+    elif asked:
+        said.append(_all(len(asked), other="" if limited else "other "))
+    said += [f"A check failed: {topic.removeprefix('Check: ')}." for topic in failed]
+    if open_ones and not missed:
+        are = "assumption is" if len(open_ones) == 1 else "assumptions are"
+        said.append(f"{len(open_ones)} {are} not confirmed: write who confirms each in [statement.vouched].")
+    status: Status = "not met" if missed or failed else "not confirmed" if open_ones else "met"
+    return Headline(status=status if limited or missed or failed else "no privacy limit", sentence=" ".join(said))
+
+
+def _all(count: int, *, other: str) -> str:
+    if count == 1:
+        return f"The {other or 'one '}target is met."
+    return f"{'The' if other else 'All'} {other}{count} targets {'are ' if other else ''}met."

@@ -29,11 +29,10 @@ class Column:
 class Accuracy:
     """What a report says about utility.
 
-    `sentences` come in reading order, `verdict` says whether the target is met ("" without a target), `columns`
-    are the table (empty if every row would say the same), `rows` the values shown, `more` how many are not.
+    `sentences` come in reading order, `columns` are the table (empty if every row would say the same), `rows` the
+    values shown, `more` how many are not.
     """
 
-    verdict: str
     sentences: tuple[str, ...]
     columns: tuple[Column, ...]
     rows: tuple[int, ...]
@@ -52,7 +51,6 @@ def accuracy(population: Population, utility: Utility, *, most: int = MOST_ROWS)
         *_remarks(population, utility),
     )
     return Accuracy(
-        verdict=_verdict(utility),
         sentences=tuple(sentence for sentence in sentences if sentence),
         columns=columns,
         rows=tuple(rows) if columns else (),
@@ -104,16 +102,6 @@ def _columns(population: Population, utility: Utility, rows: list[int]) -> tuple
     if utility.z is not None:
         columns += [Column(heading="z", short="z", cells=tuple(fixed(float(utility.z[row]), 2) for row in rows))]
     return tuple(columns)
-
-
-def _verdict(utility: Utility) -> str:
-    if utility.target is None:
-        return ""
-    # Rounded upwards, a figure above the target never reads like the target.
-    largest, target = number(float(utility.predicted.max()), up=True), f"{utility.target:g}"
-    if utility.met:
-        return f"Target met: every predicted standard error is at most {largest}; {target} was asked for."
-    return f"Target missed: the largest predicted standard error is {largest}; {target} was asked for."
 
 
 def _predicted(population: Population, utility: Utility) -> str:

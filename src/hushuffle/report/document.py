@@ -26,6 +26,7 @@ from hushuffle.model import (
     Population,
     Report,
     Statement,
+    Status,
     Table,
     Target,
     Unanswered,
@@ -131,7 +132,21 @@ class _Target:
 @dataclass(frozen=True, kw_only=True)
 class _Verdict:
     met: Annotated[bool | None, Field(description="Whether all targets are met and known to be; null: there is none.")]
+    status: Annotated[
+        Status | None, Field(description='"met" only with a target of privacy, and every assumption confirmed.')
+    ]
+    sentence: Annotated[str, Field(description="The first line of the report; empty: nothing was asked.")]
     targets: list[_Target]
+
+    @classmethod
+    def of(cls, report: Report) -> _Verdict:
+        first = report.headline
+        return cls(
+            met=report.met,
+            status=None if first is None else first.status,
+            sentence="" if first is None else first.sentence,
+            targets=[_Target.of(target) for target in report.targets],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +246,7 @@ def json_schema(document: Literal["result", "study"] = "result") -> dict[str, An
 def _document(report: Report) -> _Result | _Study:
     shared: dict[str, Any] = {
         "title": report.title,
-        "verdict": _Verdict(met=report.met, targets=[_Target.of(target) for target in report.targets]),
+        "verdict": _Verdict.of(report),
         "findings": report.findings,
         "unanswered": report.unanswered,
         "warnings": report.warnings,

@@ -14,6 +14,7 @@ from hushuffle.files.causes import naming
 from hushuffle.model import Report
 from hushuffle.model.explorer import Explorer
 from hushuffle.report.document import Names, to_json
+from hushuffle.report.dpia import dpia
 from hushuffle.report.explorer import explorer_html
 from hushuffle.report.page import html
 
@@ -23,7 +24,8 @@ def write(
 ) -> list[Path]:
     """Write the page and the document of `report` into `folder`; return their paths.
 
-    An assessment: `report.html`, `result.json`, `specification.toml`; any other report: `study.html`, `study.json`.
+    An assessment: `report.html`, `result.json`, `specification.toml` and, with a first page, `dpia.md`; any other
+    report: `study.html`, `study.json`.
     With `figures` also each picture as SVG and PNG and all numbers as CSV and Parquet (figure-KEY, table-KEY).
     `beside` are texts that go with it, by name of file. If anything fails (or Ctrl-C is pressed) the folder is left as
     it was.
@@ -34,6 +36,8 @@ def write(
     """
     names = Names.of(report)
     contents = {names.page: html(report).encode(), names.numbers: to_json(report).encode()}
+    if text := dpia(report):
+        contents["dpia.md"] = text.encode()
     if report.specification:
         contents["specification.toml"] = (report.specification.rstrip("\n") + "\n").encode()
     contents |= {name: text.encode() for name, text in (beside or {}).items()}

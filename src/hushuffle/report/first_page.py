@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hushuffle.model import Report, Scenario, Statement, Target, number
+from hushuffle.model import Report, Scenario, Statement, Target, Translation, number
 from hushuffle.model.statement import shown
-from hushuffle.report.formatting import Figure, figure, plain, plural
+from hushuffle.report.formatting import Figure, figure, plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """All targets, and one sentence over them; `met` as in a report."""
+    """All targets, and one sentence over them; `met`: whether it is good news without any "but"."""
 
     sentence: str
     met: bool
@@ -54,21 +54,22 @@ class FirstPage:
     anonymity: tuple[tuple[str, str, Figure | None], ...]
     unprotected: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
+    responsible: tuple[tuple[str, str], ...] = ()
+    translations: tuple[Translation, ...] = ()
+
+    @property
+    def unwritten(self) -> str:
+        """What nobody wrote of who is responsible, as keys of [statement]."""
+        return ", ".join(name.lower().replace(" ", "_") for name, value in self.responsible if not value)
 
 
 def verdict(report: Report) -> Verdict | None:
     """Return the verdict over all targets of a report; None where nothing was asked."""
-    if report.met is None:
+    first = report.headline
+    if first is None:
         return None
-    missed = [target for target in report.targets if not target.met]
-    every = plural(len(report.targets), "target")
-    if not missed:
-        sentence = f"All {every} met." if len(report.targets) > 1 else "The one target is met."
-    else:
-        named = "; ".join(plain(target.topic) for target in missed)
-        are = "is" if len(missed) == 1 else "are"
-        sentence = f"{len(missed)} of {every} {are} not met: {named}."
-    return Verdict(sentence=sentence, met=report.met, targets=tuple(map(_judged, report.targets)))
+    met = first.status == "met"
+    return Verdict(sentence=plain(first.sentence), met=met, targets=tuple(map(_judged, report.targets)))
 
 
 def first_page(statement: Statement) -> FirstPage:
@@ -86,13 +87,15 @@ def first_page(statement: Statement) -> FirstPage:
         ),
         unprotected=tuple(map(plain, statement.unprotected)),
         facts=tuple((plain(name), plain(value)) for name, value in statement.facts),
+        responsible=tuple((name, plain(value)) for name, value in statement.responsible),
+        translations=tuple(replace(row, sentences=tuple(map(plain, row.sentences))) for row in statement.translations),
     )
 
 
 def _judged(target: Target) -> Judged:
     return Judged(
         topic=plain(target.topic),
-        asked=f"{target.rule} {shown(target.asked)}",
+        asked=f"{'must be ' if target.check else ''}{target.rule} {shown(target.asked)}",
         got=None if target.got is None else figure(target.got),
         reason=plain(target.reason),
         word=target.word,

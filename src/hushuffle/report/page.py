@@ -54,6 +54,7 @@ class _PageClaim:
     """One claim of a paper; `link` leads from the page of several studies to the one that tests it ("" in that)."""
 
     place: str
+    quote: str
     sentence: str
     printed: str
     ours: str
@@ -116,6 +117,8 @@ def html(report: Report) -> str:
     """Return the page: no address is loaded, no script needed; the same report, the same text."""
     utility, population = report.utility, report.population
     reading = None if utility is None or population is None else accuracy(population, utility)
+    shown = (row for row in report.warnings if row.key == "true-values-shown")
+    internal = next(shown, None) if population is not None else None
     return _template().render(
         assessment=population is not None,
         index=report.key == INDEX,
@@ -131,9 +134,9 @@ def html(report: Report) -> str:
         answers=[_tied(answer) for answer in report.answers],
         rows=_rows(report.findings, report.sources, () if population is None else population.labels),
         unanswered=[(plain(row.topic), plain(row.question), refusal(row)) for row in report.unanswered],
-        warnings=[(_tied(warned.sentence), _tied(warned.advice)) for warned in report.warnings],
+        internal=None if internal is None else (_tied(internal.sentence), _tied(internal.advice)),
+        warnings=[(_tied(row.sentence), _tied(row.advice)) for row in report.warnings if row is not internal],
         accuracy=reading,
-        missed=utility is not None and utility.met is False,
         diagrams=page_diagrams(report.diagrams),
         tables=_tables(report.tables),
         pictures=_pictures(report, reading),
@@ -153,6 +156,7 @@ def _claims(report: Report) -> list[_PageClaim]:
     return [
         _PageClaim(
             place=plain(claim.place),
+            quote=_tied(claim.quote),
             sentence=_tied(claim.sentence),
             printed=_tied(claim.printed),
             ours=_tied(claim.ours),

@@ -23,14 +23,16 @@ from hushuffle.report.printing import item, items, printed, table, text
 _SHORT: Final[dict[Verdict, str]] = {
     "confirmed": "CONFIRMED",
     "contradicted": "CONTRADICTED",
-    "differs on other data": "OTHER DATA",
-    "not testable here": "NOT TESTED",
+    "holds on other data": "HOLDS ELSEWHERE",
+    "differs on other data": "DIFFERS",
+    "not testable": "NOT TESTABLE",
 }
 _COLORS: Final[dict[Verdict, str]] = {
     "confirmed": "green",
     "contradicted": "yellow",
+    "holds on other data": "cyan",
     "differs on other data": "cyan",
-    "not testable here": "cyan",
+    "not testable": "cyan",
 }
 _MOST_VALUES: Final = 12
 _MOST_ROWS: Final = 20
@@ -135,7 +137,7 @@ def _learned(report: Report) -> Iterable[RenderableType]:
 def _utility(reading: Accuracy, numbers: str) -> Iterable[RenderableType]:
     yield Text()
     yield Text("Utility, predicted and measured", "bold")
-    for sentence in filter(None, (reading.verdict, *reading.sentences)):
+    for sentence in reading.sentences:
         yield item(sentence)
     columns = [column for column in reading.columns if column.short != _LEFT_OUT]
     if not columns:

@@ -12,7 +12,9 @@ from typing import Any, Final
 import polars as pl
 import tomli_w
 
+from hushuffle.specification.population import ASKED, NO_COLUMN
 from hushuffle.tables.bins import Bins
+from hushuffle.tables.doubts import missing_marks, typing_errors
 from hushuffle.tables.inspection import Inspection, Profile
 from hushuffle.tables.labels import Tidying
 from hushuffle.tables.readings import days
@@ -44,7 +46,7 @@ def candidates(found: Inspection) -> tuple[Profile, ...]:
         if column.kind in _LIKED
         and column.distinct > 1
         and not (column.unique and column.kind != "numbers")
-        and not column.may_name_people
+        and not column.names_people
         and (column.exact or column.kind in ("numbers", "whole numbers"))
         and column.name.strip()
     ]
@@ -64,7 +66,7 @@ def _likelihood(column: Profile) -> tuple[bool, int, bool, bool, int]:
 
 
 def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
-    """Return the text of a specification for a column, which assess and collect accept as it is.
+    """Return the text of a specification for a column, which assess and collect accept once `person` is answered.
 
     None: no value of the column may be listed, because few records have each of them.
 
@@ -98,17 +100,43 @@ def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
 
 
 def _person(found: Inspection, asked: Profile) -> str:
-    """Return lines that say whose a record may be, commented out: nobody but the owner knows."""
-    names = [one for one in found.columns if one.may_name_people and one.name != asked.name and one.name.isprintable()]
-    if not names:
-        return ""
-    likely = max(names, key=lambda one: (one.named_so, one.distinct))
-    line = tomli_w.dumps({"person": likely.name}).rstrip("\n")
-    return (
-        f"# Values of this column repeat, {likely.repeats:,.1f} records each. If it says whose a record is, one row is "
-        f"not one person:\n# take the next two lines in, so that at most so many of each are kept.\n# {line}\n"
-        "# reports_per_person = 1\n"
-    )
+    """Return lines that ask whose a row is, with the columns that may say it: nobody but the owner knows."""
+    lines = [
+        f'Whose is a row? Replace "{ASKED}" by the column that says it, or by "{NO_COLUMN}" if every row is another '
+        "person's.",
+    ]
+    for column in people_columns(found):
+        if column.name != asked.name and column.name.isprintable() and column.name not in (ASKED, NO_COLUMN):
+            each = f"{repeats(column)} rows of each value, {column.distinct:,} values"
+            lines.append(f"{_line(person=column.name)}  # {each}")
+    if len(lines) > 1:
+        lines.append(f"With a column also: {_line(reports_per_person=1)}, the most rows of one person that are kept.")
+    return "".join(f"# {line}\n" for line in lines) + f"{_line(person=ASKED)}\n"
+
+
+def _line(**keys: Any) -> str:
+    """Return one key of a file with its value."""
+    return tomli_w.dumps(keys).rstrip("\n")
+
+
+def people_columns(found: Inspection) -> list[Profile]:
+    """Return the columns that may say whose a row is, the likeliest first."""
+    names = [column for column in found.columns if column.may_name_people]
+    return sorted(names, key=lambda column: (not column.named_so, not column.names_people, -column.distinct))
+
+
+def repeats(column: Profile) -> str:
+    """Return how many records have each value on average, which is 1 only where none occurs twice.
+
+    >>> repeats(Profile(name="id", kind="text", type="text", missing=0, distinct=12_001, exact=True, present=12_361,
+    ...                 counts=pl.DataFrame()))
+    '1.03'
+    """
+    mean, places = column.repeats, 1 if column.repeats >= 10 else 2
+    shown = f"{mean:,.{places}f}"
+    if mean == 1:
+        return "1"
+    return shown if shown != "1.00" else "a little over 1"
 
 
 def _kind(k: int) -> str:
@@ -130,8 +158,26 @@ def _words(column: Profile, population: dict[str, Any]) -> str:
     if "otherwise" in population:
         left = f": {column.present - _listed(column, population):,} records" if column.exact else ""
         lines.append(f"Values that are not listed are in the category {population['otherwise']!r}{left}.")
-    lines.append("One row is taken for one person.")
+    lines += _doubts(column, population.get("categories", ()))
     return "".join(f"# {line}\n" for line in lines)
+
+
+def _doubts(column: Profile, listed: Sequence[str]) -> list[str]:
+    """Return what to look at among the labels that are listed: those of few records are in no draft."""
+    lines = []
+    marks = [doubt for doubt in missing_marks(column) if doubt.value.strip() in listed]
+    if marks:
+        named = ", ".join(f"{doubt.value.strip()!r} ({doubt.records:,})" for doubt in marks)
+        lines.append(f"These look like missing answers: {named}. If they are, make them empty fields in the table, and")
+        lines.append("take them out of the list.")
+    errors = [doubt for doubt in typing_errors(column) if doubt.value.strip() in listed]
+    return [
+        *lines,
+        *(
+            f"{doubt.value.strip()!r} ({doubt.records:,}) looks like a typing error of {doubt.meant!r}."
+            for doubt in errors
+        ),
+    ]
 
 
 def _listed(column: Profile, population: dict[str, Any]) -> int:

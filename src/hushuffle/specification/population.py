@@ -40,6 +40,12 @@ ReportsPerPerson = Annotated[int, Field(ge=1, le=10**6)]
 ONE_ROW: Final = "one row is taken for one person"
 """What is assumed where no column says whose a record is."""
 
+NO_COLUMN: Final = "none"
+"""As `person`: every row is another person's."""
+
+ASKED: Final = "?"
+"""As `person`: nobody has said yet whose a row is."""
+
 _SHAPES = 'must be a table of conditions, a list of labels, or "from-data"'
 _EDGES = "must be numbers or dates, such as [0, 18, 65, inf] or [2024-01-01, 2024-07-01, 2025-01-01]"
 
@@ -113,6 +119,15 @@ AnyCategories = Annotated[
 ]
 
 
+def _answered(person: str) -> str:
+    if person == ASKED:
+        refuse(
+            f'must be the column that says whose a row is, or "{NO_COLUMN}"',
+            f'With "{NO_COLUMN}" every row is another person\'s. `hushuffle inspect` lists columns that may say it.',
+        )
+    return person
+
+
 def _edge(value: Any) -> Edge:
     if isinstance(value, str):
         try:
@@ -179,8 +194,8 @@ class DataPopulation(Numeric):
     """What becomes of missing values (empty, or NaN): "refuse", "drop", or the name of a category."""
     allow_categories_from_data: bool = False
     """Whether categories = "from-data" is allowed: that a category exists says that somebody is in it."""
-    person: Annotated[str, Field(min_length=1)] | None = None
-    """The column that says whose a record is: the guarantee is for a person. Left out, each record is a person's."""
+    person: Annotated[str, Field(min_length=1), AfterValidator(_answered)] | None = None
+    """The column that says whose a record is, or "none": each is another person's, as is assumed if left out."""
     reports_per_person: ReportsPerPerson | None = None
     """At most so many records of each `person` are kept, chosen by chance; 1 by default."""
 
@@ -192,7 +207,7 @@ class DataPopulation(Numeric):
     @property
     def whose(self) -> str | None:
         """The column that says whose a record is, if there is one."""
-        return self.person
+        return None if self.person == NO_COLUMN else self.person
 
     @property
     def form(self) -> CsvForm:
@@ -229,7 +244,7 @@ class DataPopulation(Numeric):
             form=self.form,
             base_folder=base_folder,
             allow_categories_from_data=self.allow_categories_from_data,
-            person=self.person,
+            person=self.whose,
             reports_per_person=self.most,
             rng=rng,
         )
@@ -248,7 +263,7 @@ class DataPopulation(Numeric):
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         answers = Answers.of(self._meant, self.missing, otherwise=self.otherwise, tidying=self._tidying)
-        return Answered(column=self.column, answers=answers, form=self.form, person=self.person, most=self.most)
+        return Answered(column=self.column, answers=answers, form=self.form, person=self.whose, most=self.most)
 
 
 class CountedPopulation(Numeric):

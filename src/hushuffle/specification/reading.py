@@ -18,6 +18,7 @@ from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.specification._base import File
 from hushuffle.specification.kinds import AnyShuffler
+from hushuffle.specification.population import ASKED, NO_COLUMN
 from hushuffle.specification.referred import with_files
 from hushuffle.specification.specification import Specification
 from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
@@ -150,7 +151,7 @@ def _fail(file: str | Path, problem: Problem) -> NoReturn:
 
 _SECTIONS: Final = ("title", "rounds", "population", "columns", "shuffler", "targets", "statement")
 _NAME: Final = re.compile(r"\w[\w-]{0,99}")
-_SHARED: Final = ("data", "n", "encoding", "separator")
+_SHARED: Final = ("data", "n", "encoding", "separator", "person")
 _OF_COLUMNS: Final = (
     *("column", "categories", "categories_file", "k", "bins", "kind", "low", "high", "levels", "trim", "casefold"),
     *("otherwise", "missing", "allow_categories_from_data", "name", "randomizer"),
@@ -163,10 +164,13 @@ _ELSEWHERE: Final = {
 }
 _OF_PERSONS: Final = ("person", "reports_per_person")
 _BESIDES: Final = ("name", "randomizer", *_SHARED, *_OF_PERSONS)
-_ONE_ROW: Final = "Several columns are collected from one row of each person; for more, write a file for each column."
+_ONE_ROW: Final = (
+    "Several columns are collected from one row of each person; for more, write a file for each column. That every row "
+    f'is another person\'s is said by person = "{NO_COLUMN}" in [population].'
+)
 _NOT_OF_COLUMNS: Final = {
-    **dict.fromkeys(_OF_PERSONS, _ONE_ROW),
     **dict.fromkeys(_SHARED, "It belongs to [population]."),
+    **dict.fromkeys(_OF_PERSONS, _ONE_ROW),
     **dict.fromkeys(("population", "shuffler", "targets"), "It belongs to the top of the file."),
 }
 
@@ -219,6 +223,11 @@ class Collection:
         plain = next(iter(self.columns.values())).plain()
         asked = {} if self.epsilon is None else {"epsilon": self.epsilon}
         return Specification.model_validate({**plain, "targets": {**plain["targets"], **asked}})
+
+    @property
+    def person_known(self) -> bool:
+        """Whether somebody has said whose a row is; without rows there is nothing to say."""
+        return self.whole.person_known
 
     def effective(self) -> str:
         """Return TOML text with every default spelled out; `parse_collection` reads the same collection from it."""
@@ -299,7 +308,8 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(key="population.data", rule="must be given", value="nothing", hint=hint)
         if "data" in population and "n" in population:
             yield Problem(key="population.n", rule="must be left out beside data", value=shown(population["n"]))
-        for key in (key for key in population if key not in _SHARED):
+        named = population.get("person") not in (NO_COLUMN, ASKED)
+        for key in (key for key in population if key not in _SHARED or (key == "person" and named)):
             known = _ONE_ROW if key in _OF_PERSONS else f"Known here: {', '.join(_SHARED)}."
             hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else known
             yield Problem(key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint)

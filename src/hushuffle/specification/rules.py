@@ -18,7 +18,7 @@ from hushuffle.specification._base import rule_and_hint
 from hushuffle.specification.kinds import RANDOMIZERS, AugmentedShuffle
 from hushuffle.specification.numbers import grid_of, number_problems
 from hushuffle.specification.order import order_problems, with_order_adversaries
-from hushuffle.specification.population import bin_labels
+from hushuffle.specification.population import NO_COLUMN, bin_labels
 from hushuffle.specification.reach import about_reach, reach_problems
 from hushuffle.specification.referred import categories_problems
 from hushuffle.tables.labels import FROM_DATA, Tidying, as_label, missing_label
@@ -173,6 +173,7 @@ def _persons(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[
     if "data" not in population:
         return
     person, most = population.get("person"), population.get("reports_per_person")
+    person = None if person == NO_COLUMN else person
     if person is None and isinstance(most, int) and most > 1:
         hint = 'For example person = "user": the column that says whose a record is.'
         yield Problem(key="population.reports_per_person", rule="must go with person", value=f"{most}", hint=hint)

@@ -23,7 +23,7 @@ from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.specification._base import File, Name, Probability, Section, Seed
 from hushuffle.specification.kinds import AnyAdversary, AnyRandomizer, AnyShuffler, Linker, Strong, Uninformed
 from hushuffle.specification.order import Order, with_order_adversaries
-from hushuffle.specification.population import AnyPopulation
+from hushuffle.specification.population import AnyPopulation, DataPopulation
 from hushuffle.specification.reach import about_reach
 from hushuffle.specification.rules import broken_rules, misfits
 from hushuffle.specification.statement import StatementSection
@@ -109,6 +109,11 @@ class Specification(File):
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
         return broken_rules(raw)
+
+    @property
+    def person_known(self) -> bool:
+        """Whether somebody has said whose a row is, by `population.person`; without rows there is nothing to say."""
+        return not isinstance(self.population, DataPopulation) or self.population.person is not None
 
     def reports_kept(self, k: int) -> int | None:
         """Return for how many of k values one person keeps a report, at most; None: reports are not kept."""

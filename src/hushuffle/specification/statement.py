@@ -24,7 +24,28 @@ class Vouched(Section):
     """The shuffler does not tell who sent what, and does not work with those who read the release."""
 
 
-class StatementSection(Section):
+class Responsible(Section):
+    """Who is responsible, and for what: what a data protection officer asks first."""
+
+    controller: Name | None = None
+    """The organisation that decides what is asked and why (the controller)."""
+    purpose: Name | None = None
+    """What the answers are used for."""
+    legal_basis: Name | None = None
+    """On which legal basis: "consent, Art. 6 (1) (a) GDPR"."""
+    retention: Name | None = None
+    """How long reports and releases are kept."""
+    contact: Name | None = None
+    """Where people send questions and objections."""
+    impact_assessment: Name | None = None
+    """The reference of the data protection impact assessment."""
+    approved_by: Name | None = None
+    """Who approved the deployment."""
+    approved_on: Name | None = None
+    """The date of the approval."""
+
+
+class StatementSection(Responsible):
     """Words for the first page of the report."""
 
     author: Name | None = None

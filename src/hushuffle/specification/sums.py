@@ -13,11 +13,11 @@ from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.specification._base import File, Name, Probability, Section, unfit
 from hushuffle.specification.numbers import number_problems
-from hushuffle.specification.population import AnyPopulation, CountedPopulation, DataPopulation
+from hushuffle.specification.population import ASKED, NO_COLUMN, AnyPopulation, CountedPopulation, DataPopulation
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.specification.reading import Collection, load_collection, parsed, read_text, tables_of
 from hushuffle.specification.specification import schema_of
-from hushuffle.specification.statement import Vouched
+from hushuffle.specification.statement import Responsible, Vouched
 from hushuffle.specification.wording import Vocabulary
 
 _DESCRIPTION: Final = "A sum by several messages. Reference: docs/reference/specification.md#sums-by-several-messages"
@@ -59,7 +59,7 @@ class SumVouched(Vouched):
     """The shuffler passes nothing on if fewer honest people answer."""
 
 
-class SumStatement(Section):
+class SumStatement(Responsible):
     """Words for the first page of the report."""
 
     author: Name | None = None
@@ -100,9 +100,14 @@ class SumSpecification(File):
             return
         yield from number_problems(population)
         for key in ("person", "reports_per_person"):
-            if key in population:
+            if key in population and population[key] not in (NO_COLUMN, ASKED):
                 hint = "Everybody gives one number: add up those of a person first."
                 yield Problem(key=f"population.{key}", rule="must be left out", value=str(population[key]), hint=hint)
+
+    @property
+    def person_known(self) -> bool:
+        """Whether somebody has said whose a row is; without rows there is nothing to say."""
+        return not isinstance(self.population, DataPopulation) or self.population.person is not None
 
     @property
     def times(self) -> int:

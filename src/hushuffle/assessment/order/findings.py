@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.assessment import findings
+from hushuffle.assessment.odds import factor
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import MallowsShuffle, NoShuffle, UniformShuffle
@@ -119,7 +120,10 @@ def likeliest(protocol: Protocol) -> float:
 def reader(arrangement: Arrangement, *, local_epsilon: float, household: int, moved: Displacement) -> list[Finding]:
     """Return what somebody learns who knows the public data and reads the order."""
     alpha = arrangement.alpha.upper
-    factor = f"{number(math.exp(alpha), up=True)}" if alpha < 700 else f"e^{number(alpha, up=True)}"
+    told = "The order of release may say everything about who of a group sent which report."
+    if factor(alpha):
+        times = number(math.exp(alpha), up=True)
+        told = f"Exchanging the reports of people in one group makes no release more than {times} times as likely."
     sizes = arrangement.groups.sizes
     # The weakest promise is that of the smallest group that the theorem reads.
     smallest = int(min(sizes[sizes > 2 * household], default=1))
@@ -129,9 +133,7 @@ def reader(arrangement: Arrangement, *, local_epsilon: float, household: int, mo
         Finding(
             question="order-privacy",
             adversary="Somebody who reads the order of release",
-            sentence=(
-                f"Exchanging the reports of people in one group makes no release more than {factor} times as likely."
-            ),
+            sentence=told,
             bound=arrangement.alpha,
             proof=_proof(arrangement),
         ),

@@ -8,11 +8,12 @@ from functools import lru_cache
 from typing import Final
 
 from hushuffle.assessment.findings import Questions
+from hushuffle.assessment.odds import factor
 from hushuffle.curves.divergence import divergence
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.mechanisms.shufflers import UniformShuffle
-from hushuffle.model import Bound, Cell, Finding, Table, Witness, number
+from hushuffle.model import Bound, Cell, Finding, Table, Witness
 from hushuffle.model.bound import percent
 from hushuffle.questions import bloom, dp
 
@@ -91,14 +92,14 @@ def table(design: Design) -> Table:
 
 def _central(design: Design) -> Finding:
     bound, law = central(design), divergence(design.protocol)
-    factor = number(math.exp(bound.upper), up=True)
+    times = factor(bound.upper) or "any factor"
     several = f"; group privacy over {design.hashes} columns (upper bound), one column (lower bound)"
     return Finding(
         question="central-dp",
         adversary=_RELEASE,
         sentence=(
-            f"Whatever else they know, seeing it changes the odds that you are in any audience by at most a factor "
-            f"{factor} (delta = {design.delta:g})."
+            f"Whatever else they know, seeing it changes the odds that you are in any audience by at most "
+            f"{times} (delta = {design.delta:g})."
         ),
         bound=bound,
         proof=f"{law.proof}{several if design.hashes > 1 else ''}{_attained(design)}",
@@ -150,13 +151,15 @@ def _local(design: Design) -> Finding:
     """Return what is left if the columns are seen in their order: every touched bit tells."""
     one = dp.local_epsilon(design.protocol)
     whole = one.upper if design.hashes == 1 else math.nextafter(design.hashes * one.upper, math.inf)
-    factor = f"at most a factor {number(math.exp(whole), up=True)}" if whole < 300 else "any factor"
+    times = factor(whole)
     return Finding(
         question="local-dp",
         adversary=_SHUFFLER,
         sentence=(
             "Who sees all filters with their columns in order, and looks up yours, changes the odds that you are in "
-            f"any audience by {factor}: the flips alone protect you there."
+            f"any audience by at most {times}: the flips alone protect you there."
+            if times
+            else "Who sees all filters with their columns in order, and looks up yours, can practically read them."
         ),
         bound=Bound.exact(whole, unit="nats", sources=one.sources),
         proof=f"{design.filters} x {design.hashes} bits of one person, each flipped with the implemented p, rounded up",

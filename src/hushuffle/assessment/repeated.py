@@ -1,0 +1,119 @@
+"""A first deployment where a person is asked several times, or gives several reports: what init writes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from typing import Any, Final
+
+from hushuffle.assessment.calibrate import Choice, calibrate
+from hushuffle.errors import SpecificationError, UnsupportedProtocolError
+from hushuffle.model import Progress, number, silent
+from hushuffle.specification import Specification, parse
+
+_KINDS: Final = ("randomized-response", "subset-selection")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """A whole specification as `tables`, and in words; `tables` is empty and `advice` says what would do: none."""
+
+    tables: Mapping[str, Any]
+    sentence: str
+    advice: tuple[str, ...] = ()
+
+
+def repeated(
+    population: Mapping[str, Any],
+    targets: Mapping[str, Any],
+    *,
+    rounds: int,
+    changes: int | None,
+    progress: Progress | None = None,
+) -> Design:
+    """Return the first deployment that meets all targets over all `rounds`, or what would have to be otherwise.
+
+    Reports are kept if a value changes `changes` times at most, else (None: often) drawn anew in every round. Each
+    mechanism gets the smallest local epsilon that is accurate enough.
+
+    >>> asked = {"delta": 1e-6, "standard_error": 0.03, "epsilon": 1.0, "local_epsilon": 2.0}
+    >>> print(repeated({"n": 4000, "k": 3}, asked, rounds=52, changes=0).sentence)
+    randomized response with local epsilon 0.73, reports kept for all 52 rounds
+    """
+    tell = progress or silent
+    advice: list[str] = []
+    times = [("kept", changes)] if changes is not None and rounds > 1 and "reports_per_person" not in population else []
+    ways = [(kind, way, allowed) for way, allowed in [*times, ("fresh", None)] for kind in _KINDS]
+    for place, (kind, way, allowed) in enumerate(ways):
+        tell("looking for a deployment", place / len(ways))
+        tables = _tables(kind, population, targets, rounds=rounds, changes=allowed)
+        choice = _choice(tables)
+        if choice is None:
+            continue
+        words = (
+            "" if rounds == 1 else f", reports {'kept for' if way == 'kept' else 'drawn anew in'} all {rounds:,} rounds"
+        )
+        if choice.met and choice.least is not None:
+            least = _rounded(choice.least.local_epsilon)
+            epsilon = least if least <= choice.most.local_epsilon else choice.least.local_epsilon
+            tables["randomizer"]["epsilon"] = epsilon
+            sentence = f"{kind.replace('-', ' ')} with local epsilon {epsilon:g}{words}"
+            return Design(tables=tables, sentence=sentence)
+        advice += _otherwise(choice, tables, f"{kind.replace('-', ' ')}{words}")
+    return Design(tables={}, sentence="", advice=tuple(dict.fromkeys(advice)))
+
+
+def _tables(
+    kind: str, population: Mapping[str, Any], targets: Mapping[str, Any], *, rounds: int, changes: int | None
+) -> dict[str, Any]:
+    times: dict[str, Any] = {"rounds": rounds} if rounds > 1 else {}
+    if changes is not None:
+        times |= {"memoised": True, "changes": changes}
+    return {
+        **times,
+        "population": dict(population),
+        "randomizer": {"kind": kind, "epsilon": 1.0},
+        "shuffler": {"kind": "uniform"},
+        "targets": dict(targets),
+    }
+
+
+def _choice(tables: Mapping[str, Any]) -> Choice | None:
+    """Return the calibration; None: the mechanism has no figure for it, or no noise meets targets.epsilon."""
+    try:
+        return calibrate(_specification(tables))
+    except (SpecificationError, UnsupportedProtocolError):
+        return None
+
+
+def _specification(tables: Mapping[str, Any]) -> Specification:
+    import tomli_w  # noqa: PLC0415 - only when needed
+
+    return parse(tomli_w.dumps(tables))
+
+
+def _otherwise(choice: Choice, tables: Mapping[str, Any], words: str) -> Iterator[str]:
+    """Yield what would meet the targets: more people, less accuracy, or a trusted shuffler."""
+    if choice.people is not None:
+        yield f"With {choice.people:,} people: {words}."
+    error, shares = 100 * choice.most.standard_error, 50
+    if error < shares:
+        yield f"If an estimate may be off by {number(error, up=True, digits=2)} percentage points: {words}."
+    if choice.binding == "local_epsilon":
+        targets = {key: value for key, value in tables["targets"].items() if key != "local_epsilon"}
+        trusted = _choice({**tables, "targets": targets})
+        if trusted is not None and trusted.met:
+            yield f"If the shuffler is trusted (no limit for the case that it fails): {words}."
+
+
+def _rounded(epsilon: float) -> float:
+    """Return it with three significant digits, rounded up.
+
+    >>> _rounded(0.91412), _rounded(12.0)
+    (0.915, 12.0)
+    """
+    exact = Decimal(repr(epsilon))
+    places = 2 - math.floor(math.log10(epsilon))
+    return float(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))

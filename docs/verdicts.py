@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from hushuffle.model import VERDICTS, Claim
+from hushuffle.model.claim import distinct
 from hushuffle.papers import targets
 
 HERE = Path(__file__).parent / "reference"
@@ -18,17 +21,16 @@ PAPERS = {
     "meehan2022": "Order (Meehan, Roy Chowdhury, Chaudhuri, Jha 2022)",
     "ladjel2021": "Traffic (Ladjel, Anciaux, Bellet, Scerri 2021)",
 }
-VERDICTS = ("confirmed", "contradicted", "differs on other data", "not testable here")
-KEYS = ("target", "place", "sentence", "printed", "ours", "verdict", "reason", "data")
-_HEAD = """# What the papers claim, and what came out
+KEYS = ("target", "place", "quote", "sentence", "printed", "ours", "verdict", "reason", "data", "repeats")
+_HEAD = """# Verdicts on the papers' claims
 
-Every claim that `hushuffle reproduce all` tests, with its verdict. The same as data: [verdicts.json](verdicts.json).
-`hushuffle reproduce TARGET` shows the figures behind a claim ([how](../how-to/reproduce.md)); formulas that we found
-to be wrong are in the [errata](../explanation/errata.md).
+Every claim that `hushuffle reproduce all` tests, with its verdict. The same as data, with the papers' literal words:
+[verdicts.json](verdicts.json). `hushuffle reproduce TARGET` shows the figures behind a claim
+([how](../how-to/reproduce.md)); formulas that are wrong are in the [errata](../explanation/errata.md).
 
-A claim is **contradicted** only where it was tested as its paper makes it. On data that differ from the paper's, a
-claim that does not hold **differs on other data**. What our data or the paper's text leave open is **not testable
-here**.
+**Confirmed** and **contradicted** rest on the paper's own data, on a proof or on an exact computation. On other data
+a claim **holds on other data** or **differs on other data**. What our data or the paper's text leave open is **not
+testable**. A claim that is tested in several studies or variants is counted once.
 """
 
 
@@ -42,28 +44,43 @@ def page() -> str:
     """Return the page."""
     every, known = claims(), targets()
     lines = [_HEAD, "| paper | claims | " + " | ".join(VERDICTS) + " |", "|---" * (2 + len(VERDICTS)) + "|"]
-    for paper, name in PAPERS.items():
-        own = [claim for claim in every if claim["target"].startswith(f"{paper}/")]
-        counts = [sum(claim["verdict"] == verdict for claim in own) for verdict in VERDICTS]
-        lines.append(f"| {name} | {len(own)} | " + " | ".join(map(str, counts)) + " |")
+    once = distinct([Claim(**claim) for claim in every])
+    for paper, name in (*PAPERS.items(), ("", "all")):
+        own = Counter(claim.verdict for claim in once if claim.target.startswith(paper))
+        lines.append(f"| {name} | {own.total()} | " + " | ".join(str(own[verdict]) for verdict in VERDICTS) + " |")
     for paper, name in PAPERS.items():
         lines += ["", f"## {name}"]
         for target in known.values():
             if target.paper == paper:
                 lines += ["", f"### {target.name}", "", f"{target.title[0].upper()}{target.title[1:]}.", ""]
-                lines += [_line(claim) for claim in every if claim["target"] == target.name] or [
-                    "No claim of the paper: this goes beyond it."
-                ]
+                lines += _study([claim for claim in every if claim["target"] == target.name])
     return "\n".join(lines) + "\n"
 
 
-def _line(claim: dict[str, Any]) -> str:
+def _study(own: list[dict[str, Any]]) -> list[str]:
+    """Return the lines of one study; what its claims were tested on is said once if it is the same for all."""
+    if not own:
+        return ["No claim of the paper: this goes beyond it."]
+    data = {claim["data"] for claim in own}
+    shared = data.pop() if len(own) > 1 and len(data) == 1 else ""
+    return [*([f"Data: {_escaped(shared)}", ""] if shared else []), *(_line(claim, shared) for claim in own)]
+
+
+def _line(claim: dict[str, Any], shared: str) -> str:
     printed = f" Printed: {claim['printed'].rstrip('.')}." if claim["printed"] else ""
-    remarks = "".join(f" {claim[key]}" for key in ("reason", "data") if claim[key])
-    text = f"{claim['sentence'].rstrip('.')} ({claim['place']}).{printed} Here: {claim['ours']}{remarks}"
+    remarks = "".join(f" {claim[key]}" for key in ("reason", "data") if claim[key] and claim[key] != shared)
+    what = f"{claim['sentence'].rstrip('.')} ({claim['place']}"
+    if claim["repeats"] not in ("", claim["target"]):
+        text = f"{what}), as in {claim['repeats']}."
+    else:
+        text = f"{what}{'; a variant' * bool(claim['repeats'])}).{printed} Here: {claim['ours']}{remarks}"
+    return f"- **{claim['verdict'].capitalize()}.** {_escaped(text)}"
+
+
+def _escaped(text: str) -> str:
     for character in "&\\*_^~<>|$`[]":
         text = text.replace(character, f"&#{ord(character)};")
-    return f"- **{claim['verdict'].capitalize()}.** {text}"
+    return text
 
 
 def take(folder: Path) -> None:

@@ -76,7 +76,7 @@ def shown(study: Report) -> str:
 
 def test_small_originals_scale_up_and_contradict_nothing(originals: Path) -> None:
     study = made("figure-6", originals)
-    assert {claim.verdict for claim in study.claims} <= {"confirmed", "differs on other data"}
+    assert {claim.verdict for claim in study.claims} <= {"holds on other data", "differs on other data"}
     known = [row[0] for row in study.tables[0].rows if "check-ins" in str(row[0])]
     assert known[::2] == [f"check-ins, {m} known, likelihood" for m in (100, 200, 300, 400, 500)]
     told = " ".join(claim.data + claim.reason for claim in study.claims)
@@ -98,7 +98,7 @@ def test_on_as_many_people_as_the_paper_nothing_stands_in(originals: Path, name:
     moving = "The estimate of D converges as people are added."
     others = [claim for claim in study.claims if claim.sentence != moving]
     assert others
-    assert {claim.verdict for claim in others} <= {"confirmed", "contradicted", "not testable here"}
+    assert {claim.verdict for claim in others} <= {"confirmed", "contradicted", "not testable"}
     assert not any("The paper has" in claim.reason + claim.data for claim in study.claims)
     assert any("of the whole world" in claim.data for claim in study.claims) == (name != "figure-6")
 
@@ -110,14 +110,14 @@ def test_one_check_in_of_everybody(originals: Path, monkeypatch: pytest.MonkeyPa
     population = f"one check-in, the first of the latter half, of {LONG + FEW} people at {PLACES} places"
     assert population in shown(study)
     assert ("buckets", "100,000,000") in study.settings
-    assert {claim.verdict for claim in study.claims} <= {"confirmed", "contradicted", "not testable here"}
+    assert {claim.verdict for claim in study.claims} <= {"confirmed", "contradicted", "not testable"}
 
 
 def test_bounds_for_a_sample_contradict_nothing(originals: Path) -> None:
     for name in ("figure-8", "figure-9"):
         study = reproduce(f"murakami2021/{name}", Request(data=originals), quick=True)
-        assert f"{LONG + FEW} people with check-ins in the whole world" in study.claims[0].data
-    assert made("section-3-matchers", originals).claims[0].verdict == "confirmed"
+        assert any(f"{LONG + FEW} people with check-ins in the whole world" in claim.data for claim in study.claims)
+    assert made("section-3-matchers", originals).claims[0].verdict == "holds on other data"
 
 
 def test_many_people_are_scored_as_a_sample_and_the_page_says_so(
@@ -159,12 +159,13 @@ def test_what_one_claim_needs_may_be_the_papers_own_while_other_data_are_not(ori
 
 def test_an_estimate_contradicts_only_beyond_its_interval() -> None:
     def verdict(*, holds: bool, stand_in: str, sure: bool) -> str:
-        return decided("S.", holds, "Ours.", data="D.", stand_in=stand_in, sure=sure).verdict
+        return decided("S.", holds, "Ours.", quote="s", data="D.", stand_in=stand_in, sure=sure).verdict
 
     assert verdict(holds=False, stand_in="", sure=True) == "contradicted"
-    assert verdict(holds=False, stand_in="", sure=False) == "not testable here"
+    assert verdict(holds=False, stand_in="", sure=False) == "not testable"
     assert verdict(holds=False, stand_in="Another city.", sure=True) == "differs on other data"
     assert verdict(holds=True, stand_in="", sure=False) == "confirmed"
+    assert verdict(holds=True, stand_in="Another city.", sure=False) == "holds on other data"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_they_render(studies: dict[str, Report]) -> None:
 
 def test_observation_1(studies: dict[str, Report]) -> None:
     (claim,) = studies["buffling/figure-2"].claims
-    assert claim.verdict == "confirmed"
+    assert claim.verdict == "holds on other data"
     assert "for 2, 3, 4, 5 filters" in claim.ours
     assert "agree to nine digits" in studies["buffling/figure-2"].answers[1]
     assert figure_2(Request(), publishers=(2,)).charts[0].title.endswith("2 filters")
@@ -31,7 +31,11 @@ def test_observation_1(studies: dict[str, Report]) -> None:
 
 def test_observation_2(studies: dict[str, Report]) -> None:
     study = studies["buffling/figure-3"]
-    assert [claim.verdict for claim in study.claims] == ["confirmed", "confirmed"]
+    assert [claim.verdict for claim in study.claims] == ["differs on other data", "holds on other data"]
+    assert study.claims[0].ours == (  # every p that was tried, not one of them
+        "At every skewness tried with p = 0.1, 0.2, 0.3; with p = 0.02 not at s = 0.5 to 0.95; "
+        "with p = 0.05 not at s = 0.5 to 0.9."
+    )
     assert "in 9 of the 20 combinations" in study.answers[0]
     assert "It ends at 1...1 too" in study.answers[0]
     assert "at most 1.166 times" in study.answers[1]
@@ -44,7 +48,7 @@ def test_observation_2(studies: dict[str, Report]) -> None:
 
 def test_observation_3(studies: dict[str, Report]) -> None:
     study = studies["buffling/figure-4"]
-    assert study.claims[0].verdict == "confirmed"
+    assert study.claims[0].verdict == "holds on other data"
     assert "checked to nine digits" in study.answers[1]
     rows = {row[0]: row[1:] for row in study.tables[0].rows}
     assert rows["111"] == (0.6654, 0.8527, 0.9322, 0.9353)

@@ -12,7 +12,7 @@ import pytest
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Bound, Chart, Claim, Report
 from hushuffle.papers import Request, reproduce
-from hushuffle.papers.base import claim, first_below, said, sizes, smallest
+from hushuffle.papers.base import claim, falling, first_below, said, sizes, smallest
 from hushuffle.papers.jurado2023.limits import normal_maximum
 from oracles.qif_guessing import channel, histogram_law, success
 from oracles.qif_max_load import by_partitions
@@ -164,21 +164,22 @@ def test_where_the_shuffle_passes_below_noise(p: float, k: int) -> None:
 
 def test_words() -> None:
     yes, no = (True, False)
-    assert claim("Figure 1", "A.", yes, "B.").verdict == "confirmed"
-    assert claim("Figure 1", "A.", no, "B.").verdict == "contradicted"
-    elsewhere = claim("Figure 1", "A.", no, "B.", data="9 people.", stand_in="Another city.")
+    assert claim("Figure 1", "A.", yes, "B.", quote="a").verdict == "confirmed"
+    assert claim("Figure 1", "A.", no, "B.", quote="a").verdict == "contradicted"
+    elsewhere = claim("Figure 1", "A.", no, "B.", quote="a", data="9 people.", stand_in="Another city.")
     assert (elsewhere.verdict, elsewhere.reason, elsewhere.data) == (
         "differs on other data",
         "Another city.",
         "9 people.",
     )
-    held = claim("Figure 1", "A.", yes, "B.", data="9 people.", stand_in="Another city.")
-    assert (held.verdict, held.data) == ("confirmed", "9 people. Another city.")
-    assert claim("Figure 1", "A.", None, "B.", reason="Too few.").verdict == "not testable here"
+    held = claim("Figure 1", "A.", yes, "B.", quote="a", data="9 people.", stand_in="Another city.")
+    assert (held.verdict, held.data) == ("holds on other data", "9 people. Another city.")
+    assert claim("Figure 1", "A.", None, "B.", quote="a", reason="Too few.").verdict == "not testable"
+    assert claim("Figure 1", "A.", falling([2.0]), "B.", quote="a").reason == "A line of so few points decides nothing."
     with pytest.raises(InvalidInputError, match="must be one of confirmed"):
-        Claim(place="", sentence="", ours="", verdict="sort of")  # type: ignore[arg-type]
+        Claim(place="", quote="", sentence="", ours="", verdict="sort of")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="must be given"):
-        claim("Figure 1", "A.", None, "B.")
+        Claim(place="", quote="", sentence="", ours="", verdict="not testable")
     assert said(Bound(lower=0.25, upper=0.26, kind="bracket", unit="")) == "0.2500 to 0.2600"
     assert said(Bound.exact(0.25, unit="")) == "0.2500"
     assert smallest(lambda n: n > 41, 0, 1000) == 42

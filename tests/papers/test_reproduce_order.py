@@ -95,11 +95,11 @@ def test_the_exact_comparison(folder: Path) -> None:
 def test_crescents() -> None:
     study = order_exact.syn_study(Request(), people=600, radii=(0.02, 0.3), repetitions=2, wide=0.3, trees=4)
     told(study, "meehan2022/figure-5", 3, 1)
-    assert study.claims[0].verdict == "confirmed"
-    assert {claim.verdict for claim in study.claims[1:]} <= {
-        "confirmed",
+    assert study.claims[0].verdict == "holds on other data"
+    assert {claim.verdict for claim in study.claims} <= {
+        "holds on other data",
         "differs on other data",
-        "not testable here",
+        "not testable",
     }
 
 
@@ -108,8 +108,8 @@ def test_hospitals() -> None:
         Request(), people=600, radii=(0, 2000), alphas=(1.0, 1e9), repetitions=2, trees=4
     )
     told(study, "meehan2022/figure-4-hospitals", 3, 2)
-    assert {claim.verdict for claim in study.claims} <= {"confirmed", "differs on other data", "not testable here"}
-    assert study.claims[-1].verdict == "not testable here"
+    assert {claim.verdict for claim in study.claims} <= {"holds on other data", "differs on other data", "not testable"}
+    assert study.claims[-1].verdict == "not testable"
     assert [warning.key for warning in study.warnings] == ["generated-data"]
     # With the highest alpha nothing moves: the line ends where there is no shuffle.
     chart = next(chart for chart in study.charts if chart.key == "learnability-alpha")
@@ -142,10 +142,10 @@ def test_no_radius_is_read_off_where_accuracy_does_not_fall() -> None:
     steps = [at(0.1), at(0.2), at(0.4)]
     names = [each.label for each in steps]
     found = {names[0]: measured(0.9, 0.9, 0.9), names[1]: measured(0.4, 0.9, 0.9), names[2]: measured(0.1, 0.5, 0.9)}
-    assert order_exact._granularity(steps, found, order_exact.COMMON, "").verdict == "confirmed"
+    assert order_exact._granularity(steps, found, order_exact.COMMON, "").verdict == "holds on other data"
     found[names[1]] = measured(0.95, 0.9, 0.9)
     told = order_exact._granularity(steps, found, order_exact.COMMON, "")
-    assert told.verdict == "not testable here"
+    assert told.verdict == "not testable"
     assert "no largest radius can be read off" in told.reason
 
 
@@ -167,8 +167,10 @@ def test_preservation() -> None:
 
 def test_a_trend_that_is_not_there() -> None:
     line = Series(label="a", x=(1.0, 2.0), lower=(0.5, 0.1), upper=(0.6, 0.2))
-    assert order_preservation._trend("it grows", [line], rising=True).verdict == "contradicted"
-    assert order_preservation._trend("it falls", [line], rising=False).verdict == "confirmed"
+    assert order_preservation._trend("it grows", "grows", [line], rising=True).verdict == "differs on other data"
+    point = Series(label="a", x=(1.0,), lower=(0.5,), upper=(0.6,))
+    assert order_preservation._trend("it grows", "grows", [point], rising=True).verdict == "not testable"
+    assert order_preservation._trend("it falls", "falls", [line], rising=False).verdict == "holds on other data"
 
 
 def test_every_target_names_its_data() -> None:
@@ -257,9 +259,25 @@ def test_no_group_size_is_free() -> None:
     end = order_runs.Score(rho=low, by_value=(low, low), error=high, cleared=high)
     step = order_runs.step(2, order.column_groups(values), np.arange(3), alpha=1.0, basis="exact")
     scores = {order_runs.LOCAL: start, order_runs.UNIFORM: end, step.label: end}
-    assert order_attack._trade(case, [step], scores).verdict == "not testable here"
+    assert order_attack._trade(case, [step], scores).verdict == "not testable"
     scores[step.label] = start
-    assert order_attack._trade(case, [step], scores).verdict == "contradicted"
+    assert order_attack._trade(case, [step], scores).verdict == "differs on other data"
+
+
+def test_a_line_that_turns_back_does_not_span_the_way() -> None:
+    def score(rho: float) -> order_runs.Score:
+        one = order_runs.Measured(each=(rho,))
+        return order_runs.Score(rho=one, by_value=(one,), error=one, cleared=one)
+
+    groups = order.column_groups(np.arange(3))
+    steps = [order_runs.step(x, groups, np.arange(3), alpha=1.0, basis="exact") for x in (1, 2, 3)]
+    scores = {order_runs.LOCAL: score(1.0), order_runs.UNIFORM: score(0.0)}
+    for middle, verdict in ((0.5, "holds on other data"), (0.95, "differs on other data")):
+        found = {**scores, **dict(zip((each.label for each in steps), map(score, (0.8, middle, 0.05)), strict=True))}
+        claims = order_attack.spans(steps, found, "exact", data="3 people.", stand_in="Few.")
+        assert {claim.verdict for claim in claims} == {verdict}
+    alone = order_attack.spans(steps[:1], found, "exact", data="3 people.", stand_in="Few.")
+    assert {claim.verdict for claim in alone} == {"not testable"}
 
 
 def test_the_exact_sensitivity_is_said_to_help_where_it_does() -> None:

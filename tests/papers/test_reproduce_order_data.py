@@ -21,7 +21,7 @@ def test_groups_of_30_next_in_age_cost_the_learner_nothing() -> None:
     request = Request(data=Path(os.environ["HUSHUFFLE_DATA"]))
     study = order_attack.adult_study(request, years=(0,), sizes=(30,), alphas=(1e4,), repetitions=1)
     (trade,) = (claim for claim in study.claims if "little cost" in claim.sentence)
-    assert trade.verdict == "confirmed"
+    assert trade.verdict == "holds on other data"
     local, uniform, private = next(chart for chart in study.charts if chart.key == "attack-rare").series
     # Seen in ten repetitions: 0.211, 0.000 and 0.017, deviations below 0.005.
     assert 0.17 < local.lower[0] < 0.25

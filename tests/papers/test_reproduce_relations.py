@@ -25,7 +25,7 @@ def test_every_relation_is_confirmed_and_drawn(name: str) -> None:
 def test_what_does_not_hold_is_seen() -> None:
     found = channels(2, 2)
     for first, how, second in (("N", "=", "NS"), ("N", "equivalent", "NS"), ("NS", "refined by", "N")):
-        assert not Relation(first=first, how=how, second=second, where="nowhere").holds(found)
+        assert not Relation(first=first, how=how, second=second, where="nowhere", quote="", study="").holds(found)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])

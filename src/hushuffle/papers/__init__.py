@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.model import Claim, Report
+from hushuffle.model import Claim, Report, Verdict
 from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.verdicts import overview
@@ -103,7 +103,7 @@ def find(name: str) -> tuple[Target, ...]:
 def reproduce(name: str, request: Request, *, quick: bool = False) -> Report:
     """Return the study of the target `name`. A name of before (`today`) will do.
 
-    `quick` computes it at small sizes: what it says then is about those.
+    `quick` computes it at small sizes: it tests the same claims, and neither confirms nor contradicts one.
 
     Raises:
         InvalidInputError: there is no target of this name.
@@ -126,10 +126,15 @@ def reproduce(name: str, request: Request, *, quick: bool = False) -> Report:
 
 
 def _small(claim: Claim) -> Claim:
-    """Return a claim as tested at small sizes: on less data nothing is contradicted, by a formula it may be."""
-    if claim.verdict != "contradicted" or not claim.data:
+    """Return a claim as tested at small sizes, which are other data than the paper's."""
+    verdict = _AT_SMALL_SIZES.get(claim.verdict)
+    if verdict is None:
         return claim
-    return replace(claim, verdict="differs on other data", reason=f"{_SMALL} {claim.reason}".strip())
+    return replace(claim, verdict=verdict, reason=f"{_SMALL} {claim.reason}".strip())
 
 
+_AT_SMALL_SIZES: Final[dict[Verdict, Verdict]] = {
+    "confirmed": "holds on other data",
+    "contradicted": "differs on other data",
+}
 _SMALL: Final = "Computed at small sizes, for a quick look."

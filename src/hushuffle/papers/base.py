@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -159,35 +160,75 @@ def claim(
     holds: bool | None,  # noqa: FBT001 - what every claim turns on
     ours: str,
     *,
+    quote: str,
     printed: str = "",
     reason: str = "",
     data: str = "",
     stand_in: str = "",
+    repeats: str = "",
 ) -> Claim:
     """Return the claim with its verdict; `holds` is None where nothing here can decide it.
 
-    `stand_in` says how the data differ from the paper's: what does not hold on them is not contradicted.
+    `stand_in` says how the data differ from the paper's: on them nothing is confirmed or contradicted.
 
-    >>> claim("Figure 1", "A is below B.", False, "A is above B.", stand_in="Another city.").verdict
+    >>> claim("Figure 1", "A is below B.", False, "A is above B.", quote="A < B", stand_in="Another city.").verdict
     'differs on other data'
     """
     if holds is None:
-        verdict: Verdict = "not testable here"
+        verdict: Verdict = "not testable"
     elif holds:
-        verdict = "confirmed"
+        verdict = "holds on other data" if stand_in else "confirmed"
     else:
         verdict = "differs on other data" if stand_in else "contradicted"
     told = " ".join(filter(None, (data, stand_in)))
-    why = reason or (stand_in if verdict == "differs on other data" else "")
+    why = reason or (stand_in if verdict == "differs on other data" else "") or (_POINT if holds is None else "")
     return Claim(
         place=place,
+        quote=quote,
         sentence=sentence,
         ours=ours,
         verdict=verdict,
         printed=printed,
         reason=why,
         data=data if why == stand_in else told,
+        repeats=repeats,
     )
+
+
+_POINT: Final = "A line of so few points decides nothing."
+
+
+def falling(line: Iterable[float], *, slack: float = 1e-6) -> bool | None:
+    """Return whether no step of the line rises by more than `slack` of its value; None for fewer than two points.
+
+    >>> falling([3, 2, 2]), falling([3, 1, 2]), falling([3])
+    (True, False, None)
+    """
+    steps = list(pairwise(line))
+    return all(later <= earlier * (1 + slack) for earlier, later in steps) if steps else None
+
+
+def flattening(x: Iterable[float], line: Iterable[float], *, slack: float = 1e-6) -> bool | None:
+    """Return whether the line falls less steeply with every step; None for fewer than three points.
+
+    >>> flattening([0, 1, 2], [3, 1, 0]), flattening([0, 1, 2], [3, 2, 0]), flattening([0, 1], [3, 1])
+    (True, False, None)
+    """
+    points = list(zip(x, line, strict=True))
+    slopes = [(after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(points)]
+    return all(later >= earlier - slack for earlier, later in pairwise(slopes)) if len(slopes) > 1 else None
+
+
+def every(decided: Iterable[bool | None]) -> bool | None:
+    """Return whether all hold; None if none fails and one is not decided, or there is none.
+
+    >>> every([True, True]), every([True, None]), every([None, False]), every([])
+    (True, None, False, None)
+    """
+    found = list(decided)
+    if False in found:
+        return False
+    return None if None in found or not found else True
 
 
 def said(bound: Bound, digits: int = 4) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hushuffle.model import VERDICTS, Report, Table
+from hushuffle.model.claim import distinct
 from hushuffle.model.report import software
 from hushuffle.report.document import INDEX
 
@@ -16,24 +17,23 @@ def overview(studies: Sequence[Report], skipped: Mapping[str, str] | None = None
     ('Not run: meehan2022/figure-8 (no data).',)
     """
     papers = list(dict.fromkeys(study.key.partition("/")[0] for study in studies))
+    every = [claim for study in studies for claim in study.claims]
+    own = {paper: [claim for claim in distinct(every) if claim.target.startswith(f"{paper}/")] for paper in papers}
     counts = {
-        paper: [
-            sum(claim.verdict == verdict for study in studies if _of(study, paper) for claim in study.claims)
-            for verdict in VERDICTS
-        ]
-        for paper in papers
+        paper: [sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS]
+        for paper, claims in own.items()
     }
     return Report(
         key=INDEX,
         title="Claims of the papers, and what came out",
         question="Which claims of the papers hold?",
-        claims=tuple(claim for study in studies for claim in study.claims),
+        claims=tuple(every),
         answers=tuple(f"Not run: {name} ({reason})." for name, reason in (skipped or {}).items()),
         tables=(
             Table(
                 key="verdicts",
                 title="Verdicts by paper",
-                caption="A claim that does not hold is contradicted only where it was tested as the paper makes it.",
+                caption="Confirmed and contradicted: on the paper's own data, or by proof. Repeated claims count once.",
                 columns=("paper", "studies", "claims", *VERDICTS),
                 rows=tuple(
                     (paper, sum(_of(study, paper) for study in studies), sum(numbers), *numbers)

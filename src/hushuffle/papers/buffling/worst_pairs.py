@@ -75,6 +75,7 @@ def worst_pairs(
                 not misses,
                 f"In {len(misses)} of {len(rows)} cases enumerated another pair of datasets has a larger delta at the "
                 f"same epsilon.{_largest_gap(misses)}",
+                quote="From the analysis of SNR, we conclude that the maximal SNR occurs for the following two",
                 reason="Part I finds the pair by the signal-to-noise ratio; for privacy that is another question.",
             ),
         ),

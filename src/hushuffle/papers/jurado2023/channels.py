@@ -8,6 +8,7 @@ from typing import Final
 from hushuffle.model import Channel, Claim, HeatMap, Report, Table
 from hushuffle.model.citation import QIF
 from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.jurado2023.relations import BOTH, CASCADE, COMMUTE, NOISE, REDUCED, SQUARE
 from hushuffle.questions import qif
 
 _N: Final = 3
@@ -31,8 +32,16 @@ def single(_request: Request) -> Report:
                 "The shuffle and the reduced shuffle leak the same, for every prior and gain.",
                 merged,
                 "Merging the columns of S that are multiples of each other gives the reduced shuffle.",
+                quote=REDUCED.quote,
+                repeats=REDUCED.study,
             ),
-            _pattern(1, noise, 4, "one for each number of answers that differ"),
+            _pattern(
+                1,
+                noise,
+                4,
+                "one for each number of answers that differ",
+                "Table I(a) contains the full channel N representing the application of",
+            ),
         ),
         (("N", noise), ("S", shuffle), ("S^r", reduced)),
         "Definitions 7, 8 and 10, Proposition 9",
@@ -48,13 +57,22 @@ def combined(_request: Request) -> Report:
         "Noise then shuffle, which is shuffle then noise",
         "Does it matter whether noise or shuffle comes first?",
         (
-            claim("Proposition 11", "Noise and shuffle commute.", first == second, "NS and SN agree in every entry."),
-            _pattern(2, first, 6, "in the printed pattern"),
+            claim(
+                "Proposition 11",
+                "Noise and shuffle commute.",
+                first == second,
+                "NS and SN agree in every entry.",
+                quote=COMMUTE.quote,
+                repeats=COMMUTE.study,
+            ),
+            _pattern(2, first, 6, "in the printed pattern", "are identical, as represented in Table II."),
             claim(
                 "Theorem 4",
                 "NS refines N: the shuffle after the noise never leaks more, for any prior and gain.",
                 bool(finer),
                 "Linear programming finds a post-processing that turns N into NS.",
+                quote=NOISE.quote,
+                repeats=NOISE.study,
             ),
         ),
         (("NS = SN", first),),
@@ -71,8 +89,15 @@ def reduced_cascade(_request: Request) -> Report:
         "Noise, then reduced shuffle",
         "What remains when only the histogram of the noisy answers is kept?",
         (
-            claim("Proposition 12", "NS^r and NS are equivalent.", same, _BOTH_WAYS),
-            _pattern(3, channel, 8, "as printed"),
+            claim(
+                "Proposition 12",
+                "NS^r and NS are equivalent.",
+                same,
+                _BOTH_WAYS,
+                quote=CASCADE.quote,
+                repeats=CASCADE.study,
+            ),
+            _pattern(3, channel, 8, "as printed", "followed by the reduced shuffle is represented in Table III."),
         ),
         (("NS^r", channel),),
         "Proposition 12",
@@ -93,6 +118,7 @@ def reduced_noise(_request: Request) -> Report:
                 "The first and the last row are those of NS^r.",
                 ends,
                 "Equal in every entry: only one data set has that histogram.",
+                quote="Table IV contains the channel representing the application of a reduced",
             ),
         ),
         (("N^r", reduced),),
@@ -115,9 +141,21 @@ def commuting(_request: Request) -> Report:
         "Do noise and reduced shuffle commute, if the noise is reduced as well?",
         (
             claim(
-                "Proposition 26", "Reduced noise and reduced shuffle commute.", direct == cascade, "All entries equal."
+                "Proposition 26",
+                "Reduced noise and reduced shuffle commute.",
+                direct == cascade,
+                "All entries equal.",
+                quote=SQUARE.quote,
+                repeats=SQUARE.study,
             ),
-            claim("Proposition 28", "S^r N^r and SN are equivalent.", same, _BOTH_WAYS),
+            claim(
+                "Proposition 28",
+                "S^r N^r and SN are equivalent.",
+                same,
+                _BOTH_WAYS,
+                quote=BOTH.quote,
+                repeats=BOTH.study,
+            ),
         ),
         (("NS^r = S^r N^r", direct),),
         "Propositions 26 and 28",
@@ -150,13 +188,14 @@ def _study(
 _BOTH_WAYS: Final = "Linear programming finds a post-processing from each to the other."
 
 
-def _pattern(number: int, channel: Channel, entries: int, which: str) -> Claim:
+def _pattern(number: int, channel: Channel, entries: int, which: str, quote: str) -> Claim:
     """Return the claim that the channel has as many different entries as its printed table."""
     return claim(
         f"Table {_ROMAN[number - 1]}",
         "The entries of the table.",
         _different(channel) == entries,
         f"{_different(channel)} different entries, {which}.",
+        quote=quote,
         printed=f"{entries} different entries",
     )
 

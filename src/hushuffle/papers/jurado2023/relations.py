@@ -25,12 +25,17 @@ _KINDS: Final[dict[str, Kind]] = {"=": "equal", "equivalent": "link", "refined b
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    """What the paper says of two channels: "=", "equivalent", or "refined by" (the second leaks no more)."""
+    """What the paper says of two channels: "=", "equivalent", or "refined by" (the second leaks no more).
+
+    `where` and `quote` are the paper's place and words, `study` the first figure that shows it.
+    """
 
     first: str
     how: str
     second: str
     where: str
+    quote: str
+    study: str
 
     def holds(self, channels: Mapping[str, Channel]) -> bool:
         """Return whether it does, exactly: by the entries, or by a post-processing found and checked."""
@@ -44,25 +49,85 @@ class Relation:
         return f"{self.first} {words[self.how]} {self.second}"
 
 
-_COMMUTE: Final = Relation(first="NS", how="=", second="SN", where="Proposition 11")
-_REDUCED: Final = Relation(first="S", how="equivalent", second="S^r", where="Proposition 9")
-_CASCADE: Final = Relation(first="NS", how="equivalent", second="NS^r", where="Proposition 12")
-_SQUARE: Final = Relation(first="NS^r", how="=", second="S^r N^r", where="Proposition 26")
-_BOTH: Final = Relation(first="SN", how="equivalent", second="S^r N^r", where="Proposition 28")
-_NOISE: Final = Relation(first="N", how="refined by", second="NS", where="Theorem 4")
-_SHUFFLE: Final = Relation(first="S", how="refined by", second="SN", where="Theorem 4")
-_MERGED: Final = Relation(first="S^r", how="refined by", second="S^r N^r", where="Theorem 4")
+COMMUTE: Final = Relation(
+    first="NS",
+    how="=",
+    second="SN",
+    where="Proposition 11",
+    quote="The channel NS and the channel SN representing the application of … followed by full shuffle or "
+    "vice-versa are "
+    "identical",
+    study="jurado2023/figure-1",
+)
+REDUCED: Final = Relation(
+    first="S",
+    how="equivalent",
+    second="S^r",
+    where="Proposition 9",
+    quote="is obtained from S by merging similar columns, these channels are equivalent",
+    study="jurado2023/figure-1",
+)
+CASCADE: Final = Relation(
+    first="NS",
+    how="equivalent",
+    second="NS^r",
+    where="Proposition 12",
+    quote="the equivalence between the full S and reduced versions of shuffle channel (Prop. 9) is carried over",
+    study="jurado2023/figure-1",
+)
+SQUARE: Final = Relation(
+    first="NS^r",
+    how="=",
+    second="S^r N^r",
+    where="Proposition 26",
+    quote="followed by reduced shuffling and the channel representing the application of reduced shuffling followed "
+    "by a "
+    "reduced … mechanism are identical",
+    study="jurado2023/figure-8",
+)
+BOTH: Final = Relation(
+    first="SN",
+    how="equivalent",
+    second="S^r N^r",
+    where="Proposition 28",
+    quote="the composed mechanisms of shuffling and … in their full and reduced forms are equivalent",
+    study="jurado2023/figure-9",
+)
+NOISE: Final = Relation(
+    first="N",
+    how="refined by",
+    second="NS",
+    where="Theorem 4",
+    quote="we know that NS can never cause more leakage than N alone",
+    study="jurado2023/figure-1",
+)
+SHUFFLE: Final = Relation(
+    first="S",
+    how="refined by",
+    second="SN",
+    where="Theorem 4",
+    quote="adding noise on top of shuffle, or shuffle on top of noise, can never increase the leakage of information",
+    study="jurado2023/figure-1",
+)
+_MERGED: Final = Relation(
+    first="S^r",
+    how="refined by",
+    second="S^r N^r",
+    where="Theorem 4",
+    quote="a meaningful form of commutativity between shuffling and … as depicted in Fig. 8",
+    study="jurado2023/figure-8",
+)
 
 _PLACES: Final = {
     "N": (0.0, 0.0), "NS": (1.0, 0.0), "SN": (2.0, 0.0), "S": (3.0, 0.0),
     "NS^r": (1.0, 1.0), "S^r N^r": (2.0, 1.0), "S^r": (3.0, 1.0),
 }  # fmt: skip
 _FIGURES: Final = {
-    1: ("Noise, shuffle and reduced shuffle", (_NOISE, _SHUFFLE, _COMMUTE, _REDUCED, _CASCADE)),
-    8: ("Noise and shuffle commute in reduced form", (_SQUARE, _MERGED)),
+    1: ("Noise, shuffle and reduced shuffle", (NOISE, SHUFFLE, COMMUTE, REDUCED, CASCADE)),
+    8: ("Noise and shuffle commute in reduced form", (SQUARE, _MERGED)),
     9: (
         "All relations of noise, shuffle and their reduced forms",
-        (_NOISE, _SHUFFLE, _COMMUTE, _REDUCED, _CASCADE, _SQUARE, _BOTH, _MERGED),
+        (NOISE, SHUFFLE, COMMUTE, REDUCED, CASCADE, SQUARE, BOTH, _MERGED),
     ),
 }
 
@@ -78,7 +143,7 @@ def relations(figure: int, _request: Request) -> Report:
         key=f"jurado2023/figure-{figure}",
         title=title,
         question="Which of these channels are equal, which leak the same, and which leak no more than which?",
-        claims=tuple(_relation_claim(relation, held_at, sizes) for relation, held_at in decided.items()),
+        claims=tuple(_relation_claim(figure, relation, held_at, sizes) for relation, held_at in decided.items()),
         answers=(
             "N and N^r cannot be compared: one takes data sets, the other histograms. An arrow means: whatever the "
             "prior and the gain, the end never leaks more than the start.",
@@ -117,8 +182,16 @@ def relations(figure: int, _request: Request) -> Report:
     )
 
 
-def _relation_claim(relation: Relation, held: Sequence[bool], sizes: str) -> Claim:
-    return claim(relation.where, f"{relation}.", all(held), f"{'Holds' if all(held) else 'Fails'} for {sizes}.")
+def _relation_claim(figure: int, relation: Relation, held: Sequence[bool], sizes: str) -> Claim:
+    study = f"jurado2023/figure-{figure}"
+    return claim(
+        relation.where,
+        f"{relation}.",
+        all(held),
+        f"{'Holds' if all(held) else 'Fails'} for {sizes}.",
+        quote=relation.quote,
+        repeats="" if relation.study == study else relation.study,
+    )
 
 
 def channels(n: int, k: int) -> dict[str, Channel]:
@@ -159,12 +232,14 @@ def introduction(_request: Request) -> Report:
                 "Both are exactly ln(p/(1-p))-differentially private, and equivalent for the strong adversary.",
                 same,
                 f"epsilon = {number(figures[0][0][0])} for both; who knows all others guesses right with {p} in both.",
+                quote="differentially private, so they are equivalent under the strong adversary",
             ),
             claim(
                 "Section I",
                 "M' is more private than M for the uninformed adversary: the report says nothing of the last record.",
                 better,
                 f"Who knows nobody guesses right with {p} after M, and with 1/2 after M', as before it.",
+                quote="is more private than … under the uninformed adversary",
             ),
         ),
         settings=(

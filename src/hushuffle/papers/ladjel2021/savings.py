@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from hushuffle.mechanisms.randomizers import TargetSampling
+from hushuffle.mechanisms.randomizers import Convention, TargetSampling
 from hushuffle.model import Bound, Cell, Chart, Report, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target, claim
 from hushuffle.papers.ladjel2021.traffic import (
+    BENNETT,
+    BENNETT_STUDY,
     DELTA,
+    K_MEANS,
     SAMPLES,
+    SOURCES,
     TARGETS_OF,
     as_printed,
     bennett,
@@ -117,6 +121,8 @@ def savings_study(
                 not short,
                 f"In {len(short)} of {len(by_dummies)} settings it asks for so few dummies that epsilon is provably "
                 f"above 1; {_worst(short)}",
+                quote=BENNETT,
+                repeats=BENNETT_STUDY,
             ),
         ),
         answers=(
@@ -291,16 +297,22 @@ def ranges(request: Request) -> Report:
         claims=(
             claim(
                 "section III-C",
-                "S/(1 - sigma) sources are needed for S used tuples.",
-                _sources(0.9) == USED * 10,
-                f"With lucky draws it is S/(1 - sigma (1 - 1/T)): at sigma = 0.9 {_sources(0.9):,}.",
+                "S/(1 - sigma) sources are needed for S used tuples, if a random target is never the true one "
+                "(Theorem 3).",
+                _sources(0.9, "exclusive") == USED * 10,
+                f"At sigma = 0.9 {_sources(0.9, 'exclusive'):,}.",
+                quote=SOURCES,
                 printed=f"the formula gives {USED * 10:,} at sigma = 0.9",
+                reason="In the other convention of the paper, that of its algorithm, the random target may be the true "
+                f"one: S/(1 - sigma (1 - 1/T)), {_sources(0.9):,}, are enough.",
             ),
             claim(
                 "section V",
                 "K-means with 10 iterations has a guarantee.",
                 hidden.applies,
                 f"As published it gets none. {hidden.refusals()[0].split(':')[0]}.",
+                quote=K_MEANS,
+                repeats="ladjel2021/figure-8-k-means",
             ),
         ),
         answers=(
@@ -324,8 +336,8 @@ def ranges(request: Request) -> Report:
     )
 
 
-def _sources(sigma: float) -> int:
-    return sources_needed(USED, TargetSampling(targets=TARGETS_OF, sigma=sigma))
+def _sources(sigma: float, convention: Convention = "uniform") -> int:
+    return sources_needed(USED, TargetSampling(targets=TARGETS_OF, sigma=sigma, convention=convention))
 
 
 _RANGES: Final = (

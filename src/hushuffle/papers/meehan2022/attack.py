@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Final
 
 from hushuffle.attacks.inference import ATTACK
@@ -78,8 +79,8 @@ def twitch_study(
         title="Friends: inference attack and learnability",
         question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
         claims=(
-            *spans(sized, scores, EXACT, data=_people(case), stand_in=_OWN_GROUPS),
             *spans(sized, scores, PUBLISHED, data=_people(case), stand_in=_OWN_GROUPS),
+            *spans(sized, scores, EXACT, data=_people(case), stand_in=_OWN_GROUPS, repeats=SPANS),
         ),
         answers=(
             alpha_verdict(weaker, scores),
@@ -130,8 +131,8 @@ def adult_study(
         title="Ages: inference attack and learnability",
         question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
         claims=(
-            *spans(yearly, scores, EXACT, data=_people(case)),
-            *spans(sized, scores, BY_SIZE, data=_people(case), stand_in="The paper's groups are by years of age."),
+            *spans(yearly, scores, EXACT, data=_people(case), stand_in=_OWN_RADIUS, repeats=SPANS),
+            *spans(sized, scores, BY_SIZE, data=_people(case), stand_in=_OWN_SIZES, repeats=SPANS),
             *_reduces(case, yearly, scores),
             _trade(case, sized, scores),
             _direction(case, scores),
@@ -200,7 +201,14 @@ def rarest(case: Case) -> int:
     return min(range(case.k), key=lambda value: int((case.values == value).sum()))
 
 
+SPANS: Final = "meehan2022/figure-4"
+"""The study whose claims of `spans` the others repeat."""
+
 _OWN_GROUPS: Final = "The paper gives neither the attacker's radius nor the rule of the groups: both are ours."
+_OWN_RADIUS: Final = "The paper does not give the attacker's radius r*: ours is 1 year of age."
+_OWN_SIZES: Final = "The paper's groups are by years of age, and it does not give r*: ours is 1 year."
+_BACK: Final = 0.1
+"""A line that turns back by less of the way is taken for rising."""
 
 
 def _people(case: Case) -> str:
@@ -208,15 +216,16 @@ def _people(case: Case) -> str:
 
 
 def spans(
-    steps: Sequence[Step], scores: Mapping[str, Score], basis: str, *, data: str, stand_in: str = ""
+    steps: Sequence[Step], scores: Mapping[str, Score], basis: str, *, data: str, stand_in: str, repeats: str = ""
 ) -> tuple[Claim, ...]:
     """Return the claims that the steps span the way between the two ends."""
     chosen = [each for each in steps if each.basis == basis]
     first, last = chosen[0], chosen[-1]
     found = []
     for what, name, figure in (("rho", "The share of vulnerable people", "a"), ("error", "The learner's error", "c")):
-        ways = [way(scores[each.label], scores, what="rho" if what == "rho" else "error") for each in (first, last)]
-        spans = ways[0] <= 0.5 and ways[1] >= 0.9
+        ways = [way(scores[each.label], scores, what="rho" if what == "rho" else "error") for each in chosen]
+        rising = all(after >= before - _BACK for before, after in pairwise(ways))
+        spans = (rising and ways[0] <= 0.5 and ways[-1] >= 0.9) if len(ways) > 1 else None
         start, end = (getattr(scores[name_of], what).mean for name_of in (LOCAL, UNIFORM))
         found.append(
             claim(
@@ -225,12 +234,22 @@ def spans(
                 spans,
                 f"From {getattr(scores[first.label], what)} at r = {first.x:g} ({_percent(ways[0])} of the way from no "
                 f"shuffle, {start:.3f}, to the uniform shuffle, {end:.3f}) to {getattr(scores[last.label], what)} at "
-                f"r = {last.x:g} ({_percent(ways[1])}).",
+                f"r = {last.x:g} ({_percent(ways[-1])}).",
+                quote=_SPANNED[what],
                 data=data,
                 stand_in=stand_in,
+                repeats=repeats,
             )
         )
     return tuple(found)
+
+
+_SPANNED: Final = {
+    "rho": "for our scheme varies from that of LDP … (minimum privacy) to uniform shuffle (maximum privacy) with "
+    "increasing … thereby spanning the entire privacy spectrum",
+    "error": "varies from that of LDP (maximum learnability) to that of uniform shuffle (minimum learnability) with "
+    "increasing",
+}
 
 
 def _reduces(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> tuple[Claim, ...]:
@@ -248,8 +267,10 @@ def _reduces(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> 
             "before.",
             same and factor >= _AT_LEAST,
             f"By a factor of {factor:.2f}; the learner's error is {within.error}, {local.error} without a shuffle.",
+            quote="for Adult our scheme reduces … by 1.7X … at the same … as that of LDP",
             printed="1.7",
             data=_people(case),
+            stand_in=_OWN_RADIUS,
         ),
     )
 
@@ -279,9 +300,11 @@ def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:
         "A uniform shuffle leaves fewer people vulnerable than none.",
         end.rho.mean < start.rho.mean,
         f"Rho goes from {start.rho.mean:.3f} to {end.rho.mean:.3f}: {parts}.",
+        quote="(minimum privacy) to uniform shuffle (maximum privacy)",
         reason="After a uniform shuffle the vote is a blind guess of the most frequent value, which is right for "
         "everybody who holds it.",
         data=_people(case),
+        stand_in=_OWN_RADIUS,
     )
 
 
@@ -297,10 +320,11 @@ def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Cl
     """Return what the largest groups that cost the learner nothing (5 % of the way) do for the rarest value."""
     rare = rarest(case)
     free = [each for each in steps if way(scores[each.label], scores, what="error") <= 0.05]
-    place, sentence = "section 5.1", "The attack is weakened at little cost to the learner."
+    place, sentence = "abstract", "The attack is weakened at little cost to the learner."
+    quote = "can thwart specific inference attacks while retaining some meaningful data learnability"
     if not free:
         nothing = "No group size leaves the learner's error as it is without a shuffle."
-        return claim(place, sentence, None, nothing, reason=nothing, data=_people(case))
+        return claim(place, sentence, None, nothing, quote=quote, reason=nothing, data=_people(case))
     most = free[-1]
     before, after = scores[LOCAL].by_value[rare], scores[most.label].by_value[rare]
     return claim(
@@ -310,7 +334,9 @@ def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Cl
         f"With groups of {most.x:g} next in age the learner's error is {scores[most.label].error} "
         f"({scores[LOCAL].error} without a shuffle), and the vulnerable among those {case.labels[rare]} go from "
         f"{before} to {after}.",
+        quote=quote,
         data=_people(case),
+        stand_in=_OWN_SIZES,
     )
 
 

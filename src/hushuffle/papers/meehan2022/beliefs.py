@@ -67,6 +67,7 @@ def beliefs(_request: Request) -> Report:
                 held,
                 f"The attacker's beliefs move by at most {_largest(moved):.2f} alpha, alpha from {_ALPHAS[1]:g} to "
                 f"{_ALPHAS[-1]:g}.",
+                quote="is sufficient for thwarting any de Finetti attack … on individuals",
                 data=f"{n} people, two classes, every release enumerated.",
             ),
             claim(
@@ -74,14 +75,16 @@ def beliefs(_request: Request) -> Report:
                 "Without that group some belief moves further.",
                 broken > 1,
                 f"With groups of one class each, beliefs move by up to {broken:.2f} alpha.",
+                quote="is necessary to block all de Finetti attacks",
                 data=f"{n} people, two classes, every release enumerated.",
             ),
             claim(
                 "Appendix A.3, proof of Property 2",
                 "A prior of one half on each of two orders violates (7): some belief moves by e^alpha.",
                 shifts[0] > 1 - 1e-9,
-                f"It moves by e^{shifts[0]:.3f} at alpha = 1; a prior of {_PRIORS[-1]:g} on one of them moves it by "
-                f"e^{shifts[-1]:.3f}, so that the property holds.",
+                f"It moves by e^{shifts[0]:.3f} at most at alpha = 1; a prior of {_PRIORS[-1]:g} on one of them moves "
+                f"it by e^{shifts[-1]:.3f}, so that the property holds.",
+                quote="failing to prevent de Finetti attacks against this bimodal prior",
             ),
         ),
         answers=(
@@ -128,7 +131,7 @@ def beliefs(_request: Request) -> Report:
                 key="priors",
                 title="Two orders, the likeliest release of one of them",
                 caption="How far a belief moves at alpha = 1 if only an order and its reverse are possible, in nats.",
-                columns=("prior of one order", "belief in it moves by"),
+                columns=("prior of one order", "a belief moves by"),
                 rows=tuple(zip(_PRIORS, shifts, strict=True)),
             ),
         ),
@@ -164,15 +167,20 @@ def attack(classes: Sequence[int], theta: float, channel: Floats) -> Attack:
 
 
 def shift(theta: float, n: int, prior: float) -> float:
-    """Return how far ln of the belief in one order moves, of `prior`, its reverse being the only other one.
+    """Return how far ln of a belief moves at most, if only an order, with `prior`, and its reverse are possible.
 
-    The release is the one that is likeliest under the first and least likely under the second.
+    The release is the likeliest under one of them and the least likely under the other: it raises the belief in the one
+    and lowers the belief in the other.
 
     >>> round(shift(0.1, 3, 0.5), 4), round(shift(0.1, 3, 1e-9), 4)
-    (0.1388, 0.3)
+    (0.1612, 0.3)
     """
-    likelier = math.exp(theta * n * (n - 1) / 2)
-    return math.log(likelier / (1 + prior * (likelier - 1)))
+    growth = math.exp(theta * n * (n - 1) / 2)
+    return max(
+        abs(math.log(odds / (1 + belief * (odds - 1))))
+        for belief in (prior, 1 - prior)
+        for odds in (growth, 1 / growth)
+    )
 
 
 def _channel() -> Floats:

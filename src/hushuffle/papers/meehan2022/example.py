@@ -53,6 +53,7 @@ def example(_request: Request) -> Report:
                 "A breadth-first search from person 5, who has the largest group, gives the order 5 2 3 8 4 1 6 7.",
                 is_breadth_first(PRINTED),
                 "In the printed order everybody comes in the turn of their first neighbour.",
+                quote="is then constructed by following a BFS traversal",
                 reason="The text gives three of the eight groups; the others are chosen so that they agree with it.",
             ),
             claim(
@@ -60,6 +61,7 @@ def example(_request: Request) -> Report:
                 "The width of group 5 is 4, as small as it can be, that of group 4 is 7, the largest possible.",
                 wide[5] == len(groups[5]) - 1 and wide[4] == len(PRINTED) - 1,
                 f"Widths {wide[5]} and {wide[4]}.",
+                quote="the width of the largest group … is as small as it can be … is the maximum possible",
                 printed="4 and 7",
             ),
             claim(
@@ -67,8 +69,10 @@ def example(_request: Request) -> Report:
                 "The sensitivity is 28, so that theta = alpha/28.",
                 delta == bound,
                 f"{bound} is an upper bound. The sensitivity is {delta}, so that theta = alpha/{delta}.",
+                quote="we compute the sensitivity: … =28",
                 printed="28",
-                reason="The published formula counts the whole window of a group as the group.",
+                reason="The published formula counts the whole window of a group as the group. Group 4, which the text "
+                "gives, has 13 by itself; any other group has a width of 6 at most, so that none reaches 28.",
             ),
             claim(
                 "Appendix A.10",
@@ -76,6 +80,7 @@ def example(_request: Request) -> Report:
                 came == RELEASED,
                 f"The release is {_reports(came)}: the place of the person of a rank gets the report of who was drawn "
                 "for that rank.",
+                quote="Then, the released … is given as … [y1y2y5y8y3y7y6y4]",
                 printed=_reports(RELEASED),
             ),
         ),

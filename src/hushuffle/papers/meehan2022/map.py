@@ -129,25 +129,28 @@ def _claims(right: Mapping[str, tuple[float, ...]], names: list[str], people: in
     holds = small[1] >= 0.8 > large[1] and large[2] >= 0.8
     data, stand_in = f"Generated: {people:,} people.", "The paper gives the picture of its data, not their law."
 
-    def tested(sentence: str, holds: bool, ours: str) -> Claim:  # noqa: FBT001 - as in `claim`
-        return claim("section 1, Figure 1", sentence, holds, ours, data=data, stand_in=stand_in)
+    def tested(sentence: str, holds: bool, ours: str, quote: str) -> Claim:  # noqa: FBT001 - as in `claim`
+        return claim("section 1, Figure 1", sentence, holds, ours, quote=quote, data=data, stand_in=stand_in)
 
     return (
         tested(
             "Without a shuffle the attacker reads almost the whole map.",
             local[0] >= 0.9,
             f"{local[0]:.1%} of the values.",
+            "LDP reveals almost the entire dataset",
         ),
         tested(
             "After a uniform shuffle the attacker reads nothing.",
             uniform[2] <= 0.65,
             f"{uniform[0]:.1%} of the values, {uniform[2]:.1%} of the clusters.",
+            "uniform shuffling prevents all classification",
         ),
         tested(
             "The radius sets the granularity.",
             holds,
             f"Values, crescents, clusters: {', '.join(f'{share:.1%}' for share in small)} ({names[0]}); "
             f"{', '.join(f'{share:.1%}' for share in large)} ({names[1]}).",
+            "the granularity can be controlled with our scheme",
         ),
     )
 

@@ -17,7 +17,7 @@ from hushuffle.model import Cell, Chart, Report, Series, Table
 from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
 from hushuffle.papers.base import Request, Target, claim
-from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, checkins
+from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, STAND_IN, checkins
 from hushuffle.questions import pie
 from hushuffle.randomness import reproducible
 
@@ -64,6 +64,8 @@ def matchers(request: Request) -> Report:
                 held,
                 f"No score has an error below the exact bound at epsilon = {_EPSILONS[0]:g} and {_EPSILONS[-1]:g}, as "
                 "far as chance can tell.",
+                quote="are the lowest possible identification error probabilities for any classifier",
+                stand_in=STAND_IN if drawn.lacks else "",
                 data=f"{places.n:,} people, one check-in each, randomized response.",
             ),
         ),

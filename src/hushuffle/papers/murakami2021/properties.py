@@ -56,6 +56,9 @@ def axioms(request: Request) -> Report:
                 all(bound.lower <= before.upper + _SLACK for bound in after),
                 f"{_TRIALS} random post-processings leave {number(min(bound.upper for bound in after), digits=3)} to "
                 f"{number(max(bound.upper for bound in after), digits=3)} of {number(before.upper)} bits.",
+                quote="guarantees that post-processing, which can be performed by a data collector or an adversary, "
+                "cannot "
+                "break",
             ),
             claim(
                 "Theorem 3.6",
@@ -63,6 +66,7 @@ def axioms(request: Request) -> Report:
                 all(bound.lower <= before.upper + _SLACK for bound in (*hidden, *shown)),
                 f"With a hidden coin as few as {number(min(bound.upper for bound in hidden), digits=3)} bits of "
                 f"{number(before.upper)}, with one that everybody sees {number(max(bound.upper for bound in shown))}.",
+                quote="allows users to randomly choose which obfuscation mechanism to use",
             ),
         ),
         answers=(
@@ -135,9 +139,12 @@ def cost(_request: Request) -> Report:
                 min(whole.values()) < plain,
                 f"Randomized response takes {plain:.1f} bits. Local hashing into {_BUCKETS[0]} buckets takes "
                 f"{whole[_BUCKETS[0]]:.1f}: the bucket is one of them, the hash function the others.",
-                reason="The report is (h, y). Where two values collide with probability 1/g at most there are k/g "
-                "functions or more (Stinson 1994), so that h and y together never take fewer bits than the value; "
-                "log g is left only where h is agreed on beforehand.",
+                quote="the communication cost of the RR and GLH can be expressed as",
+                reason="The report is (h, y) by (3), and where two values collide with probability 1/g at most there "
+                "are "
+                "k/g functions or more (Stinson 1994). With a public function for each person log g holds: y alone "
+                "takes "
+                f"{math.log2(_BUCKETS[0]):.0f}.",
             ),
             claim(
                 "Section 4.4",
@@ -145,6 +152,7 @@ def cost(_request: Request) -> Report:
                 all(whole[g] > plain for g in larger),
                 f"With g = {larger[0]:,}: {plain:.1f} against {whole[larger[0]]:.1f} bits, and against "
                 f"{math.log2(larger[0]):.1f} for the bucket alone.",
+                quote="the RR is better than the GLH in terms of the communication cost",
             ),
         ),
         settings=(("values", f"{VALUES:,}"), ("theta", f"{_THETA:g}: local epsilon ln(1 + g)")),

@@ -282,16 +282,29 @@ def decided(
     holds: bool,  # noqa: FBT001 - what every claim turns on
     ours: str,
     *,
+    quote: str,
     data: str,
     stand_in: str,
     sure: bool,
     figure: int = 5,
+    printed: str = "",
+    reason: str = "",
+    repeats: str = "",
 ) -> Claim:
     """Return the claim; on the paper's own data what does not hold is contradicted only if that is `sure`."""
-    place = f"section 5.2, Figure {figure}"
-    if holds or stand_in or sure:
-        return claim(place, sentence, holds, ours, data=data, stand_in=stand_in)
-    return claim(place, sentence, None, ours, reason=_CLOSE, data=data)
+    decides = holds or stand_in or sure
+    return claim(
+        f"section 5.2, Figure {figure}",
+        sentence,
+        holds if decides else None,
+        ours,
+        quote=quote,
+        printed=printed,
+        reason=reason if decides else _CLOSE,
+        data=data,
+        stand_in=stand_in if decides else "",
+        repeats=repeats,
+    )
 
 
 def below(found: Sequence[Measured], others: Sequence[Measured]) -> bool:

@@ -16,10 +16,13 @@ import numpy as np
 import polars as pl
 
 import hushuffle as hs
+from hushuffle.assessment.assess import assess
+from hushuffle.assessment.calibrate import calibrate
 from hushuffle.collection import spark
 from hushuffle.collection.collect import collect
 from hushuffle.errors import HushuffleError, SpecificationError
 from hushuffle.estimation import heavy_hitters
+from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.specification import parse
 
 PAGE = Path(__file__).parent / "reference" / "support.md"
@@ -93,10 +96,29 @@ USES: dict[str, Ask] = {
     "calibrate": lambda asked: hs.dp.calibrate(asked, parameter="epsilon", epsilon=0.5, delta=_DELTA),
 }
 ENGINES = ("files, here", "files, Spark")
+VERBS: dict[str, Callable[[str, Path], object]] = {
+    "assess, all targets": lambda text, folder: assess(parse(text), base_folder=folder),
+    "calibrate, all targets": lambda text, folder: calibrate(parse(text), base_folder=folder),
+}
+_TARGETS = "epsilon = 2.0\nlocal_epsilon = 3.0\nstandard_error = 0.2\n"
+_GUESSES = "guessing = 0.9\nreidentification = 0.5\n"
+"""A file with neighbourhoods has no adversary who guesses."""
+_SLOW = ("hushuffle.assessment.charts.privacy_charts", "hushuffle.assessment.charts.guessing_charts")
 
 
 def _here(text: str, folder: Path) -> str:
     collect(parse(text), out=folder / "out", base_folder=folder)
+    return "yes"
+
+
+def _bare(ask: Callable[[str, Path], object], text: str, folder: Path) -> str:
+    """Ask without charts and scenarios, which take most of the time and answer nothing else."""
+    with (
+        patch(_SLOW[0], lambda *_, **__: ()),
+        patch(_SLOW[1], lambda *_, **__: ()),
+        patch("hushuffle.assessment.assess.scenarios", lambda *_, **__: ()),
+    ):
+        ask(text, folder)
     return "yes"
 
 
@@ -134,17 +156,21 @@ def answers(mechanism: int, shuffler: int) -> tuple[list[str], list[str]]:
     learned = [answer(partial(made, ask)) for ask in FIGURES.values()]
     used = [answer(partial(made, ask)) for ask in USES.values()]
     if toml is None or written is None:
-        return learned, [*used, *([f"{_NONE}It has no name in specifications: it is for the library."] * len(ENGINES))]
+        unnamed = f"{_NONE}It has no name in specifications: it is for the library."
+        return learned, [*used, *([unnamed] * (len(ENGINES) + len(VERBS)))]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         people = {"answer": list("abcd" * (_N // _K)), "place": [0] * _N}
         pl.DataFrame(people).write_csv(folder / "answers.csv")
         text = (
-            '[population]\ndata = "answers.csv"\ncolumn = "answer"\ncategories = ["a", "b", "c", "d"]\n'
+            '[population]\ndata = "answers.csv"\ncolumn = "answer"\nperson = "none"\n'
+            'categories = ["a", "b", "c", "d"]\n'
             f"[randomizer]\n{toml}\n[shuffler]\n{written}\n[targets]\ndelta = {_DELTA}\n"
         )
         here = answer(partial(_here, text, folder))
-        return learned, [*used, here, answer(partial(_spark, text)) if here == "yes" else here]
+        text += _TARGETS + ("" if release.reveals is Reveals.NOISY_ORDER else _GUESSES)
+        verbs = [answer(partial(_bare, ask, text, folder)) for ask in VERBS.values()]
+        return learned, [*used, here, answer(partial(_spark, text)) if here == "yes" else here, *verbs]
 
 
 def _table(
@@ -171,7 +197,7 @@ def page() -> str:
         reasons += [cell for cell in dict.fromkeys(seen) if cell not in reasons]
         parts += [f"## {title}", ""]
         parts += _table("what an observer learns", FIGURES, asked, [learned for learned, _ in rows], reasons)
-        parts += _table("what can be done", [*USES, *ENGINES], asked, [used for _, used in rows], reasons)
+        parts += _table("what can be done", [*USES, *ENGINES, *VERBS], asked, [used for _, used in rows], reasons)
     parts += ["## Why none", "", *(f"{number}. {text[len(_NONE) :]}" for number, text in enumerate(reasons, 1))]
     return "\n".join(parts) + "\n"
 
@@ -181,13 +207,14 @@ _HEAD = f"""# What answers what
 Questions that any mechanism can be asked, behind every shuffler, in a small collection: {_N} people, {_K} values.
 A cell is the [kind of the figure](../explanation/kinds-of-figures.md); "yes" where there is an answer that is no
 such figure; or "none", with the reason. "upper" and "lower" are proved on that side only. Files are collected here,
-and on Spark if its check lets the specification through. Where people send messages, noisy reports of any mechanism
+and on Spark if its check lets the specification through. Verbs have targets of central and local epsilon,
+standard error, guessing and re-identification. Where people send messages, noisy reports of any mechanism
 are as behind a scrambler.
 
 `python docs/support.py` asks again and writes this page. How wide the brackets of central ε are:
 [what is tight where](what-is-tight.md). Order, Bloom filters and traffic
 have questions of their own: [order](../explanation/order-privacy.md), [filters](../explanation/bloom-privacy.md),
-[traffic](../explanation/traffic.md).
+[traffic](../explanation/plans.md).
 """
 
 if __name__ == "__main__":

@@ -121,12 +121,12 @@ class Watch:
         """Let these be the data; `sound`: beside a file with nothing wrong."""
         for path in (*(self.folder / FOLDER).iterdir(), *self.folder.glob("given.*")):
             path.unlink()
-        place = self.folder / FOLDER / f"{SECRET}-2{suffix}"
+        place = self.folder / FOLDER / f"day-2{suffix}"
         place.write_bytes(content)
         place.chmod(0o600)
         (self.folder / f"given{suffix}").hardlink_to(place)
         if sound:
-            (self.folder / FOLDER / f"{SECRET}-1.csv").write_bytes(_csv())
+            (self.folder / FOLDER / "day-1.csv").write_bytes(_csv())
 
     def forget(self) -> None:
         """Remove what runs have left."""

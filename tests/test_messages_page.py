@@ -16,7 +16,7 @@ assert SPEC.loader is not None
 messages = importlib.util.module_from_spec(SPEC)
 sys.modules["messages"] = messages
 SPEC.loader.exec_module(messages)
-PAGE = (ROOT / "docs" / "explanation" / "one-or-several-messages.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "several-messages.md").read_text(encoding="utf-8")
 
 
 def table(name: str) -> str:
@@ -93,7 +93,7 @@ def many(n: int, k: int, name: str) -> tuple[float, float, float]:
 def test_hashes_are_what_the_benchmark_prints() -> None:
     assert len(MANY) == len(messages.LARGE) * len(messages.HASHED)
     n, k = messages.LARGE[1]
-    for name in ("one noisy message, hashed", "hashed, one besides"):
+    for name in ("one noisy message, hashed", "hashed, one additional"):
         assert messages.many_row(name, n, k) in MANY
 
 
@@ -101,9 +101,9 @@ def test_a_few_messages_do_for_very_many_values() -> None:
     for n, k in messages.LARGE:
         every = many(n, k, "blanket messages")
         assert every[2] > 40
-        for besides, name in ((0.5, "every other person one"), (1.0, "one"), (4.0, "four")):
-            rare, common, number = many(n, k, f"hashed, {name} besides")
+        for besides, name in ((0.5, "half an additional message"), (1.0, "one additional"), (4.0, "four additional")):
+            rare, common, number = many(n, k, f"hashed, {name}")
             assert abs(number - 1 - besides) < 0.02
             assert rare == pytest.approx(every[0] * (1 + 1 / besides) ** 0.5, rel=0.02)
             assert common == pytest.approx(rare, rel=0.06)
-        assert many(n, k, "one noisy message, hashed")[1] > 2 * many(n, k, "hashed, one besides")[1]
+        assert many(n, k, "one noisy message, hashed")[1] > 2 * many(n, k, "hashed, one additional")[1]

@@ -14,7 +14,8 @@ import pytest
 from hushuffle.cli import main
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+GUIDES = [ROOT / "docs" / "how-to" / f"{name}.md" for name in ("plan-a-query",)]  # with every file they need
+PAGES = [*sorted((ROOT / "docs" / "tutorials").glob("*.md")), *GUIDES]
 BLOCK = re.compile(r'^```(\w+)(?: title="([\w.-]+)")?\n(.*?)^```', flags=re.DOTALL | re.MULTILINE)
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -44,7 +44,7 @@ def test_the_checker_knows_nothing_of_hushuffle_and_agrees() -> None:
         env=dict(os.environ),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout in (DOCS / "how-to" / "test-vectors.md").read_text("utf-8")
+    assert done.stdout in (DOCS / "how-to" / "verify.md").read_text("utf-8")
 
 
 def test_the_checker_sees_what_is_wrong() -> None:

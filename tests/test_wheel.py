@@ -64,7 +64,8 @@ def use(python: Path, folder: Path) -> None:
     assert run(program, "--version", folder=folder).startswith("hushuffle ")
     run(program, "examples", "mine", folder=folder)
     assert "Anyone who sees" in run(program, "assess", "mine/no-data.toml", "--out", "report", folder=folder)
-    assert {file.name for file in (folder / "report").iterdir()} == {"report.html", "result.json", "specification.toml"}
+    written = {file.name for file in (folder / "report").iterdir()}
+    assert written == {"report.html", "result.json", "specification.toml", "dpia.md"}
 
 
 def test_the_wheel_holds_the_package_the_examples_and_nothing_else(wheel: Path) -> None:

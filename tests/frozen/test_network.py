@@ -50,16 +50,16 @@ _TRAFFIC: Final = {
     "flood": "flood = 1",
 }
 FROZEN: Final = {
-    "all/scr": ("50f11f3abb6ec0bb", "f4a14f87e1a89344", "1f45c8570065ad75"),
+    "all/scr": ("a21823d8a0f07241", "93c2780837b936d7", "1f45c8570065ad75"),
     "all/cap": ("fbe85909a3729b98", "711e1989a2d018e5", "1f45c8570065ad75"),
     "all/flood": ("a778b20203fe59f2", "63f9b524cd87d5b2", "2965e3f501994081"),
-    "one/scr": ("e3b348320b3545b5", "58a5cdaa9bc55dc8", "6f5ffb176adf7bbe"),
+    "one/scr": ("0b63520b20bb978c", "45ec19ac700554ac", "6f5ffb176adf7bbe"),
     "one/cap": ("17822a057a7965af", "f1f5bd72d410fff8", "6f5ffb176adf7bbe"),
     "one/flood": ("5ab606dbcb0bd308", "05ac1adb470e5b5d", "2965e3f501994081"),
-    "public/scr": ("00b174a455300f5a", "26158011900820cd", "c81a01e196a62084"),
+    "public/scr": ("601cedccbebaae23", "61c5762125cf9dbc", "c81a01e196a62084"),
     "public/cap": ("dd53a553fb75cad7", "0493496544650941", "c81a01e196a62084"),
     "public/flood": ("d6b689a9c465d94c", "1b86bd3c47dca96e", "ec61c714acb2aebd"),
-    "private/scr": ("b2be3c239b071dc1", "b7919ef3ab1a59fd", "6656055dd745586f"),
+    "private/scr": ("67b7508d4dc10da4", "3833f812bb96b03e", "6656055dd745586f"),
     "private/cap": ("8a11d4cd8c3767fe", "05aaff4896e21b36", "6656055dd745586f"),
     "private/flood": ("5719dcdf20403579", "00b227489faa09a1", "c9f8bb6e9e45c04b"),
 }

@@ -23,7 +23,7 @@ from hushuffle.network.phones.binary_http import decode_request
 from hushuffle.network.phones.bundle import PhoneHosts
 from hushuffle.network.phones.keys import ServiceKeys, public_of
 from hushuffle.network.phones.oblivious_http import GatewayKey
-from hushuffle.network.phones.parts import Counted, Part, opened_part, published
+from hushuffle.network.phones.parts import Counted, Counts, Part, opened_part, published
 from hushuffle.network.phones.promise import check_task
 from hushuffle.network.phones.settings import load_service
 from hushuffle.network.phones.task import TaskDocument, canonical, parse_task
@@ -155,24 +155,29 @@ def parts(_folder: Path) -> Maker:
         for place, target in enumerate(step.targets)
     }
 
-    def look(name: str, content: Any) -> None:
+    def look(name: str, kind: str, content: Any) -> None:
         from hushuffle.network.phones.parts import _INFO, _SUITE  # noqa: PLC0415 - sealed, whatever it is
 
         sealed = _SUITE.encrypt(
             json.dumps(content).encode(), _SEAL.public_key(), info=_INFO + document.id + name.encode()
         )
-        told = {one: Part.model_validate(each) for one, each in honest.items()}
-        told[name] = opened_part(document, name, sealed, _SEAL)
-        json.dumps(published(document, promise, told), allow_nan=False)
+        counts = {one: Counts.model_validate(each["counts"]) for one, each in honest.items()}
+        parts = {one: Part.model_validate(each["part"]) for one, each in honest.items()}
+        if kind == "counts":
+            counts[name] = opened_part(Counts, document, name, sealed, _SEAL)
+        else:
+            parts[name] = opened_part(Part, document, name, sealed, _SEAL)
+        json.dumps(published(document, promise, counts, parts), allow_nan=False)
 
     def make(rng: random.Random) -> Input:
         name = rng.choice(sorted(honest))
-        content = changed_tree(honest[name], rng, _JSON)
-        if rng.random() < 0.5:
+        kind = rng.choice(["counts", "part"])
+        content = changed_tree(honest[name][kind], rng, _JSON)
+        if kind == "part" and rng.random() < 0.5:
             odd = (1.0, 2.0, -1.0, 0.5, *FLOATS)
             floats = b"".join(struct.pack("<d", rng.choice(odd)) for _ in range(rng.randint(0, 6)))
-            content = honest[name] | {"numbers": base64.b64encode(floats).decode()}
-        return Input(content=content, read=lambda: look(name, content))
+            content = {"numbers": base64.b64encode(floats).decode()}
+        return Input(content=content, read=lambda: look(name, kind, content))
 
     return make
 
@@ -189,7 +194,8 @@ def _honest(document: TaskDocument, number: int, *, first: bool) -> dict[str, An
         messages, valid = (came, step.batch) if first else (0, 0)
         made = Counted(batch=batch, messages=messages, valid=valid, trail=tuple(trail))
         counted.append(made.model_dump(mode="json"))
-    return {"batches": counted, "closed": step.batches, "numbers": base64.b64encode(bytes(8)).decode()}
+    part = {"numbers": base64.b64encode(bytes(8)).decode()}
+    return {"counts": {"batches": counted, "closed": step.batches}, "part": part}
 
 
 def tokens(_folder: Path) -> Maker:

@@ -1,11 +1,14 @@
-"""Central DP of people with different randomizers: whoever hides best, given all others' values.
+"""Central DP of people with different randomizers, for an adversary that knows all other people's values.
 
-The people of every group are rows of the same laws, over classes of reports inside which all likelihood ratios of all
-groups are constant. Upper end: any part of the crowd may be given away, so that each of several crowds to hide in has a
-bound, and the smallest counts. For one crowd this is the pooled bound with a group for each randomizer, the pool being
-what all values of all its groups have in common, or the blanket of which each person's report is with the probability
-of the person's own group. The target's own randomizer needs no noise: it takes the place of another's report. Lower
-end: the people of each group at one value.
+People with the same randomizer form a group. The values of all groups are rows of one matrix of report distributions,
+over classes of reports inside which all likelihood ratios of all groups are constant. A crowd is a set of groups among
+which the target is hidden; the reports of all other groups are revealed.
+
+Upper bound: every crowd gives a bound, and the smallest bound over several crowds is used. For one crowd it is the
+bound of the module `pooled` with a group for each randomizer. The pool is the part that the distributions of all values
+of the crowd's groups have in common. Alternatively it is the privacy blanket: each person's report is from the blanket
+with the probability of the person's group. The target's own randomizer needs no noise, since its report takes the place
+of another report. Lower bound: all people of a group have one value.
 
 Source: docs/theory/pool.md, Theorem 1, Corollary 5 and Corollary 7.
 """
@@ -33,27 +36,27 @@ from hushuffle.model.citation import BLANKET
 from hushuffle.numerics.binomial import Floats
 
 Parts = Sequence[tuple[int, Mechanism]]
-"""So many people with a randomizer each."""
+"""Groups of people: the number of people, and their randomizer."""
 
 _LARGEST: Final = 1 << 16
-"""Entries of the largest matrix where classes of reports are not known by name."""
+"""Largest number of matrix entries if randomizers of different types have no classes of reports in common."""
 
 _BELOW: Final = 1 - 1e-12
-"""What values have in common is rounded down by this."""
+"""Factor that rounds the common part of several distributions down."""
 
 _ROOM: Final = 30.0
-"""A pool that may hold so many on average is empty hardly ever."""
+"""Expected number of reports from which on a pool is hardly ever empty."""
 
 _TAILS: Final = np.array([1e-30, 1e-20, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3])
-"""Numbers of reports in the blanket that are rarer than one of these share a bin."""
+"""Tail probabilities that separate bins: numbers of blanket reports in the tails share bins between these."""
 
 _ALIKE: Final = 1e-9
-"""Two laws of dummies are the same up to rounding."""
+"""Relative difference up to which two distributions of dummies are taken to be equal."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MemberCurve(SearchedCurve):
-    """The curve of a person of one group. `everybody` has the lower end, `crowds` an upper end each."""
+    """Privacy curve of the people of one group: `everybody` gives the lower bound, each of `crowds` an upper bound."""
 
     everybody: FiniteDivergence
     crowds: tuple[PrivacyCurve, ...]
@@ -62,15 +65,16 @@ class MemberCurve(SearchedCurve):
 
     @classmethod
     def of(cls, parts: Parts, target: int, dummies: int, alone: PrivacyCurve) -> MemberCurve:
-        """Return the curve for `parts[target]`; `alone` is the one if all other groups are given away.
+        """Return the curve for the people of `parts[target]`; `alone` is the curve if all other groups are revealed.
 
         Raises:
-            UnsupportedProtocolError: reports of two randomizers cannot be compared, or dummies follow two laws.
+            UnsupportedProtocolError: reports of two randomizers cannot be compared, or the dummies of two
+                groups have different distributions.
         """
         order = [target, *(place for place in range(len(parts)) if place != target)]
         joint = _joint([parts[place][1] for place in order])
         if dummies and not all(each.one_blanket for each in joint):
-            message = "Dummies need one law: what all values have in common differs between the groups' randomizers."
+            message = "Dummies need one distribution: the blankets of the groups' randomizers differ."
             raise UnsupportedProtocolError(message)
         crowds = _Crowds(
             joint=joint,
@@ -102,8 +106,8 @@ class MemberCurve(SearchedCurve):
 
     def contenders(self, epsilon: float) -> MemberCurve:
         best = min(self.crowds, key=lambda crowd: crowd.upper(epsilon))
-        few = best.contenders(epsilon) if isinstance(best, SearchedCurve) else best
-        return MemberCurve(everybody=self.everybody.contenders(epsilon), crowds=(few,))
+        candidates = best.contenders(epsilon) if isinstance(best, SearchedCurve) else best
+        return MemberCurve(everybody=self.everybody.contenders(epsilon), crowds=(candidates,))
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         return self.everybody.datasets(log_tail=log_tail)
@@ -111,7 +115,7 @@ class MemberCurve(SearchedCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorstCurve(PrivacyCurve):
-    """The largest of several curves: what holds for the people of every group."""
+    """The maximum of several privacy curves: bounds that hold for the people of every group."""
 
     curves: tuple[PrivacyCurve, ...]
 
@@ -156,7 +160,7 @@ class WorstCurve(PrivacyCurve):
         return tuple(pair for curve in self.curves for pair in curve.datasets(log_tail=log_tail))
 
     def _worst(self, read: Callable[[PrivacyCurve], Bound]) -> Bound:
-        """Return the figure of all: the largest of each end."""
+        """Return the largest lower bound and the largest upper bound over all curves, as one `Bound`."""
         figures = [read(curve) for curve in self.curves]
         worst = max(figures, key=lambda figure: figure.lower)
         upper = max(figure.upper for figure in figures)
@@ -167,10 +171,10 @@ class WorstCurve(PrivacyCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Joint:
-    """Laws whose rows are the values of all groups, the target's first.
+    """Report distributions whose rows are the values of all groups; the target's group comes first.
 
-    `blankets` and `weights` what the values of each have in common, as in the laws;
-    `also` the same for the laws' `also`.
+    `blankets` and `weights` describe the privacy blanket of each group. `also` is the same object for the field `also`
+    of the distributions.
     """
 
     law: ValueLaws
@@ -180,7 +184,7 @@ class _Joint:
 
     @classmethod
     def stacked(cls, parts: Sequence[ValueLaws]) -> _Joint:
-        """Return the laws of all groups over the classes that they have in common."""
+        """Return the report distributions of all groups in one matrix; `parts` have the same classes of reports."""
         also = [part.also for part in parts if part.also is not None]
         ends = np.cumsum([0, *(part.rows.shape[0] for part in parts)]).tolist()
         law = replace(
@@ -199,11 +203,11 @@ class _Joint:
 
     @property
     def one_blanket(self) -> bool:
-        """Whether the dummies of all groups follow one law, up to rounding."""
+        """Whether the dummies of all groups have one distribution, up to rounding."""
         return all(np.allclose(each, self.blankets[0], rtol=_ALIKE, atol=0.0) for each in self.blankets)
 
     def behind(self, members: tuple[int, ...], *, dummies: bool) -> ValueLaws:
-        """Return the laws with what the members have in common, with that of the dummies if there are any."""
+        """Return the distributions with the common blanket of the groups `members`, or the dummies' blanket if any."""
         shared = [self.weights[place] * self.blankets[place] for place in members]
         if dummies:
             blanket, weight = self.blankets[0], min([1.0, *(self.weights[place] for place in members)])
@@ -215,7 +219,7 @@ class _Joint:
         return replace(self.law, blanket=blanket, weight=weight * _BELOW, also=also)
 
     def share(self, place: int, blanket: Floats) -> float:
-        """Return how often a report of this group can be said to be of the law `blanket`, whatever the value."""
+        """Return the largest weight of `blanket` as a component of every report distribution in the group `place`."""
         inside = blanket > 0
         common = self.weights[place] * self.blankets[place][inside]
         return float((common / blanket[inside]).min(initial=1.0)) * _BELOW
@@ -223,7 +227,10 @@ class _Joint:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Crowds:
-    """The groups, the target's first: their laws, how many others are in each, dummies, the target's local epsilon."""
+    """All groups of a protocol, the target's first: `people` is the number of other people in each group.
+
+    `joint` has the report distributions, and `pure` is the target's local epsilon.
+    """
 
     joint: Sequence[_Joint]
     people: Sequence[int]
@@ -232,17 +239,17 @@ class _Crowds:
 
     @property
     def there(self) -> tuple[int, ...]:
-        """The groups that others are in."""
+        """Indices of the groups that have at least one other person."""
         return tuple(place for place, count in enumerate(self.people) if count)
 
     def choices(self) -> list[tuple[int, ...]]:
-        """Return the crowds to try: more and more groups, the noisiest first; each by itself; dummies alone."""
+        """Return the crowds to try: the noisiest groups, for every number of groups; each group; dummies alone."""
         order = sorted(self.there, key=lambda place: -self.joint[0].weights[place])
         growing = [tuple(sorted(order[:size])) for size in range(len(order), 0, -1)]
         return list(dict.fromkeys([*growing, *((place,) for place in order if place), ()]))
 
     def promising(self) -> tuple[FiniteDivergence, ...]:
-        """Return the crowd with the largest pool that holds enough, and the one with the best blanket."""
+        """Return up to two crowds: the largest one whose pool is hardly ever empty, and that with the best blanket."""
         crowds = [crowd for members in self.choices() if (crowd := self.among(members)).laws[0].weight > 0]
         roomy = [crowd for crowd in crowds if crowd.pool.others * MOST * crowd.laws[0].weight >= _ROOM]
         best = max(roomy, key=lambda crowd: crowd.pool.others, default=None)
@@ -250,7 +257,7 @@ class _Crowds:
         return tuple(dict.fromkeys(crowd for crowd in (best, covered) if crowd is not None))
 
     def among(self, members: tuple[int, ...]) -> FiniteDivergence:
-        """Return the curve if only these groups, and the dummies, are there."""
+        """Return the privacy curve if only the groups `members` and the dummies hide the target."""
         laws = tuple(joint.behind(members, dummies=self.dummies > 0) for joint in self.joint)
         groups = []
         for place in members if all(law.weight > 0 for law in laws) else ():
@@ -266,17 +273,17 @@ class _Crowds:
 
 
 def _seen(curve: FiniteDivergence) -> float:
-    """Return about how much the blanket lets through: the mean square score over how many reports there are."""
-    found = [0.0]
+    """Return a rough estimate of the blanket's leakage: mean square score over the mean number of reports."""
+    scores = [0.0]
     for law in curve.laws:
         first, second = (law.rows[[pair[side] for pair in law.pairs]] for side in (0, 1))
         least = np.where(law.blanket > 0, law.blanket, 1e-300)
-        found.append(float(((first - second) ** 2 @ (1 / least)).max()))
-    return max(found) / float(curve.counts.mean())
+        scores.append(float(((first - second) ** 2 @ (1 / least)).max()))
+    return max(scores) / float(curve.counts.mean())
 
 
 def _fewer(counts: Floats, weights: Floats, missing: float) -> tuple[Floats, Floats, float]:
-    """Return the law of N with fewer numbers: those on the far sides of the mean count as the smallest of their bin."""
+    """Return the distribution of N on fewer numbers: in both tails a bin counts as its smallest number."""
     mass = counts * weights
     below, above = np.cumsum(mass), np.cumsum(mass[::-1])[::-1]
     far = np.searchsorted(_TAILS, below) + np.where(above < _TAILS[-1], -1, 0)
@@ -287,7 +294,7 @@ def _fewer(counts: Floats, weights: Floats, missing: float) -> tuple[Floats, Flo
 
 
 def _joint(randomizers: Sequence[Mechanism]) -> list[_Joint]:
-    """Return the laws of all groups over the same classes, pairs being those of the first."""
+    """Return the report distributions of all groups over the same classes, with the pairs of the first group."""
     laws = [randomizer.law() for randomizer in randomizers]
     if laws[0].classes is not None and all(law.classes == laws[0].classes for law in laws):
         return [_Joint.stacked(parts) for parts in zip(*(law.pairs() for law in laws), strict=True)]
@@ -296,17 +303,17 @@ def _joint(randomizers: Sequence[Mechanism]) -> list[_Joint]:
         if size > _LARGEST:
             message = (
                 f"{type(randomizer).__name__} beside another randomizer needs a matrix of {size:,} probabilities, more "
-                f"than {_LARGEST:,}. Randomizers of one kind that differ in their noise only need none."
+                f"than {_LARGEST:,}. Randomizers of one kind that differ only in their noise need no matrix."
             )
             raise UnsupportedProtocolError(message)
     channels = [law.channel() for law in laws]
     first, *others = [np.asarray(channel.matrix, dtype=np.float64) for channel in channels]
-    pairs = different_pairs(first, *others)
+    pairs = different_pairs(first, *others, symmetries=laws[0].symmetries)
     return [_Joint.stacked([_by_report(matrix, pairs) for matrix in (first, *others)])]
 
 
 def _by_report(matrix: Floats, pairs: tuple[tuple[int, int], ...]) -> ValueLaws:
-    """Return the laws of a matrix, every report a class of its own."""
+    """Return the report distributions of a matrix, with one class per report."""
     shared = matrix.min(axis=0)
     weight = float(shared.sum())
     return ValueLaws(

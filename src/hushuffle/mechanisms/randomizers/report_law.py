@@ -1,4 +1,4 @@
-"""`ReportLaw`: the law of one report, up to its symmetries. Analyses ask it, and never which mechanism it is of."""
+"""`ReportLaw`: the distribution of a report. Analyses use it and do not depend on the class of the mechanism."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers.value_laws import ValueLaws, different_pairs
+from hushuffle.mechanisms.randomizers.value_laws import Permutation, ValueLaws, different_pairs, ring_symmetries
 from hushuffle.model import Channel, Citation
 from hushuffle.model.citation import ARIMOTO, BLAHUT, SHANNON
 from hushuffle.numerics.binomial import EPS
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 _WIDEST_MATRIX: Final = 12
 
 LARGEST_MATRIX: Final = 20_000
-"""Entries of the largest matrix of a mechanism with many reports."""
+"""Maximum number of entries of the matrix of a mechanism with many reports."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blanket:
-    """What every value's report has in common: weight gamma and law omega, shape (outputs,).
+    """The privacy blanket, common to the reports of all values: weight gamma and distribution omega, shape (outputs,).
 
-    Q(.|x) = gamma omega + (1 - gamma) (rest depending on x), gamma = sum_y min_x Q(y|x) or less.
+    Q(.|x) = gamma omega + (1 - gamma) (a remainder that depends on x), gamma <= sum_y min_x Q(y|x).
     """
 
     weight: float
@@ -42,17 +42,18 @@ class Blanket:
 
     @classmethod
     def uniform(cls, weight: Fraction, outputs: int) -> Self:
-        """Return the blanket of a mechanism whose dummies are any report alike."""
+        """Return the blanket of a mechanism whose dummies are uniform over all reports."""
         return cls(weight=float(weight), law=np.full(outputs, 1.0 / outputs))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """Reports that support values: its own with probability `true`, any other with `false`; a dummy any with `dummy`.
+    """Probabilities of support: a report supports the true value with `true`, any other with `false`.
 
-    Up to a factor of its own it has the probability `inside` given a value that it supports, `outside` given another.
-    `told`: with this probability the report is a dummy's, given that it supports the own value, else a dummy's.
-    `disjoint`: a dummy supports a fixed number of values, drawn without replacement.
+    `dummy`: probability that a dummy supports a given value. `inside`, `outside`: likelihoods of a report given a value
+    that it supports, or does not support, up to a common factor of the report. `told`: probability that the report is
+    drawn as a dummy conditioned on supporting the true value; otherwise it is an unconditioned dummy. `disjoint`: a
+    dummy supports a fixed number of values, drawn without replacement.
     """
 
     true: float
@@ -66,7 +67,7 @@ class Support:
 
 @dataclass(frozen=True, kw_only=True)
 class OneHot:
-    """k bits, one for each value: the own one is 1 with probability `kept`, every other one with `raised` < `kept`."""
+    """k bits, one per value: the true value's bit is 1 with probability `kept`, every other with `raised` < `kept`."""
 
     k: int
     kept: Fraction
@@ -74,19 +75,19 @@ class OneHot:
 
 
 class ReportLaw(ABC):
-    """What analyses read of a mechanism: Q(report | value), up to renaming values and reports.
+    """The conditional distribution Q(report | value) of a mechanism, up to renaming values and reports, for analyses.
 
-    `values` and `channel` are enough: everything else has a default that reads the matrix. A law with a closed form
-    overrides it, so that it holds where no matrix could be written down. Some closed forms are named, because
-    formulas of their own rest on them; a law that has none of them leaves them None.
+    A subclass must define `values` and `channel`; all other members have a default that uses the matrix. A subclass
+    with closed forms overrides the defaults, so that analyses need no matrix. Some closed forms have names, because
+    specific formulas rest on them; they are None if a distribution has another form.
 
-    - `pairs`: every ordered pair of values, by classes of reports (central and local differential privacy).
-    - `blanket`: what all values have in common (the law of dummies).
-    - `capacity`, `gain`, `bayes`, `contraction`: how much one report says about who sent it (re-identification, and
-      guessing one's value from a report seen next to one's name).
+    - `pairs`: distributions over classes of reports for pairs of values (central and local differential privacy).
+    - `blanket`: the part common to the reports of all values (the distribution of dummies).
+    - `capacity`, `gain`, `bayes`, `contraction`: how much a report reveals about its sender (re-identification), or
+      about the value of a known sender (guessing).
     - `support`: how reports count towards frequencies (estimation, linkage, guessing after a shuffle).
-    - `symmetric`: the law is that of k-ary randomized response. `bucket`: of randomized response on a public hash of
-      the value. `flipped`: bits, each flipped on its own. `one_hot`: a bit for each value, each randomized on its own.
+    - `symmetric`: k-ary randomized response. `bucket`: randomized response on a public hash of the value. `flipped`:
+      bits that are flipped independently. `one_hot`: a bit for each value, randomized independently.
     """
 
     sources: tuple[Citation, ...] = (SHANNON, BLAHUT, ARIMOTO)
@@ -94,39 +95,39 @@ class ReportLaw(ABC):
     @property
     @abstractmethod
     def values(self) -> int:
-        """How many values there are."""
+        """Number k of values."""
 
     @abstractmethod
     def channel(self) -> Channel:
         """Return Q(y|x) in floats, shape (values, outputs).
 
         Raises:
-            UnsupportedProtocolError: it is too large.
+            UnsupportedProtocolError: the matrix is too large.
         """
 
     @property
     def symmetric(self) -> Symmetric | None:
-        """The law itself if all values and all reports are alike, the own one apart."""
+        """This distribution if it is k-ary randomized response, else None."""
         return None
 
     @property
     def bucket(self) -> Symmetric | None:
-        """The randomized response on the bucket of a fresh public hash; its k is the number of buckets."""
+        """Randomized response on the bucket of a fresh public hash (its k: number of buckets); None for other forms."""
         return None
 
     @property
     def collision(self) -> Fraction:
-        """The probability that two different values share the bucket of such a hash."""
+        """The probability that two different values share a bucket under a fresh public hash."""
         return Fraction(0)
 
     @property
     def flipped(self) -> Bits | None:
-        """The law itself if each of some bits is flipped with the same probability."""
+        """This distribution if it flips each bit independently with the same probability, else None."""
         return None
 
     @property
     def one_hot(self) -> OneHot | None:
-        """The law itself if a report has a bit for each value, every one randomized on its own."""
+        """This distribution if a report has an independently randomized bit for each value, else None."""
         return None
 
     @property
@@ -136,13 +137,22 @@ class ReportLaw(ABC):
 
     @property
     def classes(self) -> Hashable:
-        """A name of the classes of reports in `pairs`: laws of one name differ in probabilities only; None: no name."""
+        """Name of the classes of reports in `pairs`. Distributions with equal names differ only in probabilities."""
         return None
 
     @property
     def told(self) -> Fraction | None:
-        """The probability with which the value (or its bucket) is told on purpose, where a report is else a dummy's."""
+        """The probability theta that a report is truthful, if it is otherwise drawn as a dummy; else None."""
         return None
+
+    @property
+    def symmetries(self) -> tuple[Permutation, ...]:
+        """Candidate symmetries: permutations of the values, shape (values,), that may amount to a renaming of reports.
+
+        The default `pairs` checks each candidate and compares one pair of values per orbit of the valid ones. Override
+        it with generators of the symmetry group if that is not the group of a ring or a line.
+        """
+        return ring_symmetries(self.values)
 
     def blanket(self) -> Blanket:
         """Return the privacy blanket over `channel`'s outputs."""
@@ -151,7 +161,7 @@ class ReportLaw(ABC):
         return Blanket(weight=weight, law=shared / weight if weight else shared)
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return laws among whose pairs every ordered pair of values occurs, up to renaming."""
+        """Return report distributions and pairs that cover every ordered pair of values, up to renaming."""
         matrix, blanket = self._matrix(), self.blanket()
         return (
             ValueLaws(
@@ -159,57 +169,57 @@ class ReportLaw(ABC):
                 labels=tuple(range(self.values)),
                 blanket=blanket.law,
                 weight=blanket.weight,
-                pairs=different_pairs(matrix),
+                pairs=different_pairs(matrix, symmetries=self.symmetries),
                 complete=True,
             ),
         )
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
-        """Return the ends of sup I(person; report) in bits over all laws of values given so many people.
+        """Return bounds (bits) on I(person; report), maximized over the assignments of values to `people` people.
 
-        Equal: exact. 0 if nothing better is known below. With fewer people than values the best rows are not looked
-        for: the capacity of all of them is a bound.
+        If the bounds are equal, the capacity is exact. The lower bound is 0 if no better one is known. With fewer
+        people than values, the upper bound is the capacity of all rows.
         """
         lower, upper = capacity_ends(self._matrix())
         most = min(Decimal(upper), log2(Fraction(people)))
         return (min(Decimal(lower), most) if people >= self.values else Decimal(0)), most
 
     def gain(self, people: int) -> Fraction:
-        """Return sum_y max_x Q(y|x) over the values that so many people can hold, or more."""
+        """Return an upper bound on sum_y max_x Q(y|x) over the values x that `people` people can have."""
         return min(self._up(Fraction(float(self._matrix().max(axis=0).sum()))), Fraction(people))
 
     def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
-        """Return the chance of naming the sender of one report, or more; and whether some law of values attains it.
+        """Return an upper bound on the probability of naming a report's sender, and whether it is attained.
 
-        At most `gain` times the largest prior; and each of the outputs names one person.
+        It is at most `gain` times the largest prior, since the adversary names one person for each output.
         """
         outputs = self._matrix().shape[1]
         most = min(self.gain(prior.people) * prior.largest, prior.likeliest(outputs)[1])
         return most, prior.people >= self.values and prior.uniform
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Return eta with I(person; report) <= eta I(person; value), and whether no smaller one will do.
+        """Return eta with I(person; report) <= eta I(person; value), and whether eta is the smallest such number.
 
-        Here one minus what all rows share (Doeblin).
+        The default is 1 minus the common part of all rows (Doeblin).
         """
         shared = Fraction(float(self._matrix().min(axis=0).sum()))
         return min(self._up(max(1 - shared, Fraction(0))) + Fraction(EPS), Fraction(1)), False
 
     def _held(self, people: int) -> int:
-        """Return how many values so many people can hold at once."""
+        """Return the largest number of different values that `people` people can have."""
         return min(_checks.integer("people", people, low=1), self.values)
 
     def _matrix(self) -> npt.NDArray[np.float64]:
         return np.asarray(self.channel().matrix, dtype=np.float64)
 
     def _up(self, value: Fraction) -> Fraction:
-        """Return a sum over floats of the matrix, rounded upwards by a relative 3e-16 for each row and column."""
+        """Round a sum of matrix entries upwards, by a relative 3e-16 for each row and column."""
         return value * (1 + sum(self._matrix().shape) * Fraction(EPS))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Matrix(ReportLaw):
-    """A law that is known by its matrix only."""
+    """A report distribution that is given only by its matrix."""
 
     table: Channel
 
@@ -223,10 +233,10 @@ class Matrix(ReportLaw):
 
 @dataclass(frozen=True, kw_only=True)
 class Symmetric(ReportLaw):
-    """k-ary randomized response: the true value with probability `truth`, each other one with `lie`.
+    """k-ary randomized response: report the true value with probability `truth`, each other value with `lie`.
 
-    Exact rationals. With probability `theta` = truth - lie the truth is told on purpose, with
-    `gamma` = k lie = 1 - theta a uniform value is drawn (which may be the truth by chance).
+    The probabilities are exact rationals. The true value is reported with probability `theta` = truth - lie; otherwise
+    (`gamma` = k lie = 1 - theta) the report is uniform, so it may equal the true value by chance.
     """
 
     k: int
@@ -240,12 +250,12 @@ class Symmetric(ReportLaw):
 
     @property
     def theta(self) -> Fraction:
-        """Truth - lie."""
+        """Probability of a truthful report: truth - lie."""
         return self.truth - self.lie
 
     @property
     def gamma(self) -> Fraction:
-        """K * lie."""
+        """Weight of the blanket, the probability of a uniform report: k * lie."""
         return self.k * self.lie
 
     @property
@@ -285,7 +295,7 @@ class Symmetric(ReportLaw):
         return Blanket.uniform(self.gamma, self.k)
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the one pair there is: a report is the first value, the second, a third one, or another."""
+        """Return the single class of pairs: a report is the first value, the second, a third, or another value."""
         held, rest = min(self.k, 3), np.array([1.0] * min(self.k, 3) + [self.k - 3.0] * (self.k > 3))
         rows = float(self.lie) * np.tile(rest, (held, 1))
         np.fill_diagonal(rows, float(self.truth))
@@ -303,8 +313,8 @@ class Symmetric(ReportLaw):
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
         """Return mu log2(mu/a) + (j-1) nu log2(nu/a), j = min(people, k), a = (mu + (j-1) nu)/j: exact.
 
-        The j values are used equally: every one then has the same divergence from the mean report (on the k - j other
-        reports all agree), which is the condition for capacity.
+        The j values are equally likely. Each of them then has the same divergence from the mean report (the k - j other
+        reports have equal probabilities under all j values), which is the condition for capacity.
 
         Source: C. E. Shannon 1948; docs/theory/identity.md, Theorem 1.
 
@@ -335,18 +345,18 @@ class Symmetric(ReportLaw):
         return self.named(prior, most=self.k), True
 
     def named(self, prior: Prior, *, most: int) -> Fraction:
-        """Return the chance of naming the sender where people hold at most so many of the values.
+        """Return the probability of naming the sender if people have at most `most` of the values.
 
-        The likeliest people have values of their own: mu p_1 + sum_i max(mu p_i, nu p_1) + ... For each y the best
-        guess is the likeliest holder of y, or else the likeliest person of all, and the likeliest holders of different
-        y are different people.
+        The people of largest prior have different values: mu p_1 + sum_i max(mu p_i, nu p_1) + ... For each report y
+        the best guess is the likeliest person with value y, or the likeliest person overall. The likeliest people of
+        different y are different people.
         """
         rows = min(most, self._held(prior.people))
         named, mass = prior.likeliest(rows, above=self.lie * prior.largest / self.truth)
         return self.truth * mass + (self.k - named) * self.lie * prior.largest
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Two inputs decide: (mu - nu)**2/(mu + nu)."""
+        """Return (mu - nu)**2/(mu + nu), the contraction of two inputs, which is that of all inputs."""
         return self.theta**2 / (self.truth + self.lie), True
 
 
@@ -370,17 +380,17 @@ class Bits(ReportLaw):
             message = f"Bits of width {self.width}: a matrix would have 2**{2 * self.width} entries."
             raise UnsupportedProtocolError(message)
         flip = float(self.flip)
-        one, matrix = np.array([[1 - flip, flip], [flip, 1 - flip]]), np.ones((1, 1))
+        bit, matrix = np.array([[1 - flip, flip], [flip, 1 - flip]]), np.ones((1, 1))
         for _ in range(self.width):
-            matrix = np.kron(matrix, one)
+            matrix = np.kron(matrix, bit)
         return Channel(matrix=matrix)
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the pairs by their distance: complementing and exchanging bits renames all others."""
+        """Return a pair of values for each Hamming distance; complementing and exchanging bits gives all others."""
         return tuple(self._at_distance(h) for h in range(1, self.width + 1))
 
     def _at_distance(self, h: int) -> ValueLaws:
-        """Return the pair 0, 2**h - 1 by how many of these h bits, and of the others, are set in the report."""
+        """Return the pair 0, 2**h - 1; a class of reports is the numbers of set bits among the h and the other bits."""
         rest, flip = self.width - h, float(self.flip)
         near = [_ones(h, x, flip) for x in range(h + 1)]
         far = [_ones(rest, x, flip) for x in sorted({0, rest})]
@@ -396,9 +406,9 @@ class Bits(ReportLaw):
 
 
 def _ones(bits: int, held: int, flip: float) -> npt.NDArray[np.float64]:
-    """Return the law of the number of set bits in a report of `bits` bits of which `held` are set."""
+    """Return the distribution of the number of set bits in a report on `bits` bits, `held` of them set in the value."""
     law = np.ones(1)
     for bit in range(bits):
-        # Each as it is known: 1 - (1 - flip) would lose a rare flip.
+        # Each probability is computed directly: 1 - (1 - flip) would round a small flip to 0.
         law = np.convolve(law, [flip, 1 - flip] if bit < held else [1 - flip, flip])
     return law

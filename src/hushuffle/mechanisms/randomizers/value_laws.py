@@ -1,7 +1,8 @@
-"""`ValueLaws`: the laws of one report under some values, by classes of reports, and the pairs of values to compare."""
+"""`ValueLaws`: report distributions of some values over classes of reports, and the pairs of values to compare."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import permutations
@@ -9,19 +10,23 @@ from itertools import permutations
 import numpy as np
 import numpy.typing as npt
 
+Permutation = npt.NDArray[np.int64]
+"""A permutation of the values: entry x is the image of value x, shape (values,)."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ValueLaws:
-    """The laws of one report under some values, by class of reports, and the pairs of values to compare.
+    """Report distributions of some values over classes of reports, and the pairs of values to compare.
 
     `rows[r, v]` is the probability that a report of value `labels[r]` falls in class v, shape (rows, classes);
-    `blanket` is the blanket's law over the classes, `weight` its gamma: gamma blanket <= every row.
+    `blanket` is the blanket's distribution over the classes, `weight` its gamma: gamma blanket <= every row.
     `pairs` are pairs of rows. Inside a class the likelihood ratios between the two values of a pair and the
-    blanket are constant, so nothing about a pair is lost by looking at classes only; the other rows
-    are what the other people may report. `complete`: so are the ratios to the other rows, and every value that is no
-    row is like one of them, to the pair and to what the blanket has where the pair's two probabilities are alike.
-    `groups`: the rows of the values of each group of people, where several randomizers are looked at together.
-    `also`: the same rows under another law of what is public in a report; some values' laws may be mixtures of the two.
+    blanket are constant, so classes preserve every divergence of a pair. The other rows are the distributions of
+    other people's reports. `complete`: the ratios to the other rows are constant too, and every value without a row
+    is equivalent to a row, for the pair and for the blanket where the pair's two probabilities are equal.
+    `groups`: the rows of each group of people's values, if there are several randomizers.
+    `also`: the same rows under another distribution of the public part of a report; some values' distributions may be
+    mixtures of these two.
     """
 
     rows: npt.NDArray[np.float64]
@@ -34,12 +39,15 @@ class ValueLaws:
     also: ValueLaws | None = None
 
 
-def different_pairs(matrix: npt.NDArray[np.float64], *others: npt.NDArray[np.float64]) -> tuple[tuple[int, int], ...]:
-    """Return the ordered pairs of rows that differ by more than the names of reports and of the other rows.
+def different_pairs(
+    matrix: npt.NDArray[np.float64], *others: npt.NDArray[np.float64], symmetries: Iterable[Permutation] = ()
+) -> tuple[tuple[int, int], ...]:
+    """Return ordered pairs of rows, one of each class of pairs that are equal up to renaming reports and other rows.
 
-    Two pairs are alike if the reports' probabilities under the pair, under all rows at least, and under another row
-    are the same ones for each other row of the one pair as for one of the other pair. `others` are the rows of people
-    with other randomizers, each of them to be the same ones as well.
+    Two pairs are equivalent if each other row of the first pair matches an other row of the second pair: the multisets
+    of the reports' probabilities (under the pair, the minimum over all rows, and that row) are equal. `others` are the
+    rows of people with other randomizers, which must match in the same way. `symmetries` are permutations of the
+    values that may amount to a renaming of reports; of each orbit under those that do, one pair is compared.
 
     >>> different_pairs(np.full((4, 4), 0.1) + 0.6 * np.eye(4))
     ((0, 1),)
@@ -53,15 +61,51 @@ def different_pairs(matrix: npt.NDArray[np.float64], *others: npt.NDArray[np.flo
     shared = np.unique(least, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
     own, size = names[0], 1 + int(max(flat.max(), shared.max()))
     alike: dict[bytes, list[tuple[int, int]]] = {}
-    for a, b in permutations(range(matrix.shape[0]), 2):
-        told = np.sort((own[a] * size + own[b]) * size + shared)
-        alike.setdefault(told.tobytes(), []).append((a, b))
-    found: dict[bytes, tuple[int, int]] = {}
+    for a, b in orbits(matrix.shape[0], [each for each in symmetries if _renames(names, each)]):
+        reports = np.sort((own[a] * size + own[b]) * size + shared)
+        alike.setdefault(reports.tobytes(), []).append((a, b))
+    different: dict[bytes, tuple[int, int]] = {}
     for key, pairs in alike.items():
         for a, b in pairs if len(pairs) > 1 else ():
-            told = ((own[a] * size + own[b]) * size + shared) * size
-            rows = [b"".join(sorted({row.tobytes() for row in np.sort(told + part, axis=1)})) for part in names]
-            found.setdefault(key + blake2b(b"|".join(rows)).digest(), (a, b))
+            # Ranks, and not the numbers themselves: times `size` they could overflow.
+            reports = np.unique((own[a] * size + own[b]) * size + shared, return_inverse=True)[1].astype(np.int64)
+            rows = [b"".join(sorted({row.tobytes() for row in np.sort(reports * size + part)})) for part in names]
+            different.setdefault(key + blake2b(b"|".join(rows)).digest(), (a, b))
         if len(pairs) == 1:
-            found[key] = pairs[0]
-    return tuple(found.values())
+            different[key] = pairs[0]
+    return tuple(different.values())
+
+
+def orbits(values: int, symmetries: Sequence[Permutation]) -> Iterator[tuple[int, int]]:
+    """Yield one ordered pair of different values for each orbit under the group that the permutations generate.
+
+    >>> list(orbits(4, [np.array([1, 2, 3, 0])]))
+    [(0, 1), (0, 2), (0, 3)]
+    """
+    if not symmetries:
+        yield from permutations(range(values), 2)
+        return
+    first = np.arange(values * values).reshape(values, values)
+    before = np.zeros_like(first)
+    while not np.array_equal(first, before):
+        before = first
+        for symmetry in symmetries:
+            power = np.asarray(symmetry)
+            for _ in range(values.bit_length()):  # powers 1, 2, 4, ... of the permutation cover a cycle in few steps
+                first = np.minimum(first, first[np.ix_(power, power)])
+                power = power[power]
+    yield from ((a, b) for a, b in (divmod(place, values) for place in np.unique(first).tolist()) if a != b)
+
+
+def ring_symmetries(values: int) -> tuple[Permutation, ...]:
+    """Return the rotation by one (noise on a ring) and the reversal (noise on a line) of `values` values."""
+    return np.roll(np.arange(values), -1), np.arange(values)[::-1]
+
+
+def _renames(names: Sequence[npt.NDArray[np.int64]], symmetry: Permutation) -> bool:
+    """Return whether permuting the values amounts to a renaming of reports, the same for every group of people."""
+    order = np.asarray(symmetry)
+    if any(part.shape[0] != order.size for part in names):
+        return False
+    table, moved = np.concatenate(names), np.concatenate([part[order] for part in names])
+    return bool(np.array_equal(table[:, np.lexsort(table)], moved[:, np.lexsort(moved)]))
